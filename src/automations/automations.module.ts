@@ -15,13 +15,11 @@ import { AutomationEventsController } from './events/automation-events.controlle
 import { AutomationEventsService } from './events/automation-events.service.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './events/automation-webhook.repository.js';
 import { AutomationWebhooksController } from './events/automation-webhooks.controller.js';
-import { NotOfferedController } from './not-offered.controller.js';
 import { AutomationRun } from './runs/automation-run.entity.js';
 import { AutomationRunRepository } from './runs/automation-run.repository.js';
 import { AutomationRunWorker } from './runs/automation-run.worker.js';
-import { AutomationRunsController } from './runs/automation-runs.controller.js';
 import { RunSettler } from './runs/run-settler.js';
-import { ServiceInfoController } from './service-info.controller.js';
+import { NotOfferedController, ServiceInfoController } from './service-info.controller.js';
 
 @Module({
   imports: [
@@ -38,7 +36,6 @@ import { ServiceInfoController } from './service-info.controller.js';
     NotOfferedController,
     AutomationWebhooksController,
     AutomationEventsController,
-    AutomationRunsController,
     AutomationsController,
   ],
   providers: [

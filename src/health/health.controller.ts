@@ -10,11 +10,11 @@ import { productVersion } from '../common/product.js';
 import { ReadinessDto, toPartDtos } from './readiness.dto.js';
 import { Readiness, requireReady } from './readiness.js';
 
-class HealthDto {
+export class HealthDto {
   @ApiProperty({ example: 'ok' }) status: string;
 }
 
-class ServerInfoDto {
+export class ServerInfoDto {
   @ApiProperty({ example: 'Slipway' }) title: string;
   @ApiProperty({ description: 'Version of the service itself.', example: '0.2.0' }) version: string;
   @Shown('Seconds since this replica started.', 42, { type: 'integer' }) uptime: number;

@@ -1,15 +1,12 @@
-import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
-import { OwnedRow } from '../auth/user.repository.js';
+import { Column, Entity, Index, UpdateDateColumn } from 'typeorm';
+import { OwnedThing } from '../auth/owned.repository.js';
 
 /** Per user. */
 export const MAX_ENDPOINTS = 10;
 
 @Entity('webhook_endpoints')
 @Index('webhook_endpoints_user_id_idx', ['userId'])
-export class WebhookEndpoint extends OwnedRow {
-  @PrimaryColumn('uuid')
-  id: string;
-
+export class WebhookEndpoint extends OwnedThing {
   @Column('text')
   url: string;
 
@@ -30,9 +27,6 @@ export class WebhookEndpoint extends OwnedRow {
   /** Set when the service has disabled the endpoint itself. */
   @Column('text', { name: 'disabled_reason', nullable: true })
   disabledReason: string | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
 
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
   updatedAt: Date;

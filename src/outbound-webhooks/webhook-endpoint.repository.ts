@@ -1,25 +1,18 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, Repository } from 'typeorm';
+import { DataSource } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { lockUser } from '../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../common/crypto/secret-cipher.js';
+import { OwnedRepository } from '../auth/owned.repository.js';
+import { columnById, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { MAX_ENDPOINTS, WebhookEndpoint } from './webhook-endpoint.entity.js';
 
-/** Binds an encrypted secret: copied to another endpoint it does not decrypt. */
-function secretBinding(id: string): string {
-  return `webhook_endpoints.secret:${id}`;
-}
+const SECRET = columnById('webhook_endpoints', 'secret');
 
-export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
-  {
-    table: 'webhook_endpoints',
-    column: 'secret',
-    keyColumns: ['id'],
-    binding: ({ id = '' }) => secretBinding(id),
-  },
-];
+export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS = [SECRET];
+
+/** In the sentences for their owners. */
+export const ENDPOINT = 'webhook endpoint';
 
 export interface EndpointValues {
   url: string;
@@ -31,13 +24,14 @@ export interface EndpointValues {
 
 /** Encrypts the secrets that go in and decrypts those that come out. */
 @Injectable()
-export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
+export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> {
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
-    private readonly audit: AuditRepository,
+    audit: AuditRepository,
   ) {
-    super(WebhookEndpoint, dataSource.manager);
+    const rules = { kind: 'webhook_endpoint', noun: ENDPOINT, most: MAX_ENDPOINTS } as const;
+    super(WebhookEndpoint, dataSource, audit, rules);
   }
 
   /** Oldest first. */
@@ -45,70 +39,24 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
     return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
   }
 
-  async findOf(userId: string, id: string): Promise<WebhookEndpoint | null> {
-    return this.findOneBy({ userId, id });
-  }
-
-  /** Adds an endpoint; null when the user has {@link MAX_ENDPOINTS}. */
-  async add(userId: string, { secret, ...values }: EndpointValues): Promise<WebhookEndpoint | null> {
+  /** @throws DomainError conflict when the user has {@link MAX_ENDPOINTS} */
+  async add(userId: string, values: EndpointValues): Promise<WebhookEndpoint> {
     const id = randomUUID();
-    return this.manager.transaction(async (manager) => {
-      await lockUser(manager, userId);
-      if ((await manager.countBy(WebhookEndpoint, { userId })) >= MAX_ENDPOINTS) {
-        return null;
-      }
-      await manager.insert(WebhookEndpoint, { id, userId, ...values, secret: this.encrypt(id, secret) });
-      await this.audit.append(manager, {
-        action: 'webhook_endpoint.create',
-        resourceId: id,
-        ownerId: userId,
-      });
-      return manager.findOneByOrFail(WebhookEndpoint, { id });
-    });
+    const { row } = await this.addOf({ userId }, id, { ...values, ...this.encrypted(id, values.secret) });
+    return row;
   }
 
-  /** Changes an endpoint; null for an unknown one. Enabling it clears the reason why it was disabled. */
-  async change(userId: string, id: string, change: Partial<EndpointValues>): Promise<WebhookEndpoint | null> {
-    const { secret, ...values } = change;
-    const members = Object.entries(change).flatMap(([name, value]) => (value === undefined ? [] : [name]));
-    return this.manager.transaction(async (manager) => {
-      const { affected } = await manager.update(
-        WebhookEndpoint,
-        { userId, id },
-        {
-          ...values,
-          ...(secret !== undefined && { secret: this.encrypt(id, secret) }),
-          ...(values.enabled !== undefined && { disabledReason: null }),
-          updatedAt: () => 'now()',
-        },
-      );
-      if (affected === 1) {
-        const isRotation = members.length === 1 && secret !== undefined;
-        await this.audit.append(manager, {
-          action: isRotation ? 'webhook_endpoint.rotate_secret' : 'webhook_endpoint.update',
-          resourceId: id,
-          ownerId: userId,
-          details: { members },
-        });
-      }
-      return manager.findOneBy(WebhookEndpoint, { userId, id });
-    });
-  }
-
-  /** Removes an endpoint with its deliveries; false for an unknown one. */
-  async removeOf(userId: string, id: string): Promise<boolean> {
-    return this.manager.transaction(async (manager) => {
-      const { affected } = await manager.delete(WebhookEndpoint, { userId, id });
-      if (affected !== 1) {
-        return false;
-      }
-      await this.audit.append(manager, {
-        action: 'webhook_endpoint.delete',
-        resourceId: id,
-        ownerId: userId,
-      });
-      return true;
-    });
+  /** Enabling it clears the reason why it was disabled. Throws as `getOf`. */
+  async change(userId: string, id: string, given: Partial<EndpointValues>): Promise<WebhookEndpoint> {
+    const { secret, enabled } = given;
+    const change = {
+      ...given,
+      ...(secret !== undefined && this.encrypted(id, secret)),
+      ...(enabled !== undefined && { disabledReason: null }),
+    };
+    const isRotation = secret !== undefined && Object.keys(given).length === 1;
+    const action = isRotation ? 'webhook_endpoint.rotate_secret' : undefined;
+    return this.changeOf({ userId }, id, given, () => change, action);
   }
 
   /** Ends deliveries until the user enables the endpoint again. */
@@ -126,10 +74,10 @@ export class WebhookEndpointRepository extends Repository<WebhookEndpoint> {
 
   /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
   secretOf({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string {
-    return this.cipher.decrypt(secret, secretBinding(id));
+    return this.cipher.decrypt(secret, SECRET.binding({ id }));
   }
 
-  private encrypt(id: string, secret: string): string {
-    return this.cipher.encrypt(secret, secretBinding(id));
+  private encrypted(id: string, secret: string): Pick<WebhookEndpoint, 'secret'> {
+    return { secret: this.cipher.encrypt(secret, SECRET.binding({ id })) };
   }
 }

@@ -1,8 +1,11 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
+import { tooMany, unknownId } from '../common/errors/domain-error.js';
 import { ApiRoute, badInput, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
+import { MAX_ENDPOINTS } from './webhook-endpoint.entity.js';
+import { ENDPOINT } from './webhook-endpoint.repository.js';
 import {
   CreateWebhookEndpointDto,
   SearchWebhookDeliveriesQueryDto,
@@ -18,7 +21,7 @@ import {
   WebhookEndpointWithSecretDto,
 } from './webhook-endpoints.dto.js';
 import { WEBHOOKS } from './webhook-event.dto.js';
-import { tooManyEndpoints, unknownEndpoint, WebhookEndpointsService } from './webhook-endpoints.service.js';
+import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 
 const CREATE =
   'From now on the events of your conversations are sent there with POST, signed as [Standard Webhooks]' +
@@ -37,8 +40,8 @@ const NEW_ENDPOINTS = {
     },
   },
 };
-const UNKNOWN = thrown(unknownEndpoint(), 'Unknown endpoint, or not yours');
-const TOO_MANY = thrown(tooManyEndpoints(), 'As many endpoints as may be');
+const UNKNOWN = thrown(unknownId(ENDPOINT), 'Unknown endpoint, or not yours');
+const TOO_MANY = thrown(tooMany(ENDPOINT, MAX_ENDPOINTS), 'As many endpoints as may be');
 const TOO_MANY_TESTS = documented(429, 'A user may send 60 test deliveries a minute, four at a time.');
 const BAD_URL = badInput(
   'body.url',

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { isPublicHostName } from '@slipway/common/http/address-rules.js';
-import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
 import type { Page } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
-import { MAX_ENDPOINTS, type WebhookEndpoint } from './webhook-endpoint.entity.js';
-import { type EndpointValues, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
+import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { ENDPOINT, type EndpointValues, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT } from './webhook-event.js';
 import { webhookHosts } from './webhook.sender.js';
 import { createWebhookSecret } from './webhook-signature.js';
@@ -48,7 +48,7 @@ export class WebhookEndpointsService {
 
   /** @throws DomainError not_found */
   async get(userId: string, id: string): Promise<WebhookEndpoint> {
-    return found(await this.endpoints.findOf(userId, id));
+    return this.endpoints.getOf({ userId }, id);
   }
 
   /** Adds an endpoint. @throws DomainError conflict for too many; InvalidInputError for a forbidden address */
@@ -62,9 +62,6 @@ export class WebhookEndpointsService {
       enabled: given.enabled ?? true,
       secret,
     });
-    if (endpoint === null) {
-      throw tooManyEndpoints();
-    }
     return { endpoint, secret };
   }
 
@@ -73,25 +70,23 @@ export class WebhookEndpointsService {
     if (change.url !== undefined) {
       this.checkAddress(change.url);
     }
-    return found(await this.endpoints.change(userId, id, change));
+    return this.endpoints.change(userId, id, change);
   }
 
   /** Makes a new secret, which also signs the retries of earlier deliveries. @throws DomainError not_found */
   async rotateSecret(userId: string, id: string): Promise<EndpointWithSecret> {
     const secret = createWebhookSecret();
-    return { endpoint: found(await this.endpoints.change(userId, id, { secret })), secret };
+    return { endpoint: await this.endpoints.change(userId, id, { secret }), secret };
   }
 
   /** @throws DomainError not_found */
   async remove(userId: string, id: string): Promise<void> {
-    if (!(await this.endpoints.removeOf(userId, id))) {
-      throw unknownEndpoint();
-    }
+    await this.endpoints.removeOf({ userId }, id);
   }
 
   /** Sends a test event and awaits the response. @throws DomainError not_found, rate_limited, unavailable */
   async test(userId: string, id: string): Promise<WebhookDelivery> {
-    return found(await this.worker.test(await this.get(userId, id)));
+    return found(await this.worker.test(await this.get(userId, id)), ENDPOINT);
   }
 
   /** @throws DomainError not_found; InvalidInputError for a page id of another list */
@@ -100,7 +95,8 @@ export class WebhookEndpointsService {
     id: string,
     { status, pageId, limit }: DeliverySearch,
   ): Promise<Page<WebhookDelivery>> {
-    return found(await this.deliveries.page(userId, id, { status: status ?? null, pageId, limit }));
+    const page = await this.deliveries.page(userId, id, { status: status ?? null, pageId, limit });
+    return found(page, ENDPOINT);
   }
 
   /** Sends a delivery again, even a successful one. @throws DomainError not_found */
@@ -126,20 +122,4 @@ export class WebhookEndpointsService {
       throw new InvalidInputError([{ loc: ['body', 'url'], msg, type: 'value_error' }]);
     }
   }
-}
-
-function found<T>(row: T | null): T {
-  if (row === null) {
-    throw unknownEndpoint();
-  }
-  return row;
-}
-
-export function tooManyEndpoints(): DomainError {
-  const detail = `A user may have ${MAX_ENDPOINTS} webhook endpoints; delete one first.`;
-  return new DomainError('conflict', 'conflict', detail);
-}
-
-export function unknownEndpoint(): DomainError {
-  return new DomainError('not_found', 'not_found', 'There is no webhook endpoint with this id.');
 }

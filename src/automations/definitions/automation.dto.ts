@@ -1,5 +1,6 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiExtraModels, ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { ApiExtraModels, ApiSchema } from '@nestjs/swagger';
+import type { FindManyOptions } from 'typeorm';
 import { customRule, maxItems } from '../../common/validation/field.js';
 import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
 import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
@@ -15,20 +16,13 @@ import { type TriggerDto, TriggerField } from './trigger.dto.js';
 
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
 export const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';
-export const AT = '2026-11-21T09:30:00.000Z';
 
-export const MAX_AUTOMATION_SECONDS = 86_400;
+export const PROMPT_EXAMPLE = 'Fix this issue: {{ event.issue.title }} {{ event.issue.body }}';
+
+export const MAX_SECONDS = 86_400;
 const MAX_JSON = 32_768;
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 50;
-
-/** What was given, without members that are absent. */
-export function givenMembers<T extends object>(
-  members: T,
-): { [Name in keyof T]: Exclude<T[Name], undefined> } {
-  const given = Object.entries(members).filter(([, value]) => value !== undefined);
-  return Object.fromEntries(given) as { [Name in keyof T]: Exclude<T[Name], undefined> };
-}
 
 @ApiSchema({ name: 'AutomationRepoSource' })
 export class RepoDto {
@@ -40,22 +34,21 @@ export class RepoDto {
   })
   url: string;
 
-  @Text('Branch to check out.', { nullable: true, example: 'main', maxLength: 255, rule: refProblem })
+  @Text('Branch to check out.', { nullable: true, maxLength: 255, rule: refProblem })
   ref: string | null = null;
 
   @Choice('Where it is; not needed for an address of a public host.', {
     nullable: true,
     values: PROVIDER_TYPES,
     enumName: 'ProviderType',
-    example: 'github',
   })
   provider: ProviderType | null = null;
 }
 
-function Choices(description: string, values: readonly string[], example: string): PropertyDecorator {
+function Choices(description: string, values: readonly string[]): PropertyDecorator {
   const form = { items: { type: 'string', enum: [...values], maxLength: MAX_TEXT } };
   return applyDecorators(
-    TextList(description, { nullable: true, example: [example], form }),
+    TextList(description, { nullable: true, form }),
     customRule('choices', (list) =>
       Array.isArray(list) && list.some((each) => !values.includes(String(each)))
         ? [{ type: 'enum', msg: `Expected a list of: ${values.join(', ')}.` }]
@@ -66,17 +59,15 @@ function Choices(description: string, values: readonly string[], example: string
 
 @ApiSchema({ name: 'AutomationTasks' })
 export class TasksDto {
-  @Choices('Only these types.', TASK_TYPES, 'FAILING_CHECKS') task_types: TaskType[] | null = null;
-  @Choices('Only of these providers.', PROVIDER_TYPES, 'github') providers: ProviderType[] | null = null;
-  @Integer('How many at a time.', { minimum: 1, maximum: 10, default: 1, example: 3 }) limit = 1;
+  @Choices('Only these types.', TASK_TYPES) task_types: TaskType[] | null = null;
+  @Choices('Only of these providers.', PROVIDER_TYPES) providers: ProviderType[] | null = null;
+  @Integer('How many at a time.', { minimum: 1, maximum: 10, default: 1 }) limit = 1;
 }
 
 @ApiSchema({ name: 'AutomationConcurrency' })
 export class ConcurrencyDto {
-  @Integer('Runs at a time.', { minimum: 1, maximum: 20, default: 1, example: 1 }) limit?: number;
-
-  @Choice('What a cause does meanwhile.', { values: WHEN_BUSY, default: 'queue', example: 'queue' })
-  when_busy?: WhenBusy;
+  @Integer('Runs at a time.', { minimum: 1, maximum: 20, default: 1 }) limit?: number;
+  @Choice('What a cause does meanwhile.', { values: WHEN_BUSY, default: 'queue' }) when_busy?: WhenBusy;
 }
 
 @ApiSchema({ name: 'AutomationTemplate' })
@@ -84,17 +75,10 @@ export class TemplateDto {
   @Text('Id of the template.', { required: true, example: 'triage', maxLength: 100 }) id: string;
   @Text('Its version.', { required: true, example: '1.0.0', maxLength: 50 }) version: string;
 
-  @FreeObject('What was chosen in its form.', { nullable: true, example: {}, maxLength: MAX_JSON })
+  @FreeObject('What was chosen in its form.', { nullable: true, maxLength: MAX_JSON })
   config: Record<string, unknown> | null = null;
 }
 
-const PROMPT = {
-  example: 'Fix this issue: {{ event.issue.title }}',
-  form: { minLength: 1 },
-  maxLength: 50_000,
-  pattern: { regex: /\S/, expected: 'Expected a text.' },
-  rule: promptProblem,
-};
 const NAME = {
   example: 'Morning triage',
   form: { minLength: 1 },
@@ -104,79 +88,62 @@ const NAME = {
 
 /** What both a new automation and a change of one may say. */
 class AutomationFieldsDto {
-  @Text('For people.', { nullable: true, example: null, maxLength: 2_000 }) description?: string | null;
+  @Text('For people.', { nullable: true, maxLength: 2_000 }) description?: string | null;
 
-  @Nested('In place of a prompt: the most pressing suggested tasks are started.', {
-    type: TasksDto,
-    nullable: true,
+  @Text('What a run does; `{{ event.<JMESPath> }}` stands for a value of the event.', {
+    nullIsAbsent: true,
+    example: PROMPT_EXAMPLE,
+    form: { minLength: 1 },
+    maxLength: 50_000,
+    pattern: { regex: /\S/, expected: 'Expected a text.' },
+    rule: promptProblem,
   })
+  prompt?: string;
+
+  @Nested('In place of a prompt: the most pressing suggested tasks.', { type: TasksDto, nullable: true })
   tasks?: TasksDto | null;
 
-  @Text('Model profile; the settings by default.', { nullable: true, example: 'fast', maxLength: 64 })
-  model?: string | null;
+  @Text('Model profile; the settings by default.', { nullable: true, maxLength: 64 }) model?: string | null;
 
   @NestedList('The repository to work in.', { type: RepoDto, nullable: true, form: { maxItems: 1 } })
   @customRule('oneRepo', maxItems(1, 'repository'))
   repos?: RepoDto[] | null;
 
-  @Integer('Seconds that a run may take; unlimited by default.', {
-    nullable: true,
-    minimum: 1,
-    maximum: MAX_AUTOMATION_SECONDS,
-    example: 3_600,
-  })
+  @Integer('Seconds of a run; unlimited by default.', { nullable: true, minimum: 1, maximum: MAX_SECONDS })
   timeout?: number | null;
 
-  @Flag('Kept and shown; sandboxes end by the rules of the service.', { nullable: true, example: null })
+  @Flag('Kept and shown; sandboxes end by the rules of the service.', { nullable: true })
   keep_alive?: boolean | null;
 
-  @FreeObject('JSON Schema of the result of a run.', {
-    nullable: true,
-    example: { type: 'object' },
-    maxLength: MAX_JSON,
-  })
+  @FreeObject('JSON Schema of the result of a run.', { nullable: true, maxLength: MAX_JSON })
   result_schema?: Record<string, unknown> | null;
 
-  @TextList('Names of the stored secrets that a run gets; null: all.', {
-    nullable: true,
-    example: ['DEPLOY_TOKEN'],
-  })
+  @TextList('Names of the stored secrets that a run gets; null: all.', { nullable: true })
   secret_names?: string[] | null;
 
-  @Text('Agent; that of the settings by default.', {
-    nullable: true,
-    example: 'CodeActAgent',
-    maxLength: 100,
-  })
+  @Text('Agent; that of the settings by default.', { nullable: true, maxLength: 100 })
   agent?: string | null;
 
-  @Decimal('USD after which a run is stopped.', { nullable: true, minimum: 0, example: 2.5 })
+  @Decimal('USD after which a run is stopped.', { nullable: true, minimum: 0 })
   max_budget_per_run?: number | null;
 
   @FollowField() follow?: FollowDto | null;
 
-  @Integer('Runs within 24 hours.', { minimum: 1, maximum: 1_000, default: 100, example: 100 })
-  max_runs_per_day?: number;
+  @Integer('Runs within 24 hours.', { minimum: 1, maximum: 1_000, default: 100 }) max_runs_per_day?: number;
+  @Nested('How many runs at a time.', { type: ConcurrencyDto }) concurrency?: ConcurrencyDto;
 
-  @Nested('Runs at a time.', { type: ConcurrencyDto }) concurrency?: ConcurrencyDto;
-
-  @TextList('Labels to find it by: in lower case, `-` in place of white space.', {
+  @TextList('Labels in lower case, `-` for white space.', {
     nullable: true,
-    example: ['triage'],
     itemLength: MAX_TAG_LENGTH,
     form: { maxItems: MAX_TAGS },
   })
   @customRule('tags', maxItems(MAX_TAGS, 'tags'))
   tags?: string[] | null;
 
-  @Choice('Whether its trigger starts it.', {
-    nullIsAbsent: true,
-    values: AUTOMATION_STATES,
-    example: 'ACTIVE',
-  })
+  @Choice('Whether its trigger starts it.', { nullIsAbsent: true, values: AUTOMATION_STATES })
   state?: AutomationState;
 
-  @Flag('Older name of `state`.', { nullIsAbsent: true, example: true }) enabled?: boolean;
+  @Flag('Older name of `state`.', { nullIsAbsent: true }) enabled?: boolean;
 }
 
 @ApiExtraModels(AutomationFieldsDto)
@@ -184,25 +151,15 @@ class AutomationFieldsDto {
 export class CreateAutomationDto extends AutomationFieldsDto {
   @Text('Name of the automation.', { required: true, ...NAME }) name: string;
 
-  @Text(
-    'What a run does; `{{ event.<JMESPath> }}` stands for a value of the event. Needed without `tasks`.',
-    { nullIsAbsent: true, ...PROMPT },
-  )
-  prompt?: string;
-
   @TriggerField({ required: true }) trigger: TriggerDto;
 
-  @Nested('Where it comes from: a template makes one automation, and a repetition answers that one.', {
-    type: TemplateDto,
-    nullable: true,
-  })
+  @Nested('Makes one automation; a repetition answers that.', { type: TemplateDto, nullable: true })
   template?: TemplateDto | null;
 }
 
 @ApiSchema({ name: 'UpdateAutomationRequest' })
 export class UpdateAutomationDto extends AutomationFieldsDto {
   @Text('Name of the automation.', { nullIsAbsent: true, ...NAME }) name?: string;
-  @Text('What a run does, in place of `tasks`.', { nullIsAbsent: true, ...PROMPT }) prompt?: string;
   @TriggerField({ nullIsAbsent: true }) trigger?: TriggerDto;
 }
 
@@ -215,18 +172,15 @@ export class OffsetQueryDto {
   @Integer('Items before the first.', { minimum: 0, maximum: 100_000, default: 0 }) offset = 0;
 }
 
+type PageOptions = Pick<FindManyOptions<{ id: string; createdAt: Date }>, 'order' | 'take' | 'skip'>;
+
+export function newestFirst({ limit, offset }: OffsetQueryDto): PageOptions {
+  return { order: { createdAt: 'DESC', id: 'DESC' }, take: limit, skip: offset };
+}
+
 export class ListAutomationsQueryDto extends OffsetQueryDto {
   @Choice('`others`: none, as everybody sees only their own.', { values: ['me', 'others'], example: 'me' })
   created_by?: 'me' | 'others';
 
   @Text('Only those with this tag.', { example: 'triage', maxLength: MAX_TAG_LENGTH }) tag?: string;
-}
-
-export class TagCountDto {
-  @ApiProperty({ example: 'triage' }) tag: string;
-  @ApiProperty({ type: 'integer', example: 2 }) count: number;
-}
-
-export class TagCountsDto {
-  @ApiProperty({ type: [TagCountDto], description: 'The most used first.' }) tags: TagCountDto[];
 }

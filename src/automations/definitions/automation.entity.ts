@@ -2,7 +2,7 @@ import { Column, Entity, Index, UpdateDateColumn } from 'typeorm';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { TaskType } from '../../suggested-tasks/candidate.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
-import { RowOfOwner } from '../owned.repository.js';
+import { RowOfOwner } from '../current-owner.js';
 import type { AutomationLimits } from '../runs/run-admission.js';
 import type { AutomationRepo } from './automation-repo.js';
 import type { Trigger } from './trigger.dto.js';

@@ -3,11 +3,12 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { ArrayContains, DataSource, type EntityManager, JsonContains, LessThanOrEqual } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import type { Owner } from '../current-owner.js';
-import { type ListPlace, OwnedRepository, type RowOfOwner } from '../owned.repository.js';
+import { OwnedRepository } from '../../auth/owned.repository.js';
+import type { Owner, RowOfOwner } from '../current-owner.js';
+import { type ListAutomationsQueryDto, newestFirst } from './automation.dto.js';
 import { Automation } from './automation.entity.js';
 
-const MAX_AUTOMATIONS = 100;
+export const MAX_AUTOMATIONS = 100;
 
 export type AutomationValues = Omit<Automation, keyof RowOfOwner | 'lastTriggeredAt' | 'updatedAt'>;
 
@@ -23,8 +24,9 @@ export class AutomationRepository extends OwnedRepository<Automation> {
     super(Automation, dataSource, audit, { kind: noun, noun, most: MAX_AUTOMATIONS });
   }
 
-  async pageOfTag(owner: Owner, tag: string | undefined, place: ListPlace): Promise<[Automation[], number]> {
-    return this.page(owner, place, tag === undefined ? {} : { tags: ArrayContains([tag]) });
+  async page(owner: Owner, { tag, ...place }: ListAutomationsQueryDto): Promise<[Automation[], number]> {
+    const where = tag === undefined ? owner : { ...owner, tags: ArrayContains([tag]) };
+    return this.findAndCount({ where, ...newestFirst(place) });
   }
 
   async tagCounts({ userId, orgId }: Owner): Promise<{ tag: string; count: number }[]> {

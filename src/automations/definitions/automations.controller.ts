@@ -1,66 +1,144 @@
-import { Body, Controller, Delete, Get, Param, Patch, Post, Query, Res } from '@nestjs/common';
-import { ApiResponse, ApiTags } from '@nestjs/swagger';
+import { Body, Controller, Delete, Get, Headers, Param, Patch, Post, Query, Res } from '@nestjs/common';
+import { ApiProperty, ApiResponse, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
-import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
-import { AutomationDto, AutomationListDto, toAutomationDto } from './automation-answer.dto.js';
+import { tooMany, unknownId } from '../../common/errors/domain-error.js';
+import { toHexId } from '../../common/identifiers.js';
+import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
 import {
+  ANY_OBJECT,
+  OrNull,
+  Shown,
+  ShownOrNull,
+  Time,
+  TimeOrNull,
+  USER_ID,
+} from '../../common/openapi/responses.js';
+import { Identifier } from '../../common/validation/text-fields.js';
+import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
+import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';
+import { AutomationRunRepository } from '../runs/automation-run.repository.js';
+import {
+  AUTOMATION_ID,
   AutomationIdDto,
   CreateAutomationDto,
   ListAutomationsQueryDto,
-  TagCountsDto,
+  newestFirst,
+  OffsetQueryDto,
+  PROMPT_EXAMPLE,
+  RUN_ID,
   UpdateAutomationDto,
 } from './automation.dto.js';
-import { AutomationRepository } from './automation.repository.js';
+import { type Automation, AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
+import { AutomationRepository, MAX_AUTOMATIONS } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
 import { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
 import { FIVE_FIELDS } from './schedule.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
 
+const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
+const NOT_OFFERED = 'Not offered here.';
+
+@ApiSchema({ name: 'AutomationResponse' })
+class AutomationDto {
+  @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) id: string;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) user_id: string;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) org_id: string;
+  @ApiProperty({ example: 'Morning triage' }) name: string;
+  @OrNull(null) description: string | null;
+  @OrNull('Fix what fails.') prompt: string | null;
+  @OrNull('fast') model: string | null;
+  @Shown('The other members of the request: `repos`, `tasks`, …', { preset: 'prompt', repos: [] }, ANY_OBJECT)
+  preset_metadata: Record<string, unknown>;
+  @ApiProperty({ ...ANY_OBJECT, example: CRON_EXAMPLE }) trigger: object;
+  @ApiProperty({ type: [String], example: ['triage'] }) tags: string[];
+  @ApiProperty({ type: 'integer', nullable: true, example: 3600 }) timeout: number | null;
+  @ApiProperty({ type: Boolean, nullable: true, example: null }) keep_alive: boolean | null;
+  @ApiProperty({ enum: AUTOMATION_STATES, enumName: 'AutomationState', example: 'ACTIVE' })
+  state: AutomationState;
+  @Shown('Older name of `state`.', true) enabled: boolean;
+  @TimeOrNull('2026-11-23T08:00:00.000Z') next_run_at: Date | null;
+  @TimeOrNull(null) last_triggered_at: Date | null;
+  @Time() created_at: Date;
+  @Time() updated_at: Date;
+  @Shown(NOT_OFFERED, '') tarball_path: string;
+  @Shown(NOT_OFFERED, '') entrypoint: string;
+  @ShownOrNull(NOT_OFFERED, null) setup_script_path: null;
+  @ShownOrNull(NOT_OFFERED, null) plugin_spec: null;
+  @ShownOrNull(NOT_OFFERED, null) disabled_reason: null;
+  @ShownOrNull(NOT_OFFERED, null) disabled_at: null;
+}
+
+@ApiSchema({ name: 'AutomationListResponse' })
+class AutomationListDto {
+  @ApiProperty({ type: [AutomationDto] }) automations: AutomationDto[];
+  @ApiProperty({ type: 'integer', description: 'Of all pages.', example: 1 }) total: number;
+}
+
+class TagCountDto {
+  @ApiProperty({ example: 'triage' }) tag: string;
+  @ApiProperty({ type: 'integer', example: 2 }) count: number;
+}
+
+class TagCountsDto {
+  @ApiProperty({ type: [TagCountDto], description: 'The most used first.' }) tags: TagCountDto[];
+}
+
+class RunIdDto {
+  @Identifier('Id of the run.', { required: true, example: RUN_ID }) run_id: string;
+}
+
+@ApiSchema({ name: 'AutomationRunResponse' })
+class AutomationRunDto {
+  @ApiProperty({ format: 'uuid', example: RUN_ID }) id: string;
+  @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) automation_id: string;
+  @ApiProperty({ enum: RUN_STATUSES, enumName: 'RunStatus', example: 'COMPLETED' }) status: string;
+  @ApiProperty({ enum: RUN_TRIGGERS, example: 'cron' }) trigger_source: string;
+  @ShownOrNull('Why it failed, or was not run.', null) error_detail: string | null;
+  @ShownOrNull('The first one.', CONVERSATION_ID) conversation_id: string | null;
+  @Shown('All of them, and their suggested tasks.', { conversation_ids: [CONVERSATION_ID] }, ANY_OBJECT)
+  run_metadata: Record<string, unknown>;
+  @Shown('USD, when it is over.', 0.42, { type: Number, nullable: true }) cost: number | null;
+  @TimeOrNull(null) timeout_at: Date | null;
+  @ShownOrNull('That of its conversation.', null) sandbox_id: null;
+  @Time() created_at: Date;
+  @TimeOrNull('2026-11-21T09:30:01.000Z') started_at: Date | null;
+  @TimeOrNull('2026-11-21T09:34:10.000Z') completed_at: Date | null;
+}
+
+@ApiSchema({ name: 'AutomationRunListResponse' })
+class AutomationRunListDto {
+  @ApiProperty({ type: [AutomationRunDto] }) runs: AutomationRunDto[];
+  @ApiProperty({ type: 'integer', description: 'Of all pages.', example: 1 }) total: number;
+
+  @ApiProperty({ type: 'object', additionalProperties: { type: 'integer' }, example: { COMPLETED: 1 } })
+  status_counts: Record<string, number>;
+}
+
+const ON_LABEL = { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" };
+const LABELED = { key: 'issues.labeled', payload: { label: { name: 'agent' } } };
+
 const EXAMPLES = {
   schedule: {
     summary: 'Every working day at nine, the most pressing suggested tasks',
-    value: {
-      name: 'Morning triage',
-      tasks: { task_types: ['FAILING_CHECKS', 'MERGE_CONFLICTS'], limit: 3 },
-      trigger: CRON_EXAMPLE,
-    },
+    value: { name: 'Morning triage', tasks: { limit: 3 }, trigger: CRON_EXAMPLE },
   },
   event: {
     summary: 'When an issue gets the label agent',
-    value: {
-      name: 'Labelled issues',
-      prompt: 'Solve this issue and open a pull request: {{ event.issue.html_url }} {{ event.issue.body }}',
-      repos: [{ url: 'octo/app', provider: 'github' }],
-      trigger: {
-        type: 'event',
-        source: 'github',
-        on: 'issues.labeled',
-        filter: "label.name == 'agent' && glob(repository.full_name, 'octo/*')",
-      },
-      concurrency: { limit: 2, when_busy: 'queue' },
-    },
+    value: { name: 'Labelled issues', prompt: PROMPT_EXAMPLE, trigger: ON_LABEL },
   },
 };
-
 const DRAFT_EXAMPLES = {
   schedule: { summary: 'When a schedule starts', value: { trigger: CRON_EXAMPLE } },
-  event: {
-    summary: 'Whether an event starts it',
-    value: {
-      trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
-      event: { key: 'issues.labeled', payload: { action: 'labeled', label: { name: 'agent' } } },
-    },
-  },
+  event: { summary: 'Whether an event starts it', value: { trigger: ON_LABEL, event: LABELED } },
 };
 
-const UNKNOWN = unknown('automation');
-const TOO_MANY = documented(
-  409,
-  'You have 100 automations, the most that are kept; delete one first.',
-  'As many automations as may be',
-);
-const BAD_SCHEDULE = { loc: ['body', 'trigger', 'schedule'], type: 'value_error', msg: FIVE_FIELDS };
+const UNKNOWN = thrown(unknownId('automation'), 'Unknown automation, or not yours');
+const UNKNOWN_RUN = thrown(unknownId('run'), 'Unknown run, or not yours');
+const TOO_MANY_RUNS = documented(429, 'It has had 100 runs within a day (max_runs_per_day).');
+const OVER = documented(409, 'This run is over.', 'The run is over');
+const TOO_MANY = thrown(tooMany('automation', MAX_AUTOMATIONS), 'As many automations as may be');
+const BAD_SCHEDULE = badInput('body.trigger.schedule', FIVE_FIELDS);
 
 @ApiTags('Automations')
 @Controller('api/automation/v1')
@@ -68,6 +146,7 @@ export class AutomationsController {
   constructor(
     private readonly automations: AutomationRepository,
     private readonly service: AutomationsService,
+    private readonly runs: AutomationRunRepository,
   ) {}
 
   @Post('preset/prompt')
@@ -101,7 +180,7 @@ export class AutomationsController {
     description: 'Changes nothing, and answers 200 for one that is not valid too.',
     answer: {
       type: DraftReportDto,
-      description: 'What is wrong, when it starts, and whether the event starts it',
+      description: 'What is wrong, when it starts, and whether the event does it',
     },
     examples: DRAFT_EXAMPLES,
   })
@@ -116,12 +195,10 @@ export class AutomationsController {
   })
   async list(
     @CurrentOwner() owner: Owner,
-    @Query() { limit, offset, tag, created_by }: ListAutomationsQueryDto,
+    @Query() query: ListAutomationsQueryDto,
   ): Promise<AutomationListDto> {
-    if (created_by === 'others') {
-      return { automations: [], total: 0 };
-    }
-    const [automations, total] = await this.automations.pageOfTag(owner, tag, { limit, offset });
+    const [automations, total] =
+      query.created_by === 'others' ? [[], 0] : await this.automations.page(owner, query);
     return { automations: automations.map(toAutomationDto), total };
   }
 
@@ -170,4 +247,101 @@ export class AutomationsController {
   async remove(@CurrentOwner() owner: Owner, @Param() { id }: AutomationIdDto): Promise<void> {
     await this.automations.removeOf(owner, id);
   }
+
+  @Post(':id/dispatch')
+  @ApiIdempotencyKey('run', 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b', 'as long as that is kept')
+  @ApiRoute('dispatch_automation', 'Run an automation now', {
+    description:
+      'Answers at once, also where the automation is not active. A busy automation does what its `concurrency` says.',
+    status: 201,
+    answer: { type: AutomationRunDto, description: 'The run' },
+    problems: [UNKNOWN, TOO_MANY_RUNS],
+  })
+  async dispatch(
+    @CurrentOwner() owner: Owner,
+    @Param() { id }: AutomationIdDto,
+    @Headers('idempotency-key') key: string | undefined,
+  ): Promise<AutomationRunDto> {
+    return toAutomationRunDto(await this.runs.dispatch(owner, id, idempotencyKey(key)));
+  }
+
+  @Get(':id/runs')
+  @ApiRoute('list_automation_runs', 'List the runs of an automation', {
+    description: 'The newest first. They are kept for AUTOMATION_RUN_RETENTION_SECONDS.',
+    answer: { type: AutomationRunListDto, description: 'A page of runs' },
+    problems: [UNKNOWN],
+  })
+  async listRuns(
+    @CurrentOwner() owner: Owner,
+    @Param() { id }: AutomationIdDto,
+    @Query() place: OffsetQueryDto,
+  ): Promise<AutomationRunListDto> {
+    const { id: automationId } = await this.automations.getOf(owner, id);
+    const [runs, total] = await this.runs.findAndCount({ where: { automationId }, ...newestFirst(place) });
+    const status_counts = await this.runs.statusCounts(automationId);
+    return { runs: runs.map(toAutomationRunDto), total, status_counts };
+  }
+
+  @Post('runs/:run_id/cancel')
+  @ApiRoute('cancel_automation_run', 'Cancel a run', {
+    description:
+      'One that waits does not begin; the conversations of one that runs are paused within seconds.',
+    answer: { type: AutomationRunDto, description: 'The run as it is now' },
+    problems: [UNKNOWN_RUN, OVER],
+  })
+  async cancel(@CurrentOwner() owner: Owner, @Param() { run_id: id }: RunIdDto): Promise<AutomationRunDto> {
+    return toAutomationRunDto(await this.runs.cancel(owner, id));
+  }
+}
+
+function toAutomationDto(automation: Automation): AutomationDto {
+  const { id, name, description, trigger, tags, state } = automation;
+  const { prompt, model, timeout, keep_alive, ...work } = automation.work;
+  const { maxRunsPerDay: max_runs_per_day, limit, whenBusy: when_busy } = automation.limits;
+  return {
+    id,
+    user_id: automation.userId,
+    org_id: automation.orgId,
+    name,
+    description,
+    prompt,
+    model,
+    preset_metadata: { preset: 'prompt', ...work, max_runs_per_day, concurrency: { limit, when_busy } },
+    trigger,
+    tags,
+    timeout,
+    keep_alive,
+    state,
+    enabled: state === 'ACTIVE',
+    next_run_at: automation.nextRunAt,
+    last_triggered_at: automation.lastTriggeredAt,
+    created_at: automation.createdAt,
+    updated_at: automation.updatedAt,
+    tarball_path: '',
+    entrypoint: '',
+    setup_script_path: null,
+    plugin_spec: null,
+    disabled_reason: null,
+    disabled_at: null,
+  };
+}
+
+function toAutomationRunDto(run: AutomationRun): AutomationRunDto {
+  const { id, status, cost, tasks, startedAt, work } = run;
+  const conversationIds = run.conversationIds.map(toHexId);
+  return {
+    id,
+    automation_id: run.automationId,
+    status,
+    trigger_source: run.triggerSource,
+    error_detail: run.errorDetail,
+    conversation_id: conversationIds[0] ?? null,
+    run_metadata: { conversation_ids: conversationIds, tasks },
+    cost,
+    timeout_at: startedAt && work.timeout ? new Date(startedAt.getTime() + work.timeout * 1000) : null,
+    sandbox_id: null,
+    created_at: run.createdAt,
+    started_at: startedAt,
+    completed_at: run.completedAt,
+  };
 }

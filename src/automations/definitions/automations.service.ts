@@ -35,14 +35,15 @@ export class AutomationsService {
 
   /** What is left out stays. @throws DomainError not_found for what is not the owner's */
   async change(owner: Owner, id: string, given: UpdateAutomationDto): Promise<Automation> {
-    return this.automations.changeOf(owner, id, Object.keys(given), (before) => this.merged(before, given));
+    return this.automations.changeOf(owner, id, given, (before) => this.merged(before, given));
   }
 
   /** What is wrong with an automation that is not there yet, and when it would start. */
   async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
-    const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: given.trigger ?? null };
+    const { endpoint = ENDPOINT, trigger: alone = null } = given;
+    const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: alone };
     const problems = await problemsOf(draft);
-    const errors = (given.endpoint ?? ENDPOINT) === ENDPOINT ? problems : [NO_ENDPOINT];
+    const errors = endpoint === ENDPOINT ? problems : [NO_ENDPOINT];
     // A good trigger is looked at, whatever else is wrong.
     const isGood = problems.every(({ field }) => field?.split('.')[0] !== 'trigger');
     const trigger = isGood ? toTrigger(toDto(TriggerDto, Object(draft['trigger']))) : null;
@@ -74,15 +75,15 @@ export class AutomationsService {
   }
 
   private merged(before: Automation, given: Partial<CreateAutomationDto>): AutomationValues {
-    const { name, description, trigger: newTrigger, tags, enabled, state: newState, ...others } = given;
-    const { max_runs_per_day, concurrency, ...work } = others;
+    const { name = before.name, description = before.description, tags = before.tags, ...others } = given;
+    const { enabled = before.state === 'ACTIVE', state = enabled ? 'ACTIVE' : 'INACTIVE', ...rest } = others;
+    const { trigger: newTrigger, max_runs_per_day, concurrency, ...work } = rest;
     const { maxRunsPerDay, limit, whenBusy } = before.limits;
     const trigger = newTrigger ? toTrigger(newTrigger) : before.trigger;
-    const olderState = enabled === undefined ? before.state : enabled ? 'ACTIVE' : 'INACTIVE';
-    const state = newState ?? olderState;
     return {
-      name: name ?? before.name,
-      description: description === undefined ? before.description : description,
+      name,
+      description,
+      tags: toTags(tags ?? []),
       state,
       trigger,
       eventSource: trigger.type === 'cron' ? null : trigger.source,
@@ -93,7 +94,6 @@ export class AutomationsService {
         limit: concurrency?.limit ?? limit,
         whenBusy: concurrency?.when_busy ?? whenBusy,
       },
-      tags: tags === undefined ? before.tags : toTags(tags ?? []),
     };
   }
 }
@@ -103,13 +103,9 @@ function mergedWork(
   before: AutomationWork,
   { repos, ...given }: Partial<CreateAutomationDto>,
 ): AutomationWork {
-  const { prompt, tasks } = given;
-  const chosen = {
-    prompt: prompt ?? (tasks ? null : before.prompt),
-    tasks: prompt === undefined && tasks === undefined ? before.tasks : (tasks ?? null),
-  };
-  if ((chosen.prompt === null) === (chosen.tasks === null)) {
-    const msg = chosen.tasks
+  const { prompt = given.tasks ? null : before.prompt, tasks = given.prompt ? null : before.tasks } = given;
+  if ((prompt === null) === (tasks === null)) {
+    const msg = tasks
       ? 'Expected either a prompt or tasks, not both.'
       : 'Expected a prompt, or tasks in its place.';
     throw new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
@@ -117,7 +113,8 @@ function mergedWork(
   return {
     ...before,
     ...given,
-    ...chosen,
+    prompt,
+    tasks,
     ...(repos !== undefined && { repos: repos ?? [] }),
   };
 }
@@ -135,10 +132,8 @@ async function problemsOf(draft: object): Promise<DraftReportDto['errors']> {
     if (!(error instanceof InvalidInputError)) {
       throw error;
     }
-    return error.problems.map(({ loc, type, msg }) => ({
-      field: loc.slice(1).join('.') || null,
-      code: type,
-      message: msg,
-    }));
+    return error.problems.map(({ loc, type: code, msg: message }) => {
+      return { field: loc.slice(1).join('.') || null, code, message };
+    });
   }
 }

@@ -6,20 +6,6 @@ import { Choice, Text } from '../../common/validation/text-fields.js';
 import { filterProblem, MAX_EXPRESSION } from './event-filter.js';
 import { type Schedule, scheduleProblem, timezoneProblem } from './schedule.js';
 
-export interface CronTrigger extends Schedule {
-  type: 'cron';
-}
-
-export interface EventTrigger {
-  type: 'event';
-  source: string;
-  on: string | string[];
-  filter?: string;
-}
-
-/** What is stored. */
-export type Trigger = CronTrigger | EventTrigger;
-
 export const TRIGGER_KINDS = ['cron', 'event'];
 export const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
 export const SOURCE_NAME = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
@@ -29,6 +15,12 @@ const MAX_PATTERNS = 50;
 const MAX_PATTERN = 520;
 const KEY_PATTERN = /^(?:\*|[A-Za-z0-9_:-]{1,100}(?:\.[A-Za-z0-9_:-]{1,100}){0,4}(?:\.\*)?)$/;
 
+const PATTERN = { type: 'string', maxLength: MAX_PATTERN };
+const PATTERNS: FieldKind = {
+  schema: { oneOf: [PATTERN, { type: 'array', items: PATTERN, maxItems: MAX_PATTERNS }] },
+  rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
+};
+
 function arePatterns(on: unknown): boolean {
   const patterns: unknown[] = [on].flat();
   return (
@@ -37,45 +29,29 @@ function arePatterns(on: unknown): boolean {
   );
 }
 
-const PATTERN_SCHEMA = { type: 'string', maxLength: MAX_PATTERN };
-const KEY_EXAMPLE = { example: 'issues.labeled' };
-const PATTERNS: FieldKind = {
-  schema: { oneOf: [PATTERN_SCHEMA, { type: 'array', items: PATTERN_SCHEMA, maxItems: MAX_PATTERNS }] },
-  rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
-};
-
 /** Which members count follows from `type`. */
 @ApiSchema({ name: 'AutomationTrigger' })
 export class TriggerDto {
   @Choice('What it waits for.', { required: true, values: TRIGGER_KINDS, example: 'cron' })
   type: 'cron' | 'event';
 
-  @Text('Of a schedule: five fields of cron.', { example: '0 9 * * 1-5', maxLength: 200, trim: true })
-  schedule = '';
+  @Text('Of a schedule: five fields of cron.', { maxLength: 200, trim: true }) schedule = '';
+  @Text('Of a schedule: its time zone.', { default: 'UTC', maxLength: 100 }) timezone = 'UTC';
+  @Text('Of events: one of `eventSources` of the capabilities, or your own.', { maxLength: 50 }) source = '';
 
-  @Text('Of a schedule: its time zone.', { default: 'UTC', example: 'Europe/Berlin', maxLength: 100 })
-  timezone = 'UTC';
-
-  @Text('Of events: `github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or that of a webhook.', {
-    example: 'github',
-    maxLength: 50,
-  })
-  source = '';
-
-  @field(
-    'Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.',
-    KEY_EXAMPLE,
-    PATTERNS,
-  )
+  @field('Of events: which ones, such as `issues.labeled`, `push` or `pull_request.*`.', {}, PATTERNS)
   on: string | string[] = [];
 
-  @Text('Of events: a JMESPath expression that has to be true for the payload.', {
+  @Text("Of events: JMESPath that has to be true for the payload, such as `label.name == 'agent'`.", {
     nullable: true,
-    example: "label.name == 'agent'",
     maxLength: MAX_EXPRESSION,
   })
   filter?: string | null;
 }
+
+/** What is stored. */
+export type Trigger =
+  ({ type: 'cron' } & Schedule) | ({ type: 'event' } & Pick<TriggerDto, 'source' | 'on' | 'filter'>);
 
 export function TriggerField(presence: { required: true } | { nullIsAbsent: true }): PropertyDecorator {
   const isKnown = (value: unknown): value is TriggerDto =>

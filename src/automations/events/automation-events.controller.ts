@@ -2,16 +2,22 @@ import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
 import { ApiProperty, ApiResponse, ApiSchema, ApiTags, OmitType } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { Public } from '../../auth/auth.decorators.js';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { DomainError, found, unknownId } from '../../common/errors/domain-error.js';
+import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Identifier, Text } from '../../common/validation/text-fields.js';
-import { CurrentOwner, found, type Owner } from '../current-owner.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService } from './automation-events.service.js';
 import { readEventBody } from './event-body.js';
 import { isConnectionTest } from './event-source.js';
 
+const UNKNOWN = thrown(unknownId('event'), 'Unknown event, or not yours');
+const BAD_SIGNATURE = thrown(
+  new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.'),
+  'Wrong or missing signature, unknown organization, or unknown source',
+);
 const EVENT_ID = 'c7a1d4e8-2b6f-4093-9d5e-8f1a2b3c4d5e';
 
 class EventAddressDto {
@@ -62,16 +68,7 @@ export class AutomationEventsController {
       'For webhooks of hosts: needs no key, but the signature of the host. What is unknown is answered as a wrong signature is. A delivery that is known is answered with 200.',
     status: 202,
     answer: { type: ReceivedEventDto, description: 'The event is stored, with the runs that it made' },
-    problems: [
-      {
-        status: 401,
-        code: 'invalid_signature',
-        detail: 'The signature of the event is not valid.',
-        description: 'Wrong or missing signature, unknown organization, or unknown source',
-      },
-      413,
-      429,
-    ],
+    problems: [BAD_SIGNATURE, 413, 429],
   })
   async receive(
     @Param() { org_id: orgId, source }: EventAddressDto,
@@ -100,9 +97,9 @@ export class AutomationEventsController {
     description: 'Events are kept for a day, and the newest 10,000 of an organization.',
     answer: {
       type: EventMatchesDto,
-      description: 'Each automation of the source, and why it was not started',
+      description: 'Each automation of its source, and why it was not started',
     },
-    problems: [documented(404, 'There is no event with this id.', 'Unknown event')],
+    problems: [UNKNOWN],
   })
   async matches(@CurrentOwner() owner: Owner, @Param() { event_id }: EventIdDto): Promise<EventMatchesDto> {
     const event = found(await this.events.findOneBy({ ...owner, id: event_id }), 'event');

@@ -3,10 +3,10 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { OwnedRepository } from '../../auth/owned.repository.js';
+import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import type { Owner } from '../current-owner.js';
-import { OwnedRepository, RowOfOwner } from '../owned.repository.js';
+import { type Owner, RowOfOwner } from '../current-owner.js';
 
 const MAX_WEBHOOKS = 20;
 
@@ -35,18 +35,9 @@ export class AutomationWebhook extends RowOfOwner {
 
 export type WebhookValues = Omit<AutomationWebhook, keyof RowOfOwner | 'updatedAt' | 'enabled'>;
 
-function secretBinding(id: string): string {
-  return `automation_webhooks.secret:${id}`;
-}
+const SECRET = columnById('automation_webhooks', 'secret');
 
-export const AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
-  {
-    table: 'automation_webhooks',
-    column: 'secret',
-    keyColumns: ['id'],
-    binding: ({ id = '' }) => secretBinding(id),
-  },
-];
+export const AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS = [SECRET];
 
 /** Encrypts the secrets that go in and decrypts those that come out. */
 @Injectable()
@@ -76,15 +67,15 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
   /** Throws as `getOf`. */
   async setSecret(owner: Owner, id: string, secret: string): Promise<void> {
     const change = this.encrypted(id, secret);
-    await this.changeOf(owner, id, Object.keys(change), () => change, 'automation_webhook.rotate_secret');
+    await this.changeOf(owner, id, change, () => change, 'automation_webhook.rotate_secret');
   }
 
   /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
   secretOf({ id, secret }: AutomationWebhook): string {
-    return this.cipher.decrypt(secret, secretBinding(id));
+    return this.cipher.decrypt(secret, SECRET.binding({ id }));
   }
 
   private encrypted(id: string, secret: string): Pick<AutomationWebhook, 'secret'> {
-    return { secret: this.cipher.encrypt(secret, secretBinding(id)) };
+    return { secret: this.cipher.encrypt(secret, SECRET.binding({ id })) };
   }
 }

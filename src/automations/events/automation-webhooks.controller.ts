@@ -1,14 +1,14 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiExtraModels, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
-import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
-import type { FieldOptions } from '../../common/validation/field.js';
+import { unknownId } from '../../common/errors/domain-error.js';
+import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
+import { OrNull, Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Flag } from '../../common/validation/number-fields.js';
 import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
-import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
-import { AT, givenMembers, OffsetQueryDto } from '../definitions/automation.dto.js';
+import { CurrentOwner, type Owner } from '../current-owner.js';
+import { newestFirst, OffsetQueryDto } from '../definitions/automation.dto.js';
 import { filterProblem } from '../definitions/event-filter.js';
 import { SOURCE_NAME } from '../definitions/trigger.dto.js';
 import {
@@ -19,11 +19,12 @@ import {
   SOURCE_TAKEN,
 } from './automation-webhook.repository.js';
 
-const UNKNOWN = unknown('webhook');
+const UNKNOWN = thrown(unknownId('webhook'), 'Unknown webhook, or not yours');
 const TAKEN = documented(409, SOURCE_TAKEN, 'The source has one, or there are as many as may be');
 const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 const EVENTS = '/api/automation/v1/events';
+const WEBHOOK_URL = `https://slipway.example.com${EVENTS}/${ORG_ID}/github`;
 const NAME = {
   example: 'Octo',
   maxLength: 255,
@@ -43,32 +44,27 @@ const USUAL = {
   event_id_header: null,
 } as const;
 
-function usual(member: keyof typeof USUAL): FieldOptions {
-  return { nullIsAbsent: true, default: USUAL[member], example: USUAL[member] };
-}
-
+@ApiSchema({ description: 'How a source of your own is read; the others follow the rules of their host.' })
 class WebhookFieldsDto {
-  @Text('JMESPath to the key of an event; for a source of your own.', {
-    ...usual('event_key_expr'),
+  @Text('JMESPath to the key of an event.', {
+    nullIsAbsent: true,
+    default: USUAL.event_key_expr,
     maxLength: 500,
     rule: filterProblem,
   })
   event_key_expr?: string;
 
-  @Text('Header with the signature; for a source of your own.', { ...usual('signature_header'), ...HEADER })
+  @Text('Header with the signature.', { nullIsAbsent: true, default: USUAL.signature_header, ...HEADER })
   signature_header?: string;
 
-  @Choice('How the signature is made; for a source of your own.', {
-    ...usual('signature_scheme'),
+  @Choice('How the signature is made.', {
+    nullIsAbsent: true,
+    default: USUAL.signature_scheme,
     values: SIGNATURE_SCHEMES,
   })
   signature_scheme?: SignatureScheme;
 
-  @Text('Header with the id of a delivery, by which repetitions are known; for a source of your own.', {
-    nullable: true,
-    example: 'X-Delivery-Id',
-    ...HEADER,
-  })
+  @Text('Header with the id of a delivery, by which repetitions are known.', { nullable: true, ...HEADER })
   event_id_header?: string | null;
 }
 
@@ -88,7 +84,6 @@ class CreateWebhookDto extends WebhookFieldsDto {
   @Text('Secret that the host signs with; by default a random one, which is shown once.', {
     nullIsAbsent: true,
     secret: true,
-    example: SECRET,
     maxLength: 255,
     form: { minLength: 8 },
     rule: (text) => (text.length < 8 ? 'Expected at least 8 characters.' : null),
@@ -99,7 +94,7 @@ class CreateWebhookDto extends WebhookFieldsDto {
 @ApiSchema({ name: 'AutomationWebhookUpdate' })
 class UpdateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { nullIsAbsent: true, ...NAME }) name?: string;
-  @Flag('Whether its events are taken.', { nullIsAbsent: true, example: true }) enabled?: boolean;
+  @Flag('Whether its events are taken.', { nullIsAbsent: true }) enabled?: boolean;
 }
 
 class WebhookIdDto {
@@ -112,19 +107,15 @@ class WebhookDto {
   @ApiProperty({ format: 'uuid', example: ORG_ID }) org_id: string;
   @ApiProperty({ example: 'Octo' }) name: string;
   @ApiProperty({ example: 'github' }) source: string;
-
-  @Shown('What to enter at the host.', `https://slipway.example.com${EVENTS}/${ORG_ID}/github`, {
-    format: 'uri',
-  })
-  webhook_url: string;
-
-  @ApiProperty({ example: 'type' }) event_key_expr: string;
-  @ApiProperty({ example: 'X-Signature-256' }) signature_header: string;
-  @ApiProperty({ enum: SIGNATURE_SCHEMES, example: 'hmac_sha256_hex' }) signature_scheme: SignatureScheme;
-  @ApiProperty({ type: String, nullable: true, example: null }) event_id_header: string | null;
+  @Shown('What to enter at the host.', WEBHOOK_URL, { format: 'uri' }) webhook_url: string;
+  @ApiProperty({ example: USUAL.event_key_expr }) event_key_expr: string;
+  @ApiProperty({ example: USUAL.signature_header }) signature_header: string;
+  @ApiProperty({ enum: SIGNATURE_SCHEMES, example: USUAL.signature_scheme })
+  signature_scheme: SignatureScheme;
+  @OrNull(null) event_id_header: string | null;
   @ApiProperty({ example: true }) enabled: boolean;
-  @ApiProperty({ example: AT }) created_at: Date;
-  @ApiProperty({ example: AT }) updated_at: Date;
+  @Time() created_at: Date;
+  @Time() updated_at: Date;
 }
 
 @ApiSchema({ name: 'AutomationWebhookWithSecret' })
@@ -162,7 +153,7 @@ export class AutomationWebhooksController {
   async create(@CurrentOwner() owner: Owner, @Body() body: CreateWebhookDto): Promise<NewWebhookDto> {
     const { webhook_secret: given, ...values } = body;
     const secret = given ?? createWebhookSecret();
-    const webhook = await this.webhooks.add(owner, { ...USUAL, ...givenMembers(values), secret });
+    const webhook = await this.webhooks.add(owner, { ...USUAL, ...values, secret });
     return Object.assign(this.shown(webhook), { webhook_secret: given === undefined ? secret : null });
   }
 
@@ -171,11 +162,8 @@ export class AutomationWebhooksController {
     description: 'The newest first, without their secrets.',
     answer: { type: WebhookListDto, description: 'A page of your webhooks' },
   })
-  async list(
-    @CurrentOwner() owner: Owner,
-    @Query() { limit, offset }: OffsetQueryDto,
-  ): Promise<WebhookListDto> {
-    const [webhooks, total] = await this.webhooks.page(owner, { limit, offset });
+  async list(@CurrentOwner() owner: Owner, @Query() place: OffsetQueryDto): Promise<WebhookListDto> {
+    const [webhooks, total] = await this.webhooks.findAndCount({ where: owner, ...newestFirst(place) });
     return { webhooks: webhooks.map((webhook) => this.shown(webhook)), total };
   }
 
@@ -200,8 +188,7 @@ export class AutomationWebhooksController {
     @Param() { id }: WebhookIdDto,
     @Body() body: UpdateWebhookDto,
   ): Promise<WebhookDto> {
-    const values = givenMembers(body);
-    return this.shown(await this.webhooks.changeOf(owner, id, Object.keys(values), () => values));
+    return this.shown(await this.webhooks.changeOf(owner, id, body, () => body));
   }
 
   @Delete(':id')
@@ -222,9 +209,9 @@ export class AutomationWebhooksController {
     problems: [UNKNOWN],
   })
   async rotateSecret(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<WebhookSecretDto> {
-    const secret = createWebhookSecret();
-    await this.webhooks.setSecret(owner, id, secret);
-    return { webhook_secret: secret };
+    const webhook_secret = createWebhookSecret();
+    await this.webhooks.setSecret(owner, id, webhook_secret);
+    return { webhook_secret };
   }
 
   private shown(webhook: AutomationWebhook): WebhookDto {

@@ -5,13 +5,13 @@ import { DataSource, type EntityManager, In, IsNull, MoreThan, Not, Raw, Reposit
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
-import { DomainError } from '../../common/errors/domain-error.js';
+import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
 import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import type { JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
-import { found, type Owner } from '../current-owner.js';
+import type { Owner } from '../current-owner.js';
 import type { Automation } from '../definitions/automation.entity.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
 import { AutomationRun } from './automation-run.entity.js';

@@ -28,6 +28,11 @@ export interface EncryptedColumn {
   binding(row: Record<string, string>): string;
 }
 
+/** A column of a table with ids: what is copied to another row does not decrypt. */
+export function columnById(table: string, column: string): EncryptedColumn {
+  return { table, column, keyColumns: ['id'], binding: ({ id = '' }) => `${table}.${column}:${id}` };
+}
+
 /** Unknown key id, or a record that was altered or moved. */
 export class SecretDecryptionError extends Error {
   constructor(message: string, options?: { cause?: unknown }) {

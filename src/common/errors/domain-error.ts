@@ -69,6 +69,24 @@ export class DomainError extends Error {
   }
 }
 
+/** For an id that is unknown, or whose thing is another user's. */
+export function unknownId(noun: string): DomainError {
+  return new DomainError('not_found', 'not_found', `There is no ${noun} with this id.`);
+}
+
+/** @throws DomainError not_found for null */
+export function found<T>(thing: T | null, noun: string): T {
+  if (thing === null) {
+    throw unknownId(noun);
+  }
+  return thing;
+}
+
+/** For one that is made beyond those that a user may have. */
+export function tooMany(noun: string, most: number): DomainError {
+  return new DomainError('conflict', 'conflict', `A user may have ${most} ${noun}s; delete one first.`);
+}
+
 export interface InputProblem {
   /** The first element is `body`, `query`, `path` or `header`. */
   loc: string[];

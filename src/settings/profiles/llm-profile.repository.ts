@@ -16,7 +16,7 @@ import {
 import type { JsonObject } from '@slipway/common/json-merge.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRow } from '../../auth/user.repository.js';
-import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 
 /** A model with its address, key and parameters, stored under a name. */
 @Entity('llm_profiles')
@@ -43,19 +43,9 @@ export class LlmProfile extends OwnedRow {
   updatedAt: Date;
 }
 
-/** The encrypted column of this table. */
-export const LLM_PROFILE_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
-  {
-    table: 'llm_profiles',
-    column: 'config',
-    keyColumns: ['id'],
-    binding: ({ id = '' }) => profileBinding(id),
-  },
-];
+const CONFIG = columnById('llm_profiles', 'config');
 
-function profileBinding(id: string): string {
-  return `llm_profiles.config:${id}`;
-}
+export const LLM_PROFILE_ENCRYPTED_COLUMNS = [CONFIG];
 
 /** A profile in clear: its key is never for a log or a response. */
 export interface ClearLlmProfile {
@@ -157,10 +147,10 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
   }
 
   private inClear({ id, name, config, active }: LlmProfile): ClearLlmProfile {
-    return { id, name, config: JSON.parse(this.cipher.decrypt(config, profileBinding(id))), active };
+    return { id, name, config: JSON.parse(this.cipher.decrypt(config, CONFIG.binding({ id }))), active };
   }
 
   private encrypt(id: string, config: JsonObject): string {
-    return this.cipher.encrypt(JSON.stringify(config), profileBinding(id));
+    return this.cipher.encrypt(JSON.stringify(config), CONFIG.binding({ id }));
   }
 }

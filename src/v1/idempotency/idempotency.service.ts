@@ -88,10 +88,10 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
 }
 
 /** @param made what a repetition answers again */
-export function ApiIdempotencyKey(made: string, example: string): MethodDecorator {
+export function ApiIdempotencyKey(made: string, example: string, period = 'for 24 hours'): MethodDecorator {
   return ApiHeader({
     name: 'Idempotency-Key',
-    description: `A repetition of the request under this key answers the same ${made}, for 24 hours.`,
+    description: `A repetition of the request under this key answers the same ${made}, ${period}.`,
     schema: { type: 'string', pattern: '^[!-~]{1,255}$' },
     example,
   });

@@ -1,84 +1,72 @@
 import {
-  Column,
   CreateDateColumn,
   type DataSource,
   type EntityManager,
   type EntityTarget,
-  type FindOptionsOrder,
   type FindOptionsWhere,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
 import type { AuditAction } from '../audit/audit-action.js';
 import type { AuditRepository } from '../audit/audit.repository.js';
-import { lockUser, OwnedRow } from '../auth/user.repository.js';
-import { DomainError } from '../common/errors/domain-error.js';
-import { found, type Owner } from './current-owner.js';
+import { found, tooMany } from '../common/errors/domain-error.js';
+import { lockUser, OwnedRow } from './user.repository.js';
 
-export abstract class RowOfOwner extends OwnedRow {
+export abstract class OwnedThing extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
-  /** The user's personal organization, whose id is that of the user, until there are others. */
-  @Column('uuid', { name: 'org_id' }) orgId: string;
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
 }
 
-export interface ListPlace {
-  limit: number;
-  offset: number;
-}
+/** Whose a row is; an owner may have further columns. */
+type RowOwner = Pick<OwnedThing, 'userId'>;
 
 interface Rules {
   /** In the actions of the audit. */
-  kind: 'automation' | 'automation_webhook';
+  kind: 'automation' | 'automation_webhook' | 'webhook_endpoint';
   noun: string;
   /** Of one user. */
   most: number;
 }
 
-/** Rows that a user makes, changes and removes, each time with an entry of the audit. */
-export abstract class OwnedRepository<Row extends RowOfOwner> extends Repository<Row> {
+/**
+ * Rows that a user makes, changes and removes, each time with an entry of the audit. Methods throw DomainError not_found
+ * for what is not the owner's.
+ */
+export abstract class OwnedRepository<Row extends OwnedThing> extends Repository<Row> {
   protected constructor(
     type: EntityTarget<Row>,
     { manager }: DataSource,
-    private readonly audit: AuditRepository,
+    protected readonly audit: AuditRepository,
     private readonly rules: Rules,
   ) {
     super(type, manager);
   }
 
-  /** The newest first, with the number of all. */
-  async page(owner: Owner, place: ListPlace, where: FindOptionsWhere<Row> = {}): Promise<[Row[], number]> {
-    return newestFirst(this, { ...where, ...owner }, place);
-  }
-
-  /** @throws DomainError not_found for what is not the owner's */
-  async getOf(owner: Owner, id: string): Promise<Row> {
+  async getOf(owner: RowOwner, id: string): Promise<Row> {
     return found(await this.findOneBy(whereOf<Row>({ ...owner, id })), this.rules.noun);
   }
 
-  /** Changes what `change` makes of the locked row. Throws as `getOf` and `change`. */
+  /**
+   * Changes what `change` makes of the locked row. Throws as `change`.
+   * @param given its members are named in the audit
+   */
   async changeOf(
-    owner: Owner,
+    owner: RowOwner,
     id: string,
-    members: readonly string[],
+    given: object,
     change: (row: Row) => Partial<Row>,
     action: AuditAction = `${this.rules.kind}.update`,
   ): Promise<Row> {
+    const details = { members: Object.keys(given) };
     return this.manager.transaction(async (manager) => {
       const row = found(await this.lock(manager, { ...owner, id }), this.rules.noun);
       await manager.update(this.target, { id }, change(row) as object);
-      await this.audit.append(manager, {
-        action,
-        resourceId: id,
-        ownerId: owner.userId,
-        details: { members },
-      });
+      await this.audit.append(manager, { action, resourceId: id, ownerId: owner.userId, details });
       return manager.findOneByOrFail(this.target, whereOf<Row>({ id }));
     });
   }
 
-  /** Throws as `getOf`. */
-  async removeOf(owner: Owner, id: string): Promise<void> {
+  async removeOf(owner: RowOwner, id: string): Promise<void> {
     const { kind, noun } = this.rules;
     await this.manager.transaction(async (manager) => {
       const { affected } = await manager.delete(this.target, { ...owner, id });
@@ -88,16 +76,16 @@ export abstract class OwnedRepository<Row extends RowOfOwner> extends Repository
   }
 
   /** Other changes of the row wait until the transaction ends. */
-  async lock(manager: EntityManager, which: Partial<Owner> & { id: string }): Promise<Row | null> {
+  async lock(manager: EntityManager, which: Partial<RowOwner> & { id: string }): Promise<Row | null> {
     return manager.findOne(this.target, { where: whereOf<Row>(which), lock: { mode: 'pessimistic_write' } });
   }
 
   /** Adds a row, unless `inPlace` finds one. Throws as `inPlace`. @throws DomainError conflict for too many */
   protected async addOf(
-    owner: Owner,
+    owner: RowOwner,
     id: string,
     values: Partial<Row>,
-    inPlace: (manager: EntityManager) => Promise<Row | null>,
+    inPlace: (manager: EntityManager) => Promise<Row | null> = async () => null,
   ): Promise<{ row: Row; isNew: boolean }> {
     const { kind, noun, most } = this.rules;
     return this.manager.transaction(async (manager) => {
@@ -107,8 +95,7 @@ export abstract class OwnedRepository<Row extends RowOfOwner> extends Repository
         return { row: known, isNew: false };
       }
       if ((await manager.countBy(this.target, whereOf<Row>({ userId: owner.userId }))) >= most) {
-        const detail = `You have ${most} ${noun}s, the most that are kept; delete one first.`;
-        throw new DomainError('conflict', 'conflict', detail);
+        throw tooMany(noun, most);
       }
       await manager.insert(this.target, { id, ...owner, ...values } as object);
       await this.audit.append(manager, { action: `${kind}.create`, resourceId: id, ownerId: owner.userId });
@@ -118,15 +105,6 @@ export abstract class OwnedRepository<Row extends RowOfOwner> extends Repository
 }
 
 /** TypeORM cannot see that every row has these columns. */
-function whereOf<Row extends RowOfOwner>(columns: Partial<RowOfOwner>): FindOptionsWhere<Row> {
+function whereOf<Row extends OwnedThing>(columns: Partial<OwnedThing>): FindOptionsWhere<Row> {
   return columns as FindOptionsWhere<Row>;
-}
-
-export async function newestFirst<Row extends { id: string; createdAt: Date }>(
-  rows: Repository<Row>,
-  where: FindOptionsWhere<Row>,
-  { limit: take, offset: skip }: ListPlace,
-): Promise<[Row[], number]> {
-  const order = { createdAt: 'DESC', id: 'DESC' } as FindOptionsOrder<Row>;
-  return rows.findAndCount({ where, order, take, skip });
 }
