@@ -70,12 +70,19 @@ describe('the console', () => {
       await operation.locator('.opblock-summary-control').click();
       await operation.getByRole('button', { name: 'Execute' }).click();
       await operation.getByText('"Settings stored"').first().waitFor();
+      await page.locator('[data-tag="Conversations"]').click();
+      const search = page.locator('[id="operations-Conversations-search_app_conversations"]');
+      await search.locator('.opblock-summary-control').click();
+      const prefilled = (name: string): Promise<string> =>
+        search.locator(`[data-param-name="${name}"] input`).inputValue();
 
       expect([groups[0], groups[1]]).toEqual([
         expect.stringMatching(/^Start here/),
         expect.stringMatching(/^Conversations/),
       ]);
       expect(open).toBe(1);
+      // Nothing that would be left out otherwise.
+      expect([await prefilled('title__contains'), await prefilled('limit')]).toEqual(['', '100']);
       await stranger.leave();
     });
 

@@ -101,6 +101,29 @@ describe('GithubProvider', () => {
     });
   });
 
+  it('tells of checks that a fine-grained token may not read whether all have passed', async () => {
+    const world = { ...sampleWorld(), isFineGrained: true };
+    const [change] = world.changeRequests;
+    const { provider, auth } = await open(world);
+    const check = change && addCheck(change, 'unit', { state: 'failed', log: 'no' });
+    const ref = { repository: 'octo/app', number: 12 };
+    const call = { ...auth, ...callWithin() };
+    const checks = async () => (await provider.readChangeRequests([ref], call))[0]?.checks ?? [];
+    const [failed, ...others] = await checks();
+    expect([failed, others]).toEqual([
+      {
+        id: expect.stringMatching(/^rollup-[0-9a-f]{40}$/),
+        name: 'all checks together',
+        state: 'failed',
+        url: expect.stringMatching(/\/12\/checks$/),
+      },
+      [],
+    ]);
+    expect(failed && (await provider.readCheckOutput(ref, failed, call))).toBe('');
+    Object.assign(check ?? {}, { state: 'passed' });
+    expect(await checks()).toMatchObject([{ id: failed?.id, state: 'passed' }]);
+  });
+
   describe('an old Enterprise Server', () => {
     it('numbers comments in its own way, and keeps logs itself', async () => {
       const world = sampleWorld();

@@ -1,3 +1,4 @@
+import { GraphQLError } from 'graphql';
 import { jsonText } from '@slipway/common/json-access.js';
 import { pageOf, repositoryIn } from './fake-change-requests.js';
 import { addComment, addReply, changeIn, checksOf, followedOf, rootOf } from './fake-followed.js';
@@ -13,7 +14,9 @@ type Connection = (all: unknown[], window: Window) => unknown;
 /** The members of a pull request that say how it stands, for resolvers of graphql-js. */
 export function followedMembers(world: FakeWorld, change: FakeChangeRequest, connection: Connection) {
   const { state, head, workflows, comments, approvedBy, changesRequestedBy } = followedOf(change);
-  const contexts = checksOf(change).map((check) => context(change, check));
+  const contexts = checksOf(change).map((check) =>
+    world.isFineGrained && !check.isStatus ? forbidden() : context(change, check),
+  );
   const roots = comments.filter(({ kind, id, root }) => kind === 'thread' && id === root);
   const opinions = [
     ...approvedBy.map(() => ({ state: 'APPROVED' })),
@@ -37,7 +40,9 @@ export function followedMembers(world: FakeWorld, change: FakeChangeRequest, con
           {
             commit: {
               checkSuites: (page: Window) =>
-                connection(workflows.filter((run) => run.head === head).map(suite), page),
+                world.isFineGrained
+                  ? forbidden()
+                  : connection(workflows.filter((run) => run.head === head).map(suite), page),
             },
           },
         ],
@@ -79,6 +84,12 @@ function commentNode(world: FakeWorld, change: FakeChangeRequest, comment: FakeC
     url: `${pageOf(change)}#${comment.id}`,
     state: comment.kind === 'review' ? 'COMMENTED' : 'SUBMITTED',
   };
+}
+
+/** Null in the answer, with an error of its own beside it. */
+function forbidden(): GraphQLError {
+  const message = 'Resource not accessible by personal access token';
+  return new GraphQLError(message, { extensions: { type: 'FORBIDDEN' } });
 }
 
 /** Of all checks together. */

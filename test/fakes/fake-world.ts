@@ -8,6 +8,8 @@ export interface FakeWorld {
   issues: FakeIssue[];
   /** Installations of a GitHub App, by the owners they are for; absent: the token is none of an app. */
   appInstallations?: { id: number; owner: string }[];
+  /** GitHub: a fine-grained token, for which there is no permission to read check runs and suites. */
+  isFineGrained?: boolean;
 }
 
 export interface FakeRepository {

@@ -64,7 +64,10 @@ export function filterProblem(expression: string): string | null {
     checkNames(parse(expression));
     return null;
   } catch (error) {
-    return `Expected a JMESPath expression: ${errorMessage(error)}`;
+    // The parser has no words for some, such as a single `=`.
+    const reason =
+      error instanceof TypeError ? "it cannot be read; label.name == 'agent' is one" : errorMessage(error);
+    return `Expected a JMESPath expression: ${reason}`;
   }
 }
 

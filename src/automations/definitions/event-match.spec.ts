@@ -58,6 +58,10 @@ describe('a filter', () => {
     expect(filterProblem(filter)).toContain('JMESPath');
   });
 
+  it('that the parser has no words for is refused with an example', () => {
+    expect(filterProblem('label.name = agent')).toMatch(/cannot be read; label\.name == 'agent'/);
+  });
+
   it.each([
     ['doubling', `@${' | [@, @]'.repeat(60)}`],
     ['doubling and flattening', `[@]${' | [@, @][]'.repeat(60)}`],

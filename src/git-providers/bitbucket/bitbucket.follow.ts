@@ -305,6 +305,6 @@ function toChecks(head: string, statuses: readonly z.output<typeof statusSchema>
 }
 
 /** @throws GitProviderError with a reason for a name that is not `workspace/slug` */
-function pathOf({ repository, number }: ChangeRequestRef): string {
-  return `/repositories/${requireOwnerAndName(repository).join('/')}/pullrequests/${number}`;
+function pathOf({ repository, number: id }: ChangeRequestRef): string {
+  return `/repositories/${requireOwnerAndName(repository).join('/')}/pullrequests/${id}`;
 }

@@ -3,6 +3,8 @@ import { MAX_FOLLOWED_CHECKS, pageUrl } from '../change-requests.js';
 import type { FollowedCheck } from '../followed-change-request.js';
 import { list, number, object, requiredId, requiredName, text } from '../response-schema.js';
 
+/** The others are told of together. */
+const LISTED = MAX_FOLLOWED_CHECKS - 10;
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'NEUTRAL', 'SKIPPED'];
 
 const contextSchema = z.discriminatedUnion('kind', [
@@ -44,10 +46,10 @@ export const checkMembers = {
     nodes: list(object({ commit: object({ checkSuites: object({ nodes: list(workflowSchema) }) }) })),
   }),
 };
-type GithubChecks = z.output<z.ZodObject<typeof checkMembers>>;
+type GithubChecks = z.output<z.ZodObject<typeof checkMembers>> & { headRefOid: string; url: string };
 
 /** What asks for them. */
-export const CHECKS = `statusCheckRollup { state contexts(first: ${MAX_FOLLOWED_CHECKS}) { totalCount nodes {
+export const CHECKS = `statusCheckRollup { state contexts(first: ${LISTED}) { totalCount nodes {
     kind: __typename
     ... on CheckRun {
       fullDatabaseId: databaseId name status conclusion detailsUrl
@@ -59,15 +61,33 @@ export const CHECKS = `statusCheckRollup { state contexts(first: ${MAX_FOLLOWED_
     databaseId status conclusion workflowRun { url event workflow { name } }
   } } } } }`;
 
-export function toChecks({ statusCheckRollup, commits }: GithubChecks): FollowedCheck[] {
+export function toChecks(pull: GithubChecks): FollowedCheck[] {
+  const { statusCheckRollup, commits } = pull;
   const workflows = toWorkflows(commits.nodes.flatMap(({ commit }) => commit.checkSuites.nodes));
   const isRunning = workflows.some(({ state }) => state === 'pending');
-  return [...toRuns(statusCheckRollup.contexts.nodes, isRunning), ...workflows];
+  const runs = toRuns(statusCheckRollup.contexts.nodes, isRunning);
+  return [...runs, ...toRollup(pull, runs), ...workflows];
 }
 
-/** Large matrices have more than are read; that all have passed is told of all. */
 export function hidesChecks({ statusCheckRollup: { state, contexts } }: GithubChecks): boolean {
-  return (contexts.totalCount ?? 0) > contexts.nodes.length && state !== 'SUCCESS';
+  return state === null && isCut(contexts);
+}
+
+export function isCut({ totalCount, nodes }: { totalCount: number | null; nodes: unknown[] }): boolean {
+  return (totalCount ?? 0) > nodes.length;
+}
+
+/**
+ * All together, where not all can be read: a large matrix has more than are listed, and fine-grained tokens have no
+ * permission for runs (https://github.com/cli/cli/issues/12597).
+ */
+function toRollup(
+  { statusCheckRollup: { state, contexts }, headRefOid, url }: GithubChecks,
+  runs: readonly FollowedCheck[],
+): FollowedCheck[] {
+  const isTold = runs.some((run) => run.state === 'failed');
+  const check = { id: `rollup-${headRefOid}`, name: 'all checks together', url: `${url}/checks` };
+  return state !== null && isCut(contexts) && !isTold ? [{ ...check, state: statusState(state) }] : [];
 }
 
 /** Those that say more than the checks of their jobs: a job is none before it begins, or where the file is wrong. */

@@ -92,15 +92,22 @@ describe('followed pull requests', () => {
     expect(found.truncated).toBe(true);
   });
 
-  it.each([
-    ['SUCCESS', false],
-    ['FAILURE', true],
-    ['PENDING', true],
-    [null, true],
-  ])('hide checks beyond the first ones, unless all are %s together: %s', (state, hidden) => {
-    const contexts = { totalCount: 140, nodes: [run(1, 'unit')] };
-    expect(followed({ statusCheckRollup: { state, contexts } }).truncated).toBe(hidden);
-  });
+  it.each<[string | null, string, string[], boolean]>([
+    ['SUCCESS', 'SUCCESS', ['passed', 'passed'], false],
+    ['FAILURE', 'SUCCESS', ['passed', 'failed'], false],
+    ['ERROR', 'SUCCESS', ['passed', 'failed'], false],
+    ['PENDING', 'SUCCESS', ['passed', 'pending'], false],
+    ['EXPECTED', 'SUCCESS', ['passed', 'pending'], false],
+    ['FAILURE', 'FAILURE', ['failed'], false],
+    [null, 'SUCCESS', ['passed'], true],
+  ])(
+    'of which not all can be read are %s together, beside one that is %s: %j',
+    (state, conclusion, states, hidden) => {
+      const contexts = { totalCount: 140, nodes: [run(1, 'unit', { conclusion }), null] };
+      const { checks: all, truncated } = followed({ statusCheckRollup: { state, contexts } });
+      expect([all.map((each) => each.state), truncated]).toEqual([states, hidden]);
+    },
+  );
 
   const GREEN = checks(run(1, 'lint'));
   function workflows(...nodes: object[]): object {

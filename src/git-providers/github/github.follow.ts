@@ -29,7 +29,7 @@ import {
   text,
   requireFitting,
 } from '../response-schema.js';
-import { CHECKS, checkMembers, hidesChecks, toChecks } from './github.checks.js';
+import { CHECKS, checkMembers, hidesChecks, isCut, toChecks } from './github.checks.js';
 import { type GithubClient, octokit } from './github.client.js';
 import { toConflicts } from './github.mapper.js';
 
@@ -243,10 +243,6 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
 }
 
 const STATES = { OPEN: 'open', MERGED: 'merged', CLOSED: 'closed' } as const;
-
-function isCut({ totalCount, nodes }: { totalCount: number | null; nodes: unknown[] }): boolean {
-  return (totalCount ?? 0) > nodes.length;
-}
 
 function openThreads({ nodes }: { nodes: { isResolved: boolean }[] }): number {
   return nodes.filter(({ isResolved }) => !isResolved).length;

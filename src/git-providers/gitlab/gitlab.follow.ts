@@ -197,8 +197,8 @@ export class GitlabFollow {
 }
 
 /** @throws GitProviderError with a reason for anything but a full path of a project */
-function pathOf({ repository, number }: ChangeRequestRef): string {
-  return `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${number}`;
+function pathOf({ repository, number: iid }: ChangeRequestRef): string {
+  return `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}/merge_requests/${iid}`;
 }
 
 export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeRequest {
