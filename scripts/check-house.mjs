@@ -19,8 +19,8 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 55,
   kilobytesOfOpenApi: 448,
-  linesOfTheConsole: 3475,
-  linesOfTheCommands: 1303,
+  linesOfTheConsole: 3505,
+  linesOfTheCommands: 1304,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */
