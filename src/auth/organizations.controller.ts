@@ -3,7 +3,7 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { OrNull, Shown, USER_ID } from '../common/openapi/responses.js';
-import { Text } from '../common/validation/text-fields.js';
+import { Text } from '../common/validation/field-decorators.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
 import { OwnOrganizationGuard } from './auth.guard.js';
 

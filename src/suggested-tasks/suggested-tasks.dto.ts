@@ -3,8 +3,7 @@ import { isArray, isIn } from 'class-validator';
 import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
 import { field, maxItems, must } from '../common/validation/field.js';
-import { Integer } from '../common/validation/number-fields.js';
-import { MAX_TEXT } from '../common/validation/text-fields.js';
+import { Integer, MAX_TEXT } from '../common/validation/field-decorators.js';
 import {
   GitProviderError,
   PROVIDER_TYPES,

@@ -4,7 +4,7 @@ import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput, thrown } from '../common/openapi/api-route.js';
 import { OrNull, Shown, Time } from '../common/openapi/responses.js';
 import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
-import { Choice, Text } from '../common/validation/text-fields.js';
+import { Choice, Text } from '../common/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {

@@ -1,6 +1,6 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { ShownOrNull } from '../../common/openapi/responses.js';
-import { Text } from '../../common/validation/text-fields.js';
+import { Text } from '../../common/validation/field-decorators.js';
 import { UserDto } from '../users.dto.js';
 import type { BrowserSession } from './browser-sessions.js';
 

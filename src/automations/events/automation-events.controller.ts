@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
-import { Identifier, Text } from '../../common/validation/text-fields.js';
+import { Identifier, Text } from '../../common/validation/field-decorators.js';
 import { CurrentOwner, found, type Owner } from '../current-owner.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';

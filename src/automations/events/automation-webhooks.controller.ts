@@ -3,8 +3,7 @@ import { ApiExtraModels, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import type { FieldOptions } from '../../common/validation/field.js';
-import { Flag } from '../../common/validation/number-fields.js';
-import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
+import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
 import { CurrentOwner, type Owner, unknown } from '../current-owner.js';

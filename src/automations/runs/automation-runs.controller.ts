@@ -3,7 +3,7 @@ import { ApiHeader, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { toHexId } from '../../common/identifiers.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
-import { Identifier } from '../../common/validation/text-fields.js';
+import { Identifier } from '../../common/validation/field-decorators.js';
 import { idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner, type Owner, unknown } from '../current-owner.js';
 import { AT, AUTOMATION_ID, AutomationIdDto, OffsetQueryDto, RUN_ID } from '../definitions/automation.dto.js';

@@ -1,9 +1,9 @@
-import { Body, Controller, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
+import { Body, Controller, DefaultValuePipe, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
 import { ApiExcludeController, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
 import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
-import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
+import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
   ActivateProfileDto,
@@ -74,7 +74,7 @@ export class ProfilesController {
   async save(
     @UserId() userId: string,
     @Param() { name }: ProfileNameDto,
-    @Body(new OptionalBodyPipe(SaveProfileDto)) body: Partial<SaveProfileDto>,
+    @Body(new DefaultValuePipe({}), new InputValidationPipe(SaveProfileDto)) body: Partial<SaveProfileDto>,
   ): Promise<ProfileSavedDto> {
     const warning = await this.profiles.save(userId, name, body);
     return { name, message: `Profile '${name}' saved`, ...(warning && { warnings: [warning] }) };

@@ -4,7 +4,7 @@ import type { InputProblem } from '../../common/errors/domain-error.js';
 import { badInput } from '../../common/openapi/api-route.js';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import { Secret, Text } from '../../common/validation/text-fields.js';
+import { Secret, Text } from '../../common/validation/field-decorators.js';
 import type { SecretDescription } from './custom-secret.repository.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */

@@ -6,7 +6,7 @@ import { thrown } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';
 import { field, must } from '../../common/validation/field.js';
-import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
+import { Choice, RepeatedText, Text } from '../../common/validation/field-decorators.js';
 import { type EventSearch, unknownConversation } from './events.service.js';
 import type { EventFilter } from './store/event.queries.js';
 import { toInstant } from './store/storable-event.js';

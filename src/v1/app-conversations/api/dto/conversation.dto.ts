@@ -15,8 +15,7 @@ import {
   Time,
 } from '../../../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
-import { Flag } from '../../../../common/validation/number-fields.js';
-import { Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
+import { Flag, Instant, RepeatedText, Text } from '../../../../common/validation/field-decorators.js';
 import type { ProviderType } from '../../../../git-providers/git-provider.js';
 import {
   BranchName,

@@ -10,7 +10,7 @@ import {
   Time,
 } from '../../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
-import { Choice, Identifier, Instant } from '../../../../common/validation/text-fields.js';
+import { Choice, Identifier, Instant } from '../../../../common/validation/field-decorators.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
