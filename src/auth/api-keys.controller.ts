@@ -13,18 +13,6 @@ import {
 import { ApiKeysService } from './api-keys.service.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
 
-const BODY_EXAMPLES = {
-  own: { summary: 'A key of your own', value: { name: 'ci' } },
-  temporary: {
-    summary: 'A key that ends by itself',
-    value: { name: 'demo', expires_at: '2030-01-31T12:00:00Z' },
-  },
-  forSomebody: {
-    summary: 'A key for another user; administrators only',
-    value: { name: 'laptop', user_id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' },
-  },
-};
-
 const NOT_YOURS = { status: 403, detail: 'Only administrators manage the keys of other users.' };
 const NO_SUCH_USER = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
 const NO_SUCH_KEY = documented(404, 'There is no API key with this id.', 'Unknown key, or not yours');
@@ -41,7 +29,6 @@ export class ApiKeysController {
       'The key itself is in this answer and nowhere else. Administrators may issue keys for other users.',
     status: 201,
     answer: { type: IssuedApiKeyDto, description: 'The new key' },
-    examples: BODY_EXAMPLES,
     problems: [NOT_YOURS, NO_SUCH_USER, TOO_MANY],
     invalid: 'expires_at',
   })

@@ -26,17 +26,6 @@ const CREATE =
   '`webhook-id`, `webhook-timestamp` and the body, joined by dots. The body is `{"id","type","timestamp","data"}`. Any ' +
   'status from 200 to 299 within 10 seconds takes a delivery; otherwise it is repeated with growing pauses for about two ' +
   'days, with the same `webhook-id`. Status 410 disables the endpoint.';
-const NEW_ENDPOINTS = {
-  everything: { summary: 'All events', value: { url: 'https://ci.example.com/slipway' } },
-  some: {
-    summary: 'Some events',
-    value: {
-      url: 'https://chat.example.com/hooks/agents',
-      description: 'Tell me when an agent needs me',
-      events: ['conversation.waiting_for_confirmation', 'conversation.finished', 'conversation.error'],
-    },
-  },
-};
 const UNKNOWN = thrown(unknownEndpoint(), 'Unknown endpoint, or not yours');
 const TOO_MANY = thrown(tooManyEndpoints(), 'As many endpoints as may be');
 const TOO_MANY_TESTS = documented(429, 'A user may send 60 test deliveries a minute, four at a time.');
@@ -55,7 +44,6 @@ export class WebhookEndpointsController {
     description: CREATE,
     status: 201,
     answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its secret' },
-    examples: NEW_ENDPOINTS,
     problems: [TOO_MANY],
     invalid: BAD_URL,
     sends: WEBHOOKS,
@@ -90,11 +78,6 @@ export class WebhookEndpointsController {
   @ApiRoute('update_webhook_endpoint', 'Change a webhook endpoint', {
     description: 'What is left out stays. Deliveries that wait are sent with the new values.',
     answer: { type: WebhookEndpointDto, description: 'The endpoint as it is now' },
-    examples: {
-      describe: { summary: 'Another description', value: { description: 'Tell me when an agent needs me' } },
-      disable: { summary: 'Send nothing for now', value: { enabled: false } },
-      events: { summary: 'Other events', value: { events: ['pull_request.opened'] } },
-    },
     problems: [UNKNOWN],
     invalid: BAD_URL,
   })

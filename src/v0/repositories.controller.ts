@@ -143,7 +143,7 @@ export class UserRepositoriesController {
   constructor(private readonly lists: RepositoryListsService) {}
 
   @Get('repositories')
-  @ApiRoute('get_user_repositories_api_user_repositories_get', 'Repositories of the user', {
+  @ApiRoute('get_user_repositories_', 'Repositories of the user', {
     ...LIST,
     answer: { type: [RepositoryDto], description: LISTED },
   })
@@ -157,7 +157,7 @@ export class UserRepositoriesController {
   }
 
   @Get('search/repositories')
-  @ApiRoute('search_repositories_api_user_search_repositories_get', 'Repositories by part of a name', {
+  @ApiRoute('search_repositories_', 'Repositories by part of a name', {
     ...LIST,
     answer: { type: [RepositoryDto], description: LISTED },
   })
@@ -172,7 +172,7 @@ export class UserRepositoriesController {
   }
 
   @Get('repository/branches')
-  @ApiRoute('get_repository_branches_api_user_repository_branches_get', 'Branches of a repository', {
+  @ApiRoute('get_repository_branches_', 'Branches of a repository', {
     ...LIST,
     answer: { type: BranchesPageDto, description: LISTED },
   })
@@ -200,11 +200,10 @@ export class UserRepositoriesController {
   }
 
   @Get('installations')
-  @ApiRoute(
-    'get_user_installations_api_user_installations_get',
-    'What repositories can be narrowed down to',
-    { ...LIST, answer: { type: [String], description: LISTED, example: ['acme'] } },
-  )
+  @ApiRoute('get_user_installations_', 'What repositories can be narrowed down to', {
+    ...LIST,
+    answer: { type: [String], description: LISTED, example: ['acme'] },
+  })
   async installations(
     @UserId() userId: string,
     @Query() { provider }: UserInstallationsQueryDto,

@@ -28,11 +28,12 @@ export const EVENT_EXAMPLE: MessageEvent = {
 export const UNKNOWN_CONVERSATION = thrown(unknownConversation(), 'Unknown, or not yours');
 
 function ConversationId(): PropertyDecorator {
-  const example = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-  return Text('Id of the conversation, with or without dashes.', { required: true, example });
+  const example = '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f';
+  const description = 'Id of the conversation: 32 hexadecimal digits, with or without dashes.';
+  return Text(description, { required: true, example });
 }
 
-export class ConversationPathDto {
+export class ConversationIdDto {
   @ConversationId() id: string;
 }
 

@@ -66,7 +66,7 @@ export class ModelsController {
   }
 
   @Get('models/search')
-  @ApiRoute('search_models_api_v1_config_models_search_get', 'Search models', {
+  @ApiRoute('search_models_', 'Search models', {
     description:
       'From the catalogue of prices that comes with the service, and the list of the operator. Any other model can be named in the settings too.',
     answer: { type: ModelPageDto, description: 'A page of models, by provider and name' },
@@ -76,7 +76,7 @@ export class ModelsController {
   }
 
   @Get('providers/search')
-  @ApiRoute('search_providers_api_v1_config_providers_search_get', 'Search providers of models', {
+  @ApiRoute('search_providers_', 'Search providers of models', {
     description: 'The providers of the models that a search of models finds.',
     answer: { type: ProviderPageDto, description: 'A page of providers, verified ones first' },
   })

@@ -6,8 +6,7 @@ import { GitProviderError } from '../../git-providers/git-provider.js';
 import { gitProviderProblem, invalidGitToken, noTokenOf } from '../../git-providers/git-provider-problem.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
-import { ConversationIdDto } from '../app-conversations/api/dto/conversation.dto.js';
-import { UNKNOWN_CONVERSATION } from '../events/events.dto.js';
+import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -76,7 +75,6 @@ export class ConversationPullRequestController {
     status: 201,
     answer: { type: OpenedPullRequestDto, description: 'The pull request' },
     optionalBody: OpenConversationPullRequestDto,
-    examples: { default: { summary: 'As the conversation suggests', value: {} } },
     problems: [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, ...GIT_PROBLEMS],
     invalid: INVALID_BRANCH,
   })

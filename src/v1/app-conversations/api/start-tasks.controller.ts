@@ -1,4 +1,4 @@
-import { Body, Controller, Get, Header, Headers, Post, Query, Res } from '@nestjs/common';
+import { Body, Controller, Get, Headers, Post, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
@@ -36,32 +36,6 @@ const EXAMPLES = {
       selected_repository: 'octo/app',
       selected_branch: 'main',
       git_provider: 'github',
-    },
-  },
-  suggestedTask: {
-    summary: 'A suggested task, as GET /api/user/suggested-tasks gave it',
-    value: {
-      suggested_task: {
-        git_provider: 'github',
-        task_type: 'FAILING_CHECKS',
-        repo: 'octo/app',
-        issue_number: 15,
-        title: 'Retry card payments',
-      },
-    },
-  },
-  withSecrets: {
-    summary: 'Without a repository, with an image, a model and a secret for this conversation',
-    value: {
-      title: 'Screen shots',
-      llm_model: 'provider/model-1',
-      initial_message: {
-        content: [
-          { type: 'text', text: 'What is wrong on this page?' },
-          { type: 'image', image_urls: ['https://images.example.com/screen.png'] },
-        ],
-      },
-      secrets: { DEPLOY_TOKEN: 'secret-example' },
     },
   },
 };
@@ -117,7 +91,6 @@ export class StartTasksController {
       'Like `POST /api/v1/app-conversations`, but the answer stays open: an array that gets the task again with each ' +
       'change and ends with READY or ERROR. Whoever hangs up misses only the rest of the answer.',
     answer: { type: [StartTaskDto], description: 'The start task as it goes on' },
-    examples: { plain: START.examples.plain },
   })
   async streamStart(
     @UserId() userId: string,
@@ -144,7 +117,6 @@ export class StartTasksController {
   }
 
   @Get('start-tasks/count')
-  @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_app_conversation_start_tasks', 'Count start tasks', {
     description:
       'Of those that `GET /api/v1/app-conversations/start-tasks/search` finds with the same filters.',

@@ -110,7 +110,6 @@ export class SandboxesController {
     description: CREATE,
     answer: { type: SandboxDto, description: 'The sandbox' },
     optionalBody: CreateSandboxDto,
-    examples: { default: { summary: 'The default specification', value: {} } },
     problems: [NOT_SEPARATED, UNKNOWN_SPECIFICATION, TOO_MANY_SANDBOXES, DELETED, ALL_BUSY],
     invalid: badInput(
       'header.Idempotency-Key',
