@@ -45,6 +45,7 @@ export class WebhookEndpointsController {
     status: 201,
     answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its secret' },
     problems: [TOO_MANY],
+    examples: { everything: { summary: 'All events', value: { url: 'https://ci.example.com/slipway' } } },
     invalid: BAD_URL,
     sends: WEBHOOKS,
   })

@@ -17,7 +17,7 @@ import {
   MAX_ELEMENTS,
   maxItems,
   must,
-  problemsOf,
+  fieldProblems,
   type Rules,
   toDto,
 } from './field.js';
@@ -81,34 +81,31 @@ export function sentenceRule(rule: TextRule): Judge {
   };
 }
 
-export const Identifier = fieldOf(() => {
-  const isUuid = (value: unknown): boolean => isString(value) && parseHexId(value) !== null;
-  return {
-    schema: { type: String, format: 'uuid' },
-    rules: {
-      isString: must(isString, 'uuid_type', 'Expected a UUID as text.'),
-      matches: must(isUuid, 'uuid_parsing', 'Expected a UUID: 32 hexadecimal digits.'),
-    },
-  };
-});
+const isUuid = (value: unknown): boolean => isString(value) && parseHexId(value) !== null;
+
+export const Identifier = fieldOf(() => ({
+  schema: { type: String, format: 'uuid' },
+  rules: {
+    isString: must(isString, 'uuid_type', 'Expected a UUID as text.'),
+    matches: must(isUuid, 'uuid_parsing', 'Expected a UUID: 32 hexadecimal digits.'),
+  },
+}));
 
 const ISO_8601 = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
+const EXPECTED_TIME = 'Expected a time such as 2030-01-31T12:00:00Z.';
 
 /** ISO 8601 text with a time zone; arrives as a `Date`. */
-export const Instant = fieldOf(() => {
-  const msg = 'Expected a time such as 2030-01-31T12:00:00Z.';
-  return {
-    schema: { type: String, format: 'date-time' },
-    coerce: (value) => {
-      const [text, day] = (isString(value) && ISO_8601.exec(value)) || [];
-      return text && day ? (parseTime(text, day) ?? value) : value;
-    },
-    rules: {
-      isTime: must((value) => isDate(value) || isString(value), 'datetime_type', msg),
-      isDate: must(isDate, 'datetime_parsing', msg),
-    },
-  };
-});
+export const Instant = fieldOf(() => ({
+  schema: { type: String, format: 'date-time' },
+  coerce: (value) => {
+    const [text = '', day = ''] = ISO_8601.exec(isString(value) ? value : '') ?? [];
+    return parseTime(text, day) ?? value;
+  },
+  rules: {
+    isTime: must((value) => isDate(value) || isString(value), 'datetime_type', EXPECTED_TIME),
+    isDate: must(isDate, 'datetime_parsing', EXPECTED_TIME),
+  },
+}));
 
 /** @param enumName names a schema that other members share */
 export const Choice = fieldOf(({ values, enumName }: { values: readonly string[]; enumName?: string }) => ({
@@ -174,8 +171,9 @@ function numberOf(form: RegExp): FieldKind['coerce'] {
   return (value) => (isString(value) && form.test(value) ? Number(value) : value);
 }
 
+const isNumber = (value: unknown): boolean => typeof value === 'number';
+
 function numberRules(type: string, noun: string): Rules {
-  const isNumber = (value: unknown): boolean => typeof value === 'number';
   return {
     isNumeric: must((value) => isNumber(value) || isString(value), `${type}_type`, `Expected a ${noun}.`),
     isNumber: must(isNumber, `${type}_parsing`, `Expected a ${noun}; this text is not one.`),
@@ -191,19 +189,17 @@ function bounds(least: number, most: number): Rules {
 
 const YES: readonly unknown[] = ['true', 1];
 const NO: readonly unknown[] = ['false', 0];
+const SCALARS = ['boolean', 'number', 'string'];
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
-export const Flag = fieldOf(() => {
-  const msg = 'Expected true or false.';
-  return {
-    schema: { type: Boolean },
-    coerce: (value) => (YES.includes(value) ? true : NO.includes(value) ? false : value),
-    rules: {
-      isScalar: must((value) => ['boolean', 'number', 'string'].includes(typeof value), 'bool_type', msg),
-      isBoolean: must(isBoolean, 'bool_parsing', msg),
-    },
-  };
-});
+export const Flag = fieldOf(() => ({
+  schema: { type: Boolean },
+  coerce: (value) => (YES.includes(value) ? true : NO.includes(value) ? false : value),
+  rules: {
+    isScalar: must((value) => SCALARS.includes(typeof value), 'bool_type', 'Expected true or false.'),
+    isBoolean: must(isBoolean, 'bool_parsing', 'Expected true or false.'),
+  },
+}));
 
 /** An object that is kept as it is. @param options `maxLength`: characters of JSON */
 export const FreeObject = fieldOf(({ maxLength }: { maxLength: number }) => {
@@ -248,7 +244,9 @@ function objectOf({ type, onlyMembers, orText, nullableValues = false }: Model):
       const dto = toDto(type, value);
       const strangers = Object.keys(value).filter((name) => onlyMembers?.includes(name) === false);
       const unknown = strangers.map((name) => ({ ...UNKNOWN, path: [name] }));
-      return Object.defineProperty(dto, PROBLEMS, { value: [...problemsOf(validateSync(dto)), ...unknown] });
+      return Object.defineProperty(dto, PROBLEMS, {
+        value: [...fieldProblems(validateSync(dto)), ...unknown],
+      });
     },
     rules: {
       isModel: must(isModel, 'model_attributes_type', 'Expected an object.'),

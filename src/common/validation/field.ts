@@ -37,7 +37,7 @@ export function customRule(name: string, judge: Judge): PropertyDecorator {
 }
 
 /** Of each member the first rule that it breaks; where that is about parts of it, all that is said of parts. */
-export function problemsOf(errors: readonly ValidationError[]): FieldProblem[] {
+export function fieldProblems(errors: readonly ValidationError[]): FieldProblem[] {
   return errors.flatMap(({ property, value, constraints = {}, contexts = {} }) => {
     const all = Object.entries(constraints).flatMap(([rule, msg]): FieldProblem[] => {
       const { judge }: { judge?: Judge } = Object(contexts[rule]);
@@ -108,11 +108,13 @@ export function fieldOf<Own extends object>(kindOf: (own: Own) => FieldKind) {
 /** More elements serve no request of ours, and each one costs time and perhaps a line in the response. */
 export const MAX_ELEMENTS = 1_000;
 
+/** None of a text, although its characters have keys. */
+const entriesOf = (value: unknown): [unknown, unknown][] =>
+  value instanceof Map ? [...value] : typeof value === 'object' ? Object.entries(value ?? {}) : [];
+
 /** For elements of lists and maps, and for members of objects. */
 export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): Judge {
-  const sizeOf = (value: unknown): number =>
-    value instanceof Map ? value.size : Object.keys(Object(value)).length;
-  return must((value) => sizeOf(value) <= most, 'too_long', `Expected at most ${most} ${noun}.`);
+  return must((value) => entriesOf(value).length <= most, 'too_long', `Expected at most ${most} ${noun}.`);
 }
 
 /** Judges the elements of a list or map by the first rule that each breaks, and says which they are. */
@@ -122,8 +124,7 @@ function eachElement(rules: Rules): Judge {
     const broken = all.find(({ length }) => length > 0) ?? [];
     return broken.map(({ path = [], ...problem }) => ({ ...problem, path: [String(key), ...path] }));
   };
-  return (value) =>
-    value instanceof Map || Array.isArray(value) ? [...value.entries()].flatMap(judged) : [];
+  return (value) => entriesOf(value).flatMap(judged);
 }
 
 /** Converts no more elements than show that a list is too long. */

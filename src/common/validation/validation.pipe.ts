@@ -2,7 +2,7 @@ import { type ArgumentMetadata, ValidationPipe } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
-import { type DtoClass, problemsOf, TO_DTO } from './field.js';
+import { type DtoClass, fieldProblems, TO_DTO } from './field.js';
 
 const NOTHING = { msg: 'A JSON object is required here.', type: 'missing' };
 const NO_OBJECT = { msg: 'Expected an object.', type: 'model_attributes_type' };
@@ -19,7 +19,7 @@ export class InputValidationPipe extends ValidationPipe {
       validationError: { value: true },
       exceptionFactory: (errors) =>
         new InvalidInputError(
-          problemsOf(errors).map(({ path = [], msg, type }) => ({ loc: path, msg, type })),
+          fieldProblems(errors).map(({ path = [], msg, type }) => ({ loc: path, msg, type })),
         ),
     });
   }
