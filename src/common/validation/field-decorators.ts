@@ -30,6 +30,7 @@ interface TextOptions {
   trim?: boolean;
   /** By default `MAX_TEXT`, unless the `form` of a `rule` has it. */
   maxLength?: number;
+  /** Documented as it is, so it has the white space that `trim` takes off. */
   pattern?: { regex: RegExp; expected: string };
   rule?: TextRule;
   form?: Form;
@@ -70,7 +71,7 @@ function textOf(most: number): FieldKind {
 }
 
 /** Stock `MaxLength` does not count variation selectors, so a text that it admits can be of any size. */
-export function maxLengthRule(most: number): Judge {
+function maxLengthRule(most: number): Judge {
   return sentenceRule(({ length }) => (length > most ? `Expected at most ${most} characters.` : null));
 }
 

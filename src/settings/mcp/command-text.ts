@@ -1,6 +1,6 @@
 import { isString } from 'class-validator';
 import type { FieldKind } from '../../common/validation/field.js';
-import { MAX_SECRET, maxLengthRule, sentenceRule } from '../../common/validation/field-decorators.js';
+import { MAX_SECRET, sentenceRule } from '../../common/validation/field-decorators.js';
 
 /** A name that shells accept for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -33,6 +33,8 @@ export function orText(
   pattern: string,
 ): FieldKind {
   const { schema, coerce = (value) => value, rules } = kind;
+  const problemOf = (text: string): string | null =>
+    text.length > MAX_SECRET ? `Expected at most ${MAX_SECRET} characters.` : read(text).problem;
   const choice: object = {
     oneOf: [schema, { type: 'string', maxLength: MAX_SECRET, pattern }, { type: 'null' }],
   };
@@ -41,10 +43,10 @@ export function orText(
     // Without a type, the generator would describe the class Map.
     schema: { type: Object, ...choice },
     coerce: (value) => {
-      const outcome = isString(value) ? read(value) : null;
+      const outcome = isString(value) && problemOf(value) === null ? read(value) : null;
       return outcome?.problem === null ? outcome.value : coerce(value);
     },
-    rules: { maxText: maxLengthRule(MAX_SECRET), text: sentenceRule((text) => read(text).problem), ...rules },
+    rules: { text: sentenceRule(problemOf), ...rules },
   };
 }
 
