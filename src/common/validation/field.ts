@@ -157,7 +157,7 @@ export function mapOf(entry: FieldKind, noun: string, form: MapForm): FieldKind 
     schema: { type: 'object', additionalProperties: schema, maxProperties, propertyNames },
     model,
     coerce: (value) => {
-      const entries = isJsonObject(value) && Object.entries(value).slice(0, MAX_ELEMENTS + 1);
+      const entries = isJsonObject(value) && entriesOf(value).slice(0, MAX_ELEMENTS + 1);
       return entries ? new Map(entries.map(([key, each]) => [key, coerce(each)])) : value;
     },
     rules: {

@@ -44,7 +44,7 @@ export function orText(
     schema: { type: Object, ...choice },
     coerce: (value) => {
       const outcome = isString(value) && problemOf(value) === null ? read(value) : null;
-      return outcome?.problem === null ? outcome.value : coerce(value);
+      return coerce(outcome?.problem === null ? outcome.value : value);
     },
     rules: { text: sentenceRule(problemOf), ...rules },
   };
