@@ -63,6 +63,7 @@ interface RouteDocumentation extends RouteRules {
   description?: string;
   status?: number;
   answer: ApiResponseNoStatusOptions;
+  /** The parameter is a `Partial` of it: where it has the class itself, the global pipe asks for a body. */
   optionalBody?: DtoClass;
   /** Sent later because of the request, by type. */
   sends?: Readonly<Record<string, SentWebhook>>;
