@@ -1,6 +1,6 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { Shown, ShownOrNull, Time, TimeOrNull, USER_ID } from '../common/openapi/responses.js';
-import { Identifier, Instant, Text } from '../common/validation/text-fields.js';
+import { Identifier, Instant, Text } from '../common/validation/field-decorators.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
 

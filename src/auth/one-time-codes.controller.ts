@@ -6,7 +6,7 @@ import { JsonBodyBounds } from '../common/requests/json-body.interceptor.js';
 import { Public } from './auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from './one-time-codes.js';
 import { FOREIGN_PAGE, RequestAuthenticator } from './request-authenticator.js';
-import { EXAMPLE_CODE, ExchangeCodeDto } from './sessions/sessions.dto.js';
+import { ExchangeCodeDto } from './sessions/sessions.dto.js';
 import { UserDto } from './users.dto.js';
 
 class AccountDto extends PickType(UserDto, ['id', 'email']) {}
@@ -33,7 +33,6 @@ export class OneTimeCodesController {
     description:
       'The link to the web application that a start prints on a terminal has such a code. It is valid once.',
     answer: { type: ExchangedCodeDto, description: 'The key, and whose it is' },
-    examples: { link: { summary: 'The code of a link', value: { code: EXAMPLE_CODE } } },
     problems: [
       { status: 401, detail: UNUSABLE_CODE, description: 'Unknown, used or expired' },
       { status: 403, detail: FOREIGN_PAGE, description: 'A page of another origin asks' },

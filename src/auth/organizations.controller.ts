@@ -3,7 +3,7 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { OrNull, Shown, USER_ID } from '../common/openapi/responses.js';
-import { Text } from '../common/validation/text-fields.js';
+import { Text } from '../common/validation/field-decorators.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
 import { OwnOrganizationGuard } from './auth.guard.js';
 
@@ -53,14 +53,6 @@ class ProviderConnectionsDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) connections: [];
 }
 
-function toCurrentApiKeyDto({ id, keyId }: AuthUser): CurrentApiKeyDto {
-  return { id: keyId, org_id: id, user_id: id, auth_type: 'bearer' };
-}
-
-function toOrganizationPageDto({ id, email }: AuthUser): OrganizationPageDto {
-  return { items: [{ id, name: email, is_personal: true }], current_org_id: id };
-}
-
 function toOrganizationMemberDto({ id, email }: AuthUser): OrganizationMemberDto {
   return { org_id: id, user_id: id, email, role: 'owner', permissions: PERMISSIONS };
 }
@@ -76,8 +68,8 @@ export class OrganizationsController {
     description: 'Web applications ask for it to find out whether they are connected.',
     answer: { type: CurrentApiKeyDto, description: 'The key of the request' },
   })
-  currentKey(@CurrentUser() user: AuthUser): CurrentApiKeyDto {
-    return toCurrentApiKeyDto(user);
+  currentKey(@CurrentUser() { id, keyId }: AuthUser): CurrentApiKeyDto {
+    return { id: keyId, org_id: id, user_id: id, auth_type: 'bearer' };
   }
 
   @Get('keys/llm/byor')
@@ -94,8 +86,8 @@ export class OrganizationsController {
     description: "There is one: the user's own space.",
     answer: { type: OrganizationPageDto, description: 'The one organization' },
   })
-  list(@CurrentUser() user: AuthUser): OrganizationPageDto {
-    return toOrganizationPageDto(user);
+  list(@CurrentUser() { id, email }: AuthUser): OrganizationPageDto {
+    return { items: [{ id, name: email, is_personal: true }], current_org_id: id };
   }
 
   @Get('organizations/:organization_id/me')

@@ -2,14 +2,14 @@ import { ApiProperty } from '@nestjs/swagger';
 import { OrNull, Time } from '../common/openapi/responses.js';
 import { isEmail } from 'class-validator';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
-import { Identifier, MAX_EMAIL, Text } from '../common/validation/text-fields.js';
+import { Identifier, MAX_EMAIL, Text } from '../common/validation/field-decorators.js';
 import type { User } from './user.repository.js';
 
 export class CreateUserDto {
   @Text('Unique, compared in lower case.', {
     required: true,
     example: 'ada@example.com',
-    format: 'email',
+    form: { format: 'email' },
     maxLength: MAX_EMAIL,
     // The domain may be a plain host name.
     rule: (text) =>

@@ -25,13 +25,13 @@ export class GitProvidersController {
   constructor(private readonly providers: GitProvidersService) {}
 
   @Get('user/info')
-  @ApiRoute('get_user_api_user_info_get', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
+  @ApiRoute('get_user_', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
   async userInfo(@UserId() userId: string): Promise<GitUserDto> {
     return toGitUserDto(await this.providers.findAccount(userId));
   }
 
   @Get('v1/users/git-info')
-  @ApiRoute('get_current_user_git_info_api_v1_users_git_info_get', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
+  @ApiRoute('get_current_user_git_info_', SHOW_ACCOUNT.summary, SHOW_ACCOUNT)
   async gitInfo(@UserId() userId: string): Promise<GitUserDto> {
     return toGitUserDto(await this.providers.findAccount(userId));
   }

@@ -1,6 +1,6 @@
 import { ApiProperty, type ApiPropertyOptions } from '@nestjs/swagger';
 import type { FieldOptions } from '../common/validation/field.js';
-import { Choice, Text } from '../common/validation/text-fields.js';
+import { Choice, Text } from '../common/validation/field-decorators.js';
 import { PROVIDER_TYPES } from './git-provider.js';
 import { BRANCH_FORM, isBranchName, REPOSITORY_FORM, repositorySegments } from './repository-name.js';
 

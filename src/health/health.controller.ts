@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { Controller, Get, Header, Req } from '@nestjs/common';
+import { Controller, Get, Req } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { Public } from '../auth/auth.decorators.js';
@@ -57,7 +57,7 @@ export class HealthController {
   ) {}
 
   @Get('health/live')
-  @ApiRoute('live_health_live_get', 'The process answers', {
+  @ApiRoute('live_', 'The process answers', {
     description: 'Asks nothing of the database: for the decision whether to restart it.',
     answer: { type: HealthDto, description: 'It does' },
   })
@@ -67,7 +67,7 @@ export class HealthController {
 
   @Get('health/ready')
   @ApiRoute(
-    'ready_health_ready_get',
+    'ready_',
     'Whether this replica is ready for requests, and how each part that it needs is doing',
     {
       description: 'For the decision whether to send it requests.',
@@ -86,8 +86,7 @@ export class HealthController {
   }
 
   @Get('health')
-  @Header('Content-Type', 'application/json; charset=utf-8')
-  @ApiRoute('health_health_get', 'Same as /health/live, in the form that clients of OpenHands know', {
+  @ApiRoute('health_', 'Same as /health/live, in the form that clients of OpenHands know', {
     answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' },
   })
   health(): string {
@@ -95,9 +94,8 @@ export class HealthController {
   }
 
   @Get('ready')
-  @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute(
-    'ready_ready_get',
+    'ready_',
     'Whether this replica is ready for requests, in the form that clients of OpenHands know',
     { answer: { schema: { type: 'string' }, description: 'It does', example: 'OK' }, problems: [503] },
   )
@@ -107,7 +105,7 @@ export class HealthController {
   }
 
   @Get('alive')
-  @ApiRoute('alive_alive_get', 'Same as /health/live, under the name that older clients know', {
+  @ApiRoute('alive_', 'Same as /health/live, under the name that older clients know', {
     answer: { type: HealthDto, description: 'It does' },
   })
   alive(): HealthDto {
@@ -115,14 +113,10 @@ export class HealthController {
   }
 
   @Get('server_info')
-  @ApiRoute(
-    'get_server_info_server_info_get',
-    'Name, version and uptime of this replica, and which start of it this is',
-    {
-      description: "The version is the product's; that of the API is `info.version` of this document.",
-      answer: { type: ServerInfoDto, description: 'This replica' },
-    },
-  )
+  @ApiRoute('get_server_info_', 'Name, version and uptime of this replica, and which start of it this is', {
+    description: "The version is the product's; that of the API is `info.version` of this document.",
+    answer: { type: ServerInfoDto, description: 'This replica' },
+  })
   serverInfo(): ServerInfoDto {
     return {
       title: 'Slipway',

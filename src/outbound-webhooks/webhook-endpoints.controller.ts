@@ -58,8 +58,8 @@ export class WebhookEndpointsController {
     description: CREATE,
     status: 201,
     answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its secret' },
-    examples: NEW_ENDPOINTS,
     problems: [TOO_MANY],
+    examples: NEW_ENDPOINTS,
     invalid: BAD_URL,
     sends: WEBHOOKS,
   })
@@ -93,11 +93,6 @@ export class WebhookEndpointsController {
   @ApiRoute('update_webhook_endpoint', 'Change a webhook endpoint', {
     description: 'What is left out stays. Deliveries that wait are sent with the new values.',
     answer: { type: WebhookEndpointDto, description: 'The endpoint as it is now' },
-    examples: {
-      describe: { summary: 'Another description', value: { description: 'Tell me when an agent needs me' } },
-      disable: { summary: 'Send nothing for now', value: { enabled: false } },
-      events: { summary: 'Other events', value: { events: ['pull_request.opened'] } },
-    },
     problems: [UNKNOWN],
     invalid: BAD_URL,
   })

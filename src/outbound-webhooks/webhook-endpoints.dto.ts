@@ -5,8 +5,7 @@ import { ANY_OBJECT, OrNull, Shown, ShownOrNull, Time, TimeOrNull } from '../com
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { SchemaRules } from '../common/openapi/schema-rules.js';
 import { customRule, must } from '../common/validation/field.js';
-import { Flag } from '../common/validation/number-fields.js';
-import { Choice, Identifier, Text, TextList } from '../common/validation/text-fields.js';
+import { Choice, Flag, Identifier, Text, TextList } from '../common/validation/field-decorators.js';
 import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
@@ -58,7 +57,7 @@ function EndpointUrl(description: string, required = false): PropertyDecorator {
   return Text(description, {
     required,
     example: URL_EXAMPLE,
-    format: 'uri',
+    form: { format: 'uri' },
     maxLength: 2_000,
     rule: (url) => addressProblem(url, ['http', 'https']),
   });

@@ -131,7 +131,7 @@ export function settingsChanges(dto: SettingsDto): SettingsChanges {
       (value === null && nullKeeps === true) ||
       // The mask is not a key: the nested settings show it in place of one, and clients send it back.
       (kind === 'key' && value === MASK) ||
-      (isBlank && formKeeps === true && dto.provider_tokens_set === true);
+      (isBlank && formKeeps === true && dto.provider_tokens_set !== undefined);
     if (!isKept) {
       changes.set(column, isBlank && blankClears === true ? null : value);
     }

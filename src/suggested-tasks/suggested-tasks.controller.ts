@@ -8,7 +8,6 @@ import { TASK_TYPES } from './candidate.js';
 import { providerStatusHeader } from './provider-status.js';
 import {
   PROVIDER_STATUS_HEADER,
-  SUGGESTED_TASKS_EXAMPLE,
   SUGGESTED_TASKS_PROBLEMS,
   SuggestedTaskDto,
   SuggestedTasksQueryDto,
@@ -44,14 +43,9 @@ export class SuggestedTasksController {
     description: 'Nothing has changed since the answer with this ETag',
     headers: HEADERS,
   })
-  @ApiRoute('get_suggested_tasks_api_user_suggested_tasks_get', 'Suggested tasks of the user', {
+  @ApiRoute('get_suggested_tasks_', 'Suggested tasks of the user', {
     description: DESCRIPTION,
-    answer: {
-      type: [SuggestedTaskDto],
-      description: 'Successful Response',
-      headers: HEADERS,
-      example: SUGGESTED_TASKS_EXAMPLE,
-    },
+    answer: { type: [SuggestedTaskDto], description: 'Successful Response', headers: HEADERS },
     problems: SUGGESTED_TASKS_PROBLEMS,
     invalid: badInput('query.task_types', `Expected a comma list of: ${TASK_TYPES.join(', ')}.`, 'enum'),
   })

@@ -3,8 +3,7 @@ import { isArray, isIn } from 'class-validator';
 import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
 import { field, maxItems, must } from '../common/validation/field.js';
-import { Integer } from '../common/validation/number-fields.js';
-import { MAX_TEXT } from '../common/validation/text-fields.js';
+import { Integer, MAX_TEXT } from '../common/validation/field-decorators.js';
 import {
   GitProviderError,
   PROVIDER_TYPES,
@@ -26,30 +25,6 @@ export class SuggestedTaskDto {
 
   @Shown('Title as its author wrote it, at most 256 characters.', 'Retry card payments') title: string;
 }
-
-export const SUGGESTED_TASKS_EXAMPLE: SuggestedTaskDto[] = [
-  {
-    git_provider: 'github',
-    task_type: 'FAILING_CHECKS',
-    repo: 'acme/checkout',
-    issue_number: 128,
-    title: 'Retry card payments that time out',
-  },
-  {
-    git_provider: 'gitlab',
-    task_type: 'OPEN_ISSUE',
-    repo: 'acme/platform/billing',
-    issue_number: 41,
-    title: 'Invoices show the wrong currency',
-  },
-  {
-    git_provider: 'bitbucket',
-    task_type: 'CREATE_MICROAGENT',
-    repo: 'acme/warehouse',
-    issue_number: 0,
-    title: 'Add agent instructions to acme/warehouse',
-  },
-];
 
 export const PROVIDER_STATUS_HEADER = {
   description:

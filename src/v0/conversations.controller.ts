@@ -1,22 +1,20 @@
-import { Body, Controller, Delete, Get, Header, Param, Patch, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Param, Patch, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
-import { ApiRoute, badInput, thrown } from '../common/openapi/api-route.js';
+import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { OrNull, Shown, Time } from '../common/openapi/responses.js';
 import { NextPageId, PageQuery } from '../common/pagination/page.dto.js';
-import { Choice, Text } from '../common/validation/text-fields.js';
+import { Choice, Text } from '../common/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import { ConversationPresenter } from '../v1/app-conversations/api/conversation.presenter.js';
 import {
   type AppConversationDto,
-  CHANGES_OF_CONVERSATIONS,
-  ConversationIdDto,
   UpdateConversationDto,
 } from '../v1/app-conversations/api/dto/conversation.dto.js';
 import { CONVERSATION_TRIGGERS } from '../v1/app-conversations/conversation.entity.js';
 import { ConversationQueries } from '../v1/app-conversations/conversation.queries.js';
 import { ConversationsService } from '../v1/app-conversations/conversations.service.js';
-import { unknownConversation } from '../v1/events/events.service.js';
+import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../v1/events/events.dto.js';
 import type { SandboxStatus } from '../v1/sandboxes/sandbox-status.js';
 
 const ID = '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f';
@@ -108,9 +106,6 @@ function isWanted(
   );
 }
 
-const JSON_TYPE = 'application/json; charset=utf-8';
-const UNKNOWN = thrown(unknownConversation(), 'Unknown conversation, or not yours');
-
 /** V1's conversations in the format of the older web application. */
 @ApiTags('Conversations')
 @Controller('api/conversations')
@@ -122,14 +117,10 @@ export class ConversationInfosController {
   ) {}
 
   @Get()
-  @ApiRoute(
-    'search_conversations_api_conversations_get',
-    'Conversations, as the older web application lists them',
-    {
-      description: 'The newest first; the same as GET /api/v1/app-conversations/search shows.',
-      answer: { type: ConversationInfoPageDto, description: 'A page of conversations' },
-    },
-  )
+  @ApiRoute('search_conversations_', 'Conversations, as the older web application lists them', {
+    description: 'The newest first; the same as GET /api/v1/app-conversations/search shows.',
+    answer: { type: ConversationInfoPageDto, description: 'A page of conversations' },
+  })
   async search(
     @UserId() userId: string,
     @Query() query: SearchConversationInfosQueryDto,
@@ -147,7 +138,10 @@ export class ConversationInfosController {
   @ApiRoute(
     'get_conversation_api_conversations__conversation_id__get',
     'One conversation, as the older web application shows it',
-    { answer: { type: ConversationInfoDto, description: 'The conversation' }, problems: [UNKNOWN] },
+    {
+      answer: { type: ConversationInfoDto, description: 'The conversation' },
+      problems: [UNKNOWN_CONVERSATION],
+    },
   )
   async get(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<ConversationInfoDto> {
     return toConversationInfoDto(this.presenter.conversation(await this.conversations.find(userId, id)));
@@ -157,7 +151,10 @@ export class ConversationInfosController {
   @ApiRoute(
     'get_remote_runtime_config_api_conversations__conversation_id__config_get',
     'Where a conversation runs',
-    { answer: { type: ConversationRuntimeDto, description: 'Its sandbox' }, problems: [UNKNOWN] },
+    {
+      answer: { type: ConversationRuntimeDto, description: 'Its sandbox' },
+      problems: [UNKNOWN_CONVERSATION],
+    },
   )
   async config(
     @UserId() userId: string,
@@ -170,12 +167,10 @@ export class ConversationInfosController {
   }
 
   @Patch(':id')
-  @Header('Content-Type', JSON_TYPE)
   @ApiRoute('update_conversation_api_conversations__conversation_id__patch', 'Rename a conversation', {
     description: 'Takes what PATCH /api/v1/app-conversations/{id} takes.',
     answer: { schema: { type: 'boolean' }, description: 'Renamed', example: true },
-    examples: CHANGES_OF_CONVERSATIONS,
-    problems: [UNKNOWN],
+    problems: [UNKNOWN_CONVERSATION],
     invalid: badInput('body.title', 'Expected a title that is not blank.'),
   })
   async rename(
@@ -188,10 +183,9 @@ export class ConversationInfosController {
   }
 
   @Delete(':id')
-  @Header('Content-Type', JSON_TYPE)
   @ApiRoute('delete_conversation_api_conversations__conversation_id__delete', 'Remove a conversation', {
     answer: { schema: { type: 'boolean' }, description: 'Removed', example: true },
-    problems: [UNKNOWN],
+    problems: [UNKNOWN_CONVERSATION],
   })
   async remove(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<boolean> {
     await this.conversations.remove(userId, id);

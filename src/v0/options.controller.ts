@@ -42,7 +42,7 @@ export class OptionsController {
   // Without a response, the older web application overwrites the user's settings with its defaults.
   @Get('config')
   @Public()
-  @ApiRoute('get_config_api_options_config_get', 'What the older web application shows and hides', {
+  @ApiRoute('get_config_', 'What the older web application shows and hides', {
     description: 'Open to everyone: it asks before it has a key.',
     answer: { type: ServerConfigDto, description: 'The same for everybody' },
   })
@@ -57,7 +57,7 @@ export class OptionsController {
   }
 
   @Get('models')
-  @ApiRoute('get_litellm_models_api_options_models_get', 'Models to choose from', {
+  @ApiRoute('get_litellm_models_', 'Models to choose from', {
     answer: namesSuchAs('openai/gpt-5.4'),
   })
   async listModels(): Promise<string[]> {
@@ -66,17 +66,13 @@ export class OptionsController {
   }
 
   @Get('agents')
-  @ApiRoute('get_agents_api_options_agents_get', 'Agents to choose from', { answer: namesSuchAs(OWN_AGENT) })
+  @ApiRoute('get_agents_', 'Agents to choose from', { answer: namesSuchAs(OWN_AGENT) })
   listAgents(): string[] {
     return [OWN_AGENT, ...this.agents.names];
   }
 
   @Get('security-analyzers')
-  @ApiRoute(
-    'get_security_analyzers_api_options_security_analyzers_get',
-    'Security analyzers to choose from',
-    { answer: namesSuchAs('llm') },
-  )
+  @ApiRoute('get_security_analyzers_', 'Security analyzers to choose from', { answer: namesSuchAs('llm') })
   listSecurityAnalyzers(): string[] {
     return Object.keys(SECURITY_ANALYZERS);
   }

@@ -3,8 +3,7 @@ import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
-import { Integer } from '../common/validation/number-fields.js';
-import { Choice, Text } from '../common/validation/text-fields.js';
+import { Choice, Integer, Text } from '../common/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import type { FoundBranch, FoundRepository, RepositorySort } from '../git-providers/repository-lists.js';
 import { type ProviderListing, RepositoryListsService } from '../git-providers/repository-lists.service.js';
@@ -144,7 +143,7 @@ export class UserRepositoriesController {
   constructor(private readonly lists: RepositoryListsService) {}
 
   @Get('repositories')
-  @ApiRoute('get_user_repositories_api_user_repositories_get', 'Repositories of the user', {
+  @ApiRoute('get_user_repositories_', 'Repositories of the user', {
     ...LIST,
     answer: { type: [RepositoryDto], description: LISTED },
   })
@@ -158,7 +157,7 @@ export class UserRepositoriesController {
   }
 
   @Get('search/repositories')
-  @ApiRoute('search_repositories_api_user_search_repositories_get', 'Repositories by part of a name', {
+  @ApiRoute('search_repositories_', 'Repositories by part of a name', {
     ...LIST,
     answer: { type: [RepositoryDto], description: LISTED },
   })
@@ -173,7 +172,7 @@ export class UserRepositoriesController {
   }
 
   @Get('repository/branches')
-  @ApiRoute('get_repository_branches_api_user_repository_branches_get', 'Branches of a repository', {
+  @ApiRoute('get_repository_branches_', 'Branches of a repository', {
     ...LIST,
     answer: { type: BranchesPageDto, description: LISTED },
   })
@@ -201,11 +200,10 @@ export class UserRepositoriesController {
   }
 
   @Get('installations')
-  @ApiRoute(
-    'get_user_installations_api_user_installations_get',
-    'What repositories can be narrowed down to',
-    { ...LIST, answer: { type: [String], description: LISTED, example: ['acme'] } },
-  )
+  @ApiRoute('get_user_installations_', 'What repositories can be narrowed down to', {
+    ...LIST,
+    answer: { type: [String], description: LISTED, example: ['acme'] },
+  })
   async installations(
     @UserId() userId: string,
     @Query() { provider }: UserInstallationsQueryDto,

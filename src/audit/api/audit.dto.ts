@@ -1,7 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { ANY_OBJECT, REQUEST_ID, Shown, ShownOrNull, USER_ID } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import { Choice, Identifier, Instant, Text } from '../../common/validation/text-fields.js';
+import { Choice, Identifier, Instant, Text } from '../../common/validation/field-decorators.js';
 import {
   ACTOR_KINDS,
   type ActorKind,

@@ -9,7 +9,7 @@ import { Public } from '../auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from '../one-time-codes.js';
 import { FOREIGN_PAGE, NO_CSRF_TOKEN, RequestAuthenticator } from '../request-authenticator.js';
 import { BrowserSessions } from './browser-sessions.js';
-import { EXAMPLE_CODE, ExchangeCodeDto, SessionDto, SignInWithKeyDto, toSessionDto } from './sessions.dto.js';
+import { ExchangeCodeDto, SessionDto, SignInWithKeyDto, toSessionDto } from './sessions.dto.js';
 
 const WRONG_KEY =
   'This is not a valid API key: it may be misspelt, revoked or expired. The first start writes one to .data/api-key.';
@@ -68,7 +68,6 @@ export class SessionsController {
   @ApiRoute('sign_in_with_code', 'Sign in with the code of a link', {
     description: 'The link that a start prints on a terminal has such a code. It is valid once.',
     answer: SIGNED_IN,
-    examples: { link: { summary: 'The code of a link', value: { code: EXAMPLE_CODE } } },
     problems: [{ status: 401, detail: UNUSABLE_CODE, description: 'Unknown, used or expired' }, FOREIGN],
   })
   async signInWithCode(

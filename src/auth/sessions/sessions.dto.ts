@@ -1,11 +1,11 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { ShownOrNull } from '../../common/openapi/responses.js';
-import { Text } from '../../common/validation/text-fields.js';
+import { Text } from '../../common/validation/field-decorators.js';
 import { UserDto } from '../users.dto.js';
 import type { BrowserSession } from './browser-sessions.js';
 
 const EXAMPLE_KEY = 'slw_4nKxq0Zt_kD2w8q5X0bYtR7mNc1ZpLs9VhGjEaUiOfQ3xTy6WrAe';
-export const EXAMPLE_CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
+const EXAMPLE_CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
 const NO_CODE = 'Expected the 43 letters, digits, - and _ of a code.';
 
 export class SignInWithKeyDto {

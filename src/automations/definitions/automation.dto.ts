@@ -2,9 +2,19 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiSchema } from '@nestjs/swagger';
 import type { FindManyOptions } from 'typeorm';
 import { customRule, maxItems } from '../../common/validation/field.js';
-import { FreeObject, Nested, NestedList } from '../../common/validation/nested-fields.js';
-import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
-import { Choice, Identifier, MAX_TEXT, Text, TextList } from '../../common/validation/text-fields.js';
+import {
+  Choice,
+  Decimal,
+  Flag,
+  FreeObject,
+  Identifier,
+  Integer,
+  MAX_TEXT,
+  Nested,
+  NestedList,
+  Text,
+  TextList,
+} from '../../common/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
 import { type FollowDto, FollowField } from '../../v1/app-conversations/followed/follow.dto.js';

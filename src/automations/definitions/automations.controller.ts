@@ -13,7 +13,7 @@ import {
   TimeOrNull,
   USER_ID,
 } from '../../common/openapi/responses.js';
-import { Identifier } from '../../common/validation/text-fields.js';
+import { Identifier } from '../../common/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';
 import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';

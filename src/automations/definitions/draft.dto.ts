@@ -1,7 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
-import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
-import { Text } from '../../common/validation/text-fields.js';
+import { FreeObject, Nested, Text } from '../../common/validation/field-decorators.js';
 
 const MAX_PAYLOAD = 1_000_000;
 const OBJECT = { nullIsAbsent: true, maxLength: MAX_PAYLOAD };

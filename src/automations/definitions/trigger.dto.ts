@@ -1,8 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiSchema } from '@nestjs/swagger';
 import { customRule, field, type FieldKind, type FieldProblem, must } from '../../common/validation/field.js';
-import { Nested } from '../../common/validation/nested-fields.js';
-import { Choice, Text } from '../../common/validation/text-fields.js';
+import { Choice, Nested, Text } from '../../common/validation/field-decorators.js';
 import { filterProblem, MAX_EXPRESSION } from './event-filter.js';
 import { type Schedule, scheduleProblem, timezoneProblem } from './schedule.js';
 

@@ -5,7 +5,7 @@ import { Public } from '../../auth/auth.decorators.js';
 import { DomainError, found, unknownId } from '../../common/errors/domain-error.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
-import { Identifier, Text } from '../../common/validation/text-fields.js';
+import { Identifier, Text } from '../../common/validation/field-decorators.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';

@@ -3,8 +3,7 @@ import { ApiExtraModels, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger
 import { unknownId } from '../../common/errors/domain-error.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { OrNull, Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
-import { Flag } from '../../common/validation/number-fields.js';
-import { Choice, Identifier, Text } from '../../common/validation/text-fields.js';
+import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';

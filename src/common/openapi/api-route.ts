@@ -1,4 +1,4 @@
-import { applyDecorators, HttpCode } from '@nestjs/common';
+import { applyDecorators, Header, HttpCode } from '@nestjs/common';
 import {
   ApiBody,
   ApiExtension,
@@ -63,6 +63,7 @@ interface RouteDocumentation extends RouteRules {
   description?: string;
   status?: number;
   answer: ApiResponseNoStatusOptions;
+  /** The parameter is a `Partial` of it: where it has the class itself, the global pipe asks for a body. */
   optionalBody?: DtoClass;
   /** Sent later because of the request, by type. */
   sends?: Readonly<Record<string, SentWebhook>>;
@@ -70,7 +71,7 @@ interface RouteDocumentation extends RouteRules {
 
 /**
  * Documents a route; the document builder adds what follows from guards, body and parameters.
- * @param id generated clients name their functions after it
+ * @param id generated clients name their functions after it; `_` at its end stands for path and method, as FastAPI adds them
  */
 export function ApiRoute(
   id: string,
@@ -82,10 +83,16 @@ export function ApiRoute(
     HttpCode(status),
     ApiOperation({ operationId: id, summary, description }),
     ApiResponse({ ...answer, status }),
+    ...(isBare(answer) ? [Header('Content-Type', 'application/json; charset=utf-8')] : []),
     ApiExtension(ROUTE_RULES, { ...rules, webhooks: webhookItems(sends) }),
     ...(sent.length > 0 ? [ApiExtraModels(...sent)] : []),
     ...(optionalBody ? [ApiExtraModels(optionalBody), ApiBody(orNull(optionalBody))] : []),
   );
+}
+
+/** Nest sends what is no object as plain text unless it is told otherwise. */
+function isBare(answer: ApiResponseNoStatusOptions): boolean {
+  return 'schema' in answer && ['boolean', 'integer', 'string'].includes(String(Object(answer.schema).type));
 }
 
 function orNull(type: DtoClass): Parameters<typeof ApiBody>[0] {

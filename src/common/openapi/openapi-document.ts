@@ -113,7 +113,10 @@ function withoutSuffixes(document: OpenAPIObject): OpenAPIObject {
 
 function withDerivedResponses(document: OpenAPIObject): OpenAPIObject {
   const copy = structuredClone(document);
-  for (const { operation } of operationsOf(copy)) {
+  for (const { name, operation } of operationsOf(copy)) {
+    const [method = '', path = ''] = name.split(' ');
+    const address = `${path.replaceAll(/\W/g, '_')}_${method.toLowerCase()}`;
+    operation.operationId = operation.operationId?.replace(/_$/, address);
     const { [ROUTE_RULES]: rules }: typeof operation & Marks = operation;
     copy.webhooks = { ...copy.webhooks, ...rules?.webhooks };
     completeOperation(operation, copy.components?.schemas ?? {});

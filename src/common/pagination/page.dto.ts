@@ -1,8 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { ShownOrNull } from '../openapi/responses.js';
 import type { DtoClass } from '../validation/field.js';
-import { Integer } from '../validation/number-fields.js';
-import { RepeatedText, Text } from '../validation/text-fields.js';
+import { Integer, RepeatedText, Text } from '../validation/field-decorators.js';
 import type { Page, PageRequest } from './page.js';
 
 const MAX_LIMIT = 100;

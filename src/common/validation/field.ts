@@ -1,7 +1,7 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiProperty } from '@nestjs/swagger';
+import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
 import { type ClassTransformOptions, Expose, plainToInstance, Transform, Type } from 'class-transformer';
-import { arrayMaxSize, isArray, IsOptional, ValidateBy, ValidateIf } from 'class-validator';
+import { isArray, IsOptional, ValidateBy, ValidateIf, type ValidationError } from 'class-validator';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 
 export type DtoClass<T extends object = object> = new () => T;
@@ -16,6 +16,7 @@ export function toDto<T extends object>(type: DtoClass<T>, plain: object): T {
 export interface FieldProblem {
   type: string;
   msg: string;
+  /** To a part of the value. */
   path?: string[];
 }
 
@@ -29,14 +30,22 @@ export function must(holds: (value: unknown) => boolean, type: string, msg: stri
   return (value) => (holds(value) ? [] : [{ type, msg }]);
 }
 
-/** class-validator drops the context of a rule without a message. */
-export function because(judge: Judge): { message: string; context: { judge: Judge } } {
-  return { message: 'refused', context: { judge } };
-}
-
 export function customRule(name: string, judge: Judge): PropertyDecorator {
   const validator = { validate: (value: unknown) => judge(value, '').length === 0 };
-  return ValidateBy({ name, validator }, because(judge));
+  // class-validator drops the context of a rule without a message.
+  return ValidateBy({ name, validator }, { message: 'refused', context: { judge } });
+}
+
+/** Of each member the first rule that it breaks; where that is about parts of it, all that is said of parts. */
+export function fieldProblems(errors: readonly ValidationError[]): FieldProblem[] {
+  return errors.flatMap(({ property, value, constraints = {}, contexts = {} }) => {
+    const all = Object.entries(constraints).flatMap(([rule, msg]): FieldProblem[] => {
+      const { judge }: { judge?: Judge } = Object(contexts[rule]);
+      return judge?.(value, property) ?? [{ type: 'value_error', msg }];
+    });
+    const told = all[0]?.path ? all.filter(({ path }) => path) : all.slice(0, 1);
+    return told.map(({ path = [], ...problem }) => ({ ...problem, path: [property, ...path] }));
+  });
 }
 
 export interface FieldOptions {
@@ -49,25 +58,32 @@ export interface FieldOptions {
   nullIsAbsent?: boolean;
 }
 
+/** JSON Schema, for OpenAPI only, except that `maxItems` holds. */
+export type Form = Record<string, unknown> & { maxItems?: number; maxLength?: number };
+
 export interface FieldKind {
   /** What `ApiProperty` takes. */
   schema: object;
+  /** Named in the schema by reference only, which does not tell the generator of it. */
+  model?: DtoClass;
   coerce?: (value: unknown) => unknown;
   rules: Rules;
 }
+
+const same = <Value>(value: Value): Value => value;
+const MISSING = must((value) => value !== undefined, 'missing', 'This member is required.');
+const IF_PRESENT = ValidateIf((_object, value) => value !== undefined);
 
 /** Makes the property a member of the input, and documents it; absent members pass unless required. */
 export function field(
   description: string,
   { required = false, nullable = false, nullIsAbsent = false, example, default: usual }: FieldOptions,
-  { schema, coerce = same, rules }: FieldKind,
+  { schema, model, coerce = same, rules }: FieldKind,
 ): PropertyDecorator {
-  const missing = must((value) => value !== undefined, 'missing', 'This member is required.');
-  const presence = nullable ? IsOptional() : ValidateIf((_object, value) => value !== undefined);
-  // The generator wants the names of an object's own required members in the place of ours.
-  const place = 'required' in schema ? 'selfRequired' : 'required';
   // A choice of schemas has null among them.
-  const orNull = (nullable || nullIsAbsent) && !('oneOf' in schema) ? { nullable: true } : {};
+  const orNull = ((nullable || nullIsAbsent) && !('oneOf' in schema)) || undefined;
+  // Where a schema has `required`, it names the members of an object.
+  const about = { description, selfRequired: required, nullable: orNull, example, default: usual };
   return applyDecorators(
     Expose(),
     // Else class-transformer takes a member called `constructor` for the class of its object.
@@ -76,81 +92,78 @@ export function field(
       const value: unknown = obj[key];
       return value === undefined || (value === null && nullIsAbsent) ? undefined : coerce(value);
     }),
-    ApiProperty(
-      Object.assign({}, schema, { description, [place]: required, ...orNull, example, default: usual }),
-    ),
-    required ? customRule('isDefined', missing) : presence,
+    ApiProperty(Object.assign({ required }, schema, about)),
+    ...(model ? [(target: object) => ApiExtraModels(model)(target.constructor)] : []),
+    required ? customRule('isDefined', MISSING) : nullable ? IsOptional() : IF_PRESENT,
     ...Object.entries(rules).map(([name, judge]) => customRule(name, judge)),
   );
 }
 
-type FieldDecorator<Own> = (description: string, options: FieldOptions & Own) => PropertyDecorator;
-
 /** A decorator for members of that kind, which its own options describe. */
-export function fieldOf<Own extends object>(kindOf: (own: Own) => FieldKind): FieldDecorator<Own> {
-  return (description, options) => field(description, options, kindOf(options));
-}
-
-function same<Value>(value: Value): Value {
-  return value;
+export function fieldOf<Own extends object>(kindOf: (own: Own) => FieldKind) {
+  return (description: string, options: FieldOptions & Own): PropertyDecorator =>
+    field(description, options, kindOf(options));
 }
 
 /** More elements serve no request of ours, and each one costs time and perhaps a line in the response. */
 export const MAX_ELEMENTS = 1_000;
 
+/** None of a text, although its characters have keys. */
+const entriesOf = (value: unknown): [unknown, unknown][] =>
+  value instanceof Map ? [...value] : typeof value === 'object' ? Object.entries(value ?? {}) : [];
+
+/** For elements of lists and maps, and for members of objects. */
 export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): Judge {
-  const isFew = (value: unknown): boolean =>
-    value instanceof Map ? value.size <= most : arrayMaxSize(value, most);
-  return must(isFew, 'too_long', `Expected at most ${most} ${noun}.`);
+  return must((value) => entriesOf(value).length <= most, 'too_long', `Expected at most ${most} ${noun}.`);
 }
 
 /** Judges the elements of a list or map by the first rule that each breaks, and says which they are. */
 function eachElement(rules: Rules): Judge {
-  const judged = (key: string, element: unknown): FieldProblem[] =>
-    Object.values(rules)
-      .map((judge) => judge(element, key))
-      .find(({ length }) => length > 0)
-      ?.map((problem) => ({ ...problem, path: [key, ...(problem.path ?? [])] })) ?? [];
-  return (value) =>
-    value instanceof Map || Array.isArray(value)
-      ? [...value.entries()].flatMap(([key, element]: [unknown, unknown]) => judged(String(key), element))
-      : [];
+  const judged = ([key, element]: [unknown, unknown]): FieldProblem[] => {
+    const all = Object.values(rules).map((judge) => judge(element, String(key)));
+    const broken = all.find(({ length }) => length > 0) ?? [];
+    return broken.map(({ path = [], ...problem }) => ({ ...problem, path: [String(key), ...path] }));
+  };
+  return (value) => entriesOf(value).flatMap(judged);
 }
 
-/** Converts no more elements than show that a list is too long. @param form for OpenAPI only */
-export function listOf({ schema, coerce = same, rules }: FieldKind, noun: string, form?: object): FieldKind {
+/** Converts no more elements than show that a list is too long. */
+export function listOf(element: FieldKind, noun: string, form: Form = {}): FieldKind {
+  const { schema, model, coerce = same, rules } = element;
   return {
     schema: { type: 'array', maxItems: MAX_ELEMENTS, items: schema, ...form },
+    model,
     coerce: (value) =>
       Array.isArray(value) ? value.slice(0, MAX_ELEMENTS + 1).map((each) => coerce(each)) : value,
     rules: {
       isArray: must(isArray, 'list_type', `Expected a list${noun}.`),
-      arrayMaxSize: maxItems(),
+      arrayMaxSize: maxItems(form.maxItems),
       elements: eachElement(rules),
     },
   };
 }
 
-/** Arrives as a `Map`, so no key can reach a prototype. @param keys for OpenAPI only */
-export function mapOf(entry: FieldKind, noun: string, keys?: object, most = MAX_ELEMENTS): FieldKind {
-  const { schema, coerce = same, rules } = entry;
+export interface MapForm {
+  keyRule: Judge;
+  keySchema?: Form;
+  most?: number;
+}
+
+/** Arrives as a `Map`, so no key can reach a prototype. */
+export function mapOf(entry: FieldKind, noun: string, form: MapForm): FieldKind {
+  const { schema, model, coerce = same, rules } = entry;
+  const { keyRule, keySchema: propertyNames, most: maxProperties = MAX_ELEMENTS } = form;
   return {
-    schema: mapSchema(schema, keys, most),
+    schema: { type: 'object', additionalProperties: schema, maxProperties, propertyNames },
+    model,
     coerce: (value) => {
-      const entries = value instanceof Map ? [...value] : isJsonObject(value) && Object.entries(value);
-      return entries
-        ? new Map(entries.slice(0, MAX_ELEMENTS + 1).map(([key, each]) => [key, coerce(each)]))
-        : value;
+      const entries = isJsonObject(value) && entriesOf(value).slice(0, MAX_ELEMENTS + 1);
+      return entries ? new Map(entries.map(([key, each]) => [key, coerce(each)])) : value;
     },
     rules: {
       isMap: must((value) => value instanceof Map, 'dict_type', `Expected an object${noun}.`),
-      maxEntries: maxItems(most),
-      entries: eachElement(rules),
+      maxEntries: maxItems(maxProperties),
+      entries: eachElement({ keys: (_entry, key) => keyRule(key, key), ...rules }),
     },
   };
-}
-
-/** `propertyNames` is JSON Schema, so new in OpenAPI 3.1. */
-export function mapSchema(values: object, propertyNames?: object, most = MAX_ELEMENTS): object {
-  return { type: 'object', additionalProperties: values, maxProperties: most, propertyNames };
 }

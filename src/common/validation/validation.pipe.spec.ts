@@ -1,10 +1,20 @@
 import { describe, expect, it } from '@jest/globals';
 import { getMetadataStorage, IsUppercase } from 'class-validator';
 import { InvalidInputError } from '../errors/domain-error.js';
-import { Decimal, Flag, Integer } from './number-fields.js';
-import type { DtoClass } from './field.js';
-import { FreeObject, Nested, NestedList, NestedMap } from './nested-fields.js';
-import { TextList, TextMap, Text } from './text-fields.js';
+import {
+  Decimal,
+  Flag,
+  FreeObject,
+  Integer,
+  Nested,
+  NestedList,
+  NestedMap,
+  sentenceRule,
+  Text,
+  TextList,
+  TextMap,
+} from './field-decorators.js';
+import { type DtoClass, must } from './field.js';
 import { InputValidationPipe } from './validation.pipe.js';
 
 class ItemDto {
@@ -14,7 +24,7 @@ class ItemDto {
   @TextList('words', { nullIsAbsent: true })
   words?: string[];
 
-  @TextMap('map', { keyRule: (key) => (/^[a-z_]+$/.test(key) ? null : 'Bad key.') })
+  @TextMap('map', { keyRule: sentenceRule((key) => (/^[a-z_]+$/.test(key) ? null : 'Bad key.')) })
   map?: Map<string, string>;
 }
 
@@ -30,7 +40,7 @@ class ExampleDto extends BaseDto {
   @Decimal('amount', { minimum: 0 })
   amount?: number;
 
-  @Flag('flag')
+  @Flag('flag', {})
   flag?: boolean;
 
   @Nested('item', { type: ItemDto, nullable: true, onlyMembers: ['name', 'words', 'map'] })
@@ -38,7 +48,7 @@ class ExampleDto extends BaseDto {
 
   @NestedList('items', {
     type: ItemDto,
-    fromText: (text) => ({ name: text }),
+    orText: { read: (text) => ({ name: text }) },
     listRule: (elements) =>
       elements.length === 0
         ? [{ type: 'value_error', msg: 'None.' }]
@@ -52,7 +62,7 @@ class ExampleDto extends BaseDto {
     type: ItemDto,
     nullIsAbsent: true,
     nullableValues: true,
-    keyRule: (key) => (key.startsWith('x') ? { type: 'enum', msg: 'No x.' } : null),
+    keyRule: must((key) => !String(key).startsWith('x'), 'enum', 'No x.'),
   })
   by_name?: Map<string, ItemDto | null>;
 }
@@ -228,7 +238,7 @@ describe('InputValidationPipe', () => {
     ['whole', ['isOptional', 'isNumeric', 'isNumber', 'fits', 'isInt', 'min', 'max']],
     ['amount', ['isNumeric', 'isNumber', 'isFinite', 'min', 'max']],
     ['flag', ['isScalar', 'isBoolean']],
-    ['items', ['isArray', 'arrayMaxSize', 'elements']],
+    ['items', ['isArray', 'arrayMaxSize', 'elements', 'listRule']],
   ])('judges %s by rules that class-validator knows', (member, expected) => {
     const rules = getMetadataStorage().getTargetValidationMetadatas(ExampleDto, '', false, false);
 
@@ -239,7 +249,7 @@ describe('InputValidationPipe', () => {
 
   it('says what a rule of class-validator says that has no type of its own', async () => {
     class PlainDto {
-      @Text('code')
+      @Text('code', {})
       @IsUppercase({ message: 'Expected upper case.' })
       code?: string;
     }

@@ -1,6 +1,6 @@
 import { isIn } from 'class-validator';
-import { NestedMap } from '../../common/validation/nested-fields.js';
-import { Text } from '../../common/validation/text-fields.js';
+import { must } from '../../common/validation/field.js';
+import { NestedMap, Text } from '../../common/validation/field-decorators.js';
 import { PROVIDER_TYPES } from '../git-provider.js';
 import { type ProviderTokenInput, TOKEN_FORM } from './plan-token-changes.js';
 
@@ -40,8 +40,7 @@ export function ProviderTokenMap(): PropertyDecorator {
       type: ProviderTokenDto,
       nullIsAbsent: true,
       nullableValues: true,
-      keyRule: (key) =>
-        isIn(key, PROVIDER_TYPES) ? null : { type: 'enum', msg: `Expected one of: ${providers}.` },
+      keyRule: must((key) => isIn(key, PROVIDER_TYPES), 'enum', `Expected one of: ${providers}.`),
       keySchema: { enum: PROVIDER_TYPES },
       example: { github: { token: 'ghp_exampleExampleExampleExampleExample1' }, gitlab: null },
     },

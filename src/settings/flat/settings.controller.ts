@@ -58,7 +58,7 @@ export class SettingsController {
   constructor(private readonly settings: SettingsService) {}
 
   @Post()
-  @ApiRoute('store_settings_api_settings_post', 'Store settings', {
+  @ApiRoute('store_settings_', 'Store settings', {
     description: STORE,
     answer: {
       type: SettingsStoredDto,
@@ -84,7 +84,7 @@ export class SettingsController {
   }
 
   @Get()
-  @ApiRoute('load_settings_api_settings_get', 'Show settings', {
+  @ApiRoute('load_settings_', 'Show settings', {
     description: 'Keys, tokens and secrets are never shown, only that they are set.',
     answer: { type: StoredSettingsDto, description: 'The settings' },
     problems: [thrown(settingsNotFound(), 'Nothing was stored yet')],

@@ -1,11 +1,22 @@
 import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import { isObject } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import { Shown } from '../../common/openapi/responses.js';
-import { field, mapSchema, MAX_ELEMENTS, must } from '../../common/validation/field.js';
-import { Nested, NestedMap } from '../../common/validation/nested-fields.js';
-import { Decimal, Flag, Integer } from '../../common/validation/number-fields.js';
-import { MAX_EMAIL, MAX_SECRET, MAX_URL, Secret, Text } from '../../common/validation/text-fields.js';
+import { customRule, field, MAX_ELEMENTS, maxItems, must } from '../../common/validation/field.js';
+import {
+  Decimal,
+  Flag,
+  Integer,
+  MAX_EMAIL,
+  MAX_SECRET,
+  MAX_URL,
+  Nested,
+  NestedMap,
+  Secret,
+  sentenceRule,
+  Text,
+} from '../../common/validation/field-decorators.js';
 import { ProviderTokenWarningDto } from '../../git-providers/git-providers.dto.js';
 import type {
   ProviderTokenInputs,
@@ -33,14 +44,10 @@ class SecretsStoreDto {
 
   @NestedMap('Secrets by name; a bare string is the value. Secrets left out are kept.', {
     type: CustomSecretValueDto,
-    fromText: (secret) => ({ secret }),
     nullIsAbsent: true,
-    keyRule: (name) => {
-      const msg = customSecretNameProblem(name);
-      return msg === null ? null : { type: 'value_error', msg };
-    },
+    keyRule: sentenceRule(customSecretNameProblem),
     keySchema: CUSTOM_SECRET_FORM,
-    textForm: { format: 'password', maxLength: MAX_SECRET },
+    orText: { form: { format: 'password', maxLength: MAX_SECRET }, read: (secret) => ({ secret }) },
     example: { DEPLOY_TOKEN: { secret: 'secret-example', description: 'Token of the deployment service' } },
   })
   custom_secrets?: Map<string, CustomSecretValueDto>;
@@ -152,8 +159,8 @@ export class SettingsDto {
   @Nested('Tokens and secrets to merge into the stored ones; stored elsewhere and never shown.', {
     type: SecretsStoreDto,
     nullIsAbsent: true,
-    notAnObject: 'value_error',
   })
+  @customRule('isObject', must(isObject, 'value_error', 'Expected an object.'))
   secrets_store?: SecretsStoreDto;
 
   @Switch('Whether long histories are condensed.') enable_default_condenser?: boolean;
@@ -213,12 +220,9 @@ export class SettingsDto {
     'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
     { example: { github: null } },
     {
-      schema: mapSchema({}),
-      coerce: (value) => Object.keys(Object(value)).length <= MAX_ELEMENTS,
-      rules: {
-        isFew: must((isFew) => isFew === true, 'too_long', `Expected at most ${MAX_ELEMENTS} elements.`),
-      },
+      schema: { type: 'object', additionalProperties: {}, maxProperties: MAX_ELEMENTS },
+      rules: { maxItems: maxItems() },
     },
   )
-  provider_tokens_set?: true;
+  provider_tokens_set?: unknown;
 }

@@ -1,6 +1,6 @@
 import { isString } from 'class-validator';
 import type { FieldKind } from '../../common/validation/field.js';
-import { atMost, MAX_SECRET, sentenceRule } from '../../common/validation/text-fields.js';
+import { MAX_SECRET, sentenceRule } from '../../common/validation/field-decorators.js';
 
 /** A name that shells accept for a variable. */
 export const VARIABLE_NAME = /^[A-Za-z_][A-Za-z0-9_]*$/;
@@ -34,7 +34,7 @@ export function orText(
 ): FieldKind {
   const { schema, coerce = (value) => value, rules } = kind;
   const problemOf = (text: string): string | null =>
-    text.length > MAX_SECRET ? atMost(MAX_SECRET) : read(text).problem;
+    text.length > MAX_SECRET ? `Expected at most ${MAX_SECRET} characters.` : read(text).problem;
   const choice: object = {
     oneOf: [schema, { type: 'string', maxLength: MAX_SECRET, pattern }, { type: 'null' }],
   };

@@ -1,17 +1,20 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { Shown, ShownOrNull, TEXT_MAP } from '../../common/openapi/responses.js';
+import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { field, type FieldProblem } from '../../common/validation/field.js';
-import { Nested, NestedList } from '../../common/validation/nested-fields.js';
 import {
   MAX_SECRET,
   MAX_URL,
+  Nested,
+  NestedList,
   Secret,
+  sentenceRule,
   Text,
   TextList,
   textList,
   textMap,
-} from '../../common/validation/text-fields.js';
+} from '../../common/validation/field-decorators.js';
 import {
   ARGUMENTS_TEXT,
   argumentsFromText,
@@ -105,7 +108,7 @@ export class RemoteMcpServerDto {
 const VARIABLES = {
   valueLength: MAX_SECRET,
   keySchema: { pattern: VARIABLE_NAME.source, maxLength: MAX_VARIABLE_NAME },
-  keyRule: variableNameProblem,
+  keyRule: sentenceRule(variableNameProblem),
 };
 
 /** A tool server started as a command inside the sandbox. Members it does not list are ignored. */
@@ -116,7 +119,7 @@ export class StdioMcpServerDto {
     trim: true,
     example: 'files',
     pattern: {
-      regex: /^[A-Za-z0-9_-]+$/,
+      regex: /^\s*[A-Za-z0-9_-]+\s*$/,
       expected: 'Expected a name of letters, digits, hyphens and underscores.',
     },
   })
@@ -127,7 +130,7 @@ export class StdioMcpServerDto {
     trim: true,
     example: 'npx',
     pattern: {
-      regex: /^\S+$/,
+      regex: /^\s*\S+\s*$/,
       expected: 'Expected one program without white space; arguments belong into args.',
     },
   })
@@ -153,14 +156,14 @@ export class StdioMcpServerDto {
 function RemoteServers(description: string): PropertyDecorator {
   return NestedList(description, {
     type: RemoteMcpServerDto,
-    fromText: (url) => ({ url }),
-    textForm: ADDRESS_FORM,
+    orText: { form: ADDRESS_FORM, read: (url) => ({ url }) },
     listRule: (elements) => repeated(elements, 'url'),
   });
 }
 
 /** Configuration of tool servers as a client sends it: the whole of it, a list left out is empty. */
 @ApiSchema({ name: 'MCPConfig' })
+@SchemaRules({ additionalProperties: false })
 export class McpConfigDto {
   @RemoteServers('Servers reached by server-sent events; an element may be the bare address.')
   sse_servers?: RemoteMcpServerDto[];
@@ -178,7 +181,7 @@ export class McpConfigDto {
 const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers'] as const;
 
 function repeated<Member extends string>(
-  elements: readonly { index: number; element: Record<Member, unknown> }[],
+  elements: readonly { index: number; element: Partial<Record<Member, unknown>> }[],
   member: Member,
 ): FieldProblem[] {
   const msg = `Expected every ${member} once; an earlier element has this one.`;

@@ -14,13 +14,6 @@ import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './settin
 
 const EXAMPLES = {
   language: { summary: 'One member; all others stay', value: { language: 'en' } },
-  model: {
-    summary: 'A model and its key',
-    value: {
-      language: 'en',
-      agent_settings_diff: { llm: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
-    },
-  },
   toolServer: {
     summary: 'Add one tool server, remove another, keep the rest',
     value: {
@@ -32,10 +25,6 @@ const EXAMPLES = {
       },
     },
   },
-  conversation: {
-    summary: 'Steps of a run, and confirmations',
-    value: { conversation_settings_diff: { max_iterations: 100, confirmation_mode: true } },
-  },
 };
 
 /** The settings in the form that newer clients use; `/api/settings` shows the same rows. */
@@ -45,7 +34,7 @@ export class NestedSettingsController {
   constructor(private readonly settings: NestedSettingsService) {}
 
   @Get()
-  @ApiRoute('load_settings_api_v1_settings_get', 'Show settings, nested', {
+  @ApiRoute('load_settings_', 'Show settings, nested', {
     description:
       'The settings of `/api/settings` in the form of newer clients; the defaults for a user who stored none. Secrets are never shown.',
     answer: { type: ShownNestedSettingsDto, description: 'The settings' },
@@ -55,7 +44,7 @@ export class NestedSettingsController {
   }
 
   @Post()
-  @ApiRoute('store_settings_api_v1_settings_post', 'Store settings, nested', {
+  @ApiRoute('store_settings_', 'Store settings, nested', {
     description:
       'Merges the diffs and the members beside them into what is stored: all of the request, or nothing. Members that this service has no use for are kept and shown.',
     answer: {
@@ -76,7 +65,7 @@ export class NestedSettingsController {
   }
 
   @Get('agent-schema')
-  @ApiRoute('load_settings_schema_api_v1_settings_agent_schema_get', 'Describe agent settings', {
+  @ApiRoute('load_settings_schema_', 'Describe agent settings', {
     description: 'Sections of fields, from which clients build forms.',
     answer: schemaAnswer('AgentSettings'),
   })
@@ -85,14 +74,10 @@ export class NestedSettingsController {
   }
 
   @Get('conversation-schema')
-  @ApiRoute(
-    'load_conversation_settings_schema_api_v1_settings_conversation_schema_get',
-    'Describe conversation settings',
-    {
-      description: 'Sections of fields, from which clients build forms.',
-      answer: schemaAnswer('ConversationSettings'),
-    },
-  )
+  @ApiRoute('load_conversation_settings_schema_', 'Describe conversation settings', {
+    description: 'Sections of fields, from which clients build forms.',
+    answer: schemaAnswer('ConversationSettings'),
+  })
   conversationSchema(): SettingsSchema {
     return CONVERSATION_SCHEMA;
   }

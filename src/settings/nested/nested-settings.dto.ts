@@ -1,7 +1,7 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-merge.js';
 import { ANY_OBJECT, OrNull, Shown } from '../../common/openapi/responses.js';
-import { FreeObject } from '../../common/validation/nested-fields.js';
+import { FreeObject } from '../../common/validation/field-decorators.js';
 import { SettingsDto } from '../flat/settings.dto.js';
 import { StoredSettingsDto } from '../flat/stored-settings.dto.js';
 import type { ClearLlmProfile } from '../profiles/llm-profile.repository.js';

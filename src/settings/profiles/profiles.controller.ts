@@ -1,9 +1,9 @@
-import { Body, Controller, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
+import { Body, Controller, DefaultValuePipe, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
 import { ApiExcludeController, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
 import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
-import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
+import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
   ActivateProfileDto,
@@ -37,7 +37,7 @@ export class ProfilesController {
   constructor(private readonly profiles: ProfilesService) {}
 
   @Get()
-  @ApiRoute('list_profiles_api_v1_settings_profiles_get', 'List stored models', {
+  @ApiRoute('list_profiles_', 'List stored models', {
     description: 'Oldest first; keys are never shown.',
     answer: { type: ProfileListDto, description: 'The profiles' },
   })
@@ -47,7 +47,7 @@ export class ProfilesController {
   }
 
   @Get(':name')
-  @ApiRoute('get_profile_api_v1_settings_profiles__name__get', 'Show a stored model', {
+  @ApiRoute('get_profile_', 'Show a stored model', {
     description: 'All its parameters; keys are never shown.',
     answer: { type: ProfileDetailDto, description: 'The profile' },
     problems: [UNKNOWN],
@@ -58,7 +58,7 @@ export class ProfilesController {
   }
 
   @Post(':name')
-  @ApiRoute('save_profile_api_v1_settings_profiles__name__post', 'Store a model under a name', {
+  @ApiRoute('save_profile_', 'Store a model under a name', {
     description:
       "Replaces a profile of that name. Without a body, the settings' model is stored. A model that its server does not accept, or that cannot be checked, is stored and named in `warnings`.",
     status: 201,
@@ -74,14 +74,14 @@ export class ProfilesController {
   async save(
     @UserId() userId: string,
     @Param() { name }: ProfileNameDto,
-    @Body(new OptionalBodyPipe(SaveProfileDto)) body: Partial<SaveProfileDto>,
+    @Body(new DefaultValuePipe({}), new InputValidationPipe(SaveProfileDto)) body: Partial<SaveProfileDto>,
   ): Promise<ProfileSavedDto> {
     const warning = await this.profiles.save(userId, name, body);
     return { name, message: `Profile '${name}' saved`, ...(warning && { warnings: [warning] }) };
   }
 
   @Delete(':name')
-  @ApiRoute('delete_profile_api_v1_settings_profiles__name__delete', 'Delete a stored model', {
+  @ApiRoute('delete_profile_', 'Delete a stored model', {
     description:
       'An unknown name is no error. When the settings follow the profile, they follow the oldest other one from then on.',
     answer: changed('Deleted', 'fast', "Profile 'fast' deleted"),
@@ -93,32 +93,28 @@ export class ProfilesController {
   }
 
   @Post(':name/activate')
-  @ApiRoute(
-    'activate_profile_api_v1_settings_profiles__name__activate_post',
-    'Set the settings to a stored model',
-    {
-      description:
-        "Model, address, key and parameters of the profile become the settings' own. A profile without a key keeps theirs, if it is for the same server.",
-      answer: {
-        type: ActivateProfileDto,
-        description: 'The settings follow the profile',
-        example: {
-          name: 'fast',
-          message: "Switched to profile 'fast'",
-          model: 'anthropic/claude-sonnet-4-5',
-        },
+  @ApiRoute('activate_profile_', 'Set the settings to a stored model', {
+    description:
+      "Model, address, key and parameters of the profile become the settings' own. A profile without a key keeps theirs, if it is for the same server.",
+    answer: {
+      type: ActivateProfileDto,
+      description: 'The settings follow the profile',
+      example: {
+        name: 'fast',
+        message: "Switched to profile 'fast'",
+        model: 'anthropic/claude-sonnet-4-5',
       },
-      problems: [UNKNOWN],
-      invalid: BAD_NAME,
     },
-  )
+    problems: [UNKNOWN],
+    invalid: BAD_NAME,
+  })
   async activate(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ActivateProfileDto> {
     const { config } = await this.profiles.activate(userId, name);
     return { name, message: `Switched to profile '${name}'`, model: textOrNull(config['model']) };
   }
 
   @Post(':name/rename')
-  @ApiRoute('rename_profile_api_v1_settings_profiles__name__rename_post', 'Rename a stored model', {
+  @ApiRoute('rename_profile_', 'Rename a stored model', {
     description: 'Its configuration and key stay.',
     answer: changed('Renamed', 'quick', "Profile 'fast' renamed to 'quick'"),
     problems: [UNKNOWN, NAME_TAKEN],

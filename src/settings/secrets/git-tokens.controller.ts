@@ -19,13 +19,13 @@ export class GitTokensController {
   constructor(private readonly tokens: GitTokensService) {}
 
   @Post('add-git-providers')
-  @ApiRoute('store_provider_tokens_api_add_git_providers_post', STORE_TOKENS.summary, STORE_TOKENS)
+  @ApiRoute('store_provider_tokens_', STORE_TOKENS.summary, STORE_TOKENS)
   async add(@UserId() userId: string, @Body() body: AddGitProvidersDto): Promise<GitProvidersStoredDto> {
     return toGitProvidersStoredDto(await this.tokens.add(userId, body));
   }
 
   @Post('unset-provider-tokens')
-  @ApiRoute('unset_provider_tokens_api_unset_provider_tokens_post', REMOVE_TOKENS.summary, REMOVE_TOKENS)
+  @ApiRoute('unset_provider_tokens_', REMOVE_TOKENS.summary, REMOVE_TOKENS)
   async unset(@UserId() userId: string): Promise<GitProvidersUnsetDto> {
     await this.tokens.removeAll(userId);
     return TOKENS_REMOVED;

@@ -42,7 +42,7 @@ export class SecretsController {
   constructor(private readonly secrets: SecretsService) {}
 
   @Get()
-  @ApiRoute('load_custom_secrets_names_api_secrets_get', 'List custom secrets', {
+  @ApiRoute('load_custom_secrets_names_', 'List custom secrets', {
     description: 'Names and descriptions, by name; never a value.',
     answer: { type: CustomSecretsDto, description: 'The secrets; an empty list when there are none' },
   })
@@ -51,7 +51,7 @@ export class SecretsController {
   }
 
   @Post()
-  @ApiRoute('create_custom_secret_api_secrets_post', 'Store a custom secret', {
+  @ApiRoute('create_custom_secret_', 'Store a custom secret', {
     description: "The user's agents get it as an environment variable; no answer ever holds the value.",
     status: 201,
     answer: { type: SecretMessageDto, description: 'Stored' },
@@ -102,7 +102,7 @@ export class SecretsV1Controller {
   ) {}
 
   @Get('search')
-  @ApiRoute('search_custom_secrets_api_v1_secrets_search_get', 'Search custom secrets', {
+  @ApiRoute('search_custom_secrets_', 'Search custom secrets', {
     description: 'Names and descriptions in pages, by name; never a value.',
     answer: { type: SecretPageDto, description: 'A page of secrets' },
   })
@@ -111,11 +111,11 @@ export class SecretsV1Controller {
   }
 
   @Post()
-  @ApiRoute('create_custom_secret_api_v1_secrets_post', 'Store a custom secret, or replace it', {
+  @ApiRoute('create_custom_secret_', 'Store a custom secret, or replace it', {
     description:
       'A secret of that name gets the new value, and keeps its description unless one is given. No answer ever holds the value.',
     status: 201,
-    answer: { type: EditResponseDto, description: 'Stored' },
+    answer: edited('Stored', 'Secret created successfully'),
     invalid: badSecretName('body.name'),
   })
   async store(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
@@ -125,7 +125,7 @@ export class SecretsV1Controller {
 
   // Declared before the routes with a name, which would match it too.
   @Post('git-providers')
-  @ApiRoute('store_provider_tokens_api_v1_secrets_git_providers_post', STORE_TOKENS.summary, STORE_TOKENS)
+  @ApiRoute('store_provider_tokens_', STORE_TOKENS.summary, STORE_TOKENS)
   async storeGitProviders(
     @UserId() userId: string,
     @Body() body: AddGitProvidersDto,
@@ -134,14 +134,14 @@ export class SecretsV1Controller {
   }
 
   @Delete('git-providers')
-  @ApiRoute('unset_provider_tokens_api_v1_secrets_git_providers_delete', REMOVE_TOKENS.summary, REMOVE_TOKENS)
+  @ApiRoute('unset_provider_tokens_', REMOVE_TOKENS.summary, REMOVE_TOKENS)
   async unsetGitProviders(@UserId() userId: string): Promise<GitProvidersUnsetDto> {
     await this.gitTokens.removeAll(userId);
     return TOKENS_REMOVED;
   }
 
   @Put(':secret_id')
-  @ApiRoute('update_custom_secret_api_v1_secrets__secret_id__put', 'Rename or describe a custom secret', {
+  @ApiRoute('update_custom_secret_', 'Rename or describe a custom secret', {
     description: 'Replaces its value too if one is given.',
     answer: edited('Changed', 'Secret updated successfully'),
     problems: [NAME_TAKEN, UNKNOWN],
@@ -157,7 +157,7 @@ export class SecretsV1Controller {
   }
 
   @Delete(':secret_id')
-  @ApiRoute('delete_custom_secret_api_v1_secrets__secret_id__delete', 'Delete a custom secret', {
+  @ApiRoute('delete_custom_secret_', 'Delete a custom secret', {
     description: 'Its value is gone for good.',
     answer: edited('Removed', 'Secret deleted successfully'),
     problems: [UNKNOWN],

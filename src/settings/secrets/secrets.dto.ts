@@ -4,7 +4,7 @@ import type { InputProblem } from '../../common/errors/domain-error.js';
 import { badInput } from '../../common/openapi/api-route.js';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import { Secret, Text } from '../../common/validation/text-fields.js';
+import { Secret, Text } from '../../common/validation/field-decorators.js';
 import type { SecretDescription } from './custom-secret.repository.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
@@ -63,15 +63,13 @@ export class CustomSecretValueDto {
 @ApiSchema({ name: 'CustomSecretMessage' })
 export class SecretMessageDto {
   @ApiProperty({ description: 'What was done.', example: 'Secret stored' }) message: string;
-  @SecretWarningProperty() warning?: string;
-}
 
-export function SecretWarningProperty(): PropertyDecorator {
-  return Shown(
+  @Shown(
     'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
     unmaskableWarning('DEPLOY_TOKEN', 'word'),
     { required: false },
-  );
+  )
+  warning?: string;
 }
 
 export function secretWarning(name: string, value: string | null | undefined): { warning?: string } {
@@ -122,7 +120,4 @@ class SecretWithoutValueDto extends SecretDescriptionDto {}
 @ApiSchema({ name: 'CustomSecretPage' })
 export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}
 
-export class EditResponseDto {
-  @ApiProperty({ description: 'What was done.', example: 'Secret created successfully' }) message: string;
-  @SecretWarningProperty() warning?: string;
-}
+export class EditResponseDto extends SecretMessageDto {}

@@ -42,10 +42,6 @@ function toContent(part: MessagePart): Content {
 export function messagePartProblems(
   parts: readonly { index: number; element: MessagePart }[],
 ): FieldProblem[] {
-  const [excess] = parts.slice(MAX_PARTS);
-  if (excess) {
-    return [{ type: 'too_long', msg: `Expected at most ${MAX_PARTS} parts.` }];
-  }
   const problems = parts.flatMap(({ index, element }) =>
     partProblems(element).map((problem) => ({ ...problem, path: [String(index), ...(problem.path ?? [])] })),
   );

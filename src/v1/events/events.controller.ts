@@ -1,4 +1,4 @@
-import { Controller, Get, Header, Headers, Param, Query, Res } from '@nestjs/common';
+import { Controller, Get, Headers, Param, Query, Res } from '@nestjs/common';
 import { ApiHeader, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
@@ -6,7 +6,7 @@ import { type AuthUser, CurrentUser, UserId } from '../../auth/auth.decorators.j
 import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
 import {
   ConversationEventDto,
-  ConversationPathDto,
+  ConversationIdDto,
   CountConversationEventsQueryDto,
   CountEventsQueryDto,
   EVENT_EXAMPLE,
@@ -46,17 +46,13 @@ export class EventsController {
   @ApiRoute('search_events', 'Events of a conversation', {
     description:
       "In the order of the agent server's log, also when the sandbox is gone. Every event is kept as it came; the longest texts of an event above 4 MiB are cut.",
-    answer: {
-      type: EventPageDto,
-      description: 'A page of events',
-      example: { items: [EVENT_EXAMPLE], next_page_id: null },
-    },
+    answer: { type: EventPageDto, description: 'A page of events' },
     problems: [UNKNOWN_CONVERSATION],
     invalid: 'timestamp__gte',
   })
   async search(
     @UserId() userId: string,
-    @Param() { id }: ConversationPathDto,
+    @Param() { id }: ConversationIdDto,
     @Query() query: SearchEventsQueryDto,
   ): Promise<EventPageDto> {
     const { items, nextPageId } = await this.events.search(userId, id, toEventSearch(query));
@@ -64,7 +60,6 @@ export class EventsController {
   }
 
   @Get('count')
-  @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_events', 'How many events a conversation has', {
     description: 'Of those that match the filters; all of them without any.',
     answer: COUNT,
@@ -72,7 +67,7 @@ export class EventsController {
   })
   async count(
     @UserId() userId: string,
-    @Param() { id }: ConversationPathDto,
+    @Param() { id }: ConversationIdDto,
     @Query() query: CountEventsQueryDto,
   ): Promise<number> {
     return this.events.count(userId, id, toEventFilter(query));
@@ -99,7 +94,7 @@ export class EventsController {
   })
   async stream(
     @CurrentUser() user: AuthUser,
-    @Param() { id }: ConversationPathDto,
+    @Param() { id }: ConversationIdDto,
     @Query() query: StreamQueryDto,
     @Headers('last-event-id') lastEventId: string | undefined,
     @Res() response: Response,
@@ -116,13 +111,12 @@ export class EventsController {
         items: { anyOf: [{ $ref: getSchemaPath(ConversationEventDto) }, { type: 'null' }] },
       },
       description: 'In the order asked for; null for unknown ids',
-      example: [EVENT_EXAMPLE, null],
     },
     problems: [UNKNOWN_CONVERSATION],
   })
   async batch(
     @UserId() userId: string,
-    @Param() { id }: ConversationPathDto,
+    @Param() { id }: ConversationIdDto,
     @Query() query: EventIdsQueryDto,
   ): Promise<(AgentEvent | null)[]> {
     return this.events.batch(userId, id, query.id);
@@ -136,7 +130,6 @@ export class EventCountController {
   constructor(private readonly events: EventsService) {}
 
   @Get('count')
-  @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_conversation_events', 'How many events a conversation has, for older clients', {
     description: 'As `GET /api/v1/conversation/{id}/events/count`; 0 for an unknown conversation.',
     answer: COUNT,

@@ -6,7 +6,7 @@ import { thrown } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';
 import { field, must } from '../../common/validation/field.js';
-import { Choice, RepeatedText, Text } from '../../common/validation/text-fields.js';
+import { Choice, RepeatedText, Text } from '../../common/validation/field-decorators.js';
 import { type EventSearch, unknownConversation } from './events.service.js';
 import type { EventFilter } from './store/event.queries.js';
 import { toInstant } from './store/storable-event.js';
@@ -28,11 +28,12 @@ export const EVENT_EXAMPLE: MessageEvent = {
 export const UNKNOWN_CONVERSATION = thrown(unknownConversation(), 'Unknown, or not yours');
 
 function ConversationId(): PropertyDecorator {
-  const example = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
-  return Text('Id of the conversation, with or without dashes.', { required: true, example });
+  const example = '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f';
+  const description = 'Id of the conversation: 32 hexadecimal digits, with or without dashes.';
+  return Text(description, { required: true, example });
 }
 
-export class ConversationPathDto {
+export class ConversationIdDto {
   @ConversationId() id: string;
 }
 

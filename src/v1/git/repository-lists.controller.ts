@@ -38,16 +38,12 @@ export class RepositoryListsController {
   constructor(private readonly lists: RepositoryListsService) {}
 
   @Get('repositories/search')
-  @ApiRoute(
-    'search_repositories_api_v1_git_repositories_search_get',
-    'Repositories of the user at a git provider',
-    {
-      description:
-        'Read from the provider and kept for a minute. X-Provider-Status tells when older data stands in for it.',
-      answer: pageOf(RepositoryPageDto, 'A page of repositories'),
-      problems: [...LIST_PROBLEMS, UNKNOWN_INSTALLATION],
-    },
-  )
+  @ApiRoute('search_repositories_', 'Repositories of the user at a git provider', {
+    description:
+      'Read from the provider and kept for a minute. X-Provider-Status tells when older data stands in for it.',
+    answer: pageOf(RepositoryPageDto, 'A page of repositories'),
+    problems: [...LIST_PROBLEMS, UNKNOWN_INSTALLATION],
+  })
   async repositories(
     @UserId() userId: string,
     @Query() query: SearchRepositoriesQueryDto,
@@ -58,7 +54,7 @@ export class RepositoryListsController {
   }
 
   @Get('branches/search')
-  @ApiRoute('search_branches_api_v1_git_branches_search_get', 'Branches of a repository at a git provider', {
+  @ApiRoute('search_branches_', 'Branches of a repository at a git provider', {
     description: 'Read from the provider and kept for a minute.',
     answer: pageOf(BranchPageDto, 'A page of branches'),
     problems: [...LIST_PROBLEMS, UNKNOWN_REPOSITORY],
@@ -73,16 +69,12 @@ export class RepositoryListsController {
   }
 
   @Get('installations/search')
-  @ApiRoute(
-    'search_user_installations_api_v1_git_installations_search_get',
-    'What the repositories of a git provider can be narrowed down to',
-    {
-      description:
-        "Installations of a GitHub App, Bitbucket's workspaces or projects; none where the provider or the token has no such thing.",
-      answer: pageOf(InstallationPageDto, 'A page of installations'),
-      problems: LIST_PROBLEMS,
-    },
-  )
+  @ApiRoute('search_user_installations_', 'What the repositories of a git provider can be narrowed down to', {
+    description:
+      "Installations of a GitHub App, Bitbucket's workspaces or projects; none where the provider or the token has no such thing.",
+    answer: pageOf(InstallationPageDto, 'A page of installations'),
+    problems: LIST_PROBLEMS,
+  })
   async installations(
     @UserId() userId: string,
     @Query() query: SearchInstallationsQueryDto,

@@ -2,7 +2,7 @@ import { ApiProperty } from '@nestjs/swagger';
 import { documented, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
 import { OrNull, Shown, ShownOrNull, TimeOrNull } from '../../common/openapi/responses.js';
 import { NextPageId, PageOf, PageQuery } from '../../common/pagination/page.dto.js';
-import { Choice, Text } from '../../common/validation/text-fields.js';
+import { Choice, Text } from '../../common/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { invalidGitToken, noGitProvider } from '../../git-providers/git-provider-problem.js';
 import { ShownProvider } from '../../git-providers/repository-fields.js';

@@ -8,7 +8,6 @@ import { parseNumberCursor, parsePageId, toPage } from '../../common/pagination/
 import { providerStatusHeader } from '../../suggested-tasks/provider-status.js';
 import {
   PROVIDER_STATUS_HEADER,
-  SUGGESTED_TASKS_EXAMPLE,
   SUGGESTED_TASKS_PROBLEMS,
   SuggestedTaskDto,
   toSuggestedTaskDto,
@@ -35,7 +34,6 @@ export class SuggestedTaskPagesController {
       type: SuggestedTaskPageDto,
       description: 'A page of tasks',
       headers: { 'X-Provider-Status': PROVIDER_STATUS_HEADER },
-      example: { items: SUGGESTED_TASKS_EXAMPLE, next_page_id: null },
     },
     problems: SUGGESTED_TASKS_PROBLEMS,
   })

@@ -3,8 +3,7 @@ import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { ApiRoute } from '../../common/openapi/api-route.js';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
-import { Flag } from '../../common/validation/number-fields.js';
-import { Text } from '../../common/validation/text-fields.js';
+import { Flag, Text } from '../../common/validation/field-decorators.js';
 import { AcpAgents } from '../app-conversations/agent-request/acp-agents.js';
 import { OWN_AGENT } from '../app-conversations/agent-request/agent-settings.js';
 import type { ListedModel } from '../app-conversations/agent-request/model-catalogue.js';
@@ -67,7 +66,7 @@ export class ModelsController {
   }
 
   @Get('models/search')
-  @ApiRoute('search_models_api_v1_config_models_search_get', 'Search models', {
+  @ApiRoute('search_models_', 'Search models', {
     description:
       'From the catalogue of prices that comes with the service, and the list of the operator. Any other model can be named in the settings too.',
     answer: { type: ModelPageDto, description: 'A page of models, by provider and name' },
@@ -77,7 +76,7 @@ export class ModelsController {
   }
 
   @Get('providers/search')
-  @ApiRoute('search_providers_api_v1_config_providers_search_get', 'Search providers of models', {
+  @ApiRoute('search_providers_', 'Search providers of models', {
     description: 'The providers of the models that a search of models finds.',
     answer: { type: ProviderPageDto, description: 'A page of providers, verified ones first' },
   })

@@ -1,7 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import type { FieldOptions } from '../../common/validation/field.js';
-import { Flag } from '../../common/validation/number-fields.js';
-import { Identifier, Text } from '../../common/validation/text-fields.js';
+import { Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
 import { BranchName } from '../../git-providers/repository-fields.js';
 

@@ -1,13 +1,12 @@
-import { Body, Controller, Param, Post } from '@nestjs/common';
+import { Body, Controller, DefaultValuePipe, Param, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
 import { GitProviderError } from '../../git-providers/git-provider.js';
 import { gitProviderProblem, invalidGitToken, noTokenOf } from '../../git-providers/git-provider-problem.js';
-import { OptionalBodyPipe } from '../../common/validation/validation.pipe.js';
+import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
-import { ConversationIdDto } from '../app-conversations/api/dto/conversation.dto.js';
-import { UNKNOWN_CONVERSATION } from '../events/events.dto.js';
+import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -76,14 +75,13 @@ export class ConversationPullRequestController {
     status: 201,
     answer: { type: OpenedPullRequestDto, description: 'The pull request' },
     optionalBody: OpenConversationPullRequestDto,
-    examples: { default: { summary: 'As the conversation suggests', value: {} } },
     problems: [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS, ...GIT_PROBLEMS],
     invalid: INVALID_BRANCH,
   })
   async open(
     @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
-    @Body(new OptionalBodyPipe(OpenConversationPullRequestDto))
+    @Body(new DefaultValuePipe({}), new InputValidationPipe(OpenConversationPullRequestDto))
     body: Partial<OpenConversationPullRequestDto>,
   ): Promise<OpenedPullRequestDto> {
     return this.pullRequests.openForUser(userId, id, body);

@@ -9,18 +9,6 @@ import { CloudProxyService, noSuchSandbox } from './cloud-proxy.service.js';
 const DESCRIPTION =
   'For web applications that reach agent servers only through their own origin, as agent-canvas does; others use ' +
   'the address of the agent server itself. The response, with its status, is that of the agent server.';
-const EXAMPLES = {
-  commits: {
-    summary: 'The commits of a repository',
-    value: {
-      host: 'http://127.0.0.1:13042',
-      method: 'GET',
-      path: '/api/git/commits?path=%2Fworkspace%2Fproject',
-      headers: { 'X-Session-API-Key': 'session-key-example' },
-      body: null,
-    },
-  },
-};
 const NO_SUCH_SANDBOX = thrown(
   noSuchSandbox(),
   'There is no such sandbox, it does not run, or it belongs to somebody else',
@@ -46,7 +34,6 @@ export class CloudProxyController {
         'application/octet-stream': { schema: { type: 'string', format: 'binary' }, example: 'PNG…' },
       },
     },
-    examples: EXAMPLES,
     problems: [NO_SUCH_SANDBOX, NO_ANSWER],
   })
   async forward(

@@ -1,7 +1,6 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
-import { FreeObject, Nested } from '../../common/validation/nested-fields.js';
-import { Choice, MAX_URL, Text } from '../../common/validation/text-fields.js';
+import { Choice, FreeObject, MAX_URL, Nested, Text } from '../../common/validation/field-decorators.js';
 import { MODEL_ADDRESS } from '../../settings/flat/settings.dto.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;

@@ -70,7 +70,7 @@ export class WebClientController {
 
   @Get('v1/web-client/config')
   @Public()
-  @ApiRoute('get_web_client_config_api_v1_web_client_config_get', 'What a web application shows and hides', {
+  @ApiRoute('get_web_client_config_', 'What a web application shows and hides', {
     description: 'Open to everyone: web applications ask before they have a key.',
     answer: { type: WebClientConfigDto, description: 'The same for everybody' },
   })

@@ -4,7 +4,7 @@ import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { ApiRoute, badInput, type DocumentedProblem, thrown } from '../../common/openapi/api-route.js';
 import { succeeded, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
-import { ConversationPathDto, EVENT_EXAMPLE } from '../events/events.dto.js';
+import { ConversationIdDto, EVENT_EXAMPLE } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
@@ -72,7 +72,7 @@ export class AgentServerWebhooksController {
   })
   async events(
     @CurrentSandbox() sandbox: SandboxKeyHolder,
-    @Param() { id }: ConversationPathDto,
+    @Param() { id }: ConversationIdDto,
     @Body() events: BodyKind | null | undefined,
   ): Promise<SuccessDto> {
     return succeeded(this.webhooks.eventsArrived(sandbox, id, events));

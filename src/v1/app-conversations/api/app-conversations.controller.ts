@@ -1,11 +1,11 @@
-import { Body, Controller, Delete, Get, Header, Param, Patch, Query, Res } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Param, Patch, Query, Res } from '@nestjs/common';
 import { ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute } from '../../../common/openapi/api-route.js';
 import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { toPageDto } from '../../../common/pagination/page.dto.js';
-import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
+import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationExportService } from '../conversation-export.service.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import { ConversationsService } from '../conversations.service.js';
@@ -14,9 +14,7 @@ import { DownloadSender } from './download.sender.js';
 import {
   AppConversationDto,
   AppConversationPageDto,
-  CHANGES_OF_CONVERSATIONS,
   ConversationFilterQueryDto,
-  ConversationIdDto,
   ListConversationsQueryDto,
   SearchConversationsQueryDto,
   toConversationFilter,
@@ -50,7 +48,6 @@ export class AppConversationsController {
   }
 
   @Get('count')
-  @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_app_conversations', 'Count conversations', {
     description: 'Those that are part of another one count as well.',
     answer: { schema: { type: 'integer', example: 12 }, description: 'How many there are' },
@@ -84,7 +81,6 @@ export class AppConversationsController {
   @ApiRoute('update_app_conversation', 'Change what is noted about a conversation', {
     description: 'Title, repository, branch, provider. A title of yours is not replaced any more.',
     answer: { type: AppConversationDto, description: 'The conversation as it is now' },
-    examples: CHANGES_OF_CONVERSATIONS,
     problems: [UNKNOWN_CONVERSATION],
     invalid: 'title',
   })

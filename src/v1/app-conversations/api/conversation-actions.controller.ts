@@ -4,7 +4,7 @@ import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
 import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
-import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
+import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { acpAgentSilent, AcpModelService } from '../acp-model.service.js';
 import { ConversationActionsService, sandboxNotRunning } from '../conversation-actions.service.js';
 import { toSendMessageRequest } from '../message-parts.js';
@@ -21,7 +21,6 @@ import {
   SwitchAcpModelDto,
   SwitchProfileDto,
 } from './dto/conversation-actions.dto.js';
-import { ConversationIdDto } from './dto/conversation.dto.js';
 
 const PROBLEMS = [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS];
 const UNKNOWN_PROFILE = thrown(unknownProfile('fast'), 'Unknown conversation or profile');
@@ -39,7 +38,7 @@ const SLOW_AGENT = thrown(acpAgentSilent(), 'The program of the agent is too slo
 const MESSAGES = {
   text: {
     summary: 'A text',
-    value: { content: [{ type: 'text', text: 'Use the staging host instead.' }], run: true },
+    value: { content: [{ type: 'text', text: 'Use the staging host instead.' }] },
   },
   image: {
     summary: 'An image beside it; the agent waits for more',
@@ -131,7 +130,6 @@ export class ConversationActionsController {
   @ApiRoute('switch_conversation_profile', 'Go on with the model of a stored profile', {
     description: 'From the next step of the agent on, with all that it knows.',
     answer: { type: SuccessDto, description: 'The agent uses its model' },
-    examples: { profile: { summary: 'A profile', value: { profile_name: 'fast' } } },
     problems: [UNKNOWN_PROFILE, PROFILE_CONFLICT, 410, 502, 503],
   })
   async switchProfile(
@@ -146,7 +144,6 @@ export class ConversationActionsController {
   @ApiRoute('switch_conversation_acp_model', 'Let an ACP agent go on with another model', {
     description: 'From its next turn on, with all that it knows. The conversation shows the new model.',
     answer: { type: SuccessDto, description: 'The agent uses it' },
-    examples: { model: { summary: 'Another model', value: { model: 'claude-sonnet-4-5' } } },
     problems: [NO_ACP_AGENT, ...PROBLEMS, SLOW_AGENT],
   })
   async switchAcpModel(
@@ -179,12 +176,7 @@ export class PendingMessagesController {
     description: QUEUE,
     status: 201,
     answer: { type: MessageQueuedDto, description: 'It is kept' },
-    examples: {
-      text: {
-        summary: 'A text',
-        value: { content: [{ type: 'text', text: 'Use the staging host instead.' }] },
-      },
-    },
+    examples: { text: MESSAGES.text },
     problems: QUEUE_PROBLEMS,
   })
   async queue(

@@ -4,7 +4,7 @@ import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
 import { Shown } from '../../../common/openapi/responses.js';
-import { UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
+import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import {
   ConversationFolderService,
   type ConversationSkill,
@@ -18,7 +18,6 @@ import {
   SANDBOX_PROBLEMS,
   WorkspacePath,
 } from './dto/conversation-actions.dto.js';
-import { ConversationIdDto } from './dto/conversation.dto.js';
 
 class FilesQueryDto {
   @WorkspacePath("Folder: absolute, or below the conversation's folder, which is the default.", {

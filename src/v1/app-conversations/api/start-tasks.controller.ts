@@ -1,4 +1,4 @@
-import { Body, Controller, Get, Header, Headers, Post, Query, Res } from '@nestjs/common';
+import { Body, Controller, Get, Headers, Post, Query, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
 import { UserId } from '../../../auth/auth.decorators.js';
@@ -144,7 +144,6 @@ export class StartTasksController {
   }
 
   @Get('start-tasks/count')
-  @Header('Content-Type', 'application/json; charset=utf-8')
   @ApiRoute('count_app_conversation_start_tasks', 'Count start tasks', {
     description:
       'Of those that `GET /api/v1/app-conversations/start-tasks/search` finds with the same filters.',

@@ -1,7 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { Nested } from '../../../common/validation/nested-fields.js';
-import { Flag, Integer } from '../../../common/validation/number-fields.js';
-import { Choice } from '../../../common/validation/text-fields.js';
+import { Choice, Flag, Integer, Nested } from '../../../common/validation/field-decorators.js';
 import { Shown, ShownOrNull } from '../../../common/openapi/responses.js';
 import {
   FOLLOW_GOALS,

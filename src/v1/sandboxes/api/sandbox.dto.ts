@@ -2,8 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { thrown } from '../../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
-import { Flag } from '../../../common/validation/number-fields.js';
-import { Text } from '../../../common/validation/text-fields.js';
+import { Flag, Text } from '../../../common/validation/field-decorators.js';
 import { tooManySandboxes } from '../sandbox-quota.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
 

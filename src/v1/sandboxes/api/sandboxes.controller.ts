@@ -1,9 +1,9 @@
-import { Body, Controller, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, DefaultValuePipe, Delete, Get, Headers, Param, Post, Query } from '@nestjs/common';
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../../../common/openapi/api-route.js';
 import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
-import { OptionalBodyPipe } from '../../../common/validation/validation.pipe.js';
+import { InputValidationPipe } from '../../../common/validation/validation.pipe.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { quotaExceeded } from '../sandbox-quota.js';
 import { SandboxQueries } from '../sandbox.queries.js';
@@ -110,7 +110,6 @@ export class SandboxesController {
     description: CREATE,
     answer: { type: SandboxDto, description: 'The sandbox' },
     optionalBody: CreateSandboxDto,
-    examples: { default: { summary: 'The default specification', value: {} } },
     problems: [NOT_SEPARATED, UNKNOWN_SPECIFICATION, TOO_MANY_SANDBOXES, DELETED, ALL_BUSY],
     invalid: badInput(
       'header.Idempotency-Key',
@@ -120,7 +119,8 @@ export class SandboxesController {
   async create(
     @UserId() userId: string,
     @Query() query: CreateSandboxDto,
-    @Body(new OptionalBodyPipe(CreateSandboxDto)) body: Partial<CreateSandboxDto>,
+    @Body(new DefaultValuePipe({}), new InputValidationPipe(CreateSandboxDto))
+    body: Partial<CreateSandboxDto>,
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<SandboxDto> {
     const specId = query.sandbox_spec_id ?? body.sandbox_spec_id ?? null;

@@ -3,9 +3,14 @@ import { type DocumentedProblem, thrown } from '../../../../common/openapi/api-r
 import { OrNull, Shown } from '../../../../common/openapi/responses.js';
 import { SchemaRules } from '../../../../common/openapi/schema-rules.js';
 import type { FieldOptions } from '../../../../common/validation/field.js';
-import { Nested, NestedList } from '../../../../common/validation/nested-fields.js';
-import { Flag } from '../../../../common/validation/number-fields.js';
-import { Choice, Text, TextList } from '../../../../common/validation/text-fields.js';
+import {
+  Choice,
+  Flag,
+  Nested,
+  NestedList,
+  Text,
+  TextList,
+} from '../../../../common/validation/field-decorators.js';
 import { SANDBOX_STATUSES, type SandboxStatus } from '../../../sandboxes/sandbox-status.js';
 import { agentServerSilent, sandboxNotRunning } from '../../conversation-actions.service.js';
 import { MAX_PARTS, type MessagePart, messagePartProblems, PART_TYPES } from '../../message-parts.js';

@@ -15,8 +15,7 @@ import {
   Time,
 } from '../../../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
-import { Flag } from '../../../../common/validation/number-fields.js';
-import { Instant, RepeatedText, Text } from '../../../../common/validation/text-fields.js';
+import { Flag, Instant, RepeatedText, Text } from '../../../../common/validation/field-decorators.js';
 import type { ProviderType } from '../../../../git-providers/git-provider.js';
 import {
   BranchName,
@@ -33,14 +32,6 @@ import {
 import type { ConversationFilter } from '../../conversation.queries.js';
 import { FollowStateDto } from '../../followed/follow.dto.js';
 import { Metadata, parseTagFilter, TagFilter, Tags } from './label-fields.js';
-
-export class ConversationIdDto {
-  @Text('Id of the conversation: 32 hexadecimal digits, with or without dashes.', {
-    required: true,
-    example: '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
-  })
-  id: string;
-}
 
 export class ConversationFilterQueryDto {
   @Text('Part of the title; case does not count.', { example: 'parser' }) title__contains?: string;
@@ -83,11 +74,6 @@ export function toConversationFilter(
     withSubConversations,
   };
 }
-
-export const CHANGES_OF_CONVERSATIONS = {
-  title: { summary: 'Another title', value: { title: 'Parser tests' } },
-  tags: { summary: 'Other tags', value: { tags: { team: 'checkout', state: 'reviewed' } } },
-};
 
 /** Members that are left out stay, null clears. */
 @ApiSchema({ name: 'AppConversationUpdateRequest' })

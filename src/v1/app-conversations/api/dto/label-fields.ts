@@ -1,7 +1,11 @@
 import { applyDecorators } from '@nestjs/common';
 import { customRule } from '../../../../common/validation/field.js';
-import { FreeObject } from '../../../../common/validation/nested-fields.js';
-import { RepeatedText, TextMap } from '../../../../common/validation/text-fields.js';
+import {
+  FreeObject,
+  RepeatedText,
+  sentenceRule,
+  TextMap,
+} from '../../../../common/validation/field-decorators.js';
 
 const MAX_TAGS = 32;
 const TAG_NAME = /^[A-Za-z0-9][A-Za-z0-9_.-]{0,62}$/;
@@ -25,7 +29,7 @@ export function Tags(description: string, example: Record<string, string>): Prop
     most: MAX_TAGS,
     valueLength: MAX_TAG_LENGTH,
     keySchema: { pattern: TAG_NAME.source },
-    keyRule: tagNameProblem,
+    keyRule: sentenceRule(tagNameProblem),
   });
 }
 

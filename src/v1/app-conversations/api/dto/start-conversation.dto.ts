@@ -1,14 +1,20 @@
 import { ApiSchema } from '@nestjs/swagger';
-import { FreeObject, Nested, NestedList } from '../../../../common/validation/nested-fields.js';
-import { Flag, Integer, IntegerList } from '../../../../common/validation/number-fields.js';
+import { field, listOf } from '../../../../common/validation/field.js';
 import {
   Choice,
+  Flag,
+  FreeObject,
   Identifier,
+  Integer,
+  integer,
   MAX_SECRET,
+  Nested,
+  NestedList,
+  sentenceRule,
   Text,
   TextList,
   TextMap,
-} from '../../../../common/validation/text-fields.js';
+} from '../../../../common/validation/field-decorators.js';
 import type { ProviderType } from '../../../../git-providers/git-provider.js';
 import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets/secrets.dto.js';
@@ -169,7 +175,12 @@ export class StartConversationDto {
   })
   trigger?: ConversationTrigger | null;
 
-  @IntegerList('Pull requests that it is about.', { minimum: 0, example: [7] }) pr_number?: number[];
+  @field(
+    'Pull requests that it is about.',
+    { example: [7] },
+    listOf(integer({ minimum: 0 }), ' of whole numbers'),
+  )
+  pr_number?: number[];
 
   @IdOrNull(
     'Conversation that this one is part of: it has its sandbox, repository and model.',
@@ -199,7 +210,7 @@ export class StartConversationDto {
     example: { DEPLOY_TOKEN: 'secret-example' },
     valueLength: MAX_SECRET,
     keySchema: CUSTOM_SECRET_FORM,
-    keyRule: customSecretNameProblem,
+    keyRule: sentenceRule(customSecretNameProblem),
   })
   secrets?: ReadonlyMap<string, string> | null;
 

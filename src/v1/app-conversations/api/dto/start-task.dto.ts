@@ -10,7 +10,7 @@ import {
   Time,
 } from '../../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
-import { Choice, Identifier, Instant } from '../../../../common/validation/text-fields.js';
+import { Choice, Identifier, Instant } from '../../../../common/validation/field-decorators.js';
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
@@ -46,9 +46,7 @@ class StartRequestEchoDto {
   @ApiProperty({ example: 'default' }) agent_type: string;
   @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
   @OrNull(null, ANY_OBJECT) observability_metadata: unknown;
-
   @OrNull(null, { type: [String] }) observability_tags: unknown;
-
   @OrNull(null) observability_span_name: unknown;
   @OrNull(null, { type: 'array', items: ANY_OBJECT }) plugins: unknown;
 
@@ -56,12 +54,9 @@ class StartRequestEchoDto {
   secrets: Record<string, string> | null;
 
   @OrNull(null, { type: [String] }) secret_names: string[] | null;
-
   @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
   @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
-
   @OrNull(null, ANY_OBJECT) result_schema: Record<string, unknown> | null;
-
   @OrNull(null, ANY_OBJECT) follow: object | null;
 }
 
