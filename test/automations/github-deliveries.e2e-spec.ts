@@ -8,9 +8,11 @@ import {
   deliver,
   type GithubDelivery,
   issueLabeledDelivery,
+  pingDelivery,
   pullRequestDelivery,
   repositoryDeletedDelivery,
   reviewDelivery,
+  threadResolvedDelivery,
 } from '../fakes/fake-github.webhooks.js';
 import type { FakeChangeRequest, FakeIssue, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
@@ -39,6 +41,7 @@ const HAPPENING: [
   string,
   (world: FakeWorld, change: FakeChangeRequest, issue: FakeIssue) => GithubDelivery,
 ][] = [
+  ['ping', pingDelivery],
   ['issues.labeled', (world, _change, issue) => issueLabeledDelivery(world, issue, 'agent')],
   ['check_run.created', (_world, change) => checkRunDelivery(change, addCheck(change, 'unit'))],
   [
@@ -74,6 +77,7 @@ const HAPPENING: [
       return pullRequestDelivery(change, 'closed', 'ada');
     },
   ],
+  ['pull_request_review_thread.resolved', (_world, change) => threadResolvedDelivery(change, 'ada')],
   ['repository.deleted', (_world, change) => repositoryDeletedDelivery(change.repository, 'ada')],
 ];
 

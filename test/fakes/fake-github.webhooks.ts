@@ -139,6 +139,25 @@ export function issueLabeledDelivery(
   };
 }
 
+/** What GitHub sends when the webhook is made; for one of an organization without a repository. */
+export function pingDelivery(): GithubDelivery {
+  const hook = { type: 'Organization', id: 1, active: true, updated_at: '2026-11-21T12:00:00Z' };
+  return { event: 'ping', payload: { zen: 'Keep it logically awesome.', hook_id: 1, hook } };
+}
+
+/** `pull_request_review_thread`, as a person resolves one. */
+export function threadResolvedDelivery(change: FakeChangeRequest, sender: string): GithubDelivery {
+  return {
+    event: 'pull_request_review_thread',
+    payload: {
+      action: 'resolved',
+      thread: { node_id: 'PRRT_1', comments: [] },
+      pull_request: pull(change),
+      ...common(change.repository, sender),
+    },
+  };
+}
+
 /** `repository`, after it was deleted. */
 export function repositoryDeletedDelivery(name: string, sender: string): GithubDelivery {
   return { event: 'repository', payload: { action: 'deleted', ...common(name, sender) } };

@@ -34,15 +34,30 @@ describe('followed merge requests', () => {
     ]);
   });
 
-  it.each([
-    ['SUCCESS', false],
-    ['FAILED', true],
-    ['RUNNING', true],
-    [null, true],
-  ])('hide jobs beyond the first ones, unless the pipeline is %s: %s', (status, hidden) => {
-    const jobs = { nodes: [job('SUCCESS')], pageInfo: { hasNextPage: true } };
-    expect(followed({ headPipeline: { status, jobs } }).truncated).toBe(hidden);
-  });
+  it.each<[string | null, string, string[], boolean]>([
+    ['SUCCESS', 'SUCCESS', ['passed', 'passed'], false],
+    ['FAILED', 'SUCCESS', ['passed', 'failed'], false],
+    ['RUNNING', 'SUCCESS', ['passed', 'pending'], false],
+    ['FAILED', 'FAILED', ['failed'], false],
+    [null, 'SUCCESS', ['passed'], true],
+  ])(
+    'of which not all jobs are listed have the pipeline, which is %s, beside one that is %s: %j',
+    (status, one, states, hidden) => {
+      const jobs = { nodes: [job(one)], pageInfo: { hasNextPage: true } };
+      const { checks, truncated } = followed({
+        headPipeline: { status, jobs },
+      });
+      expect([checks.map(({ state }) => state), truncated]).toEqual([states, hidden]);
+      expect(checks.slice(1)).toEqual(
+        states.slice(1).map((state) => ({
+          id: 'pipeline-c0ffee',
+          name: 'the pipeline',
+          state,
+          url: `${MERGE.webUrl}/pipelines`,
+        })),
+      );
+    },
+  );
 
   it.each([
     [[], 'MERGEABLE', false],

@@ -102,7 +102,7 @@ const MERGE_REQUEST = `
     ${COUNTERS}
     state webUrl diffHeadSha conflicts mergeStatusEnum detailedMergeStatus
     approvedBy(first: 1) { nodes { id } }
-    headPipeline { status jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS}) {
+    headPipeline { status jobs(retried: false, first: ${MAX_FOLLOWED_CHECKS - 1}) {
       pageInfo { hasNextPage hasPreviousPage }
       nodes { id name status allowFailure webPath }
     } }
@@ -202,7 +202,7 @@ function pathOf({ repository, number: iid }: ChangeRequestRef): string {
 }
 
 export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeRequest {
-  const { status: pipelineStatus, jobs } = found.headPipeline;
+  const { status, jobs } = found.headPipeline;
   const threads = found.discussions.nodes;
   return boundFollowed({
     state: found.state === 'merged' || found.state === 'closed' ? found.state : 'open',
@@ -210,13 +210,7 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
     headSha: found.diffHeadSha ?? '',
     conflicts: mapConflicts(found.mergeStatusEnum, found.conflicts),
     approved: found.approvedBy.nodes.length > 0 && !UNAPPROVED.includes(found.detailedMergeStatus),
-    checks: jobs.nodes.map(({ id, name, status, allowFailure, webPath }) => ({
-      id,
-      name,
-      state: jobState(status, allowFailure),
-      url:
-        webPath !== null && URL.canParse(webPath, found.webUrl) ? new URL(webPath, found.webUrl).href : null,
-    })),
+    checks: toChecks(found),
     comments: threads.flatMap(({ id: threadId, resolvable, resolved, notes }) =>
       notes.nodes
         .filter(({ system }) => !system)
@@ -235,9 +229,23 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           resolved: resolvable ? resolved : null,
         })),
     ),
-    // That all jobs have passed is told of all.
-    truncated: (jobs.pageInfo.hasNextPage && pipelineStatus !== 'SUCCESS') || mayHideThreads(found),
+    truncated: (jobs.pageInfo.hasNextPage && status === null) || mayHideThreads(found),
   });
+}
+
+/** The pipeline stands for jobs beyond those that are listed. */
+function toChecks({ headPipeline: { status, jobs }, diffHeadSha, webUrl }: GitlabFollowed): FollowedCheck[] {
+  const listed = jobs.nodes.map((job) => ({
+    id: job.id,
+    name: job.name,
+    state: jobState(job.status, job.allowFailure),
+    url: job.webPath !== null && URL.canParse(job.webPath, webUrl) ? new URL(job.webPath, webUrl).href : null,
+  }));
+  const isTold = listed.some(({ state }) => state === 'failed');
+  const pipeline = { id: `pipeline-${diffHeadSha}`, name: 'the pipeline', url: `${webUrl}/pipelines` };
+  return jobs.pageInfo.hasNextPage && status !== null && !isTold
+    ? [...listed, { ...pipeline, state: jobState(status, false) }]
+    : listed;
 }
 
 /** Pushes, labels and the like are discussions as well, so there being more of them says nothing. */
