@@ -5,7 +5,7 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { BashEvent } from '@slipway/agent-protocol/server.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { unknownPage } from './http/http-error.js';
-import { log } from './log.js';
+import { log } from './observability.js';
 
 const LINE_BREAK = 0x0a;
 const MIB = 1024 * 1024;

@@ -3,7 +3,7 @@ import { connect, createServer, type NetConnectOpts, type Server, type Socket } 
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { log } from './log.js';
+import { log } from './observability.js';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Relay {

@@ -15,7 +15,6 @@ import {
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { CredentialsUpdate } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { LlmProfiles, ProfileModel } from '../client-settings/client-settings.js';
-import { parametersOf } from '../engine/model-parameters.js';
 import { InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {
   limitSchema,
@@ -28,6 +27,7 @@ import { findPlugin } from '../skills/agent-context.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
+import { parametersOf } from './credentials.js';
 
 const MAX_IDS = 100;
 const SUCCESS = { success: true };

@@ -3,7 +3,7 @@ import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-mess
 import { type AgentEngine, settledWithin } from '../engine/agent-engine.js';
 import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
-import { log } from '../log.js';
+import { log } from '../observability.js';
 import type { ConversationState } from './conversation-state.js';
 
 /** An engine that does not end within this time after an abort is abandoned. */

@@ -8,7 +8,7 @@ import type {
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
-import { agentSpan } from '../http/request-spans.js';
+import { agentSpan } from '../observability.js';
 import type { ToolView } from '../tool-view.js';
 import { CloneParts, type WantedParts } from './clone-parts.js';
 import { describeClone, PrivateRepository, handOver, runInView } from './private-repository.js';

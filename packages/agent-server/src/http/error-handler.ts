@@ -4,7 +4,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { AgentUnavailableError } from '../engine/agent-engine.js';
-import { errorName, log } from '../log.js';
+import { errorName, log } from '../observability.js';
 import { HttpError, InvalidRequestError } from './http-error.js';
 
 const MIB = 1024 * 1024;

@@ -2,7 +2,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { runGit } from '../git/run-git.js';
-import { log } from '../log.js';
+import { log } from '../observability.js';
 import { commandOutput } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
 import type { SkillFile } from './skill-file.js';

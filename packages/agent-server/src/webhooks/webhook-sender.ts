@@ -2,7 +2,7 @@ import pRetry from 'p-retry';
 import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { log } from '../log.js';
+import { log } from '../observability.js';
 
 /** Events kept while the receiver is unavailable; the oldest are dropped first. */
 const MAX_QUEUED_EVENTS = 500;

@@ -7,7 +7,7 @@ import type {
   TaskItem,
 } from '@slipway/agent-protocol/events.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
-import { describeTasks } from '../../tools/task-tracker.tool.js';
+import { describeTasks } from '../../tools/planning.tools.js';
 import type { EngineHost } from '../agent-engine.js';
 import { hasCallEnded } from '../open-calls.js';
 import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';

@@ -30,7 +30,7 @@ import {
 } from './model-call.js';
 import type { NativeTools } from './native-tools.js';
 import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-parts.js';
-import { prepareRun, refreshTools } from './system-prompt.js';
+import { prepareRun } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 
 const MAX_RESULT_REQUESTS = 3;
@@ -90,7 +90,7 @@ export class AgentLoop {
       const seen = this.#host.events().length;
       const confirmed = openCalls(this.#host.events());
       await prepareRun(this.#host, this.#tools);
-      const { pending } = await this.#parseCalls(confirmed, this.#tools.offeredTools(this.#host.settings));
+      const { pending } = await this.#parseCalls(confirmed, this.#tools.offered());
       if (!(await this.#runCalls(pending, seen))) {
         await this.#runSteps();
       }
@@ -156,11 +156,8 @@ export class AgentLoop {
   /** One response of the model and its calls, or a condensation; true when the run has ended. */
   async #step(): Promise<boolean> {
     const seen = this.#host.events().length;
-    await refreshTools(this.#host, this.#tools, this.#signal);
-    const tools = this.#tools.offeredTools(this.#host.settings);
-    for (const notice of this.#tools.news(this.#host.settings)) {
-      await this.#host.append(notice);
-    }
+    await this.#tools.refresh(this.#signal);
+    const tools = this.#tools.offered();
     const model = await this.#createModel(this.#host.settings);
     const { instructions, messages } = this.#prompt(model);
     const request: ModelRequest = {

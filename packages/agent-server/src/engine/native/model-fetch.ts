@@ -191,3 +191,55 @@ function withBody({ status, statusText, headers }: Response, body: ReadableStrea
 function requestedUrl(input: Parameters<typeof fetch>[0]): string {
   return typeof input === 'string' ? input : input instanceof URL ? input.href : input.url;
 }
+
+/** Members of a request that only change how a model answers. */
+const OPTIONAL = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'seed',
+  'stop',
+  'stop_sequences',
+  'reasoning_effort',
+  'thinking',
+];
+const REFUSED =
+  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|only the default|only \S+ is allowed/i;
+
+/** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
+export class RefusedParameters {
+  readonly #refused = new Map<string, ReadonlySet<string>>();
+
+  /** Leaves out what was refused before, and repeats a request without what is refused now. */
+  dropping(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+    return async (input, init) => {
+      const body = typeof init?.body === 'string' ? parseJson(init.body) : null;
+      if (!isJsonObject(body)) {
+        return await fetch(input, init);
+      }
+      const model = jsonText(body, 'model') ?? '';
+      for (;;) {
+        const refused = this.#refused.get(model) ?? new Set();
+        const sent = Object.entries(body).filter(([name]) => !refused.has(name));
+        const response = await fetch(input, { ...init, body: JSON.stringify(Object.fromEntries(sent)) });
+        if (response.status !== 400 && response.status !== 422) {
+          return response;
+        }
+        const text = await response.text();
+        const named = sent
+          .map(([name]) => name)
+          .filter((name) => OPTIONAL.includes(name) && isRefused(text, name));
+        if (named.length === 0) {
+          const { status, statusText, headers } = response;
+          return new Response(text, { status, statusText, headers });
+        }
+        this.#refused.set(model, new Set([...refused, ...named]));
+      }
+    };
+  }
+}
+
+/** A value that is out of bounds is not a parameter that is unknown. */
+function isRefused(text: string, parameter: string): boolean {
+  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${parameter}(?![a-z_])`, 'i').test(text);
+}

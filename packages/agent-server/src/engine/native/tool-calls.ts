@@ -2,7 +2,7 @@ import type { ActionEvent, SecurityRisk } from '@slipway/agent-protocol/events.j
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { clipText } from '../../clipped-text.js';
-import { errorName } from '../../log.js';
+import { errorName } from '../../observability.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
 import { callError, UNKNOWN_RESULT } from '../open-calls.js';
