@@ -12,12 +12,6 @@ const MAX_DEPTH = 3;
 const TOO_MANY_SUBMODULES = `Of submodules, ${MAX_SUBMODULES} are fetched at most, ${MAX_DEPTH} levels deep: there are more.`;
 const MAX_TEXT = 500;
 
-/** What a clone has only when it is asked for: both may take long and need much space. */
-export interface WantedParts {
-  submodules: boolean;
-  lfs: boolean;
-}
-
 interface PartialRepository {
   folder: string;
   /** For the user; empty for the outermost one. */
@@ -26,7 +20,10 @@ interface PartialRepository {
   commit: string;
 }
 
-interface ClonePartsOptions extends WantedParts {
+interface ClonePartsOptions {
+  /** Both may take long and need much space. */
+  submodules: boolean;
+  lfs: boolean;
   transfer: PrivateRepositoryOptions;
   view: ToolView;
   /** Epoch milliseconds. */
