@@ -55,7 +55,7 @@ async function listenAt(server: Server, end: RelayEnd): Promise<void> {
     : listening(server, { host: end.host, port: end.port }));
 }
 
-async function listening(
+export async function listening(
   server: Server,
   options: { path: string } | { host: string; port: number },
 ): Promise<void> {

@@ -17,7 +17,7 @@ import { RepositoryPreparation } from './git/repository-preparation.js';
 import { LazyApp } from './http/lazy-app.js';
 import { handleTraced, log } from './observability.js';
 import { SessionKeys } from './http/session-keys.js';
-import { networkConnected, listenOnSocket, startRelays } from './port-relay.js';
+import { listening, listenOnSocket, networkConnected, startRelays } from './port-relay.js';
 import { SkillReader } from './skills/skill-reader.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
@@ -39,12 +39,6 @@ export interface RunningAgentServer {
 interface UnassignedAgentServer extends RunningAgentServer {
   /** Loads the state that an earlier server left, then serves. To be called once. */
   assign(options: AgentServerOptions): Promise<void>;
-}
-
-export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
-  const server = await listenUnassigned(options);
-  await server.assign(options);
-  return server;
 }
 
 /** Listens. Express and zod are loaded later, by `LazyApp`. */
@@ -148,6 +142,7 @@ async function assign(
     const connected = options.awaitNetwork ? networkConnected(stopping) : null;
     const [{ createHttpApp }] = await Promise.all([import('./http/app.js'), connected]);
     return createHttpApp({
+      ...options,
       conversations,
       commands,
       files,
@@ -160,11 +155,7 @@ async function assign(
       keys,
       activity,
       instanceId: randomUUID(),
-      corsOrigins: options.corsOrigins,
-      maxUploadBytes: options.maxUploadBytes,
-      workspace,
       view,
-      sockets: options.sockets,
       withholdReports: (conversationId) => webhooks?.withhold(conversationId) ?? (() => undefined),
     });
   });
@@ -203,17 +194,7 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
 
 /** @returns the port; null for a Unix socket */
 async function listen(server: Server, { host, port, socket }: ListenOptions): Promise<number | null> {
-  if (socket !== null) {
-    await listenOnSocket(server, socket);
-    return null;
-  }
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
+  await (socket === null ? listening(server, { host, port }) : listenOnSocket(server, socket));
   const address = server.address();
-  if (address === null || typeof address === 'string') {
-    throw new Error('the server has no port');
-  }
-  return address.port;
+  return typeof address === 'object' ? (address?.port ?? null) : null;
 }

@@ -53,9 +53,8 @@ export class BashCommands {
     return this.#running.size > 0;
   }
 
-  /** Logs of earlier versions have ids with dashes. */
   find(id: string): BashEvent | undefined {
-    return this.log.get(toBashId(id)) ?? this.log.get(id);
+    return this.log.get(toBashId(id));
   }
 
   async closeInterrupted(): Promise<void> {
@@ -126,9 +125,6 @@ export class BashCommands {
       cwd: request.cwd ?? null,
       timeout: request.timeout ?? DEFAULT_TIMEOUT_SECONDS,
     }));
-    if (command.kind !== 'BashCommand') {
-      throw new TypeError('the log returned another event');
-    }
     const aborter = new AbortController();
     const last = this.#run({ ...command, command: request.command }, aborter.signal);
     this.#running.set(command.id, { aborter, last });
@@ -194,19 +190,15 @@ export class BashCommands {
     exitCode: number | null,
     piece: OutputPiece,
   ): Promise<BashOutput> {
-    const output = {
-      kind: 'BashOutput' as const,
+    return await this.log.append((identity): BashOutput => ({
+      kind: 'BashOutput',
+      ...identity,
+      id: toBashId(identity.id),
       command_id: commandId,
       order,
       exit_code: exitCode,
       ...piece,
-    };
-    const { id, timestamp } = await this.log.append((identity) => ({
-      ...output,
-      ...identity,
-      id: toBashId(identity.id),
     }));
-    return { ...output, id, timestamp };
   }
 }
 

@@ -24,7 +24,6 @@ import {
   NO_CREDENTIALS,
   type OwnSecret,
 } from './credentials.js';
-import { mergeSkills } from '../skills/skill.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { KeptOriginals, RecordFile } from './conversation-files.js';
 
@@ -248,17 +247,8 @@ export class Conversations {
       ownSecret: this.#options.ownSecret,
       loadSkills: async () => {
         // This module loads zod, which must not delay the start of listening.
-        const { skillsOfAgent } = await import('../skills/agent-context.js');
-        return await agentSpan('read skills', async () => {
-          const { skills: reader } = this.#options;
-          const own = await skillsOfAgent(record.agent, record.workingDir, reader);
-          const plugins = (record.plugins ?? []).map(async (each) => await reader.pluginIfReadable(each));
-          const found = [own, ...(await Promise.all(plugins))];
-          return {
-            skills: mergeSkills(...found.map(({ skills }) => skills)),
-            problems: found.flatMap(({ problems }) => problems),
-          };
-        });
+        const { skillsOf } = await import('../skills/agent-context.js');
+        return await agentSpan('read skills', () => skillsOf(record, this.#options.skills));
       },
       onChange: () => {
         const conversation = this.find(record.id);

@@ -162,7 +162,7 @@ function withoutCopies(files: readonly SkillFile[]): SkillFile[] {
  * named rules files, whose names git lists, so that other files need not wait. Only regular files that lie in the
  * repository once links are followed are read: an untrusted repository could link elsewhere.
  */
-export const SKILL_SCRIPT = `
+const SKILL_SCRIPT = `
 scope=$1 folder=$2 limit=$3 max_files=$4 max_bytes=$5
 shift 5
 count=0

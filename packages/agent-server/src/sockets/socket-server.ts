@@ -68,10 +68,7 @@ export class SocketServer {
     });
     this.#pings = setInterval(() => this.#ping(), options.limits.pingMs);
     this.#pings.unref();
-  }
-
-  watch(): void {
-    this.#options.conversations.subscribe({
+    options.conversations.subscribe({
       added: (conversation) => {
         conversation.log.onAppend((event) => {
           // Clients take the full state as the end of a run, so it follows everything else, and a message sends none.

@@ -1,4 +1,5 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
+import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
@@ -147,7 +148,7 @@ export function mustAsk(policy: EngineSettings['confirmationPolicy'], toolKind: 
  * The option that says yes or no to this one call, and a permanent one only if there is no other, because the next
  * call may differ. Without a matching option, the question counts as cancelled.
  */
-export function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
+function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
   const kinds = accept ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always'];
   const found = kinds.flatMap((kind) => options.filter((option) => option.kind === kind));
   const [first] = found;
@@ -231,10 +232,6 @@ export function toPrompt(events: readonly AgentEvent[], options: PromptOptions):
     blocks: options.remembers ? blocks : [...instructions(options.settings), ...blocks],
     lastMessage: messages.at(-1)?.id ?? options.lastMessage,
   };
-}
-
-function isUserMessage(event: AgentEvent): event is MessageEvent {
-  return event.kind === 'MessageEvent' && event.source === 'user';
 }
 
 function instructions({ systemPromptSuffix, language }: PromptOptions['settings']): ContentBlock[] {

@@ -78,8 +78,8 @@ function asStream(body: string, url: string): string {
     const chunk = { ...parsed, object: 'chat.completion.chunk', choices: choices.map(toDelta) };
     return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
   }
-  const error =
-    jsonAt(parsed, 'error') ?? jsonAt(jsonAt({ first: jsonList({ parsed }, 'parsed')[0] }, 'first'), 'error');
+  // Google's servers put the error into a list.
+  const error = jsonAt([parsed].flat()[0], 'error');
   if (error !== undefined && error !== null) {
     const code =
       jsonNumber(error, 'code') ?? Number(jsonText(error, 'code') ?? jsonText(error, 'status') ?? 0);

@@ -12,12 +12,11 @@ import {
 } from '../agent-engine.js';
 import { limitReached, countUsage } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
-import { AgentLoop } from './agent-loop.js';
+import { AgentLoop, promptFor } from './agent-loop.js';
 import { Condenser } from './condenser.js';
 import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
-import { type ModelFactory, modelFactory, originOf } from './language-model.js';
+import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
-import { messagesFromEvents } from './messages-from-events.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
 import { SYSTEM_PROMPT } from './system-prompt.js';
 import { offeredTool } from './tool-calls.js';
@@ -88,8 +87,7 @@ export class NativeEngine extends AgentEngine {
     }
     try {
       const model = await this.#createModel(settings);
-      const written = { originals: host.originals(), origin: originOf(model.target) };
-      const { instructions, messages } = messagesFromEvents(host.events(), written);
+      const { instructions, messages } = promptFor(model, host);
       messages.push({ role: 'user', content: `${INSTRUCTIONS}\n\n${question}` });
       // The history may have calls of them.
       const tools = this.#openResources(host).tools.offered();

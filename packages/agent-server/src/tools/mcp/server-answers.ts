@@ -1,4 +1,5 @@
 import type { Content } from '@slipway/agent-protocol/events.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { isBase64 } from '@slipway/common/well-formed-text.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
@@ -15,6 +16,14 @@ export type RepairedMessage = typeof VERSION &
     | { id: string | number; result: JsonObject }
     | { id: string | number; error: { code: number; message: string; data?: unknown } }
   );
+
+/** The messages in a text of JSON, which may be a list of them; none where it is something else. */
+export function repairedMessages(text: string, asked?: string | number): RepairedMessage[] {
+  const value = parseJson(text);
+  return (Array.isArray(value) ? value : [value]).flatMap(
+    (each: unknown) => repairedMessage(each, asked) ?? [],
+  );
+}
 
 /**
  * A tool server's message as the client's strict parser wants it; null when it is none. Servers leave out the

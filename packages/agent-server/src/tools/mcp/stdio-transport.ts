@@ -5,7 +5,7 @@ import type { Readable } from 'node:stream';
 import { LineSplitter, OutputWindow } from '../../clipped-text.js';
 import { type StartedProcess, startProcess } from '../../process-tree.js';
 import { terminalText } from '../terminal-screen.js';
-import { repairedMessage } from './server-answers.js';
+import { repairedMessages } from './server-answers.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const MAX_ERROR_TEXT = 2_000;
@@ -92,20 +92,6 @@ export class StdioTransport implements Transport {
 
   /** Programs write more than messages to standard output; other lines are skipped. */
   #receive(line: string): void {
-    for (const value of parsedLine(line)) {
-      const message = repairedMessage(value);
-      if (message !== null) {
-        this.onmessage?.(message);
-      }
-    }
-  }
-}
-
-function parsedLine(line: string): unknown[] {
-  try {
-    const value: unknown = JSON.parse(line.trim());
-    return Array.isArray(value) ? value : [value];
-  } catch {
-    return [];
+    repairedMessages(line.trim()).forEach((message) => this.onmessage?.(message));
   }
 }
