@@ -94,14 +94,7 @@ async function assign(
   const keys = new SessionKeys(sessionKeys);
   const settings = new ClientSettings();
   const conversations = new Conversations({
-    folder: options.conversationsPath,
-    workspace,
-    aliases,
-    createEngine: options.createEngine,
-    baseEnvironment: environment,
-    serverSecrets: sessionKeys,
-    maxConcurrentRuns: options.maxConcurrentRuns,
-    pauseGraceMs: options.pauseGraceMs,
+    ...options,
     skills,
     ownSecret: (url, headers) => settings.lookedUp(url, headers, keys),
   });
@@ -110,9 +103,7 @@ async function assign(
       whenFull: 'clear',
     }),
     workspace,
-    aliases,
-    environment,
-    wrapper,
+    view,
     masker: () => conversations.masker(),
   });
   const transfers = privateFolder(options.conversationsPath);

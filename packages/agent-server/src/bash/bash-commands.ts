@@ -9,9 +9,10 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
-import { type PathAlias, resolvePath } from '../path-aliases.js';
+import { resolvePath } from '../path-aliases.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
+import type { ToolView } from '../tool-view.js';
 
 const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -23,9 +24,7 @@ const MAX_CONCURRENT_COMMANDS = 50;
 interface BashCommandsOptions {
   log: EventLog<BashEvent>;
   workspace: string;
-  aliases: readonly PathAlias[];
-  environment: Record<string, string>;
-  wrapper: readonly string[];
+  view: ToolView;
   masker: () => SecretMasker;
 }
 
@@ -158,8 +157,8 @@ export class BashCommands {
     signal: AbortSignal,
     onOutput: (stream: 'stdout' | 'stderr', text: string) => Promise<void>,
   ): Promise<number> {
-    const { aliases, workspace } = this.#options;
-    const cwd = resolvePath(aliases, workspace, command.cwd ?? '.');
+    const { view, workspace } = this.#options;
+    const cwd = resolvePath(view.aliases ?? [], workspace, command.cwd ?? '.');
     if (!existsSync(cwd)) {
       // Node.js would blame the program, not the folder.
       await onOutput('stderr', `The command cannot be run: there is no folder ${cwd}\n`);
@@ -167,9 +166,9 @@ export class BashCommands {
     }
     try {
       const { exitCode, timedOut } = await runCommand({
-        command: [...this.#options.wrapper, 'bash', '-c', command.command],
+        command: [...view.wrapper, 'bash', '-c', command.command],
         cwd,
-        env: this.#options.environment,
+        env: view.environment,
         timeoutMs: command.timeout * 1000,
         signal,
         onOutput,

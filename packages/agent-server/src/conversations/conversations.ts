@@ -5,12 +5,13 @@ import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-protocol/conversation-schemas.js';
-import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
+import type { AgentServerOptions } from '../command-line.js';
+import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
-import { type PathAlias, resolvePath } from '../path-aliases.js';
+import { resolvePath } from '../path-aliases.js';
 import { SecretMasker } from '../secret-masker.js';
 import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
@@ -30,16 +31,17 @@ import { KeptOriginals, RecordFile } from './conversation-files.js';
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
-interface ConversationsOptions {
-  folder: string;
-  /** Relative working directories are resolved against it. */
-  workspace: string;
-  aliases: readonly PathAlias[];
-  createEngine: CreateEngine;
-  baseEnvironment: Record<string, string>;
-  serverSecrets: readonly string[];
-  maxConcurrentRuns: number;
-  pauseGraceMs: number;
+type ServerOptions =
+  | 'conversationsPath'
+  | 'workspace'
+  | 'aliases'
+  | 'createEngine'
+  | 'environment'
+  | 'sessionKeys'
+  | 'maxConcurrentRuns'
+  | 'pauseGraceMs';
+
+interface ConversationsOptions extends Pick<AgentServerOptions, ServerOptions> {
   skills: SkillReader;
   ownSecret: OwnSecret;
 }
@@ -79,7 +81,7 @@ export class Conversations {
 
   masker(): SecretMasker {
     const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
-    return new SecretMasker([...this.#options.serverSecrets, ...known]);
+    return new SecretMasker([...this.#options.sessionKeys, ...known]);
   }
 
   /** @throws HttpError 404 */
@@ -93,7 +95,7 @@ export class Conversations {
 
   /** A conversation that ran is paused, its open calls closed. One that cannot be read stays on disk and is logged. */
   async load(): Promise<void> {
-    const { folder } = this.#options;
+    const { conversationsPath: folder } = this.#options;
     await mkdir(folder, { recursive: true });
     const names = (await readdir(folder)).filter((name) => /^[0-9a-f]{32}$/.test(name));
     await Promise.all(
@@ -162,7 +164,7 @@ export class Conversations {
   }
 
   async #create(id: string, request: CreateConversationRequest): Promise<Conversation> {
-    const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
+    const folder = path.join(this.#options.conversationsPath, id.replaceAll('-', ''));
     const workingDir = this.#folderOf(request.workspace.working_dir);
     try {
       await mkdir(workingDir, { recursive: true });
@@ -185,7 +187,7 @@ export class Conversations {
   }
 
   async #copy(id: string, copy: ConversationCopy, request: ForkRequest): Promise<Conversation> {
-    const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
+    const folder = path.join(this.#options.conversationsPath, id.replaceAll('-', ''));
     // The folder of a conversation that could not be loaded still exists.
     await mkdir(folder).catch((error: unknown) => {
       throw errorCode(error) === 'EEXIST' ? idTaken(id) : error;
@@ -242,8 +244,8 @@ export class Conversations {
       events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
       originals: await KeptOriginals.open(folder),
       credentials,
-      baseEnvironment: this.#options.baseEnvironment,
-      serverSecrets: this.#options.serverSecrets,
+      baseEnvironment: this.#options.environment,
+      serverSecrets: this.#options.sessionKeys,
       ownSecret: this.#options.ownSecret,
       loadSkills: async () => {
         // This module loads zod, which must not delay the start of listening.

@@ -7,7 +7,6 @@ import type { BashCommands } from '../bash/bash-commands.js';
 import { bashRoutes } from '../bash/bash-routes.js';
 import { conversationRoutes } from '../conversations/conversation-routes.js';
 import type { Conversations } from '../conversations/conversations.js';
-import { eventRoutes } from '../conversations/event-routes.js';
 import { fileRoutes } from '../files/file-routes.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { gitRoutes, type PushBranch } from '../git/git-routes.js';
@@ -89,7 +88,6 @@ function createExpressApp(options: HttpAppOptions): Express {
   });
   // After the check of the key, so that no body without a key is received or unpacked.
   app.use('/api', jsonBodies());
-  app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   const profiles = new LlmProfiles();
   app.use('/api/conversations', conversationRoutes({ ...options, profiles }));
   app.use('/api', workspaceRoutes(options, nowhere));

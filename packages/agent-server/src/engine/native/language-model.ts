@@ -162,29 +162,15 @@ const withoutImages: LanguageModelMiddleware = {
   specificationVersion: 'v4',
   transformParams: async ({ params }) => ({
     ...params,
-    prompt: params.prompt.map((message) => {
-      if (message.role === 'user') {
-        return {
-          ...message,
-          content: message.content.map((part) => (part.type === 'file' ? IMAGE_NOTE : part)),
-        };
-      }
-      if (message.role !== 'tool') {
-        return message;
-      }
-      const content = message.content.map((part) =>
-        part.type === 'tool-result' && part.output.type === 'content'
-          ? {
-              ...part,
-              output: {
-                ...part.output,
-                value: part.output.value.map((each) => (each.type === 'file' ? IMAGE_NOTE : each)),
-              },
-            }
-          : part,
-      );
-      return { ...message, content };
-    }),
+    // Images of results come in messages of the user as well.
+    prompt: params.prompt.map((message) =>
+      message.role === 'user'
+        ? {
+            ...message,
+            content: message.content.map((part) => (part.type === 'file' ? IMAGE_NOTE : part)),
+          }
+        : message,
+    ),
   }),
 };
 
