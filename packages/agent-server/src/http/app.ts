@@ -1,7 +1,7 @@
 import express, { type Express, type RequestHandler, Router } from 'express';
 import type { ServerInfo } from '@slipway/agent-protocol/server.js';
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
-import type { ActivityTracker } from '../activity-tracker.js';
+import type { ActivityTracker } from '../observability.js';
 import type { AgentServerOptions } from '../command-line.js';
 import type { BashCommands } from '../bash/bash-commands.js';
 import { bashRoutes } from '../bash/bash-routes.js';

@@ -24,7 +24,7 @@ export async function openAgent(host: EngineHost, view: ToolView): Promise<OpenA
     earlier: rememberedText(memory['sessionId']),
   });
   const close = async (): Promise<void> => {
-    await conversation.close();
+    await conversation.terminals.close();
     await session.close();
   };
   try {
