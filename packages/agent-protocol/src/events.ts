@@ -102,7 +102,7 @@ interface TaskTrackerObservation extends ObservationBase {
   task_list: TaskItem[];
 }
 
-/** What is said needs no answer but that it was heard. */
+/** Has nothing to add to its content. */
 export interface PlainObservation extends ObservationBase {
   kind: 'FinishObservation' | 'ThinkObservation';
 }

@@ -63,7 +63,7 @@ function joinEnds(head: string, tail: string, missing: number): string {
   return `${head}\n[... ${missing} characters left out ...]\n${tail}`;
 }
 
-/** Reads no further than that. */
+/** The beginning of a stream, of which no more is read than that. */
 export async function bytesUpTo(content: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;

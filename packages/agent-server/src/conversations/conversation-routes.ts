@@ -100,8 +100,7 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   router.post('/', async (request, response) => {
     const body = parseRequest(startSchema, 'body', request.body);
     await checkResultSchema(body.slipway.result_schema ?? null);
-    const id = body.conversation_id ? toConversationId(body.conversation_id) : null;
-    const { conversation, created } = await conversations.start(id, body);
+    const { conversation, created } = await conversations.start(body);
     if (created && body.initial_message) {
       await conversation.addMessage({ ...body.initial_message, run: true });
     }

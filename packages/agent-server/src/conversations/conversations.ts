@@ -113,22 +113,19 @@ export class Conversations {
   }
 
   /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
-  async start(
-    id: string | null,
-    request: CreateConversationRequest,
-  ): Promise<{ conversation: Conversation; created: boolean }> {
-    const chosen = id ?? randomUUID();
-    const existing = this.find(chosen) ?? (await this.#starting.get(chosen));
+  async start(request: CreateConversationRequest): Promise<{ conversation: Conversation; created: boolean }> {
+    const id = request.conversation_id ?? randomUUID();
+    const existing = this.find(id) ?? (await this.#starting.get(id));
     if (existing !== undefined) {
       await existing.updateCredentials(credentialsOf(request));
       return { conversation: existing, created: false };
     }
-    const starting = agentSpan('create conversation', () => this.#create(chosen, request));
-    this.#starting.set(chosen, starting);
+    const starting = agentSpan('create conversation', () => this.#create(id, request));
+    this.#starting.set(id, starting);
     try {
       return { conversation: await starting, created: true };
     } finally {
-      this.#starting.delete(chosen);
+      this.#starting.delete(id);
     }
   }
 

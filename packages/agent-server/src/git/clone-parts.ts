@@ -4,6 +4,7 @@ import {
   PrivateRepository,
   type PrivateRepositoryOptions,
   handOver,
+  TAKE_OVER,
 } from './private-repository.js';
 
 /** Limit per repository, submodules of submodules included. */
@@ -41,10 +42,7 @@ shopt -s nullglob dotglob
 entries=(*)
 [ \${#entries[@]} -eq 0 ]
 git init --quiet \${format:+"--object-format=$format"}
-tar -xf - -C .git
-git config --local remote.origin.url "$url"
-git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
-[ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+${TAKE_OVER}
 git update-ref --no-deref HEAD "$commit"
 git reset --quiet --hard
 cd -- "$top"

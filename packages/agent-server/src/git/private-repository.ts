@@ -228,6 +228,14 @@ export async function runInView(view: ToolView, options: ViewScript): Promise<Gi
   return await outcomeOf({ ...program, ...running, env: variables }, maxOutput);
 }
 
+/** In a repository's folder, with `$url` and `$default` set: takes over what `handOver` brings, and names its origin. */
+export const TAKE_OVER = `
+tar -xf - -C .git
+git config --local remote.origin.url "$url"
+git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
+[ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+`;
+
 /** Hands `objects`, `packed-refs` or `lfs` to a script in the view, as tar on its standard input. */
 export async function handOver(
   { gitDir }: PrivateRepository,

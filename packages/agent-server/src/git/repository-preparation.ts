@@ -11,7 +11,7 @@ import { SecretMasker } from '../secret-masker.js';
 import { agentSpan } from '../observability.js';
 import type { ToolView } from '../tool-view.js';
 import { CloneParts } from './clone-parts.js';
-import { describeClone, PrivateRepository, handOver, runInView } from './private-repository.js';
+import { describeClone, handOver, PrivateRepository, runInView, TAKE_OVER } from './private-repository.js';
 import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
 
 interface RepositoryPreparationOptions {
@@ -135,10 +135,7 @@ git init --quiet \${format:+"--object-format=$format"} -- "$temporary"
 cd -- "$temporary"
 git symbolic-ref HEAD "refs/heads/\${branch:-main}"
 if [ -n "$url" ]; then
-  tar -xf - -C .git
-  git config --local remote.origin.url "$url"
-  git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
-  [ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+  ${TAKE_OVER}
   if [ -n "$branch" ]; then
     git config --local "branch.$branch.remote" origin
     git config --local "branch.$branch.merge" "refs/heads/$branch"

@@ -15,7 +15,7 @@ interface SkillSources {
   plugins?: readonly string[];
 }
 
-/** Those of the client, of repository and user where the client asks for them, and of plugins, in this order. */
+/** The skills of the client, of repository and user where the client asks for them, and of plugins, in this order. */
 export async function skillsOf(sources: SkillSources, reader: SkillReader): Promise<FoundSkills> {
   const plugins = (sources.plugins ?? []).map((folder) => reader.pluginIfReadable(folder));
   const found = await Promise.all([skillsOfAgent(sources, reader), ...plugins]);

@@ -10,6 +10,7 @@ import {
   CUT_CALL,
   isContinuation,
   MAX_CONTINUATIONS,
+  messageOfAgent,
   messageToAgent,
   type AnswerEnding,
 } from '../cut-answers.js';
@@ -30,7 +31,7 @@ import {
   type Wait,
 } from './model-call.js';
 import type { NativeTools } from './native-tools.js';
-import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-parts.js';
+import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
 import { prepareRun } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 
@@ -214,7 +215,7 @@ export class AgentLoop {
     this.#cuts = response.ending === 'cut' ? this.#cuts + 1 : 0;
     if (response.calls.length === 0 || response.ending === 'filtered') {
       if (response.text.trim() !== '') {
-        await this.#host.append(toMessageEvent(response));
+        await this.#host.append(messageOfAgent(response.text, response.reasoning, response.id));
       }
       await countUsage(this.#host, settings, response, request);
       return await this.#endAnswer(response.ending, seen);

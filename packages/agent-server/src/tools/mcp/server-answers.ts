@@ -1,7 +1,7 @@
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { isBase64 } from '@slipway/common/well-formed-text.js';
+import { imageType, isBase64 } from '@slipway/common/well-formed-text.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { cleanToolName } from '../tool.js';
 
@@ -169,14 +169,6 @@ const MAX_PARTS = 50;
 const MAX_IMAGE = 5_000_000;
 /** Characters in base64, of all images of a result. */
 const MAX_IMAGES = 10_000_000;
-/** What the formats that models take begin with, in base64: servers name wrong types, and models refuse those. */
-const IMAGE_TYPES = [
-  ['iVBORw0KGgo', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['R0lGOD', 'image/gif'],
-  ['UklGR', 'image/webp'],
-] as const;
-
 /** What a tool has returned, for the log and the model: texts and images; a note in place of what is neither. */
 export function toContent(result: JsonObject): Content[] {
   const { content, structuredContent, toolResult } = result;
@@ -239,8 +231,8 @@ function toImage(data: string): Content | null {
     .replaceAll(/\s/g, '')
     .replaceAll('-', '+')
     .replaceAll('_', '/');
-  const type = IMAGE_TYPES.find(([start]) => base64.startsWith(start))?.[1];
-  return type === undefined || !isBase64(base64)
+  const type = imageType(base64);
+  return type === null || !isBase64(base64)
     ? null
     : { type: 'image', image_urls: [`data:${type};base64,${base64}`] };
 }
