@@ -10,11 +10,11 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 739,
-  medianLinesAtLeast: 107,
+  files: 727,
+  medianLinesAtLeast: 110,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
-  smallFiles: 8,
+  smallFiles: 7,
   foreignReads: 6,
   filesOfATable: 4,
   linesOfAnOperation: 55,

@@ -2,7 +2,7 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type AgentServerOptions, DEFAULT_LIMITS } from '../../packages/agent-server/src/command-line.js';
-import { startAgentServer } from '../../packages/agent-server/src/start-agent-server.js';
+import { listenUnassigned } from '../../packages/agent-server/src/start-agent-server.js';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { FakeEngine } from '../fakes/fake-engine.js';
 import { AgentServerClient, SESSION_KEY } from './agent-server-client.js';
@@ -28,7 +28,7 @@ export async function startTestAgentServer(
   const workspace = path.join(folder, 'workspace');
   const engines: FakeEngine[] = [];
   const start = async (changes: Partial<AgentServerOptions> = {}) => {
-    const started = await startAgentServer({
+    const all = {
       ...DEFAULT_LIMITS,
       host: '127.0.0.1',
       port: 0,
@@ -53,7 +53,9 @@ export async function startTestAgentServer(
       stopGraceMs: 100,
       ...options,
       ...changes,
-    });
+    };
+    const started = await listenUnassigned(all);
+    await started.assign(all);
     if (started.port === null) {
       throw new Error('the agent server listens on a socket');
     }

@@ -197,6 +197,13 @@ const modelParameters = {
   litellm_extra_body: namedValues(z.string(), z.unknown()).nullish(),
 };
 
+const model = {
+  model: z.string().min(1),
+  api_key: z.string().nullish(),
+  base_url: z.string().nullish(),
+  ...modelParameters,
+};
+
 const triggerWords = z.array(z.string().min(1).max(200)).max(100);
 const givenSkill = z.looseObject({
   name: z.string().min(1).max(200),
@@ -231,10 +238,7 @@ const agent = z.looseObject({
   kind: z.enum(['Agent', 'ACPAgent']).default('Agent'),
   ...acpMembers,
   llm: z.looseObject({
-    model: z.string().min(1),
-    api_key: z.string().nullish(),
-    base_url: z.string().nullish(),
-    ...modelParameters,
+    ...model,
     input_cost_per_token: z.number().nonnegative().nullish(),
     output_cost_per_token: z.number().nonnegative().nullish(),
     usage_id: z.string().default('agent'),
@@ -289,10 +293,7 @@ export const startSchema = z.object({
     working_dir: z.string().min(1),
   }),
   /** If it exists already, the existing conversation is returned. */
-  conversation_id: z
-    .guid()
-    .or(z.string().regex(/^[0-9a-fA-F]{32}$/))
-    .nullish(),
+  conversation_id: conversationIdSchema.nullish(),
   confirmation_policy: confirmationPolicySchema.default({ kind: 'NeverConfirm' }),
   security_analyzer: securityAnalyzerSchema.optional(),
   initial_message: messageSchema.nullish(),
@@ -345,14 +346,7 @@ export const credentialsSchema = z.object({
   acp: z.object(acpMembers).nullish(),
 });
 
-export const switchLlmSchema = z.object({
-  llm: z.object({
-    model: z.string().min(1),
-    api_key: z.string().nullish(),
-    base_url: z.string().nullish(),
-    ...modelParameters,
-  }),
-});
+export const switchLlmSchema = z.object({ llm: z.object(model) });
 
 export type ModelParameters = NonNullable<CredentialsUpdate['llm_parameters']>;
 export type CredentialsUpdate = z.infer<typeof credentialsSchema>;

@@ -1,4 +1,4 @@
-import type { AgentEvent, Content } from './events.js';
+import type { AgentEvent, Content, MessageEvent } from './events.js';
 
 const NOT_ASCII = /[^ -~]/;
 /** A title needs no more of a line. */
@@ -7,7 +7,7 @@ const MAX_LINE = 10_000;
 /** The first line of the user's first message, cut between words; null before there is one. */
 export function conversationTitle(events: readonly AgentEvent[], maxLength: number): string | null {
   for (const event of events) {
-    if (event.kind === 'MessageEvent' && event.source === 'user') {
+    if (isUserMessage(event)) {
       const line = contentText(event.llm_message.content)
         .split('\n')
         .map((words) =>
@@ -24,6 +24,10 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
     }
   }
   return null;
+}
+
+export function isUserMessage(event: AgentEvent): event is MessageEvent {
+  return event.kind === 'MessageEvent' && event.source === 'user';
 }
 
 /** Without images. */

@@ -14,7 +14,7 @@ export interface TaskItem {
   status: 'todo' | 'in_progress' | 'done';
 }
 
-export interface TerminalAction {
+interface TerminalAction {
   kind: 'TerminalAction';
   command: string;
   /** Input for the running program, not a new command. */
@@ -25,7 +25,7 @@ export interface TerminalAction {
 
 type FileEditorCommand = 'view' | 'create' | 'str_replace' | 'insert' | 'undo_edit';
 
-export interface FileEditorAction {
+interface FileEditorAction {
   kind: 'FileEditorAction';
   command: FileEditorCommand;
   path: string;
@@ -36,7 +36,7 @@ export interface FileEditorAction {
   view_range?: number[] | null;
 }
 
-export interface TaskTrackerAction {
+interface TaskTrackerAction {
   kind: 'TaskTrackerAction';
   command: 'view' | 'plan';
   task_list: TaskItem[];
@@ -47,13 +47,13 @@ export interface FinishAction {
   message: string;
 }
 
-export interface ThinkAction {
+interface ThinkAction {
   kind: 'ThinkAction';
   thought: string;
 }
 
 /** Also used for tools of ours without a kind in the published schema. */
-export interface MCPToolAction {
+interface MCPToolAction {
   kind: 'MCPToolAction';
   data: Record<string, unknown>;
 }
@@ -69,10 +69,7 @@ export type Content = z.infer<typeof content>[number];
 interface CommandMetadata {
   exit_code: number;
   pid: number;
-  username?: string | null;
-  hostname?: string | null;
   working_dir?: string | null;
-  py_interpreter_path?: string | null;
   prefix: string;
   suffix: string;
 }
@@ -88,7 +85,6 @@ export interface TerminalObservation extends ObservationBase {
   exit_code?: number | null;
   timeout: boolean;
   metadata: CommandMetadata;
-  full_output_save_dir?: string | null;
 }
 
 export interface FileEditorObservation extends ObservationBase {
@@ -100,21 +96,18 @@ export interface FileEditorObservation extends ObservationBase {
   new_content?: string | null;
 }
 
-export interface TaskTrackerObservation extends ObservationBase {
+interface TaskTrackerObservation extends ObservationBase {
   kind: 'TaskTrackerObservation';
   command: 'view' | 'plan';
   task_list: TaskItem[];
 }
 
-export interface FinishObservation extends ObservationBase {
-  kind: 'FinishObservation';
+/** Has nothing to add to its content. */
+export interface PlainObservation extends ObservationBase {
+  kind: 'FinishObservation' | 'ThinkObservation';
 }
 
-export interface ThinkObservation extends ObservationBase {
-  kind: 'ThinkObservation';
-}
-
-export interface MCPToolObservation extends ObservationBase {
+interface MCPToolObservation extends ObservationBase {
   kind: 'MCPToolObservation';
   tool_name: string;
 }
@@ -123,25 +116,14 @@ export type Observation =
   | TerminalObservation
   | FileEditorObservation
   | TaskTrackerObservation
-  | FinishObservation
-  | ThinkObservation
+  | PlainObservation
   | MCPToolObservation;
-
-interface ToolAnnotations {
-  title?: string | null;
-  readOnlyHint?: boolean;
-  destructiveHint?: boolean;
-  idempotentHint?: boolean;
-  openWorldHint?: boolean;
-}
 
 interface ToolDefinitionBase {
   title: string;
   description: string;
   action_type: string;
-  observation_type?: string | null;
-  annotations?: ToolAnnotations | null;
-  meta?: Record<string, unknown> | null;
+  observation_type: string;
 }
 
 interface BuiltInToolDefinition extends ToolDefinitionBase {

@@ -63,18 +63,27 @@ function joinEnds(head: string, tail: string, missing: number): string {
   return `${head}\n[... ${missing} characters left out ...]\n${tail}`;
 }
 
-/** @throws Error with the message when a response has more bytes */
-export async function boundedText(response: Response, maxBytes: number, tooLarge: string): Promise<string> {
+/** The beginning of a stream, of which no more is read than that. */
+export async function bytesUpTo(content: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
   const chunks: Uint8Array[] = [];
   let size = 0;
-  for await (const chunk of response.body ?? []) {
-    size += chunk.byteLength;
-    if (size > maxBytes) {
-      throw new Error(tooLarge);
-    }
+  for await (const chunk of content) {
     chunks.push(chunk);
+    size += chunk.length;
+    if (size >= maxBytes) {
+      break;
+    }
   }
-  return Buffer.concat(chunks).toString('utf8');
+  return Buffer.concat(chunks).subarray(0, maxBytes);
+}
+
+/** @throws Error with the message when a response has more bytes */
+export async function boundedText(response: Response, maxBytes: number, tooLarge: string): Promise<string> {
+  const bytes = response.body === null ? Buffer.alloc(0) : await bytesUpTo(response.body, maxBytes + 1);
+  if (bytes.length > maxBytes) {
+    throw new Error(tooLarge);
+  }
+  return bytes.toString('utf8');
 }
 
 /** Splits a stream into lines, and keeps no more of it than the longest line that is allowed. */

@@ -14,7 +14,7 @@ const SESSION_KEY_VARIABLE = /^(OH_SESSION_API_KEYS_\d+|SESSION_API_KEY)$/;
 
 type ParsedOptions = Omit<
   AgentServerOptions,
-  'sessionKeys' | 'environment' | 'createEngine' | Exclude<keyof typeof DEFAULT_LIMITS, 'maxConcurrentRuns'>
+  'sessionKeys' | 'environment' | 'createEngine' | Exclude<keyof ServerLimits, 'maxConcurrentRuns'>
 > & {
   secretsOnStdin: boolean;
   workspaceName: WorkspaceName | null;
@@ -175,13 +175,16 @@ export interface ListenOptions {
   port: number;
 }
 
-export interface AgentServerOptions extends EngineServerOptions, ListenOptions {
+export interface AgentServerOptions extends EngineServerOptions, ListenOptions, ServerLimits {
   bashEventsPath: string;
   workspace: string;
   /** Further folders that clients may read and write, besides `/tmp`. */
   fileRoots: string[];
   corsOrigins: string[];
   createEngine: CreateEngine;
+}
+
+interface ServerLimits {
   maxUploadBytes: number;
   maxConcurrentRuns: number;
   /** How long a tool that is running may go on when its user pauses the conversation. */
@@ -199,10 +202,7 @@ export interface SocketLimits {
   maxSubscribers: number;
 }
 
-export const DEFAULT_LIMITS: Pick<
-  AgentServerOptions,
-  'maxUploadBytes' | 'maxConcurrentRuns' | 'pauseGraceMs' | 'stopGraceMs' | 'sockets'
-> = {
+export const DEFAULT_LIMITS: ServerLimits = {
   maxUploadBytes: 1024 * 1024 * 1024,
   maxConcurrentRuns: 10,
   pauseGraceMs: 10_000,

@@ -5,7 +5,7 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { BashEvent } from '@slipway/agent-protocol/server.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { unknownPage } from './http/http-error.js';
-import { log } from './log.js';
+import { log } from './observability.js';
 
 const LINE_BREAK = 0x0a;
 const MIB = 1024 * 1024;
@@ -21,13 +21,9 @@ interface EventLogLimits {
   whenFull: 'refuse' | 'clear';
 }
 
-class EventLogFullError extends Error {
-  constructor(maxBytes: number) {
-    super(
-      `the event log has reached ${Math.floor(maxBytes / MIB)} MiB, the most allowed; start a new conversation`,
-    );
-    this.name = 'EventLogFullError';
-  }
+function logIsFull(maxBytes: number): Error {
+  const size = Math.floor(maxBytes / MIB);
+  return new Error(`the event log has reached ${size} MiB, the most allowed; start a new conversation`);
 }
 
 export interface EventIdentity {
@@ -57,7 +53,7 @@ export class EventLog<E extends EventIdentity> {
     entries.forEach((entry, position) => this.#positions.set(entry.id, position));
   }
 
-  /** Removes the incomplete last line of a killed process. @throws EventLogFullError unless a full log is cleared */
+  /** Removes the incomplete last line of a killed process. @throws Error for a full log that is not cleared */
   static async open<E extends EventIdentity>(
     file: string,
     isEntry: (value: unknown) => value is E,
@@ -69,7 +65,7 @@ export class EventLog<E extends EventIdentity> {
     try {
       if ((await handle.stat()).size > maxBytes) {
         if (whenFull === 'refuse') {
-          throw new EventLogFullError(maxBytes);
+          throw logIsFull(maxBytes);
         }
         await handle.truncate(0);
       }
@@ -96,8 +92,8 @@ export class EventLog<E extends EventIdentity> {
     return this.#entries[this.positionOf(id)];
   }
 
-  /** The log is unchanged when this throws. @throws Error for an entry that is too large, EventLogFullError */
-  async append(make: (identity: EventIdentity) => E): Promise<E> {
+  /** The log is unchanged when this throws. @throws Error for an entry that is too large, and when the log is full */
+  async append<Appended extends E>(make: (identity: EventIdentity) => Appended): Promise<Appended> {
     return await this.#enqueue(async () => {
       const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());
       const entry = make({ id: randomUUID(), timestamp });
@@ -142,7 +138,7 @@ export class EventLog<E extends EventIdentity> {
 
   async #makeRoom(): Promise<void> {
     if (this.#limits.whenFull === 'refuse') {
-      throw new EventLogFullError(this.#limits.maxBytes);
+      throw logIsFull(this.#limits.maxBytes);
     }
     log('warn', 'cleared full event log', { bytes: this.#size });
     await this.#removeAll();

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { lstat, mkdir, rename, symlink } from 'node:fs/promises';
 import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
-import { log } from './log.js';
+import { log } from './observability.js';
 
 /** Another name that clients know a folder by. Both are absolute; the folder's own name is the one that tools see. */
 export interface PathAlias {

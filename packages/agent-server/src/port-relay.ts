@@ -3,7 +3,7 @@ import { connect, createServer, type NetConnectOpts, type Server, type Socket } 
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { log } from './log.js';
+import { log } from './observability.js';
 import { setTimeout as delay } from 'node:timers/promises';
 
 export interface Relay {
@@ -55,7 +55,7 @@ async function listenAt(server: Server, end: RelayEnd): Promise<void> {
     : listening(server, { host: end.host, port: end.port }));
 }
 
-async function listening(
+export async function listening(
   server: Server,
   options: { path: string } | { host: string; port: number },
 ): Promise<void> {

@@ -2,6 +2,7 @@ import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process'
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import { PassThrough, Readable, type Writable } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
 import { startTimeOf } from '@slipway/common/processes/process-table.js';
 
@@ -17,6 +18,8 @@ export interface RunCommandOptions {
   /** Milliseconds; null: no limit. */
   timeoutMs: number | null;
   signal?: AbortSignal | undefined;
+  /** Its standard input; without it, that is empty. */
+  input?: Readable | undefined;
   /** Called in order per stream; no more of that stream is read until its promise settles. */
   onOutput: (stream: 'stdout' | 'stderr', text: string) => void | Promise<void>;
 }
@@ -29,11 +32,16 @@ export interface CommandResult {
 
 /** Runs a program until it has ended, then kills all that it left behind. @throws Error; whatever `onOutput` throws */
 export async function runCommand(options: RunCommandOptions): Promise<CommandResult> {
-  const { timeoutMs, signal, onOutput } = options;
+  const { timeoutMs, signal, input, onOutput } = options;
   if (signal?.aborted) {
     return { exitCode: null, timedOut: false };
   }
-  const { stdout, stderr, exited, kill } = await startProcess(options, ['ignore', 'pipe', 'pipe']);
+  const stdio: StdioOptions = [input === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'];
+  const { stdin, stdout, stderr, exited, kill } = await startProcess(options, stdio);
+  if (input !== undefined) {
+    // A program that fails reads no further, and its exit code says so.
+    pipeline(input, stdin).catch(() => undefined);
+  }
   const read = Promise.all([
     forward(stdout, (text) => onOutput('stdout', text)),
     forward(stderr, (text) => onOutput('stderr', text)),

@@ -1,7 +1,7 @@
 import { mkdir } from 'node:fs/promises';
 import type { AgentEngine, EngineContext, EngineServerOptions } from './engine/agent-engine.js';
 import { parseOptions, readSessionKey, takeSessionKeys, DEFAULT_LIMITS } from './command-line.js';
-import { log } from './log.js';
+import { log } from './observability.js';
 import { nameWorkspace } from './path-aliases.js';
 import { listenUnassigned } from './start-agent-server.js';
 import { toolEnvironment } from './tool-view.js';

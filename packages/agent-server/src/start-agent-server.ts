@@ -3,7 +3,7 @@ import { mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import path from 'node:path';
 import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
-import { ActivityTracker } from './activity-tracker.js';
+import { ActivityTracker, handleTraced, log } from './observability.js';
 import type { AgentServerOptions, ListenOptions } from './command-line.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { ClientSettings } from './client-settings/client-settings.js';
@@ -15,10 +15,8 @@ import { GitWorkspace } from './git/git-workspace.js';
 import { privateFolder } from './git/private-repository.js';
 import { RepositoryPreparation } from './git/repository-preparation.js';
 import { LazyApp } from './http/lazy-app.js';
-import { handleTraced } from './http/request-spans.js';
 import { SessionKeys } from './http/session-keys.js';
-import { log } from './log.js';
-import { networkConnected, listenOnSocket, startRelays } from './port-relay.js';
+import { listening, listenOnSocket, networkConnected, startRelays } from './port-relay.js';
 import { SkillReader } from './skills/skill-reader.js';
 import { WebhookSender } from './webhooks/webhook-sender.js';
 
@@ -40,12 +38,6 @@ export interface RunningAgentServer {
 interface UnassignedAgentServer extends RunningAgentServer {
   /** Loads the state that an earlier server left, then serves. To be called once. */
   assign(options: AgentServerOptions): Promise<void>;
-}
-
-export async function startAgentServer(options: AgentServerOptions): Promise<RunningAgentServer> {
-  const server = await listenUnassigned(options);
-  await server.assign(options);
-  return server;
 }
 
 /** Listens. Express and zod are loaded later, by `LazyApp`. */
@@ -101,14 +93,7 @@ async function assign(
   const keys = new SessionKeys(sessionKeys);
   const settings = new ClientSettings();
   const conversations = new Conversations({
-    folder: options.conversationsPath,
-    workspace,
-    aliases,
-    createEngine: options.createEngine,
-    baseEnvironment: environment,
-    serverSecrets: sessionKeys,
-    maxConcurrentRuns: options.maxConcurrentRuns,
-    pauseGraceMs: options.pauseGraceMs,
+    ...options,
     skills,
     ownSecret: (url, headers) => settings.lookedUp(url, headers, keys),
   });
@@ -117,9 +102,7 @@ async function assign(
       whenFull: 'clear',
     }),
     workspace,
-    aliases,
-    environment,
-    wrapper,
+    view,
     masker: () => conversations.masker(),
   });
   const transfers = privateFolder(options.conversationsPath);
@@ -149,6 +132,7 @@ async function assign(
     const connected = options.awaitNetwork ? networkConnected(stopping) : null;
     const [{ createHttpApp }] = await Promise.all([import('./http/app.js'), connected]);
     return createHttpApp({
+      ...options,
       conversations,
       commands,
       files,
@@ -161,11 +145,7 @@ async function assign(
       keys,
       activity,
       instanceId: randomUUID(),
-      corsOrigins: options.corsOrigins,
-      maxUploadBytes: options.maxUploadBytes,
-      workspace,
       view,
-      sockets: options.sockets,
       withholdReports: (conversationId) => webhooks?.withhold(conversationId) ?? (() => undefined),
     });
   });
@@ -204,17 +184,7 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
 
 /** @returns the port; null for a Unix socket */
 async function listen(server: Server, { host, port, socket }: ListenOptions): Promise<number | null> {
-  if (socket !== null) {
-    await listenOnSocket(server, socket);
-    return null;
-  }
-  await new Promise<void>((resolve, reject) => {
-    server.once('error', reject);
-    server.listen(port, host, resolve);
-  });
+  await (socket === null ? listening(server, { host, port }) : listenOnSocket(server, socket));
   const address = server.address();
-  if (address === null || typeof address === 'string') {
-    throw new Error('the server has no port');
-  }
-  return address.port;
+  return typeof address === 'object' ? (address?.port ?? null) : null;
 }

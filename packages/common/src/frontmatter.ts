@@ -6,22 +6,18 @@ const BLOCK = /^\uFEFF?\s*---[ \t]*\r?\n([\s\S]*?\r?\n)?---[ \t]*(\r?\n|$)/;
 /** A Markdown file may begin with a line of dashes, so a name with a colon must follow. */
 const UNENDED = /^\uFEFF?\s*---[ \t]*\r?\n\s*[\w-]+[ \t]*:/;
 
-export class FrontmatterError extends Error {
-  override readonly name = 'FrontmatterError';
-}
-
-/** Splits an untrusted text that may begin with YAML between two lines of dashes. @throws FrontmatterError */
+/** Splits an untrusted text that may begin with YAML between two lines of dashes. @throws Error */
 export function splitFrontmatter(text: string): { head: unknown; content: string } {
   const match = BLOCK.exec(text);
   if (match === null) {
     if (UNENDED.test(text)) {
-      throw new FrontmatterError('its frontmatter has no end: a line with three dashes');
+      throw new Error('its frontmatter has no end: a line with three dashes');
     }
     return { head: {}, content: text.trim() };
   }
   const [whole, yaml = ''] = match;
   if (yaml.length > MAX_FRONTMATTER) {
-    throw new FrontmatterError(`its frontmatter has more than ${MAX_FRONTMATTER} characters`);
+    throw new Error(`its frontmatter has more than ${MAX_FRONTMATTER} characters`);
   }
   return { head: parseYaml(yaml), content: text.slice(whole.length).trim() };
 }
@@ -32,6 +28,6 @@ function parseYaml(text: string): unknown {
     return parse(text, { maxAliasCount: 10, logLevel: 'error' });
   } catch (error) {
     const [reason = ''] = errorMessage(error).split('\n');
-    throw new FrontmatterError(`its frontmatter is not YAML: ${reason.replace(/:$/, '')}`, { cause: error });
+    throw new Error(`its frontmatter is not YAML: ${reason.replace(/:$/, '')}`, { cause: error });
   }
 }

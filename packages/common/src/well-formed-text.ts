@@ -73,6 +73,18 @@ function codePointBefore(text: string, position: number): number {
   return isInside ? position - 1 : position;
 }
 
+/** How the base64 of these types begins; all model servers take them. The type that is declared is wrong too often. */
+const IMAGES: readonly (readonly [mediaType: string, beginning: RegExp])[] = [
+  ['image/png', /^iVBORw0KGgo/],
+  ['image/jpeg', /^\/9j\//],
+  ['image/gif', /^R0lGODlh|^R0lGODdh/],
+  ['image/webp', /^UklGR.{6}XRUJQ/],
+];
+
+export function imageType(base64: string): string | null {
+  return IMAGES.find(([, beginning]) => beginning.test(base64))?.[0] ?? null;
+}
+
 /** Looks for what is no base64: `+` over megabytes throws a RangeError once V8 stops optimizing patterns. */
 export function isBase64(text: string): boolean {
   return text !== '' && !/[^A-Za-z0-9+/]/.test(text.replace(/={1,2}$/, ''));

@@ -9,9 +9,10 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
-import { type PathAlias, resolvePath } from '../path-aliases.js';
+import { resolvePath } from '../path-aliases.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
+import type { ToolView } from '../tool-view.js';
 
 const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -23,9 +24,7 @@ const MAX_CONCURRENT_COMMANDS = 50;
 interface BashCommandsOptions {
   log: EventLog<BashEvent>;
   workspace: string;
-  aliases: readonly PathAlias[];
-  environment: Record<string, string>;
-  wrapper: readonly string[];
+  view: ToolView;
   masker: () => SecretMasker;
 }
 
@@ -53,9 +52,8 @@ export class BashCommands {
     return this.#running.size > 0;
   }
 
-  /** Logs of earlier versions have ids with dashes. */
   find(id: string): BashEvent | undefined {
-    return this.log.get(toBashId(id)) ?? this.log.get(id);
+    return this.log.get(toBashId(id));
   }
 
   async closeInterrupted(): Promise<void> {
@@ -126,9 +124,6 @@ export class BashCommands {
       cwd: request.cwd ?? null,
       timeout: request.timeout ?? DEFAULT_TIMEOUT_SECONDS,
     }));
-    if (command.kind !== 'BashCommand') {
-      throw new TypeError('the log returned another event');
-    }
     const aborter = new AbortController();
     const last = this.#run({ ...command, command: request.command }, aborter.signal);
     this.#running.set(command.id, { aborter, last });
@@ -162,8 +157,8 @@ export class BashCommands {
     signal: AbortSignal,
     onOutput: (stream: 'stdout' | 'stderr', text: string) => Promise<void>,
   ): Promise<number> {
-    const { aliases, workspace } = this.#options;
-    const cwd = resolvePath(aliases, workspace, command.cwd ?? '.');
+    const { view, workspace } = this.#options;
+    const cwd = resolvePath(view.aliases ?? [], workspace, command.cwd ?? '.');
     if (!existsSync(cwd)) {
       // Node.js would blame the program, not the folder.
       await onOutput('stderr', `The command cannot be run: there is no folder ${cwd}\n`);
@@ -171,9 +166,9 @@ export class BashCommands {
     }
     try {
       const { exitCode, timedOut } = await runCommand({
-        command: [...this.#options.wrapper, 'bash', '-c', command.command],
+        command: [...view.wrapper, 'bash', '-c', command.command],
         cwd,
-        env: this.#options.environment,
+        env: view.environment,
         timeoutMs: command.timeout * 1000,
         signal,
         onOutput,
@@ -194,19 +189,15 @@ export class BashCommands {
     exitCode: number | null,
     piece: OutputPiece,
   ): Promise<BashOutput> {
-    const output = {
-      kind: 'BashOutput' as const,
+    return await this.log.append((identity): BashOutput => ({
+      kind: 'BashOutput',
+      ...identity,
+      id: toBashId(identity.id),
       command_id: commandId,
       order,
       exit_code: exitCode,
       ...piece,
-    };
-    const { id, timestamp } = await this.log.append((identity) => ({
-      ...output,
-      ...identity,
-      id: toBashId(identity.id),
     }));
-    return { ...output, id, timestamp };
   }
 }
 

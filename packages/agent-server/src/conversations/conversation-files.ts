@@ -9,8 +9,8 @@ import { HIDDEN, type SecretMasker } from '../secret-masker.js';
 /** The file of a conversation's record. Writes one version at a time and skips those that are replaced meanwhile. */
 export class RecordFile {
   readonly #file: string;
-  #pending: ConversationRecord | null = null;
-  #writing: Promise<void> | null = null;
+  #latest: ConversationRecord | null = null;
+  #tail: Promise<unknown> = Promise.resolve();
 
   constructor(file: string) {
     this.#file = file;
@@ -21,39 +21,22 @@ export class RecordFile {
     if (!isRecord(record)) {
       throw new Error('the file is not a conversation record');
     }
-    // An earlier version may have written the file.
-    return {
-      ...record,
-      kind: record.kind ?? 'native',
-      memory: record.memory ?? {},
-      agentDetails: record.agentDetails ?? null,
-      activatedSkills: record.activatedSkills ?? [],
-      tags: record.tags ?? {},
-      navigations: record.navigations ?? [],
-    };
+    return record;
   }
 
   /** Resolves once this record, or a newer one, is on disk. */
   async save(record: ConversationRecord): Promise<void> {
-    this.#pending = record;
-    while (this.#pending !== null) {
-      this.#writing ??= this.#writePending().finally(() => {
-        this.#writing = null;
-      });
-      await this.#writing;
-    }
-    await this.#writing;
+    this.#latest = record;
+    const written = this.#tail.then(() => this.#writeLatest());
+    this.#tail = written.catch(() => undefined);
+    await written;
   }
 
-  async #writePending(): Promise<void> {
-    const record = this.#pending;
-    this.#pending = null;
-    if (record !== null) {
-      await this.#replace(record);
+  async #writeLatest(): Promise<void> {
+    const record = this.#latest;
+    if (record === null) {
+      return;
     }
-  }
-
-  async #replace(record: ConversationRecord): Promise<void> {
     const temporary = `${this.#file}.new`;
     const handle = await open(temporary, 'w', 0o600);
     try {
@@ -63,6 +46,9 @@ export class RecordFile {
       await handle.close();
     }
     await rename(temporary, this.#file);
+    if (this.#latest === record) {
+      this.#latest = null;
+    }
   }
 }
 

@@ -4,7 +4,7 @@ import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-ac
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { conversationFailure } from '../engine/limits.js';
 import { HttpError } from '../http/http-error.js';
-import { log } from '../log.js';
+import { log } from '../observability.js';
 import type { ConversationRun } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
 

@@ -247,7 +247,7 @@ function acpModels({
     ? {}
     : {
         current_model_id: agentDetails.currentModel,
-        available_models: [...agentDetails.models],
+        available_models: agentDetails.models,
         supports_runtime_model_switch: agentDetails.capabilities.modelChoice,
       };
 }

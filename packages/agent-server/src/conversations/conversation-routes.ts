@@ -1,33 +1,41 @@
 import { Router } from 'express';
 import { z } from 'zod';
 import { type ConversationInfo, CONVERSATION_STATUSES } from '@slipway/agent-protocol/conversation-api.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { conversationIdSchema, toConversationId } from '@slipway/agent-protocol/conversation-schemas.js';
 import {
   confirmationPolicySchema,
+  conversationIdSchema,
   credentialsSchema,
+  type CredentialsUpdate,
   forkSchema,
+  messageSchema,
   secretsSchema,
   securityAnalyzerSchema,
   startSchema,
   switchLlmSchema,
   tagsSchema,
+  toConversationId,
 } from '@slipway/agent-protocol/conversation-schemas.js';
-import type { CredentialsUpdate } from '@slipway/agent-protocol/conversation-schemas.js';
+import { contentText } from '@slipway/agent-protocol/conversation-title.js';
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { LlmProfiles, ProfileModel } from '../client-settings/client-settings.js';
-import { parametersOf } from '../engine/model-parameters.js';
-import { InvalidRequestError, unknownPage } from '../http/http-error.js';
+import { searchLog } from '../event-log.js';
+import { HttpError, InvalidRequestError, unknownPage } from '../http/http-error.js';
 import {
   limitSchema,
   listSchema,
   pageIdSchema,
   parseRequest,
+  requestedIds,
   requireConversationId,
+  sortOrderSchema,
+  timestampSchema,
 } from '../http/request-parsing.js';
 import { findPlugin } from '../skills/agent-context.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import type { Conversation } from './conversation.js';
 import type { Conversations } from './conversations.js';
+import { parametersOf } from './credentials.js';
 
 const MAX_IDS = 100;
 const SUCCESS = { success: true };
@@ -63,6 +71,22 @@ const titleRequestSchema = z.object({ max_length: z.number().int().min(1).max(20
   max_length: 50,
 });
 
+const filterSchema = z.object({
+  /** Optionally behind a module path (`openhands.sdk.event.MessageEvent`). */
+  kind: z.string().optional(),
+  source: z.enum(['agent', 'user', 'environment']).optional(),
+  /** Part of a message's text, case-insensitive. */
+  body: z.string().optional(),
+  timestamp__gte: timestampSchema.optional(),
+  timestamp__lt: timestampSchema.optional(),
+});
+const eventSearchSchema = filterSchema.extend({
+  page_id: pageIdSchema,
+  limit: limitSchema,
+  sort_order: sortOrderSchema,
+});
+const confirmationSchema = z.object({ accept: z.boolean(), reason: z.string().nullish() });
+
 interface ConversationRoutesOptions {
   conversations: Conversations;
   profiles: LlmProfiles;
@@ -76,8 +100,7 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   router.post('/', async (request, response) => {
     const body = parseRequest(startSchema, 'body', request.body);
     await checkResultSchema(body.slipway.result_schema ?? null);
-    const id = body.conversation_id ? toConversationId(body.conversation_id) : null;
-    const { conversation, created } = await conversations.start(id, body);
+    const { conversation, created } = await conversations.start(body);
     if (created && body.initial_message) {
       await conversation.addMessage({ ...body.initial_message, run: true });
     }
@@ -193,7 +216,48 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
     response.json({ response: conversationOf(request.params.id).finalResponse() });
   });
 
+  addEventRoutes(router, conversationOf);
   return router;
+}
+
+function addEventRoutes(router: Router, conversationOf: (id: string) => Conversation): void {
+  router.get('/:id/events/search', (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const query = parseRequest(eventSearchSchema, 'query', request.query);
+    response.json(searchLog(conversation.log, query, eventMatcher(query)));
+  });
+
+  router.get('/:id/events/count', (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const filter = parseRequest(filterSchema, 'query', request.query);
+    response.json(conversation.log.entries.filter(eventMatcher(filter)).length);
+  });
+
+  router.get('/:id/events', (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    response.json(requestedIds(request).map((id) => conversation.log.get(id) ?? null));
+  });
+
+  router.get('/:id/events/:eventId', (request, response) => {
+    const event = conversationOf(request.params.id).log.get(request.params.eventId);
+    if (event === undefined) {
+      throw new HttpError(404, 'Event not found');
+    }
+    response.json(event);
+  });
+
+  router.post('/:id/events', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    await conversation.addMessage(parseRequest(messageSchema, 'body', request.body));
+    response.json(SUCCESS);
+  });
+
+  router.post('/:id/events/respond_to_confirmation', async (request, response) => {
+    const conversation = conversationOf(request.params.id);
+    const { accept, reason } = parseRequest(confirmationSchema, 'body', request.body);
+    await conversation.respond(accept, accept ? null : (reason ?? 'User rejected the action.'));
+    response.json(SUCCESS);
+  });
 }
 
 function switchTo(llm: ProfileModel): CredentialsUpdate {
@@ -225,6 +289,21 @@ function byOrder(
 
 function compare(a: string, b: string): number {
   return a < b ? -1 : Number(a > b);
+}
+
+function eventMatcher(filter: z.infer<typeof filterSchema>): (event: AgentEvent) => boolean {
+  const kind = filter.kind?.split('.').at(-1);
+  const body = filter.body?.toLowerCase();
+  return (event) =>
+    (kind === undefined || event.kind === kind) &&
+    (filter.source === undefined || event.source === filter.source) &&
+    (filter.timestamp__gte === undefined || event.timestamp >= filter.timestamp__gte) &&
+    (filter.timestamp__lt === undefined || event.timestamp < filter.timestamp__lt) &&
+    (body === undefined || messageText(event).toLowerCase().includes(body));
+}
+
+function messageText(event: AgentEvent): string {
+  return event.kind === 'MessageEvent' ? contentText(event.llm_message.content) : '';
 }
 
 /** @throws InvalidRequestError for a schema that cannot be used to check results */

@@ -1,9 +1,10 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type AgentEngine, settledWithin } from '../engine/agent-engine.js';
+import { conversationFailure } from '../engine/limits.js';
 import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
-import { log } from '../log.js';
+import { log } from '../observability.js';
 import type { ConversationState } from './conversation-state.js';
 
 /** An engine that does not end within this time after an abort is abandoned. */
@@ -254,9 +255,7 @@ export class ConversationRun {
     const detail = this.#state.masker.text(errorWithCauses(failure));
     log('error', 'failed to run agent', { conversation_id: this.#state.record.id, error: detail });
     // The likely cause is an event log that cannot be written: then this fails too, and `conclude` logs it.
-    await this.#state
-      .append({ kind: 'ConversationErrorEvent', source: 'environment', code: 'EngineFailed', detail })
-      .catch(() => undefined);
+    await this.#state.append(conversationFailure('EngineFailed', detail)).catch(() => undefined);
     await this.#state.setStatus('error').catch(() => undefined);
   }
 

@@ -7,9 +7,10 @@ import type {
   ExecutionStatus,
   NewEvent,
   Usage,
+  OriginalResponse,
+  Originals,
 } from '../engine/agent-engine.js';
 import { openCalls } from '../engine/open-calls.js';
-import type { OriginalResponse, Originals } from '../engine/agent-engine.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/run-git.js';
 import { isSameShape, SecretMasker } from '../secret-masker.js';
@@ -18,8 +19,15 @@ import { type Credentials, secretValues, lookUpSecrets, type OwnSecret } from '.
 import { toEngineSettings } from './engine-settings.js';
 import type { KeptOriginals, RecordFile } from './conversation-files.js';
 import type { FoundPlugin } from '../skills/agent-context.js';
-import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from '../skills/skill.js';
-import { skillProblemEvents, type TriggeredSkills, triggeredSkills } from '../skills/skills-prompt.js';
+import {
+  type FoundSkills,
+  mergeSkills,
+  type Skill,
+  type SkillProblem,
+  skillProblemEvents,
+  type TriggeredSkills,
+  triggeredSkills,
+} from '../skills/skill.js';
 
 /** Their nulls are kept: null has a meaning in arbitrary JSON, and strict clients require `command` even when null. */
 const MEMBERS_WITH_NULLS = new Set([

@@ -3,7 +3,7 @@ import {
   type ConversationInfo,
   hasFailed,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { contentText, conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
+import { contentText, conversationTitle, isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
 import type { AgentEvent, TextContent } from '@slipway/agent-protocol/events.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { CredentialsUpdate, IncomingMessage } from '@slipway/agent-protocol/conversation-schemas.js';
@@ -164,7 +164,7 @@ export class Conversation {
       await this.#run.confirm(true, null);
       return;
     }
-    if (!this.#state.events().some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
+    if (!this.#state.events().some(isUserMessage)) {
       throw new HttpError(400, 'The conversation has no message yet: there is nothing to work on.');
     }
     if (this.record.status === 'finished') {

@@ -5,13 +5,13 @@ import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-protocol/conversation-schemas.js';
-import type { AgentEngine, CreateEngine } from '../engine/agent-engine.js';
+import type { AgentServerOptions } from '../command-line.js';
+import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/open-calls.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
-import { agentSpan } from '../http/request-spans.js';
-import { log } from '../log.js';
-import { type PathAlias, resolvePath } from '../path-aliases.js';
+import { agentSpan, log } from '../observability.js';
+import { resolvePath } from '../path-aliases.js';
 import { SecretMasker } from '../secret-masker.js';
 import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
@@ -25,23 +25,23 @@ import {
   NO_CREDENTIALS,
   type OwnSecret,
 } from './credentials.js';
-import { mergeSkills } from '../skills/skill.js';
 import type { SkillReader } from '../skills/skill-reader.js';
 import { KeptOriginals, RecordFile } from './conversation-files.js';
 
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
-interface ConversationsOptions {
-  folder: string;
-  /** Relative working directories are resolved against it. */
-  workspace: string;
-  aliases: readonly PathAlias[];
-  createEngine: CreateEngine;
-  baseEnvironment: Record<string, string>;
-  serverSecrets: readonly string[];
-  maxConcurrentRuns: number;
-  pauseGraceMs: number;
+type ServerOptions =
+  | 'conversationsPath'
+  | 'workspace'
+  | 'aliases'
+  | 'createEngine'
+  | 'environment'
+  | 'sessionKeys'
+  | 'maxConcurrentRuns'
+  | 'pauseGraceMs';
+
+interface ConversationsOptions extends Pick<AgentServerOptions, ServerOptions> {
   skills: SkillReader;
   ownSecret: OwnSecret;
 }
@@ -81,7 +81,7 @@ export class Conversations {
 
   masker(): SecretMasker {
     const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
-    return new SecretMasker([...this.#options.serverSecrets, ...known]);
+    return new SecretMasker([...this.#options.sessionKeys, ...known]);
   }
 
   /** @throws HttpError 404 */
@@ -95,7 +95,7 @@ export class Conversations {
 
   /** A conversation that ran is paused, its open calls closed. One that cannot be read stays on disk and is logged. */
   async load(): Promise<void> {
-    const { folder } = this.#options;
+    const { conversationsPath: folder } = this.#options;
     await mkdir(folder, { recursive: true });
     const names = (await readdir(folder)).filter((name) => /^[0-9a-f]{32}$/.test(name));
     await Promise.all(
@@ -113,22 +113,19 @@ export class Conversations {
   }
 
   /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
-  async start(
-    id: string | null,
-    request: CreateConversationRequest,
-  ): Promise<{ conversation: Conversation; created: boolean }> {
-    const chosen = id ?? randomUUID();
-    const existing = this.find(chosen) ?? (await this.#starting.get(chosen));
+  async start(request: CreateConversationRequest): Promise<{ conversation: Conversation; created: boolean }> {
+    const id = request.conversation_id ?? randomUUID();
+    const existing = this.find(id) ?? (await this.#starting.get(id));
     if (existing !== undefined) {
       await existing.updateCredentials(credentialsOf(request));
       return { conversation: existing, created: false };
     }
-    const starting = agentSpan('create conversation', () => this.#create(chosen, request));
-    this.#starting.set(chosen, starting);
+    const starting = agentSpan('create conversation', () => this.#create(id, request));
+    this.#starting.set(id, starting);
     try {
       return { conversation: await starting, created: true };
     } finally {
-      this.#starting.delete(chosen);
+      this.#starting.delete(id);
     }
   }
 
@@ -164,7 +161,7 @@ export class Conversations {
   }
 
   async #create(id: string, request: CreateConversationRequest): Promise<Conversation> {
-    const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
+    const folder = path.join(this.#options.conversationsPath, id.replaceAll('-', ''));
     const workingDir = this.#folderOf(request.workspace.working_dir);
     try {
       await mkdir(workingDir, { recursive: true });
@@ -187,7 +184,7 @@ export class Conversations {
   }
 
   async #copy(id: string, copy: ConversationCopy, request: ForkRequest): Promise<Conversation> {
-    const folder = path.join(this.#options.folder, id.replaceAll('-', ''));
+    const folder = path.join(this.#options.conversationsPath, id.replaceAll('-', ''));
     // The folder of a conversation that could not be loaded still exists.
     await mkdir(folder).catch((error: unknown) => {
       throw errorCode(error) === 'EEXIST' ? idTaken(id) : error;
@@ -244,22 +241,13 @@ export class Conversations {
       events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
       originals: await KeptOriginals.open(folder),
       credentials,
-      baseEnvironment: this.#options.baseEnvironment,
-      serverSecrets: this.#options.serverSecrets,
+      baseEnvironment: this.#options.environment,
+      serverSecrets: this.#options.sessionKeys,
       ownSecret: this.#options.ownSecret,
       loadSkills: async () => {
         // This module loads zod, which must not delay the start of listening.
-        const { skillsOfAgent } = await import('../skills/agent-context.js');
-        return await agentSpan('read skills', async () => {
-          const { skills: reader } = this.#options;
-          const own = await skillsOfAgent(record.agent, record.workingDir, reader);
-          const plugins = (record.plugins ?? []).map(async (each) => await reader.pluginIfReadable(each));
-          const found = [own, ...(await Promise.all(plugins))];
-          return {
-            skills: mergeSkills(...found.map(({ skills }) => skills)),
-            problems: found.flatMap(({ problems }) => problems),
-          };
-        });
+        const { skillsOf } = await import('../skills/agent-context.js');
+        return await agentSpan('read skills', () => skillsOf(record, this.#options.skills));
       },
       onChange: () => {
         const conversation = this.find(record.id);

@@ -1,5 +1,5 @@
-import { expect, it } from '@jest/globals';
-import { missingCredentials, NO_CREDENTIALS, mergeCredentials } from './credentials.js';
+import { describe, expect, it } from '@jest/globals';
+import { missingCredentials, NO_CREDENTIALS, mergeCredentials, secretParameters } from './credentials.js';
 
 const MODEL = { name: 'openai/a', baseUrl: 'https://models.example.com' };
 const WITH_KEY = { ...NO_CREDENTIALS, model: MODEL, llmApiKey: 'old' };
@@ -94,3 +94,13 @@ it.each([
     expect(detail?.length).toBeLessThan(500);
   },
 );
+
+describe('secretParameters', () => {
+  it.each([
+    [{}, []],
+    [{ extra_headers: { 'x-team': 'blue', 'api-key': 'k1' } }, ['k1', 'k1']],
+    [{ extra_headers: { authorization: 'Bearer abc' } }, ['Bearer abc', 'abc']],
+  ])('%j', (parameters, secrets) => {
+    expect(secretParameters(parameters)).toEqual(secrets);
+  });
+});

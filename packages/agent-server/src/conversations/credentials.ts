@@ -8,11 +8,10 @@ import type {
   CreateConversationRequest,
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AcpLaunch } from '../engine/agent-engine.js';
-import { parametersOf, secretParameters } from '../engine/model-parameters.js';
 import { gitSecrets } from '../git/run-git.js';
 import type { ConversationRecord } from './conversation-record.js';
 import { boundedText } from '../clipped-text.js';
-import { errorName, log } from '../log.js';
+import { errorName, log } from '../observability.js';
 
 export const KEY_WITHHELD = 'LlmKeyWithheld';
 
@@ -129,6 +128,24 @@ export function secretValues(credentials: Credentials): string[] {
     ...given,
     ...gitSecrets(git?.credentials ?? []),
   ].filter((value) => value !== null);
+}
+
+/** The other members of `llm` have no effect as parameters; the key is kept elsewhere. */
+export function parametersOf(
+  llm: ModelParameters & { api_key?: string | null | undefined },
+): ModelParameters {
+  const { api_key: _, ...parameters } = llm;
+  return parameters;
+}
+
+/** Headers that carry a key, whatever their value looks like. */
+const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
+
+/** The values to mask. Others name teams, regions or versions, which stand in many texts. */
+export function secretParameters({ extra_headers: headers }: ModelParameters): string[] {
+  return Object.entries(headers ?? {}).flatMap(([name, value]) =>
+    SECRET_HEADER.test(name) ? [value, value.replace(/^(Bearer|Basic|Token) /i, '')] : [],
+  );
 }
 
 const DEFAULT_START_SECONDS = 90;

@@ -1,8 +1,7 @@
 import { textHead } from '@slipway/common/well-formed-text.js';
 import type { ParsedSecret } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { EngineSettings } from '../engine/agent-engine.js';
-import type { Skill } from '../skills/skill.js';
-import { skillsPrompt } from '../skills/skills-prompt.js';
+import { type Skill, skillsPrompt } from '../skills/skill.js';
 import type { ConversationRecord } from './conversation-record.js';
 import type { Credentials } from './credentials.js';
 

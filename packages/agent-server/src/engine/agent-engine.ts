@@ -1,5 +1,9 @@
 import type { ProviderMetadata } from 'ai';
-import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import type {
+  ConversationInfo,
+  ConversationStatus,
+  McpServers,
+} from '@slipway/agent-protocol/conversation-api.js';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
@@ -7,8 +11,7 @@ import type { PathAlias } from '../path-aliases.js';
 import type { RiskPolicy } from '../security/risk-assessment.js';
 import type { WebhookOptions } from '../webhooks/webhook-sender.js';
 
-export type ExecutionStatus =
-  'idle' | 'running' | 'paused' | 'waiting_for_confirmation' | 'finished' | 'error' | 'stuck';
+export type ExecutionStatus = Exclude<ConversationStatus, 'deleting'>;
 
 type WithoutIdentity<E> = E extends AgentEvent ? Omit<E, 'id' | 'timestamp'> : never;
 
@@ -59,12 +62,6 @@ export interface AcpLaunch {
 /** What an engine stores across restarts: small, and never secret, because tools may write to its disk. */
 export type EngineMemory = Readonly<Record<string, string | number | boolean | null>>;
 
-export interface OfferedModel {
-  model_id: string;
-  name: string | null;
-  description: string | null;
-}
-
 export interface AgentDetails {
   name: string;
   version: string;
@@ -76,7 +73,7 @@ export interface AgentDetails {
     modelChoice: boolean;
   };
   currentModel: string | null;
-  models: readonly OfferedModel[];
+  models: NonNullable<ConversationInfo['available_models']>;
 }
 
 export interface Usage {

@@ -25,6 +25,21 @@ export function messageToAgent(text: string): NewEvent {
   };
 }
 
+export function messageOfAgent(text: string, reasoning: string, responseId?: string): NewEvent {
+  return {
+    kind: 'MessageEvent',
+    source: 'agent',
+    llm_message: {
+      role: 'assistant',
+      content: [{ type: 'text', text }],
+      reasoning_content: reasoning.trim() === '' ? null : reasoning,
+    },
+    llm_response_id: responseId,
+    activated_skills: [],
+    extended_content: [],
+  };
+}
+
 export function isContinuation(event: AgentEvent): boolean {
   if (event.kind !== 'MessageEvent' || event.source !== 'environment') {
     return false;

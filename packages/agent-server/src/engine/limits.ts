@@ -51,6 +51,12 @@ export function conversationFailure(code: string, detail: string): NewEvent {
   return { kind: 'ConversationErrorEvent', source: 'environment', code, detail };
 }
 
+/** Ends a run with an event that says why. */
+export async function failRun(host: EngineHost, code: string, detail: string): Promise<void> {
+  await host.append(conversationFailure(code, detail));
+  await host.setStatus('error');
+}
+
 interface CountedResponse {
   text: string;
   calls: readonly unknown[];

@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Readable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import busboy from 'busboy';
-import { type Request, type Response, Router } from 'express';
+import { type Request, Router } from 'express';
 import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import type { Conversation } from '../conversations/conversation.js';
 import type { Conversations } from '../conversations/conversations.js';
@@ -82,7 +82,18 @@ export function fileRoutes({ files, maxUploadBytes, conversations, baseFolder }:
   });
 
   router.get(['/download', '/download/*path'], async (request, response) => {
-    await sendFile(files, fileOf(request), request, response);
+    const sending = files.open(fileOf(request), async ({ path: real, size, content }) => {
+      response.attachment(path.basename(real));
+      response.type('application/octet-stream');
+      response.set('X-Content-Type-Options', 'nosniff');
+      response.set('Content-Length', String(size));
+      if (request.method === 'HEAD' || size === 0) {
+        response.end();
+        return;
+      }
+      await pipeline(content, response);
+    });
+    await sending.catch(asHttpError);
   });
 
   router.get('/download-trajectory/:id', async (request, response) => {
@@ -127,24 +138,4 @@ export function asHttpError(error: unknown): never {
     throw new HttpError(...(STATUSES[error.failure] ?? [400, `${error.message}.`]));
   }
   throw error;
-}
-
-async function sendFile(
-  files: WorkspaceFiles,
-  file: string,
-  request: Request,
-  response: Response,
-): Promise<void> {
-  const sending = files.open(file, async ({ path: real, size, content }) => {
-    response.attachment(path.basename(real));
-    response.type('application/octet-stream');
-    response.set('X-Content-Type-Options', 'nosniff');
-    response.set('Content-Length', String(size));
-    if (request.method === 'HEAD' || size === 0) {
-      response.end();
-      return;
-    }
-    await pipeline(content, response);
-  });
-  await sending.catch(asHttpError);
 }

@@ -3,7 +3,7 @@ import { randomUUID } from 'node:crypto';
 import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorCode } from '@slipway/common/errors/error-message.js';
-import { OutputWindow } from '../clipped-text.js';
+import { bytesUpTo, OutputWindow } from '../clipped-text.js';
 import { resolvePath } from '../path-aliases.js';
 import { startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
@@ -91,9 +91,9 @@ export class WorkspaceFiles {
       { name: 'view', file, limit: maxBytes },
       async ({ kind, path: real, size, body }) => {
         if (kind === 'file') {
-          return { kind, path: real, content: await collect(exactly(body, size, file), size) };
+          return { kind, path: real, content: await bytesUpTo(exactly(body, size, file), size) };
         }
-        const names = (await collect(body, MAX_LIST_BYTES)).toString('utf8').split('\0').slice(0, -1);
+        const names = (await bytesUpTo(body, MAX_LIST_BYTES)).toString('utf8').split('\0').slice(0, -1);
         const isCut = names.length > MAX_ENTRIES;
         return { kind: 'folder', path: real, names: names.slice(0, MAX_ENTRIES), isCut };
       },
@@ -103,7 +103,7 @@ export class WorkspaceFiles {
   /** Refuses a file larger than `maxBytes`. `rest` is the path below `file`, a text for `printf %b`. */
   async read(file: string, maxBytes: number, rest = ''): Promise<Buffer> {
     return await this.#run({ name: 'read', file, rest, limit: maxBytes }, async ({ size, body }) =>
-      collect(exactly(body, size, file), size),
+      bytesUpTo(exactly(body, size, file), size),
     );
   }
 
@@ -238,19 +238,6 @@ async function* exactly(
     }
     throw new WorkspaceFileError('changed', file);
   }
-}
-
-async function collect(content: AsyncIterable<Uint8Array>, maxBytes: number): Promise<Buffer> {
-  const chunks: Uint8Array[] = [];
-  let size = 0;
-  for await (const chunk of content) {
-    chunks.push(chunk);
-    size += chunk.length;
-    if (size >= maxBytes) {
-      break;
-    }
-  }
-  return Buffer.concat(chunks).subarray(0, maxBytes);
 }
 
 function failureOf({ kind, path: reason }: Reply, diagnosis: string): FileFailure | null {

@@ -4,6 +4,7 @@ import {
   PrivateRepository,
   type PrivateRepositoryOptions,
   handOver,
+  TAKE_OVER,
 } from './private-repository.js';
 
 /** Limit per repository, submodules of submodules included. */
@@ -11,12 +12,6 @@ const MAX_SUBMODULES = 50;
 const MAX_DEPTH = 3;
 const TOO_MANY_SUBMODULES = `Of submodules, ${MAX_SUBMODULES} are fetched at most, ${MAX_DEPTH} levels deep: there are more.`;
 const MAX_TEXT = 500;
-
-/** What a clone has only when it is asked for: both may take long and need much space. */
-export interface WantedParts {
-  submodules: boolean;
-  lfs: boolean;
-}
 
 interface PartialRepository {
   folder: string;
@@ -26,7 +21,10 @@ interface PartialRepository {
   commit: string;
 }
 
-interface ClonePartsOptions extends WantedParts {
+interface ClonePartsOptions {
+  /** Both may take long and need much space. */
+  submodules: boolean;
+  lfs: boolean;
   transfer: PrivateRepositoryOptions;
   view: ToolView;
   /** Epoch milliseconds. */
@@ -44,10 +42,7 @@ shopt -s nullglob dotglob
 entries=(*)
 [ \${#entries[@]} -eq 0 ]
 git init --quiet \${format:+"--object-format=$format"}
-tar -xf - -C .git
-git config --local remote.origin.url "$url"
-git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
-[ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+${TAKE_OVER}
 git update-ref --no-deref HEAD "$commit"
 git reset --quiet --hard
 cd -- "$top"

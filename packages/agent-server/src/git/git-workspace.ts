@@ -36,7 +36,7 @@ const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const DEFAULT_BRANCHES = ['main', 'master'];
 
 /** The id of the commit that a name stands for; null if there is none. */
-export async function commitOf(view: ToolView, folder: string, name: string): Promise<string | null> {
+async function commitOf(view: ToolView, folder: string, name: string): Promise<string | null> {
   const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`];
   return (await runGit(view, folder, args))?.trim() ?? null;
 }

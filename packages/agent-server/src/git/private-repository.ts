@@ -1,9 +1,8 @@
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
 import { type GitOutcome, outcomeOf, ownConfiguration, runGit, trustedGit } from './run-git.js';
-import { pipeline } from 'node:stream/promises';
-import { OutputWindow } from '../clipped-text.js';
 import { startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 
@@ -211,63 +210,47 @@ function missingDefault(named: string | null, taken: string | null): string {
 
 const LOCAL_BRANCH = /^refs\/heads\//;
 
-const MAX_OUTPUT = 8_000;
-
-interface ViewScript {
+export interface ViewScript {
   script: string;
   args: readonly string[];
   timeoutMs: number;
   signal?: AbortSignal | undefined;
+  input?: Readable;
   maxOutput?: number;
 }
 
 /** Runs a script of bash as tools would, without any credentials and without fetching files from a Git LFS server. */
 export async function runInView(view: ToolView, options: ViewScript): Promise<GitOutcome> {
-  const { script, args, timeoutMs, signal, maxOutput } = options;
-  return await outcomeOf({ ...gitScript(view, script, args), timeoutMs, signal }, maxOutput);
+  const { script, args, maxOutput, ...running } = options;
+  const { env, ...program } = scriptInView(view, script, args);
+  // Large files would be fetched from the server, without credentials: the agent may do so later.
+  const variables = { ...env, GIT_TERMINAL_PROMPT: '0', GIT_LFS_SKIP_SMUDGE: '1' };
+  return await outcomeOf({ ...program, ...running, env: variables }, maxOutput);
 }
+
+/** In a repository's folder, with `$url` and `$default` set: takes over what `handOver` brings, and names its origin. */
+export const TAKE_OVER = `
+tar -xf - -C .git
+git config --local remote.origin.url "$url"
+git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
+[ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+`;
 
 /** Hands `objects`, `packed-refs` or `lfs` to a script in the view, as tar on its standard input. */
 export async function handOver(
   { gitDir }: PrivateRepository,
   members: readonly ('objects' | 'packed-refs' | 'lfs')[],
   view: ToolView,
-  { script, args, timeoutMs, signal }: ViewScript,
+  script: ViewScript,
 ): Promise<GitOutcome> {
   // `objects/info` only points to the agent's own objects, so the agent's repository has no use for it.
   const command = ['tar', '-cf', '-', '-C', gitDir, '--exclude=objects/info', ...members];
   const archive = { command, cwd: VIEW_START, env: view.environment };
-  const output = new OutputWindow(MAX_OUTPUT);
   const sender = await startProcess(archive, ['ignore', 'pipe', 'ignore']);
-  const receiver = await startProcess(gitScript(view, script, args), ['pipe', 'pipe', 'pipe']);
-  let timedOut = false;
-  const end = async (): Promise<void> => {
-    await Promise.all([sender.kill(), receiver.kill()]);
-  };
-  const timer = setTimeout(() => {
-    timedOut = true;
-    void end();
-  }, timeoutMs);
-  signal?.addEventListener('abort', end, { once: true });
   try {
-    receiver.stdout.on('data', (chunk: Buffer) => output.push(chunk));
-    receiver.stderr.on('data', (chunk: Buffer) => output.push(chunk));
-    // A script that fails reads no further, and its exit code says so.
-    const [, sent, received] = await Promise.all([
-      pipeline(sender.stdout, receiver.stdin).catch(() => undefined),
-      sender.exited,
-      receiver.exited,
-    ]);
-    return { ok: received === 0 && sent === 0, timedOut, output: output.text().trim() };
+    const outcome = await runInView(view, { ...script, input: sender.stdout });
+    return { ...outcome, ok: outcome.ok && (await sender.exited) === 0 };
   } finally {
-    clearTimeout(timer);
-    signal?.removeEventListener('abort', end);
-    await end();
+    await sender.kill();
   }
-}
-
-function gitScript(...script: Parameters<typeof scriptInView>): ReturnType<typeof scriptInView> {
-  const { env, ...program } = scriptInView(...script);
-  // Large files would be fetched from the server, without credentials: the agent may do so later.
-  return { ...program, env: { ...env, GIT_TERMINAL_PROMPT: '0', GIT_LFS_SKIP_SMUDGE: '1' } };
 }

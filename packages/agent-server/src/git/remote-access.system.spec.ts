@@ -29,8 +29,8 @@ beforeEach(async () => {
   const credentials = [{ origin: host.origin, username: 'user', password: TOKEN }];
   const place = { view: { environment, wrapper: [] }, privateFolder: join(folder, 'private') };
   access = new RemoteAccess({ ...place, credentials: () => credentials });
-  const plan = { folder: work, branch: null, newBranch: 'fix', timeoutMs: 20_000, credentials, url };
-  await prepareRepository({ ...plan, identity: { name: 'Ada', email: 'ada@example.com' } }, place);
+  const plan = { folder: work, branch: null, new_branch: 'fix', timeoutMs: 20_000, credentials, url };
+  await prepareRepository({ ...place, ...plan, identity: { name: 'Ada', email: 'ada@example.com' } });
 });
 
 afterEach(async () => {

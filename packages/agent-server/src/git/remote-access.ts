@@ -1,3 +1,4 @@
+import { Readable } from 'node:stream';
 import type { GitServerCredential, GitPushResponse, PushRequest } from '@slipway/agent-protocol/git.js';
 import type { ToolView } from '../tool-view.js';
 import {
@@ -9,6 +10,7 @@ import {
   type Refs,
   handOver,
   runInView,
+  type ViewScript,
 } from './private-repository.js';
 import { repositoryCredentials, prepareRepository } from './repository-preparation.js';
 import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
@@ -16,9 +18,7 @@ import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
 
 const TIMEOUT_MS = 600_000;
-/** Linux limits one argument of a program to 128 KiB. */
-const MAX_ARGUMENT = 100_000;
-const UPDATE_REFS = 'cd -- "$1" && builtin printf "%s" "$2" | git update-ref --stdin';
+const UPDATE_REFS = 'cd -- "$1" && exec git update-ref --stdin';
 /** Writes to wherever the repository keeps its objects: it is the agent's repository, so the agent may choose. */
 const TAKE_OBJECTS =
   'cd -- "$1" && cd -- "$(git rev-parse --path-format=absolute --git-path objects)" && tar -xf - --strip-components=1';
@@ -56,7 +56,8 @@ export class RemoteAccess {
       return failed(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
     }
     if (!isHttp(repository.url)) {
-      return await this.#asAgent(PUSH, [cwd, `refs/heads/${branch}:refs/heads/${branch}`], signal);
+      const args = [cwd, `refs/heads/${branch}:refs/heads/${branch}`];
+      return await this.#asAgent({ script: PUSH, args, signal });
     }
     const outcome = await PrivateRepository.use(this.#transfer(signal), repository, async (own) =>
       own.git('push', '--no-verify', '--', repository.url, `${commit}:refs/heads/${branch}`),
@@ -98,19 +99,18 @@ export class RemoteAccess {
   }
 
   async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
-    const { ok, output } = await prepareRepository(
-      {
-        url,
-        folder,
-        branch: null,
-        newBranch: null,
-        identity: null,
-        credentials: this.#options.credentials(),
-        timeoutMs: TIMEOUT_MS,
-        signal,
-      },
-      this.#options,
-    );
+    const { view, privateFolder, credentials } = this.#options;
+    const { ok, output } = await prepareRepository({
+      view,
+      privateFolder,
+      url,
+      folder,
+      branch: null,
+      identity: null,
+      credentials: credentials(),
+      timeoutMs: TIMEOUT_MS,
+      signal,
+    });
     return { ok, timedOut: false, output };
   }
 
@@ -126,12 +126,8 @@ export class RemoteAccess {
       return null;
     }
     // Read with the agent's rights: the file may be a link to one that the agent cannot read.
-    const { ok, output } = await runInView(this.#options.view, {
-      script: SHOW,
-      args: [shallow],
-      timeoutMs: TIMEOUT_MS,
-      maxOutput: MAX_SHALLOW,
-    });
+    const show = { script: SHOW, args: [shallow], maxOutput: MAX_SHALLOW };
+    const { ok, output } = await this.#asAgent(show);
     const commits = ok ? output.split('\n').filter((line) => /^[0-9a-f]{40,64}$/.test(line)) : [];
     return { url: url.trim(), objects, shallow: commits, refs: parseRefs(refs ?? '') };
   }
@@ -142,13 +138,12 @@ export class RemoteAccess {
   }
 
   async #writeRefs(cwd: string, refs: Refs): Promise<void> {
-    for (const lines of joinToArguments([...refs].map(([name, id]) => `update ${name} ${id}\n`))) {
-      await this.#asAgent(UPDATE_REFS, [cwd, lines]);
-    }
+    const lines = [...refs].map(([name, id]) => `update ${name} ${id}\n`);
+    await this.#asAgent({ script: UPDATE_REFS, args: [cwd], input: Readable.from(lines) });
   }
 
-  async #asAgent(script: string, args: string[], signal?: AbortSignal): Promise<GitOutcome> {
-    return await runInView(this.#options.view, { script, args, timeoutMs: TIMEOUT_MS, signal });
+  async #asAgent(script: Omit<ViewScript, 'timeoutMs'>): Promise<GitOutcome> {
+    return await runInView(this.#options.view, { ...script, timeoutMs: TIMEOUT_MS });
   }
 }
 
@@ -158,19 +153,6 @@ function isHttp(url: string): boolean {
 
 function failed(output: string): GitOutcome {
   return { ok: false, timedOut: false, output };
-}
-
-function joinToArguments(lines: readonly string[]): string[] {
-  const joined: string[] = [];
-  for (const line of lines) {
-    const last = joined.at(-1);
-    if (last === undefined || last.length + line.length > MAX_ARGUMENT) {
-      joined.push(line);
-    } else {
-      joined[joined.length - 1] = last + line;
-    }
-  }
-  return joined;
 }
 
 const BRANCH_PUSH_TIMEOUT_MS = 120_000;

@@ -8,19 +8,16 @@ import type {
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
-import { agentSpan } from '../http/request-spans.js';
+import { agentSpan } from '../observability.js';
 import type { ToolView } from '../tool-view.js';
-import { CloneParts, type WantedParts } from './clone-parts.js';
-import { describeClone, PrivateRepository, handOver, runInView } from './private-repository.js';
+import { CloneParts } from './clone-parts.js';
+import { describeClone, handOver, PrivateRepository, runInView, TAKE_OVER } from './private-repository.js';
 import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
 
-interface PreparationPlace {
+interface RepositoryPreparationOptions {
   view: ToolView;
   /** Tools cannot write there: see `PrivateRepository`. */
   privateFolder: string;
-}
-
-interface RepositoryPreparationOptions extends PreparationPlace {
   workspace: string;
   files: WorkspaceFiles;
 }
@@ -61,37 +58,33 @@ export class RepositoryPreparation {
   }
 
   async #prepare(folder: string, request: PrepareRequest): Promise<GitPrepareResponse> {
-    const { url } = request;
+    const { view, privateFolder } = this.#options;
     const credentials = repositoryCredentials(request);
-    const result = await prepareRepository(
-      {
-        url,
-        folder,
-        branch: request.branch,
-        newBranch: request.new_branch ?? null,
-        identity: request.identity,
-        credentials,
-        parts: { submodules: request.submodules ?? false, lfs: request.lfs ?? false },
-        timeoutMs: request.timeout * 1000,
-        signal: this.#stopped.signal,
-      },
-      this.#options,
-    );
+    const result = await prepareRepository({
+      ...request,
+      view,
+      privateFolder,
+      folder,
+      credentials,
+      timeoutMs: request.timeout * 1000,
+      signal: this.#stopped.signal,
+    });
     const masker = new SecretMasker(gitSecrets(credentials));
     const notices = result.notices.map((notice) => masker.text(notice));
     return { ...result, output: masker.text(result.output), notices };
   }
 }
 
-interface RepositoryPlan {
-  /** null: an empty repository. */
-  url: string | null;
+type RequestedRepository = Pick<
+  PrepareRequest,
+  'url' | 'branch' | 'new_branch' | 'identity' | 'submodules' | 'lfs'
+>;
+
+interface RepositoryPlan extends RequestedRepository {
+  view: ToolView;
+  privateFolder: string;
   folder: string;
-  branch: string | null;
-  newBranch: string | null;
-  identity: { name: string; email: string } | null;
   credentials: readonly GitServerCredential[];
-  parts?: WantedParts;
   timeoutMs: number;
   signal?: AbortSignal | undefined;
 }
@@ -101,22 +94,19 @@ interface RepositoryPlan {
  * existing one is left alone. Only the private clone has credentials; all else runs as tools would do it, because a
  * checkout runs the filters that they have configured.
  */
-export async function prepareRepository(
-  plan: RepositoryPlan,
-  place: PreparationPlace,
-): Promise<GitPrepareResponse> {
+export async function prepareRepository(plan: RepositoryPlan): Promise<GitPrepareResponse> {
   try {
-    const { ok, output } = await inView(plan, place, FIND_FOLDER, [plan.folder]);
+    const { ok, output } = await inView(plan, FIND_FOLDER, [plan.folder]);
     if (!ok) {
       return failed('failed', output);
     }
     if (output === 'repository') {
-      return await succeeded(plan.folder, place, '', []);
+      return await succeeded(plan, '');
     }
     if (output === 'used') {
       return failed('directory_not_empty', `${plan.folder} has other content.`);
     }
-    return await createRepository(plan, place);
+    return await createRepository(plan);
   } catch (error) {
     const code = errorCode(error);
     return failed(code === 'ENOSPC' || code === 'EDQUOT' ? 'no_space' : 'failed', errorMessage(error));
@@ -145,10 +135,7 @@ git init --quiet \${format:+"--object-format=$format"} -- "$temporary"
 cd -- "$temporary"
 git symbolic-ref HEAD "refs/heads/\${branch:-main}"
 if [ -n "$url" ]; then
-  tar -xf - -C .git
-  git config --local remote.origin.url "$url"
-  git config --local remote.origin.fetch '+refs/heads/*:refs/remotes/origin/*'
-  [ -z "$default" ] || git symbolic-ref refs/remotes/origin/HEAD "refs/remotes/origin/$default"
+  ${TAKE_OVER}
   if [ -n "$branch" ]; then
     git config --local "branch.$branch.remote" origin
     git config --local "branch.$branch.merge" "refs/heads/$branch"
@@ -173,41 +160,28 @@ mv -T -- "$temporary" "$folder"
 
 const REMOVE_TEMPORARY = 'rm -rf -- "${1%/*}/.new-${1##*/}"';
 
-async function createRepository(plan: RepositoryPlan, place: PreparationPlace): Promise<GitPrepareResponse> {
-  const { url, folder, branch, newBranch, timeoutMs } = plan;
+async function createRepository(plan: RepositoryPlan): Promise<GitPrepareResponse> {
+  const { url, folder, branch, new_branch: newBranch, timeoutMs } = plan;
+  const empty = [folder, '', '', newBranch ?? branch ?? '', '', '', '', ...who(plan)];
   const outcome: CloneOutcome =
     url === null
-      ? await inView(plan, place, CREATE_REPOSITORY + FINISH_REPOSITORY, [
-          folder,
-          '',
-          '',
-          newBranch ?? branch ?? '',
-          '',
-          '',
-          '',
-          ...who(plan),
-        ])
-      : await agentSpan('clone repository', () => cloneRepository(plan, url, place));
+      ? await inView(plan, CREATE_REPOSITORY + FINISH_REPOSITORY, empty)
+      : await agentSpan('clone repository', () => cloneRepository(plan, url));
   if (outcome.ok) {
-    return await succeeded(folder, place, outcome.output, outcome.notices);
+    return await succeeded(plan, outcome.output, outcome.notices);
   }
-  const { signal: _, ...unlessStopped } = plan;
-  await inView(unlessStopped, place, REMOVE_TEMPORARY, [folder]);
+  await inView({ ...plan, signal: undefined }, REMOVE_TEMPORARY, [folder]);
   return outcome.timedOut
     ? failed('timeout', joinLines(outcome.output, `It took more than ${timeoutMs / 1000} s.`))
     : failed(prepareFailure(outcome.output), outcome.output);
 }
 
-async function cloneRepository(
-  plan: RepositoryPlan,
-  url: string,
-  place: PreparationPlace,
-): Promise<CloneOutcome> {
-  const { view, privateFolder: folder } = place;
-  const { credentials, timeoutMs, signal, parts = { submodules: false, lfs: false } } = plan;
+async function cloneRepository(plan: RepositoryPlan, url: string): Promise<CloneOutcome> {
+  const { view, credentials, timeoutMs, signal } = plan;
+  const parts = { submodules: plan.submodules === true, lfs: plan.lfs === true };
   const deadlineAt = Date.now() + timeoutMs;
   const limits = { timeoutMs, signal };
-  const transfer = { folder, environment: view.environment, credentials, ...limits };
+  const transfer = { folder: plan.privateFolder, environment: view.environment, credentials, ...limits };
   return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
     const content = await describeClone(cloned, plan.branch);
     const said = output.replace(BARE_CLONE, `Cloning into '${plan.folder}'`);
@@ -217,7 +191,7 @@ async function cloneRepository(
     }
     await cloned.packRefs(content.refs);
     const { format, branch, commit, defaultBranch, notice } = content;
-    const texts = [format, branch, commit, defaultBranch, plan.newBranch].map((text) => text ?? '');
+    const texts = [format, branch, commit, defaultBranch, plan.new_branch].map((text) => text ?? '');
     const hasParts = commit !== null && (parts.submodules || parts.lfs);
     const created = await agentSpan('check out files', () =>
       handOver(cloned, ['objects', 'packed-refs'], view, {
@@ -232,7 +206,7 @@ async function cloneRepository(
     }
     const added = new CloneParts({ ...parts, transfer, view, deadlineAt });
     await added.add(cloned, { folder: temporaryFolder(plan.folder), path: '', url, commit });
-    const finished = await inView(plan, place, FINISH_REPOSITORY, [plan.folder]);
+    const finished = await inView(plan, FINISH_REPOSITORY, [plan.folder]);
     return { ...finished, output: joinLines(said, created.output), notices: [...notices, ...added.notices] };
   });
 }
@@ -255,8 +229,7 @@ function joinLines(...texts: string[]): string {
 }
 
 async function inView(
-  { timeoutMs, signal }: Pick<RepositoryPlan, 'timeoutMs' | 'signal'>,
-  { view }: PreparationPlace,
+  { view, timeoutMs, signal }: RepositoryPlan,
   script: string,
   args: readonly string[],
 ): Promise<GitOutcome> {
@@ -264,8 +237,7 @@ async function inView(
 }
 
 async function succeeded(
-  folder: string,
-  { view }: PreparationPlace,
+  { view, folder }: RepositoryPlan,
   output: string,
   notices: readonly string[] = [],
 ): Promise<GitPrepareResponse> {

@@ -199,7 +199,10 @@ export function gitVariables(
           ['user.name', identity.name],
           ['user.email', identity.email],
         ];
-  const values = credentials.flatMap(credentialVariables);
+  const values = credentials.flatMap(({ username, password }, index) => [
+    [`${USERNAME}${index}`, username],
+    [`${PASSWORD}${index}`, password],
+  ]);
   return { ...configVariables([...settings, ...helpers, ...names]), ...Object.fromEntries(values) };
 }
 
@@ -219,22 +222,10 @@ function configVariables(entries: readonly [string, string][]): Record<string, s
     : { GIT_CONFIG_COUNT: String(entries.length), ...Object.fromEntries(variables) };
 }
 
+const USERNAME = 'SLIPWAY_GIT_USERNAME_';
+const PASSWORD = 'SLIPWAY_GIT_PASSWORD_';
+
 function helperFor(index: number): string {
-  const print = `printf 'username=%s\\npassword=%s\\n' "$${usernameVariable(index)}" "$${passwordVariable(index)}"`;
+  const print = `printf 'username=%s\\npassword=%s\\n' "$${USERNAME}${index}" "$${PASSWORD}${index}"`;
   return `!f() { if [ "$1" = get ]; then ${print}; fi; }; f`;
-}
-
-function credentialVariables({ username, password }: GitServerCredential, index: number): [string, string][] {
-  return [
-    [usernameVariable(index), username],
-    [passwordVariable(index), password],
-  ];
-}
-
-function usernameVariable(index: number): string {
-  return `SLIPWAY_GIT_USERNAME_${index}`;
-}
-
-function passwordVariable(index: number): string {
-  return `SLIPWAY_GIT_PASSWORD_${index}`;
 }

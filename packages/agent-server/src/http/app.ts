@@ -1,13 +1,12 @@
 import express, { type Express, type RequestHandler, Router } from 'express';
 import type { ServerInfo } from '@slipway/agent-protocol/server.js';
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
-import type { ActivityTracker } from '../activity-tracker.js';
-import type { SocketLimits } from '../command-line.js';
+import type { ActivityTracker } from '../observability.js';
+import type { AgentServerOptions } from '../command-line.js';
 import type { BashCommands } from '../bash/bash-commands.js';
 import { bashRoutes } from '../bash/bash-routes.js';
 import { conversationRoutes } from '../conversations/conversation-routes.js';
 import type { Conversations } from '../conversations/conversations.js';
-import { eventRoutes } from '../conversations/event-routes.js';
 import { fileRoutes } from '../files/file-routes.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { gitRoutes, type PushBranch } from '../git/git-routes.js';
@@ -34,7 +33,10 @@ const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 const UNREAD_BODY_MS = 20_000;
 const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
-interface HttpAppOptions {
+interface HttpAppOptions extends Pick<
+  AgentServerOptions,
+  'corsOrigins' | 'maxUploadBytes' | 'sockets' | 'workspace'
+> {
   conversations: Conversations;
   commands: BashCommands;
   files: WorkspaceFiles;
@@ -46,11 +48,7 @@ interface HttpAppOptions {
   keys: SessionKeys;
   activity: ActivityTracker;
   instanceId: string;
-  corsOrigins: string[];
-  maxUploadBytes: number;
-  workspace: string;
   view: ToolView;
-  sockets: SocketLimits;
   withholdReports: SocketServerOptions['withholdReports'];
 }
 
@@ -65,7 +63,6 @@ export function createHttpApp(options: HttpAppOptions): HttpApp {
     touch: () => activity.touch(),
     withholdReports: options.withholdReports,
   });
-  sockets.watch();
   const app = createExpressApp(options);
   return {
     handle: (request, response) => app(request, response),
@@ -91,7 +88,6 @@ function createExpressApp(options: HttpAppOptions): Express {
   });
   // After the check of the key, so that no body without a key is received or unpacked.
   app.use('/api', jsonBodies());
-  app.use('/api/conversations/:id/events', eventRoutes(options.conversations));
   const profiles = new LlmProfiles();
   app.use('/api/conversations', conversationRoutes({ ...options, profiles }));
   app.use('/api', workspaceRoutes(options, nowhere));
@@ -106,7 +102,8 @@ function createExpressApp(options: HttpAppOptions): Express {
   app.use('/api/mcp', mcpTestRoutes(options));
   app.use('/api/skills', skillRoutes(options.skills));
   app.use('/api/hooks', hookRoutes(options.files));
-  app.use('/api', capabilityRoutes());
+  app.get('/api/tools', answer(TOOLS));
+  app.get('/api/desktop/url', answer({ url: null }));
   app.use((_request, response) => {
     response.status(404).json({ detail: 'Not Found' });
   });
@@ -120,19 +117,16 @@ function workspaceRoutes(options: HttpAppOptions, baseFolder: BaseFolder): Route
   router.use('/bash', bashRoutes(options.commands, baseFolder));
   router.use('/file', fileRoutes({ ...options, baseFolder }));
   router.use('/git', gitRoutes({ ...options, baseFolder }));
-  router.use('/vscode', vscodeRoutes());
+  router.get('/vscode/url', answer({ url: null }));
+  router.get('/vscode/status', answer({ running: false, enabled: false }));
   return router;
 }
 
 function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   const router = Router();
-  router.get('/alive', (_request, response) => {
-    // Before the server has its key, `LazyApp` responds.
-    response.json({ status: 'ok', assigned: true });
-  });
-  router.get(['/health', '/ready'], (_request, response) => {
-    response.json({ status: 'ok' });
-  });
+  // Before the server has its key, `LazyApp` responds.
+  router.get('/alive', answer({ status: 'ok', assigned: true }));
+  router.get(['/health', '/ready'], answer({ status: 'ok' }));
   router.get(['/', '/server_info'], (_request, response) => {
     const info: ServerInfo = {
       uptime: activity.uptimeSeconds(),
@@ -150,26 +144,10 @@ function serverRoutes(activity: ActivityTracker, instanceId: string): Router {
   return router;
 }
 
-function capabilityRoutes(): Router {
-  const router = Router();
-  router.get('/tools', (_request, response) => {
-    response.json(TOOLS);
-  });
-  router.get('/desktop/url', (_request, response) => {
-    response.json({ url: null });
-  });
-  return router;
-}
-
-function vscodeRoutes(): Router {
-  const router = Router();
-  router.get('/url', (_request, response) => {
-    response.json({ url: null });
-  });
-  router.get('/status', (_request, response) => {
-    response.json({ running: false, enabled: false });
-  });
-  return router;
+function answer(body: object): RequestHandler {
+  return (_request, response) => {
+    response.json(body);
+  };
 }
 
 /** Lets pages of this machine and of the given origins call us (`*`: of any origin). */

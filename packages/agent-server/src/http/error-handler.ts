@@ -4,7 +4,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { AgentUnavailableError } from '../engine/agent-engine.js';
-import { errorName, log } from '../log.js';
+import { errorName, log } from '../observability.js';
 import { HttpError, InvalidRequestError } from './http-error.js';
 
 const MIB = 1024 * 1024;
@@ -14,21 +14,9 @@ export function errorHandler(error: unknown, request: Request, response: Respons
     next(error);
     return;
   }
-  if (error instanceof InvalidRequestError) {
-    response.status(422).json({ detail: error.problems });
-    return;
-  }
-  if (error instanceof HttpError) {
-    response.status(error.status).json({ detail: error.message });
-    return;
-  }
-  if (error instanceof AgentUnavailableError) {
-    response.status(502).json({ detail: error.message });
-    return;
-  }
-  const bodyProblem = bodyProblemOf(error);
-  if (bodyProblem !== null) {
-    response.status(bodyProblem.status).json({ detail: bodyProblem.detail });
+  const known = knownProblem(error);
+  if (known !== null) {
+    response.status(known.status).json({ detail: known.detail });
     return;
   }
   const errorId = randomUUID();
@@ -44,8 +32,22 @@ export function errorHandler(error: unknown, request: Request, response: Respons
   response.status(500).json({ detail: 'Internal Server Error', exception, error_id: errorId });
 }
 
-/** Unreadable bodies, and failures of Express, which carry a status. Their messages may quote the request. */
-function bodyProblemOf(error: unknown): { status: number; detail: unknown } | null {
+interface Problem {
+  status: number;
+  detail: unknown;
+}
+
+/** Failures of Express carry a status. Their messages may quote the request. */
+function knownProblem(error: unknown): Problem | null {
+  if (error instanceof InvalidRequestError) {
+    return { status: 422, detail: error.problems };
+  }
+  if (error instanceof HttpError) {
+    return { status: error.status, detail: error.message };
+  }
+  if (error instanceof AgentUnavailableError) {
+    return { status: 502, detail: error.message };
+  }
   if (error instanceof MalformedBodyError) {
     return malformedBody(error);
   }
@@ -55,7 +57,7 @@ function bodyProblemOf(error: unknown): { status: number; detail: unknown } | nu
     : null;
 }
 
-function malformedBody({ reason, limit }: MalformedBodyError): { status: number; detail: unknown } {
+function malformedBody({ reason, limit }: MalformedBodyError): Problem {
   switch (reason) {
     case 'too_large':
       return { status: 413, detail: `The request body may have at most ${(limit ?? 0) / MIB} MiB.` };
@@ -72,6 +74,6 @@ function malformedBody({ reason, limit }: MalformedBodyError): { status: number;
   }
 }
 
-function invalidJson(msg: string): { status: number; detail: unknown } {
+function invalidJson(msg: string): Problem {
   return { status: 422, detail: [{ type: 'json_invalid', loc: ['body'], msg }] };
 }

@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
-import { agentSpan } from './request-spans.js';
+import { agentSpan } from '../observability.js';
 
 export interface HttpApp {
   handle: (request: IncomingMessage, response: ServerResponse) => void;

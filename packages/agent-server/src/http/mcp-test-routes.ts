@@ -4,6 +4,7 @@ import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { mcpConfigSchema } from '@slipway/agent-protocol/conversation-schemas.js';
@@ -33,8 +34,7 @@ const serverSchema = z.unknown().transform((given, context): Candidate => {
     }
     return z.NEVER;
   }
-  const folder = isJsonObject(given) && typeof given['cwd'] === 'string' ? given['cwd'] : '.';
-  return { server, folder };
+  return { server, folder: jsonText(given, 'cwd') ?? '.' };
 });
 
 const testSchema = z.object({
@@ -122,17 +122,11 @@ async function callTool(
 ): Promise<{ is_error: boolean; text: string }> {
   try {
     const result = await connection.call(name, args, AbortSignal.timeout(timeoutMs));
-    return { is_error: result['isError'] === true, text: textOf(result['content']) };
+    const texts = jsonList(result, 'content').map((part) => jsonText(part, 'text'));
+    return { is_error: result['isError'] === true, text: texts.filter((text) => text !== null).join('\n') };
   } catch (error) {
     return { is_error: true, text: errorMessage(error) };
   }
-}
-
-function textOf(content: unknown): string {
-  const parts: unknown[] = Array.isArray(content) ? content : [];
-  return parts
-    .flatMap((part) => (isJsonObject(part) && typeof part['text'] === 'string' ? [part['text']] : []))
-    .join('\n');
 }
 
 /** The name of a transport is the `type` of a server here. */

@@ -123,41 +123,26 @@ const RM_FORCED =
   /\brm\s+(?:-[a-z]*r[a-z]*f|-[a-z]*f[a-z]*r|-r\s+-f|-f\s+-r|--recursive\s+--force|--force\s+--recursive)/;
 
 /** Tried on what would be executed. */
-const HIGH: readonly PatternRule[] = [
-  [RM_FORCED.source, 'Deletes folders without asking', 'exec.destruct.rm_rf'],
-  [String.raw`\bsudo\s+rm\b`, 'Deletes as root', 'exec.destruct.sudo_rm'],
-  [String.raw`\bmkfs\.\w+`, 'Formats a disk', 'exec.destruct.mkfs'],
-  [String.raw`\bdd\b.{0,100}of=/dev/`, 'Writes to a device', 'exec.destruct.dd_raw_disk'],
-  [String.raw`\beval\s*\(`, 'Evaluates code', 'exec.code.eval_call'],
-  [String.raw`\bexec\s*\(`, 'Executes code', 'exec.code.exec_call'],
-  [String.raw`\bos\.system\s*\(`, 'Runs a command', 'exec.code.os_system'],
-  [
-    String.raw`\bsubprocess\.(?:call|run|Popen|check_output|check_call)\s*\(`,
-    'Runs a program',
-    'exec.code.subprocess',
-  ],
-  [String.raw`\bcurl\b[^|]{0,200}\|\s*(?:ba)?sh\b`, 'Runs what it downloads', 'exec.net.curl_pipe_exec'],
-  [String.raw`\bwget\b[^|]{0,200}\|\s*(?:ba)?sh\b`, 'Runs what it downloads', 'exec.net.wget_pipe_exec'],
+const HIGH = [
+  RM_FORCED.source,
+  String.raw`\bsudo\s+rm\b`,
+  String.raw`\bmkfs\.\w+`,
+  String.raw`\bdd\b.{0,100}of=/dev/`,
+  String.raw`\beval\s*\(`,
+  String.raw`\bexec\s*\(`,
+  String.raw`\bos\.system\s*\(`,
+  String.raw`\bsubprocess\.(?:call|run|Popen|check_output|check_call)\s*\(`,
+  String.raw`\bcurl\b[^|]{0,200}\|\s*(?:ba)?sh\b`,
+  String.raw`\bwget\b[^|]{0,200}\|\s*(?:ba)?sh\b`,
 ];
-const MEDIUM: readonly PatternRule[] = [
-  [String.raw`\bcurl\b.{0,100}https?://`, 'Talks to a server', 'exec.net.curl'],
-  [String.raw`\bwget\b.{0,100}https?://`, 'Downloads', 'exec.net.wget'],
-];
+const MEDIUM = [String.raw`\bcurl\b.{0,100}https?://`, String.raw`\bwget\b.{0,100}https?://`];
 /** Tried on what the model thinks, too. */
-const INJECTION_HIGH: readonly PatternRule[] = [
-  [
-    String.raw`\b(?:ignore|disregard|forget|override|bypass)\s+(?:all\s+)?(?:the\s+)?(?:previous|prior|above)\s+(?:instructions?|prompts?|rules?|directives?)\b`,
-    'Wants to replace the instructions',
-    'inject.override',
-  ],
+const INJECTION_HIGH = [
+  String.raw`\b(?:ignore|disregard|forget|override|bypass)\s+(?:all\s+)?(?:the\s+)?(?:previous|prior|above)\s+(?:instructions?|prompts?|rules?|directives?)\b`,
 ];
-const INJECTION_MEDIUM: readonly PatternRule[] = [
-  [String.raw`\byou\s+are\s+now\s+(?:in\s+)?(?:\w+\s+)?mode\b`, 'Wants another mode', 'inject.mode_switch'],
-  [
-    String.raw`\bpretend\s+(?:you\s+are|to\s+be)\s+(?:a\s+)?different\b`,
-    'Wants another identity',
-    'inject.identity',
-  ],
+const INJECTION_MEDIUM = [
+  String.raw`\byou\s+are\s+now\s+(?:in\s+)?(?:\w+\s+)?mode\b`,
+  String.raw`\bpretend\s+(?:you\s+are|to\s+be)\s+(?:a\s+)?different\b`,
 ];
 
 /** Finds the first list of patterns that one of the texts beside it has; -1: none. */
@@ -173,21 +158,13 @@ interface CallTexts {
 }
 
 /** The risk of a call by signatures. UNKNOWN: the patterns take too long, or rails cannot tell what is deleted. */
-export function patternRisk(
-  {
-    high_patterns: high = HIGH,
-    medium_patterns: medium = MEDIUM,
-    injection_high_patterns: injectionHigh = INJECTION_HIGH,
-    injection_medium_patterns: injectionMedium = INJECTION_MEDIUM,
-  }: PatternLists,
-  { executed, thought }: CallTexts,
-): SecurityRisk {
+export function patternRisk(given: PatternLists, { executed, thought }: CallTexts): SecurityRisk {
   const [run, all] = [plain(executed), plain([...executed, ...thought])];
   const found = search([
-    { rules: high, text: run },
-    { rules: injectionHigh, text: all },
-    { rules: medium, text: run },
-    { rules: injectionMedium, text: all },
+    { patterns: patternsOf(given.high_patterns) ?? HIGH, text: run },
+    { patterns: patternsOf(given.injection_high_patterns) ?? INJECTION_HIGH, text: all },
+    { patterns: patternsOf(given.medium_patterns) ?? MEDIUM, text: run },
+    { patterns: patternsOf(given.injection_medium_patterns) ?? INJECTION_MEDIUM, text: all },
   ]);
   const rails = policyRailRisk(executed);
   if (found === 'HIGH' || rails === 'HIGH') {
@@ -196,12 +173,13 @@ export function patternRisk(
   return found === 'LOW' ? rails : found;
 }
 
-function search(lists: readonly { rules: readonly PatternRule[]; text: string }[]): SecurityRisk {
+function patternsOf(rules: readonly PatternRule[] | undefined): string[] | undefined {
+  return rules?.map(([pattern]) => pattern);
+}
+
+function search(lists: readonly { patterns: string[]; text: string }[]): SecurityRisk {
   try {
-    const context = {
-      lists: lists.map(({ rules, text }) => ({ patterns: rules.map(([pattern]) => pattern), text })),
-    };
-    const index: unknown = runInNewContext(SEARCH, context, { timeout: TIMEOUT_MS });
+    const index: unknown = runInNewContext(SEARCH, { lists }, { timeout: TIMEOUT_MS });
     return index === -1 ? 'LOW' : Number(index) < 2 ? 'HIGH' : 'MEDIUM';
   } catch {
     return 'UNKNOWN';

@@ -8,12 +8,24 @@ import { HttpError } from '../http/http-error.js';
 
 const NOTHING: FoundSkills = { skills: [], problems: [] };
 
-/** The client's skills, then those of repository and user where the client asks for them, without disabled ones. */
-export async function skillsOfAgent(
-  agent: Record<string, unknown>,
-  workingDir: string,
-  reader: SkillReader,
-): Promise<FoundSkills> {
+interface SkillSources {
+  agent: Record<string, unknown>;
+  workingDir: string;
+  /** Folders. */
+  plugins?: readonly string[];
+}
+
+/** The skills of the client, of repository and user where the client asks for them, and of plugins, in this order. */
+export async function skillsOf(sources: SkillSources, reader: SkillReader): Promise<FoundSkills> {
+  const plugins = (sources.plugins ?? []).map((folder) => reader.pluginIfReadable(folder));
+  const found = await Promise.all([skillsOfAgent(sources, reader), ...plugins]);
+  return {
+    skills: mergeSkills(...found.map(({ skills }) => skills)),
+    problems: found.flatMap(({ problems }) => problems),
+  };
+}
+
+async function skillsOfAgent({ agent, workingDir }: SkillSources, reader: SkillReader): Promise<FoundSkills> {
   const { data: context } = agentContextSchema.safeParse(agent['agent_context']);
   if (context === undefined) {
     return NOTHING;

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { FrontmatterError, splitFrontmatter } from '@slipway/common/frontmatter.js';
+import { splitFrontmatter } from '@slipway/common/frontmatter.js';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import type { Skill, SkillTrigger } from './skill.js';
@@ -26,38 +26,31 @@ const MAX_DESCRIPTION = 1_024;
 const MAX_TRIGGERS = 50;
 const AGENT_SKILL_NAME = /^(?=.{1,64}$)[a-z0-9]+(-[a-z0-9]+)*$/;
 
-/** A file that looks like a skill and is not one; the message says why. */
-class SkillFileError extends Error {
-  override readonly name = 'SkillFileError';
-}
-
-/** @throws SkillFileError */
+/** @throws Error that says why a file that looks like a skill is none */
 export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
   if (found.kind === 'unread') {
-    throw new SkillFileError(found.content);
+    throw new Error(found.content);
   }
   if (Buffer.byteLength(found.content) > maxBytes) {
-    throw new SkillFileError(`it has more than ${maxBytes} bytes`);
+    throw new Error(`it has more than ${maxBytes} bytes`);
   }
   if (found.kind === 'rules') {
     return fromRules(found);
   }
   // Two bytes that begin a file of UTF-16, read as UTF-8.
   if (found.content.startsWith('\uFFFD\uFFFD')) {
-    throw new SkillFileError('it is not UTF-8');
+    throw new Error('it is not UTF-8');
   }
-  const { head, content } = splitFile(found.content);
+  const { head, content } = splitFrontmatter(found.content);
   const isAgentSkill = path.basename(found.file).toLowerCase() === 'skill.md';
   const folder = path.basename(path.dirname(found.file));
   const name = jsonAt(head, 'name') ?? (isAgentSkill ? folder : found.name.replace(/\.[^./]*$/, ''));
   const given = textHead(plainText(name), MAX_NAME);
   if (isAgentSkill && (given !== folder || !AGENT_SKILL_NAME.test(given))) {
-    throw new SkillFileError(
-      'its name must be that of its folder and have lower-case letters, digits and hyphens',
-    );
+    throw new Error('its name must be that of its folder and have lower-case letters, digits and hyphens');
   }
   if (given === '') {
-    throw new SkillFileError('its name must be a text');
+    throw new Error('its name must be a text');
   }
   const trigger = toTrigger(head, given);
   const hidden = jsonAt(head, 'disable-model-invocation') ?? jsonAt(head, 'disable_model_invocation');
@@ -78,7 +71,7 @@ function fromRules({ file, name, content }: SkillFile): Skill {
   const folder = path.dirname(name);
   const rules = RULES[path.basename(name).toLowerCase()];
   if (rules === undefined) {
-    throw new SkillFileError('it is not a rules file');
+    throw new Error('it is not a rules file');
   }
   const isNested = folder !== '.';
   return {
@@ -90,15 +83,6 @@ function fromRules({ file, name, content }: SkillFile): Skill {
     isAgentSkill: false,
     isHidden: isNested,
   };
-}
-
-/** @throws SkillFileError */
-function splitFile(text: string): ReturnType<typeof splitFrontmatter> {
-  try {
-    return splitFrontmatter(text);
-  } catch (error) {
-    throw error instanceof FrontmatterError ? new SkillFileError(error.message, { cause: error }) : error;
-  }
 }
 
 /** Paths take precedence. A skill that has inputs is a task, and `/` with its name triggers it too. */
@@ -120,7 +104,7 @@ function toTexts(value: unknown, member: string, maySplit: boolean): string[] {
   const list: readonly unknown[] = Array.isArray(value) ? value : single;
   if (!list.every(isPlain)) {
     // Without its triggers, a skill would be part of every prompt.
-    throw new SkillFileError(`${member} must be a list of texts`);
+    throw new Error(`${member} must be a list of texts`);
   }
   return list
     .slice(0, MAX_TRIGGERS)

@@ -2,7 +2,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { runGit } from '../git/run-git.js';
-import { log } from '../log.js';
+import { log } from '../observability.js';
 import { commandOutput } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
 import type { SkillFile } from './skill-file.js';
@@ -162,7 +162,7 @@ function withoutCopies(files: readonly SkillFile[]): SkillFile[] {
  * named rules files, whose names git lists, so that other files need not wait. Only regular files that lie in the
  * repository once links are followed are read: an untrusted repository could link elsewhere.
  */
-export const SKILL_SCRIPT = `
+const SKILL_SCRIPT = `
 scope=$1 folder=$2 limit=$3 max_files=$4 max_bytes=$5
 shift 5
 count=0

@@ -4,7 +4,7 @@ import { parseJson } from '@slipway/common/json-access.js';
 import { absolutePath, asHttpError } from '../files/file-routes.js';
 import { WorkspaceFileError, type WorkspaceFiles } from '../files/workspace-files.js';
 import { parseRequest } from '../http/request-parsing.js';
-import { mergeSkills, type Skill, toSkillInfo } from './skill.js';
+import { mergeSkills, type Skill } from './skill.js';
 import type { SkillReader } from './skill-reader.js';
 
 const PROGRAM_PORT = 'WORKER_';
@@ -61,6 +61,21 @@ export function skillRoutes(reader: SkillReader): Router {
   });
 
   return router;
+}
+
+/** `SkillInfo` of the published API. */
+function toSkillInfo(skill: Skill): Record<string, unknown> {
+  const { name, content, source, description, trigger, isAgentSkill, isHidden } = skill;
+  return {
+    name,
+    type: isAgentSkill ? 'agentskills' : trigger === null ? 'repo' : 'knowledge',
+    content,
+    triggers: trigger?.kind === 'words' ? trigger.words : [],
+    source,
+    description,
+    is_agentskills_format: isAgentSkill,
+    disable_model_invocation: isHidden,
+  };
 }
 
 /** `/api/hooks`: what the repository has in its file of hooks. Our agents run none of them. */

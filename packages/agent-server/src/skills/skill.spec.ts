@@ -1,6 +1,12 @@
 import { describe, expect, it } from '@jest/globals';
-import { matchedWord, mergeSkills, type Skill, type SkillTrigger } from './skill.js';
-import { skillsPrompt, triggeredSkills } from './skills-prompt.js';
+import {
+  matchedWord,
+  mergeSkills,
+  type Skill,
+  type SkillTrigger,
+  skillsPrompt,
+  triggeredSkills,
+} from './skill.js';
 
 function skill(name: string, members: Partial<Skill> = {}): Skill {
   return {

@@ -1,3 +1,8 @@
+import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { textHead, textTail } from '@slipway/common/well-formed-text.js';
+import type { NewEvent } from '../engine/agent-engine.js';
+import { conversationFailure } from '../engine/limits.js';
+
 export type SkillTrigger =
   /** A user's message with one of these words. */
   | { kind: 'words'; words: string[] }
@@ -25,21 +30,6 @@ export interface SkillProblem {
 export interface FoundSkills {
   skills: Skill[];
   problems: SkillProblem[];
-}
-
-/** `SkillInfo` of the published API. */
-export function toSkillInfo(skill: Skill): Record<string, unknown> {
-  const { name, content, source, description, trigger, isAgentSkill, isHidden } = skill;
-  return {
-    name,
-    type: isAgentSkill ? 'agentskills' : trigger === null ? 'repo' : 'knowledge',
-    content,
-    triggers: trigger?.kind === 'words' ? trigger.words : [],
-    source,
-    description,
-    is_agentskills_format: isAgentSkill,
-    disable_model_invocation: isHidden,
-  };
 }
 
 /** The skill's first trigger word that a message has as a whole word, in any case; null if there is none. */
@@ -71,4 +61,146 @@ function hasWord(text: string, word: string): boolean {
 
 function isAlphanumeric(character: string | undefined): boolean {
   return character !== undefined && /[a-z0-9]/.test(character);
+}
+
+const MAX_RULES = 60_000;
+const MAX_LISTED = 100;
+const MAX_DESCRIPTION = 500;
+const MAX_TRIGGERED = 60_000;
+
+/** What the system prompt says about skills; null: there are none. */
+export function skillsPrompt(skills: readonly Skill[], model: string): string | null {
+  const parts = [rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model)))];
+  parts.push(listPart(skills.filter(({ isHidden, ...skill }) => !isHidden && !isAlwaysGiven(skill))));
+  parts.push(pathsPart(skills));
+  return parts.filter((part) => part !== '').join('\n\n') || null;
+}
+
+export interface TriggeredSkills {
+  names: string[];
+  text: string;
+}
+
+/** @param known names of skills that were given before */
+export function triggeredSkills(
+  skills: readonly Skill[],
+  message: string,
+  known: readonly string[],
+): TriggeredSkills | null {
+  const names: string[] = [];
+  const parts: string[] = [];
+  let left = MAX_TRIGGERED;
+  for (const skill of skills) {
+    const word = known.includes(skill.name) ? null : matchedWord(skill, message);
+    if (word !== null && skill.content.length <= left) {
+      left -= skill.content.length;
+      names.push(skill.name);
+      parts.push(
+        `<EXTRA_INFO>\nThis was added because the message has "${word}". Use it where it helps.\n${locationOf(skill)}\n${skill.content}\n</EXTRA_INFO>`,
+      );
+    }
+  }
+  return names.length === 0 ? null : { names, text: parts.join('\n') };
+}
+
+function isAlwaysGiven({ trigger, isAgentSkill }: Pick<Skill, 'trigger' | 'isAgentSkill'>): boolean {
+  return trigger === null && !isAgentSkill;
+}
+
+/** Rules written for one vendor's models are not given to those of another. */
+function isMeantFor({ name }: Skill, model: string): boolean {
+  switch (name) {
+    case 'claude':
+      return !/gemini|gpt|openai/i.test(model);
+    case 'gemini':
+      return !/claude|anthropic|gpt|openai/i.test(model);
+    default:
+      return true;
+  }
+}
+
+function rulesPart(skills: readonly Skill[]): string {
+  let left = MAX_RULES;
+  const parts = skills.map(({ name, content, source }) => {
+    const shown = textHead(content, left);
+    left -= shown.length;
+    const note =
+      shown.length === content.length
+        ? ''
+        : `\n[${content.length - shown.length} characters left out${source === null ? '' : `: see ${source}`}]`;
+    return `[BEGIN context from ${name}]\n${shown}${note}\n[END context]`;
+  });
+  return parts.length === 0
+    ? ''
+    : `<REPO_CONTEXT>\nInstructions that come with the repository. Follow them for work in it, as far as they do not contradict the user or the rules above.\n\n${parts.join('\n\n')}\n</REPO_CONTEXT>`;
+}
+
+function listPart(skills: readonly Skill[]): string {
+  const entries = skills
+    .slice(0, MAX_LISTED)
+    .map(
+      (skill) =>
+        `- ${oneLine(skill.name)}: ${textHead(oneLine(skill.description ?? firstLine(skill.content)), MAX_DESCRIPTION)}${
+          skill.source === null ? '' : ` (${skill.source})`
+        }`,
+    );
+  return entries.length === 0
+    ? ''
+    : `<available_skills>\nKnowledge for certain tasks. Read the file of a skill before you work on what it is for.\n${entries.join('\n')}\n</available_skills>`;
+}
+
+function pathsPart(skills: readonly Skill[]): string {
+  const entries = skills.flatMap(({ trigger, source }) =>
+    trigger?.kind === 'paths' && source !== null
+      ? [`- ${trigger.globs.map(oneLine).join(', ')}: ${source}`]
+      : [],
+  );
+  return entries.length === 0
+    ? ''
+    : `<path_rules>\nInstructions for some files only. Read them before you change a file that matches.\n${entries.slice(0, MAX_LISTED).join('\n')}\n</path_rules>`;
+}
+
+function firstLine(content: string): string {
+  return (
+    content
+      .split('\n')
+      .map((line) => line.trim())
+      .find((line) => line !== '' && !line.startsWith('#')) ?? ''
+  );
+}
+
+function oneLine(text: string): string {
+  return text.replace(/\s+/g, ' ').trim();
+}
+
+function locationOf({ source }: Skill): string {
+  return source === null ? '' : `It is in ${source}; paths in it are relative to that.\n`;
+}
+
+const CODE = 'SkillUnreadable';
+/** Further ones are only counted. */
+const MAX_TOLD = 20;
+const MAX_PATH = 500;
+
+/** The events that name left-out skills and the reasons, unless the log has them already; the conversation goes on. */
+export function skillProblemEvents(
+  problems: readonly SkillProblem[],
+  log: readonly AgentEvent[],
+): NewEvent[] {
+  const told = problems
+    .slice(0, MAX_TOLD)
+    .map(({ file, reason }) => `The skill ${toPrintable(file)} is left out: ${reason}.`);
+  const more = problems.length - told.length;
+  const details = more > 0 ? [...told, `${more} further skills are left out too.`] : told;
+  const known = new Set(
+    log.flatMap((event) =>
+      event.kind === 'ConversationErrorEvent' && event.code === CODE ? [event.detail] : [],
+    ),
+  );
+  return details.filter((detail) => !known.has(detail)).map((detail) => conversationFailure(CODE, detail));
+}
+
+/** File names come from the repository. */
+function toPrintable(file: string): string {
+  return textTail(file.replaceAll(/\p{Cc}+/gu, ' '), MAX_PATH);
 }

@@ -1,6 +1,8 @@
+import { randomUUID } from 'node:crypto';
 import type { WebSocket } from 'ws';
+import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.js';
 import { linkedFrame } from '@slipway/agent-protocol/server.js';
-import type { EventIdentity, EventLog } from '../event-log.js';
+import { type EventIdentity, type EventLog, nextTimestamp } from '../event-log.js';
 
 /** Bytes buffered for one client above which nothing more is sent. */
 const HIGH_WATER_MARK = 256 * 1024;
@@ -103,4 +105,23 @@ export class LogSubscriber<E extends EventIdentity> {
     this.#unsubscribe();
     this.#extra = [];
   }
+}
+
+/** The full state of a conversation, as the event that clients wait for after each run. */
+export function stateFrame(info: ConversationInfo): string {
+  return JSON.stringify({
+    kind: 'ConversationStateUpdateEvent',
+    ...identity(),
+    source: 'environment',
+    key: 'full_state',
+    value: info,
+  });
+}
+
+export function errorFrame(code: string, detail: string): string {
+  return JSON.stringify({ kind: 'ServerErrorEvent', ...identity(), source: 'environment', code, detail });
+}
+
+function identity(): EventIdentity {
+  return { id: randomUUID(), timestamp: nextTimestamp(undefined, Date.now()) };
 }

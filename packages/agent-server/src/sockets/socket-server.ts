@@ -1,9 +1,11 @@
+import { on } from 'node:events';
 import type { IncomingMessage } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { LINKED_FRAMES } from '@slipway/agent-protocol/server.js';
+import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { parseJson } from '@slipway/common/json-access.js';
+import { jsonAt, parseJson } from '@slipway/common/json-access.js';
 import { messageSchema, toConversationId } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { SocketLimits } from '../command-line.js';
 import type { BashCommands } from '../bash/bash-commands.js';
@@ -14,9 +16,8 @@ import { type EventIdentity, type EventLog, normalizeTimestamp } from '../event-
 import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import type { SessionKeys } from '../http/session-keys.js';
-import { log } from '../log.js';
-import { ClientFrames, errorFrame, isAuthFrame, keyInFrame, stateFrame } from './frames.js';
-import { CLOSE_CODES, LogSubscriber } from './log-subscriber.js';
+import { log } from '../observability.js';
+import { CLOSE_CODES, errorFrame, LogSubscriber, stateFrame } from './log-subscriber.js';
 
 /** The limit of request bodies, because a frame may be a message too. */
 const MAX_FRAME_BYTES = 7 * 1024 * 1024;
@@ -67,10 +68,7 @@ export class SocketServer {
     });
     this.#pings = setInterval(() => this.#ping(), options.limits.pingMs);
     this.#pings.unref();
-  }
-
-  watch(): void {
-    this.#options.conversations.subscribe({
+    options.conversations.subscribe({
       added: (conversation) => {
         conversation.log.onAppend((event) => {
           // Clients take the full state as the end of a run, so it follows everything else, and a message sends none.
@@ -114,7 +112,7 @@ export class SocketServer {
           socket.pong(data);
         }
       });
-      this.#serve(socket, new ClientFrames(socket), requested).catch((error: unknown) => {
+      this.#serve(socket, framesOf(socket), requested).catch((error: unknown) => {
         log('error', 'failed to serve socket', { error: errorMessage(error) });
         socket.close(CLOSE_CODES.FAILED);
       });
@@ -171,7 +169,8 @@ export class SocketServer {
     }
     this.#withoutKey += 1;
     try {
-      return keys.accepts(keyInFrame((await frames.next(limits.authTimeoutMs)) ?? ''));
+      const first = await within(limits.authTimeoutMs, frames.next());
+      return keys.accepts(first === null || first.done ? undefined : keyInFrame(first.value));
     } finally {
       this.#withoutKey -= 1;
     }
@@ -212,7 +211,7 @@ export class SocketServer {
     listener: FrameReceiver,
     execute: (message: unknown) => Promise<void>,
   ): Promise<void> {
-    for (let frame = await frames.next(); frame !== null; frame = await frames.next()) {
+    for await (const frame of frames) {
       const message = parseJson(frame);
       // Some clients authenticate twice, in the URL and in a frame.
       if (!isAuthFrame(message)) {
@@ -237,6 +236,34 @@ export class SocketServer {
       }
     }
   }
+}
+
+type ClientFrames = AsyncGenerator<string, void>;
+
+/** The frames of one client, one by one. While more than one waits, its socket is paused. */
+function framesOf(socket: WebSocket): ClientFrames {
+  return textsOf(on(socket, 'message', { close: ['close'], highWaterMark: 1, lowWaterMark: 1 }));
+}
+
+async function* textsOf(messages: AsyncIterable<unknown[]>): ClientFrames {
+  try {
+    for await (const [data] of messages) {
+      yield String(data);
+    }
+  } catch {
+    // The connection broke, so nothing follows.
+  }
+}
+
+/** The key in a client's first frame, `{"type":"auth","session_api_key":"…"}`. */
+function keyInFrame(frame: string): string | undefined {
+  const message = parseJson(frame);
+  const key = jsonAt(message, 'session_api_key');
+  return isAuthFrame(message) && typeof key === 'string' ? key : undefined;
+}
+
+function isAuthFrame(message: unknown): boolean {
+  return jsonAt(message, 'type') === 'auth';
 }
 
 function toFailure(error: unknown): { code: string; detail: string } {

@@ -10,6 +10,7 @@ import { builtInTool, required, type Tool, ToolInputError } from './tool.js';
 
 /** Longer contents are left out of the event: the log would hold every version of a large file twice. */
 const MAX_EVENT_CONTENT = 200_000;
+const MAX_HISTORY_CHARACTERS = 20_000_000;
 /** Larger files must be handled in the terminal. */
 const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
 
@@ -72,8 +73,16 @@ export function fileEditorTool(view: ToolView): Tool {
   });
 }
 
+interface Edit {
+  path: string;
+  /** null: the file did not exist. */
+  before: string | null;
+  after: string;
+}
+
+/** Edits and those that can be taken back, the oldest of which are dropped when they grow too large. */
 class FileEdits {
-  readonly #history = new EditHistory();
+  readonly #edits: Edit[] = [];
 
   async execute(input: Input, file: TextFile): Promise<Outcome> {
     switch (input.command) {
@@ -102,7 +111,10 @@ class FileEdits {
 
   async #write(file: TextFile, before: string | null, after: string): Promise<Outcome> {
     const path = await file.write(after);
-    this.#history.add({ path, before, after });
+    this.#edits.push({ path, before, after });
+    while (sizeOf(this.#edits) > MAX_HISTORY_CHARACTERS) {
+      this.#edits.shift();
+    }
     const text = before === null ? `Created ${path}.` : `Edited ${path}:\n${changedLines(before, after)}`;
     return { path, text, before, after };
   }
@@ -110,8 +122,8 @@ class FileEdits {
   /** Reverts the last edit of this tool, unless the file has changed since. */
   async #undo(file: TextFile): Promise<Outcome> {
     const path = await file.resolve();
-    const edit = this.#history.last(path);
-    if (edit === null) {
+    const edit = this.#edits.findLast((one) => one.path === path);
+    if (edit === undefined) {
       throw new ToolInputError(`There is no edit of ${path} to take back.`);
     }
     const current = await file.read();
@@ -123,7 +135,7 @@ class FileEdits {
     } else {
       await file.write(edit.before);
     }
-    this.#history.remove(edit);
+    this.#edits.splice(this.#edits.indexOf(edit), 1);
     const text = edit.before === null ? `Removed ${path} again.` : `Took the last edit of ${path} back.`;
     return { path, text, before: current, after: edit.before };
   }
@@ -217,42 +229,6 @@ function unlessTooLong(content: string | null): string | null {
   return content !== null && content.length <= MAX_EVENT_CONTENT ? content : null;
 }
 
-const MAX_HISTORY_CHARACTERS = 20_000_000;
-
-interface Edit {
-  path: string;
-  /** null: the file did not exist. */
-  before: string | null;
-  after: string;
-}
-
-/** The oldest edits are dropped when they grow too large. */
-class EditHistory {
-  readonly #edits: Edit[] = [];
-  #characters = 0;
-
-  add(edit: Edit): void {
-    this.#edits.push(edit);
-    this.#characters += sizeOf(edit);
-    while (this.#characters > MAX_HISTORY_CHARACTERS) {
-      const oldest = this.#edits.shift();
-      this.#characters -= oldest === undefined ? this.#characters : sizeOf(oldest);
-    }
-  }
-
-  last(path: string): Edit | null {
-    return this.#edits.findLast((edit) => edit.path === path) ?? null;
-  }
-
-  remove(edit: Edit): void {
-    const index = this.#edits.indexOf(edit);
-    if (index !== -1) {
-      this.#edits.splice(index, 1);
-      this.#characters -= sizeOf(edit);
-    }
-  }
-}
-
-function sizeOf({ before, after }: Edit): number {
-  return (before?.length ?? 0) + after.length;
+function sizeOf(edits: readonly Edit[]): number {
+  return edits.reduce((sum, { before, after }) => sum + (before?.length ?? 0) + after.length, 0);
 }

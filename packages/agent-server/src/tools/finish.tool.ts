@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import type { FinishObservation } from '@slipway/agent-protocol/events.js';
+import type { PlainObservation } from '@slipway/agent-protocol/events.js';
 import { builtInDefinition, builtInTool, type Tool, ToolInputError } from './tool.js';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 
@@ -58,7 +58,7 @@ export function finishWithResultTool(resultSchema: Record<string, unknown>): Too
   };
 }
 
-function finished(message: string): FinishObservation {
+function finished(message: string): PlainObservation {
   return { kind: 'FinishObservation', content: [{ type: 'text', text: message }], is_error: false };
 }
 

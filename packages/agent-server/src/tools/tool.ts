@@ -97,45 +97,39 @@ export function builtInTool<Schema extends z.ZodObject>(
   kind: BuiltInKind,
   tool: SchemaTool<Schema, Observation> & { toAction(input: z.output<Schema>): Action },
 ): Tool {
-  const { name, description, needsConfirmation, schema } = tool;
-  return {
-    name,
-    description,
-    needsConfirmation,
-    inputSchema: inputSchemaOf(schema),
-    repairs: [],
-    definition: builtInDefinition(kind, tool),
-    prepare: (args) => {
-      const input = parseInput(schema, args);
-      return { action: tool.toAction(input), run: async (context) => await tool.run(input, context) };
-    },
-  };
+  return schemaTool(tool, builtInDefinition(kind, tool), (input) => ({
+    action: tool.toAction(input),
+    run: async (context) => await tool.run(input, context),
+  }));
 }
 
 /** For tools without a kind of their own in the protocol: their events look like those of a tool server's tool. */
 export function mcpSchemaTool<Schema extends z.ZodObject>(
   tool: SchemaTool<Schema, { text: string; isError: boolean }>,
 ): Tool {
-  const { name, description, needsConfirmation, schema } = tool;
-  const inputSchema = inputSchemaOf(schema);
+  return schemaTool(tool, mcpToolDefinition(tool, inputSchemaOf(tool.schema)), (input) => ({
+    action: { kind: 'MCPToolAction', data: input },
+    run: async (context) => {
+      const { text, isError } = await tool.run(input, context);
+      const content = [{ type: 'text' as const, text: clipText(text) }];
+      return { kind: 'MCPToolObservation', content, is_error: isError, tool_name: tool.name };
+    },
+  }));
+}
+
+function schemaTool<Schema extends z.ZodObject>(
+  { name, description, needsConfirmation, schema }: Omit<SchemaTool<Schema, unknown>, 'run'>,
+  definition: ToolDefinition,
+  prepare: (input: z.output<Schema>) => PreparedCall,
+): Tool {
   return {
     name,
     description,
     needsConfirmation,
-    inputSchema,
+    inputSchema: inputSchemaOf(schema),
     repairs: [],
-    definition: mcpToolDefinition(tool, inputSchema),
-    prepare: (args) => {
-      const input = parseInput(schema, args);
-      return {
-        action: { kind: 'MCPToolAction', data: input },
-        run: async (context) => {
-          const { text, isError } = await tool.run(input, context);
-          const content = [{ type: 'text' as const, text: clipText(text) }];
-          return { kind: 'MCPToolObservation', content, is_error: isError, tool_name: name };
-        },
-      };
-    },
+    definition,
+    prepare: (args) => prepare(parseInput(schema, args)),
   };
 }
 

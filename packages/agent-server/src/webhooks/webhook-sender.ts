@@ -1,8 +1,8 @@
-import pRetry from 'p-retry';
+import pRetry, { AbortError } from 'p-retry';
 import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { log } from '../log.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { log } from '../observability.js';
 
 /** Events kept while the receiver is unavailable; the oldest are dropped first. */
 const MAX_QUEUED_EVENTS = 500;
@@ -159,11 +159,10 @@ export class WebhookSender {
         retries,
         minTimeout: retryDelayMs,
         signal,
-        shouldRetry: ({ error }) => error instanceof DeliveryError && error.isTemporary,
       });
     } catch (error) {
       if (!signal.aborted) {
-        log('warn', 'failed to deliver webhook', { path, error: errorMessage(error) });
+        log('warn', 'failed to deliver webhook', { path, error: errorWithCauses(error) });
       }
     }
   }
@@ -180,23 +179,12 @@ export class WebhookSender {
       // The session key must go to this address only.
       redirect: 'manual',
       signal: AbortSignal.any([this.#stopped.signal, AbortSignal.timeout(timeoutMs)]),
-    }).catch((error: unknown) => {
-      throw new DeliveryError(errorWithCauses(error), true);
     });
     await response.body?.cancel().catch(() => undefined);
     if (!response.ok) {
       const isTemporary = response.status >= 500 || response.status === 429 || response.status === 408;
-      throw new DeliveryError(`status ${response.status}`, isTemporary);
+      const reason = `status ${response.status}`;
+      throw isTemporary ? new Error(reason) : new AbortError(reason);
     }
-  }
-}
-
-class DeliveryError extends Error {
-  readonly isTemporary: boolean;
-
-  constructor(reason: string, isTemporary: boolean) {
-    super(reason);
-    this.name = 'DeliveryError';
-    this.isTemporary = isTemporary;
   }
 }

@@ -6,7 +6,7 @@ import {
   RequestError,
 } from '@agentclientprotocol/sdk';
 import type { z } from 'zod';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
 import type { AcpConversation } from './acp-conversation.js';
 import { AcpFailure, AcpProcess, type AcpProcessOptions } from './acp-process.js';
@@ -120,7 +120,7 @@ function clientApp(conversation: AcpConversation): ReturnType<typeof client> {
 }
 
 function refusal(method: string, error: RequestError): AcpFailure {
-  const more = typeof error.data === 'string' ? error.data : detailOf(error.data);
+  const more = detailOf(error.data);
   const text = clipText(more === null ? error.message : `${error.message}: ${more}`, MAX_REASON);
   if (error.code === AUTH_REQUIRED || /\b(401|unauthorized|authentication)\b/i.test(text)) {
     return new AcpFailure(
@@ -134,15 +134,7 @@ function refusal(method: string, error: RequestError): AcpFailure {
 
 function detailOf(data: unknown): string | null {
   if (typeof data !== 'object' || data === null) {
-    return null;
+    return typeof data === 'string' ? data : null;
   }
-  const { details, message } = { details: undefined, message: undefined, ...data };
-  if (typeof details === 'string') {
-    return details;
-  }
-  try {
-    return typeof message === 'string' ? message : JSON.stringify(data);
-  } catch (error) {
-    return errorMessage(error);
-  }
+  return jsonText(data, 'details') ?? jsonText(data, 'message') ?? JSON.stringify(data);
 }

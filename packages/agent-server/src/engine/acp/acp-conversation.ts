@@ -134,10 +134,6 @@ export class AcpConversation {
     await this.#files.write(this.#absolute(file), toBytes(content));
   }
 
-  async close(): Promise<void> {
-    await this.terminals.close();
-  }
-
   async #write(update: SessionUpdate, turn: AcpTurn | null): Promise<void> {
     if (update.sessionUpdate === 'usage_update') {
       // Counted between turns too, because some agents report the cost after their answer.

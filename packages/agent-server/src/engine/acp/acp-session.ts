@@ -1,10 +1,16 @@
+import {
+  AGENT_METHODS,
+  type ContentBlock,
+  type McpServer as AcpMcpServer,
+  PROTOCOL_VERSION,
+} from '@agentclientprotocol/sdk';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { inTime } from '@slipway/common/async.js';
-import { AGENT_METHODS, type ContentBlock, PROTOCOL_VERSION } from '@agentclientprotocol/sdk';
-import type { AgentDetails, AcpLaunch, EngineHost, OfferedModel } from '../agent-engine.js';
+import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
+import type { AcpLaunch, AgentDetails, EngineHost } from '../agent-engine.js';
 import type { ToolView } from '../../tool-view.js';
 import { AcpConnection } from './acp-connection.js';
 import type { AcpConversation } from './acp-conversation.js';
-import type { OfferedMcpServers } from './acp-agent.js';
 import {
   type AgentDescription,
   configChangeSchema,
@@ -36,7 +42,6 @@ interface AcpSessionOptions {
   conversation: AcpConversation;
   /** The session to go on with; null: a new one. */
   earlier: string | null;
-  mcpServers: (takes: { http: boolean; sse: boolean }) => OfferedMcpServers;
 }
 
 interface OpenedSession {
@@ -176,7 +181,7 @@ export class AcpSession {
 
 async function openSession(
   connection: AcpConnection,
-  { host, launch, earlier, mcpServers }: AcpSessionOptions,
+  { host: { settings }, launch, earlier }: AcpSessionOptions,
   environment: Readonly<Record<string, string>>,
 ): Promise<OpenedSession> {
   const agent = await connection.request(
@@ -198,9 +203,10 @@ async function openSession(
   if (method !== null) {
     await connection.request(AGENT_METHODS.authenticate, { methodId: method }, z.unknown());
   }
-  const { http, sse } = agent.agentCapabilities.mcpCapabilities;
-  const { servers, problems } = mcpServers({ http, sse });
-  const place = { cwd: host.settings.workingDir, mcpServers: servers };
+  const takes = agent.agentCapabilities.mcpCapabilities;
+  const addresses = new OutboundAddresses(settings.outboundAllowlist);
+  const { servers, problems } = toMcpServers(settings.mcpConfig, takes, addresses);
+  const place = { cwd: settings.workingDir, mcpServers: servers };
   const loaded =
     earlier !== null && agent.agentCapabilities.loadSession
       ? await load(connection, { ...place, sessionId: earlier })
@@ -249,21 +255,55 @@ function currentModel(described: SessionDescription): string | null {
   return typeof value === 'string' ? value : (described.models?.currentModelId ?? null);
 }
 
-function offeredModels(described: SessionDescription): OfferedModel[] {
+function offeredModels(described: SessionDescription): AgentDetails['models'] {
   const option = modelOption(described);
-  const offered =
-    option?.options.map(({ value: model_id, name, description }) => ({ model_id, name, description })) ??
-    described.models?.availableModels.map(({ modelId: model_id, name, description }) => ({
-      model_id,
-      name,
-      description,
-    })) ??
-    [];
-  return offered.slice(0, MAX_MODELS).map(({ model_id, name, description }) => ({
-    model_id,
+  const older = described.models?.availableModels.map(({ modelId, ...model }) => ({
+    value: modelId,
+    ...model,
+  }));
+  return (option?.options ?? older ?? []).slice(0, MAX_MODELS).map(({ value, name, description }) => ({
+    model_id: value,
     name: name || null,
     description: description ?? null,
   }));
+}
+
+/** The user's tool servers in the form that the agent accepts, and a sentence about each one that it cannot use. */
+interface OfferedMcpServers {
+  servers: AcpMcpServer[];
+  problems: string[];
+}
+
+/** The agent connects to them itself, from where tools run, so their addresses are checked only here. */
+export function toMcpServers(
+  configured: McpServers | null,
+  takes: { http: boolean; sse: boolean },
+  addresses: OutboundAddresses,
+): OfferedMcpServers {
+  const offered: OfferedMcpServers = { servers: [], problems: [] };
+  for (const [name, server] of Object.entries(configured ?? {})) {
+    if (server.tools !== undefined) {
+      const detail = `The tool server ${name} offers all of its tools: agents of others take no list of allowed ones.`;
+      offered.problems.push(detail);
+    }
+    if ('command' in server) {
+      const { command, args = [], env = {} } = server;
+      offered.servers.push({ name, command, args, env: toList(env) });
+      continue;
+    }
+    const { transport: type, url, headers = {} } = server;
+    const problem = takes[type] ? addresses.problem(url) : `the agent supports no tool servers over ${type}.`;
+    if (problem === null) {
+      offered.servers.push({ type, name, url, headers: toList(headers) });
+    } else {
+      offered.problems.push(`The tool server ${name} cannot be used: ${problem}`);
+    }
+  }
+  return offered;
+}
+
+function toList(values: Record<string, string>): { name: string; value: string }[] {
+  return Object.entries(values).map(([name, value]) => ({ name, value }));
 }
 
 /** @throws AcpFailure when the work takes longer */

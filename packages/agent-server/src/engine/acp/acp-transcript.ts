@@ -7,8 +7,9 @@ import type {
   TaskItem,
 } from '@slipway/agent-protocol/events.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
-import { describeTasks } from '../../tools/task-tracker.tool.js';
+import { describeTasks } from '../../tools/planning.tools.js';
 import type { EngineHost } from '../agent-engine.js';
+import { messageOfAgent } from '../cut-answers.js';
 import { hasCallEnded } from '../open-calls.js';
 import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';
 
@@ -92,17 +93,7 @@ export class AcpTranscript {
     this.#text = '';
     this.#thoughts = '';
     if (text.trim() !== '') {
-      await this.#host.append({
-        kind: 'MessageEvent',
-        source: 'agent',
-        llm_message: {
-          role: 'assistant',
-          content: [{ type: 'text', text }],
-          reasoning_content: thoughts.trim() === '' ? null : thoughts,
-        },
-        activated_skills: [],
-        extended_content: [],
-      });
+      await this.#host.append(messageOfAgent(text, thoughts));
     } else if (thoughts.trim() !== '') {
       await this.#call(
         'think',

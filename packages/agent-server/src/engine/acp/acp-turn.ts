@@ -1,3 +1,6 @@
+import type { ContentBlock } from '@agentclientprotocol/sdk';
+import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
+import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
 import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';
@@ -145,7 +148,7 @@ export function mustAsk(policy: EngineSettings['confirmationPolicy'], toolKind: 
  * The option that says yes or no to this one call, and a permanent one only if there is no other, because the next
  * call may differ. Without a matching option, the question counts as cancelled.
  */
-export function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
+function choose(options: readonly PermissionOption[], accept: boolean): PermissionOutcome {
   const kinds = accept ? ['allow_once', 'allow_always'] : ['reject_once', 'reject_always'];
   const found = kinds.flatMap((kind) => options.filter((option) => option.kind === kind));
   const [first] = found;
@@ -193,4 +196,68 @@ function tokensOf({ usage, _meta: meta }: PromptResponse): {
   }
   const counted = meta?.quota.token_count;
   return { promptTokens: counted?.input_tokens ?? 0, completionTokens: counted?.output_tokens ?? 0 };
+}
+
+const GO_ON = 'Your work was interrupted. Go on where you stopped.';
+
+interface AcpPrompt {
+  blocks: ContentBlock[];
+  lastMessage: string | null;
+}
+
+interface PromptOptions {
+  /** Null: no agent was given a message yet. */
+  lastMessage: string | null;
+  remembers: boolean;
+  takesImages: boolean;
+  settings: Pick<EngineSettings, 'systemPromptSuffix' | 'language'>;
+  /** What the user said besides messages; null: nothing. */
+  remark: string | null;
+}
+
+export function unsentMessages(events: readonly AgentEvent[], lastMessage: string | null): MessageEvent[] {
+  const after = lastMessage === null ? -1 : events.findLastIndex(({ id }) => id === lastMessage);
+  return events.slice(after + 1).filter(isUserMessage);
+}
+
+/** What to give the agent now. Without memory, it gets the user's last message again, and is told the rest. */
+export function toPrompt(events: readonly AgentEvent[], options: PromptOptions): AcpPrompt {
+  const unsent = unsentMessages(events, options.lastMessage);
+  const last = events.findLast(isUserMessage);
+  const messages = unsent.length > 0 || options.remembers || last === undefined ? unsent : [last];
+  const remark = options.remark === null ? [] : [textBlock(options.remark)];
+  const said = [...remark, ...messages.flatMap((message) => toBlocks(message, options.takesImages))];
+  const blocks = said.length === 0 ? [textBlock(GO_ON)] : said;
+  return {
+    blocks: options.remembers ? blocks : [...instructions(options.settings), ...blocks],
+    lastMessage: messages.at(-1)?.id ?? options.lastMessage,
+  };
+}
+
+function instructions({ systemPromptSuffix, language }: PromptOptions['settings']): ContentBlock[] {
+  const parts = [systemPromptSuffix, language ? `Answer in this language: ${language}.` : null];
+  return parts.flatMap((part) => (part ? [textBlock(part)] : []));
+}
+
+function toBlocks({ llm_message, extended_content }: MessageEvent, takesImages: boolean): ContentBlock[] {
+  const said = llm_message.content.flatMap((part) =>
+    part.type === 'text' ? [textBlock(part.text)] : part.image_urls.map((url) => toImage(url, takesImages)),
+  );
+  return [...said, ...extended_content.map(({ text }) => textBlock(text))];
+}
+
+function toImage(url: string, takesImages: boolean): ContentBlock {
+  const [, mimeType, data] = /^data:(image\/[a-z0-9.+-]+);base64,(.*)$/is.exec(url) ?? [];
+  if (mimeType !== undefined && data !== undefined) {
+    return takesImages
+      ? { type: 'image', mimeType, data }
+      : textBlock('[The user sent an image, which this agent cannot read.]');
+  }
+  return /^https?:/i.test(url)
+    ? { type: 'resource_link', uri: url, name: url }
+    : textBlock('[The user sent an image in a form that this agent cannot read.]');
+}
+
+function textBlock(text: string): ContentBlock {
+  return { type: 'text', text };
 }

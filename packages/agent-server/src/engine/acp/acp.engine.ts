@@ -7,12 +7,11 @@ import {
   type EngineServerOptions,
   settledWithin,
 } from '../agent-engine.js';
-import { conversationFailure, limitReached } from '../limits.js';
+import { failRun, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../open-calls.js';
-import { toPrompt, unsentMessages } from './acp-prompt.js';
+import { toPrompt, unsentMessages, AcpTurn, countTurn } from './acp-turn.js';
 import { launchOf, type OpenAgent, openAgent, rememberedText } from './acp-agent.js';
 import { AcpFailure } from './acp-process.js';
-import { AcpTurn, countTurn } from './acp-turn.js';
 
 /** How long a pause waits for the agent to end its turn by itself. */
 const CANCEL_WAIT_MS = 700;
@@ -140,7 +139,7 @@ export class AcpEngine extends AgentEngine {
       }
       const limit = limitReached(host.settings, host.totals());
       if (limit !== null) {
-        await fail(host, limit.code, limit.detail);
+        await failRun(host, limit.code, limit.detail);
         return;
       }
       const prompt = toPrompt(host.events(), {
@@ -185,11 +184,11 @@ export class AcpEngine extends AgentEngine {
         return false;
       case 'limited':
         await this.#interrupt();
-        await fail(host, turn.limit?.code ?? 'MaxIterationsReached', turn.limit?.detail ?? '');
+        await failRun(host, turn.limit?.code ?? 'MaxIterationsReached', turn.limit?.detail ?? '');
         return false;
       case 'idle':
         await this.#interrupt();
-        await fail(
+        await failRun(
           host,
           'ACPIdleTimeout',
           `The agent did nothing for ${Math.round(idleTimeoutMs / 1000)} seconds, and was stopped. Send a message to go on.`,
@@ -219,10 +218,10 @@ export class AcpEngine extends AgentEngine {
         await host.setStatus('paused');
         return false;
       case 'refusal':
-        await fail(host, 'UsagePolicyRefusal', 'The agent refuses to go on with this conversation.');
+        await failRun(host, 'UsagePolicyRefusal', 'The agent refuses to go on with this conversation.');
         return false;
       default:
-        await fail(
+        await failRun(
           host,
           'ACPTurnLimit',
           `The agent stopped at a limit of its own (${clipText(stopReason, 100)}). Send a message to go on.`,
@@ -287,18 +286,13 @@ export class AcpEngine extends AgentEngine {
       if (!(error instanceof AcpFailure)) {
         throw error;
       }
-      await fail(host, error.code, clipText(error.message, MAX_DETAIL));
+      await failRun(host, error.code, clipText(error.message, MAX_DETAIL));
     }
   }
 }
 
 export function createAcpEngine({ environment, toolWrapper }: EngineServerOptions): AcpEngine {
   return new AcpEngine({ environment, wrapper: toolWrapper });
-}
-
-async function fail(host: EngineHost, code: string, detail: string): Promise<void> {
-  await host.append(conversationFailure(code, detail));
-  await host.setStatus('error');
 }
 
 /** The agent itself is well: it answered with an error. */

@@ -1,3 +1,4 @@
+import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
 import type { ActionEvent } from '@slipway/agent-protocol/events.js';
 import { HIDDEN } from '../../secret-masker.js';
 import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assessment.js';
@@ -9,10 +10,11 @@ import {
   CUT_CALL,
   isContinuation,
   MAX_CONTINUATIONS,
+  messageOfAgent,
   messageToAgent,
   type AnswerEnding,
 } from '../cut-answers.js';
-import { conversationFailure, limitReached, countUsage } from '../limits.js';
+import { conversationFailure, countUsage, failRun, limitReached } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
 import { type ChosenModel, type ModelFactory, originOf } from './language-model.js';
@@ -29,8 +31,8 @@ import {
   type Wait,
 } from './model-call.js';
 import type { NativeTools } from './native-tools.js';
-import { toActionEvent, toMessageEvent, toOriginal, withUniqueIds } from './response-parts.js';
-import { prepareRun, refreshTools } from './system-prompt.js';
+import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
+import { prepareRun } from './system-prompt.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 
 const MAX_RESULT_REQUESTS = 3;
@@ -54,7 +56,12 @@ interface AgentLoopOptions {
   wait: Wait;
 }
 
-interface ParsedCalls {
+interface ParsedAction {
+  event: ActionEvent;
+  parsed: ReturnType<typeof parseCall>;
+}
+
+interface PendingCalls {
   pending: PendingCall[];
   /** If one of them needs confirmation, all wait. */
   needConfirmation: boolean;
@@ -90,7 +97,10 @@ export class AgentLoop {
       const seen = this.#host.events().length;
       const confirmed = openCalls(this.#host.events());
       await prepareRun(this.#host, this.#tools);
-      const { pending } = await this.#parseCalls(confirmed, this.#tools.offeredTools(this.#host.settings));
+      const tools = this.#tools.offered();
+      const { pending } = await this.#refuseInvalid(
+        confirmed.map((event) => ({ event, parsed: this.#parseWritten(tools, event) })),
+      );
       if (!(await this.#runCalls(pending, seen))) {
         await this.#runSteps();
       }
@@ -101,7 +111,7 @@ export class AgentLoop {
     let condensed = false;
     await this.#handleFailures(async () => {
       const model = await this.#createModel(this.#host.settings);
-      const { messages } = this.#prompt(model);
+      const { messages } = promptFor(model, this.#host);
       condensed = await this.#condenser.makeRoom({ model, messages, signal: this.#signal }, true);
     });
     return condensed;
@@ -114,7 +124,7 @@ export class AgentLoop {
       if (this.#signal.aborted || error instanceof PausedWhileWaiting) {
         await this.#host.setStatus('paused');
       } else if (error instanceof LlmFailure) {
-        await this.#fail(error.code, error.message);
+        await failRun(this.#host, error.code, error.message);
       } else {
         throw error;
       }
@@ -134,7 +144,7 @@ export class AgentLoop {
     if (this.#signal.aborted || host.pauseRequested()) {
       await host.setStatus('paused');
     } else if (limit !== null) {
-      await this.#fail(limit.code, limit.detail);
+      await failRun(this.#host, limit.code, limit.detail);
     } else {
       return host.settings.stuckDetection && (await this.#isStuck());
     }
@@ -156,13 +166,10 @@ export class AgentLoop {
   /** One response of the model and its calls, or a condensation; true when the run has ended. */
   async #step(): Promise<boolean> {
     const seen = this.#host.events().length;
-    await refreshTools(this.#host, this.#tools, this.#signal);
-    const tools = this.#tools.offeredTools(this.#host.settings);
-    for (const notice of this.#tools.news(this.#host.settings)) {
-      await this.#host.append(notice);
-    }
+    await this.#tools.refresh(this.#signal);
+    const tools = this.#tools.offered();
     const model = await this.#createModel(this.#host.settings);
-    const { instructions, messages } = this.#prompt(model);
+    const { instructions, messages } = promptFor(model, this.#host);
     const request: ModelRequest = {
       model,
       instructions: instructions ?? '',
@@ -182,11 +189,6 @@ export class AgentLoop {
     }
     await this.#host.keepOriginal(toOriginal(response, originOf(model.target)));
     return await this.#handleResponse(response, tools, seen, messages);
-  }
-
-  #prompt({ target }: ChosenModel): ReturnType<typeof messagesFromEvents> {
-    const written = { originals: this.#host.originals(), origin: originOf(target) };
-    return messagesFromEvents(this.#host.events(), written);
   }
 
   /** @returns null if the history was too long, or may have been, and a condensation has made room */
@@ -213,33 +215,25 @@ export class AgentLoop {
     this.#cuts = response.ending === 'cut' ? this.#cuts + 1 : 0;
     if (response.calls.length === 0 || response.ending === 'filtered') {
       if (response.text.trim() !== '') {
-        await this.#host.append(toMessageEvent(response));
+        await this.#host.append(messageOfAgent(response.text, response.reasoning, response.id));
       }
       await countUsage(this.#host, settings, response, request);
       return await this.#endAnswer(response.ending, seen);
     }
-    const lastCall = response.calls.at(-1);
-    const isCut = (id: string): boolean => response.ending === 'cut' && id === lastCall?.id;
-    const actions: ActionEvent[] = [];
+    const actions: ParsedAction[] = [];
     for (const [index, call] of response.calls.entries()) {
-      const parsed = isCut(call.id) ? CUT : parseCall(tools, call.name, call.arguments);
+      const isCut = response.ending === 'cut' && index === response.calls.length - 1;
+      const parsed = isCut ? CUT : parseCall(tools, call.name, call.arguments);
       const action = parsed.isValid ? parsed.prepared.action : null;
-      const event = await this.#host.append(
-        toActionEvent(response, call, index === 0, {
-          action,
-          risk: judgedRisk(settings, {
-            ...call,
-            thought: [response.text, response.reasoning],
-            stated: parsed.risk,
-          }),
-        }),
-      );
+      const thought = [response.text, response.reasoning];
+      const risk = judgedRisk(settings, { ...call, thought, stated: parsed.risk });
+      const event = await this.#host.append(toActionEvent(response, call, index === 0, { action, risk }));
       if (event.kind === 'ActionEvent') {
-        actions.push(event);
+        actions.push({ event, parsed });
       }
     }
     await countUsage(this.#host, settings, response, request);
-    const { pending, needConfirmation } = await this.#parseCalls(actions, tools, isCut);
+    const { pending, needConfirmation } = await this.#refuseInvalid(actions);
     if (needConfirmation) {
       await this.#host.setStatus('waiting_for_confirmation');
       return true;
@@ -250,7 +244,7 @@ export class AgentLoop {
   /** @returns whether the run has ended with an answer in words, or the beginning of one */
   async #endAnswer(ending: AnswerEnding, seen: number): Promise<boolean> {
     if (ending === 'filtered') {
-      await this.#fail('LlmContentFiltered', CONTENT_FILTERED);
+      await failRun(this.#host, 'LlmContentFiltered', CONTENT_FILTERED);
       return true;
     }
     if (ending === 'complete') {
@@ -267,18 +261,14 @@ export class AgentLoop {
     if (this.#cuts <= MAX_CONTINUATIONS) {
       return false;
     }
-    await this.#fail('LlmAnswerCut', ANSWER_CUT);
+    await failRun(this.#host, 'LlmAnswerCut', ANSWER_CUT);
     return true;
   }
 
-  async #parseCalls(
-    actions: readonly ActionEvent[],
-    tools: ReadonlyMap<string, Tool>,
-    isCut: (id: string) => boolean = () => false,
-  ): Promise<ParsedCalls> {
-    const calls: ParsedCalls = { pending: [], needConfirmation: false };
-    for (const event of actions) {
-      const parsed = isCut(event.tool_call_id) ? CUT : this.#parseWritten(tools, event);
+  /** Answers calls that cannot be run, and returns the others. */
+  async #refuseInvalid(actions: readonly ParsedAction[]): Promise<PendingCalls> {
+    const calls: PendingCalls = { pending: [], needConfirmation: false };
+    for (const { event, parsed } of actions) {
       if (parsed.isValid) {
         const { prepared, tool } = parsed;
         calls.pending.push({ event, prepared });
@@ -310,7 +300,7 @@ export class AgentLoop {
   /** False if there is more to do, or the user has written meanwhile. */
   async #finish(seen: number, isComplete: boolean): Promise<boolean> {
     const added = this.#host.events().slice(seen);
-    if (added.some(({ kind, source }) => kind === 'MessageEvent' && source === 'user')) {
+    if (added.some(isUserMessage)) {
       return false;
     }
     if (!isComplete) {
@@ -323,24 +313,28 @@ export class AgentLoop {
   /** Asks for the result when the agent has answered with text only; gives up after `MAX_RESULT_REQUESTS`. */
   async #askForResult(): Promise<boolean> {
     const events = this.#host.events();
-    const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+    const lastUser = events.findLastIndex(isUserMessage);
     const asked = events
       .slice(lastUser + 1)
       .filter(
         (event) => event.kind === 'MessageEvent' && event.source === 'environment' && !isContinuation(event),
       );
     if (asked.length >= MAX_RESULT_REQUESTS) {
-      await this.#fail('ResultMissing', 'The agent ended without the result that result_schema asks for.');
+      await failRun(
+        this.#host,
+        'ResultMissing',
+        'The agent ended without the result that result_schema asks for.',
+      );
       return true;
     }
     await this.#host.append(messageToAgent(ASK_FOR_RESULT));
     return false;
   }
+}
 
-  async #fail(code: string, detail: string): Promise<void> {
-    await this.#host.append(conversationFailure(code, detail));
-    await this.#host.setStatus('error');
-  }
+/** The whole history, as this model takes it. */
+export function promptFor({ target }: ChosenModel, host: EngineHost): ReturnType<typeof messagesFromEvents> {
+  return messagesFromEvents(host.events(), { originals: host.originals(), origin: originOf(target) });
 }
 
 function usedIds(host: EngineHost): Set<string> {

@@ -1,4 +1,5 @@
 import type { ModelMessage } from 'ai';
+import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../../clipped-text.js';
 import type { EngineHost } from '../agent-engine.js';
@@ -152,7 +153,7 @@ export function forgettable(events: readonly AgentEvent[], keepTokens: number): 
   const start =
     1 +
     Math.max(
-      view.findIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user'),
+      view.findIndex(isUserMessage),
       view.findLastIndex(({ kind }) => kind === 'SystemPromptEvent'),
     );
   const end = cutPosition(view, start, keepTokens);

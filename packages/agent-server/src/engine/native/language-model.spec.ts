@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { languageModel } from './language-model.js';
+import { languageModel, parametersProblem } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
 async function made(
@@ -50,5 +50,19 @@ describe('languageModel', () => {
     }
     await expect(made('deepseek/deepseek-chat', 'k', null, allowlist)).rejects.toThrow('OUTBOUND_ALLOWLIST');
     expect(await made('deepseek/deepseek-chat', 'k')).toMatchObject({ modelId: 'deepseek-chat' });
+  });
+});
+
+describe('parametersProblem', () => {
+  it.each([
+    [{}, null],
+    [{ extra_headers: { 'x-team': 'blue', Authorization: 'Bearer x' } }, null],
+    [{ extra_headers: { Host: 'internal' } }, '"Host" is not a header'],
+    [{ extra_headers: { 'content-length': '3' } }, '"content-length" is not a header'],
+    [{ extra_headers: { 'two words': 'x' } }, '"two words" is not a header'],
+    [{ extra_headers: { 'x-team': 'a\r\nx-other: b' } }, 'the value of x-team'],
+    [{ extra_headers: { 'x-team': '日本' } }, 'the value of x-team'],
+  ])('%j: %s', (parameters, problem) => {
+    expect(parametersProblem(parameters)).toEqual(problem === null ? null : expect.stringContaining(problem));
   });
 });

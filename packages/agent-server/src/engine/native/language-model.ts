@@ -3,8 +3,7 @@ import type { ModelParameters } from '@slipway/agent-protocol/conversation-schem
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
-import { parametersProblem, RefusedParameters } from '../model-parameters.js';
-import { checkedFetch, idleTimeoutFetch } from './model-fetch.js';
+import { checkedFetch, idleTimeoutFetch, RefusedParameters } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { textTools } from './text-tools.js';
 
@@ -163,29 +162,15 @@ const withoutImages: LanguageModelMiddleware = {
   specificationVersion: 'v4',
   transformParams: async ({ params }) => ({
     ...params,
-    prompt: params.prompt.map((message) => {
-      if (message.role === 'user') {
-        return {
-          ...message,
-          content: message.content.map((part) => (part.type === 'file' ? IMAGE_NOTE : part)),
-        };
-      }
-      if (message.role !== 'tool') {
-        return message;
-      }
-      const content = message.content.map((part) =>
-        part.type === 'tool-result' && part.output.type === 'content'
-          ? {
-              ...part,
-              output: {
-                ...part.output,
-                value: part.output.value.map((each) => (each.type === 'file' ? IMAGE_NOTE : each)),
-              },
-            }
-          : part,
-      );
-      return { ...message, content };
-    }),
+    // Images of results come in messages of the user as well.
+    prompt: params.prompt.map((message) =>
+      message.role === 'user'
+        ? {
+            ...message,
+            content: message.content.map((part) => (part.type === 'file' ? IMAGE_NOTE : part)),
+          }
+        : message,
+    ),
   }),
 };
 
@@ -229,6 +214,24 @@ function withBody(
       typeof body === 'object' ? { ...init, body: JSON.stringify({ ...body, ...members }) } : init,
     );
   };
+}
+
+const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;
+/** They belong to the connection, or would lead to another server than the address names. */
+const OWN_HEADERS =
+  /^(host|connection|content-(length|type|encoding)|transfer-encoding|te|trailer|upgrade|expect)$/i;
+
+/** Why the parameters cannot be sent, in words for the user; null when they can. */
+export function parametersProblem({ extra_headers: headers }: ModelParameters): string | null {
+  for (const [name, value] of Object.entries(headers ?? {})) {
+    if (!HEADER_NAME.test(name) || OWN_HEADERS.test(name)) {
+      return `extra_headers: ${JSON.stringify(name)} is not a header that can be set.`;
+    }
+    if (/[^\t\x20-\x7e\x80-\xff]/.test(value)) {
+      return `extra_headers: the value of ${name} has characters that no header may have.`;
+    }
+  }
+  return null;
 }
 
 /** Headers that are ours are replaced; in another spelling they would be sent twice, joined with a comma. */

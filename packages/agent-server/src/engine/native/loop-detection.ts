@@ -1,3 +1,4 @@
+import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
 import type { ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
 import { isResult, type ResultEvent } from '../open-calls.js';
 import { resultText } from './messages-from-events.js';
@@ -42,7 +43,7 @@ function repeats(
 
 /** The latest calls that have results; empty while one is open. */
 function lastTurns(events: readonly AgentEvent[]): Turn[] {
-  const lastUser = events.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+  const lastUser = events.findLastIndex(isUserMessage);
   const recent = events
     .slice(lastUser + 1)
     .filter((event) => event.kind === 'ActionEvent' || isResult(event))

@@ -7,6 +7,7 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from 'ai';
+import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
 import type {
   ActionEvent,
   AgentEvent,
@@ -43,7 +44,7 @@ export function messagesFromEvents(
 ): Prompt {
   const view = visibleEvents(events);
   const results = resultsOf(view);
-  const lastUser = view.findLastIndex(({ kind, source }) => kind === 'MessageEvent' && source === 'user');
+  const lastUser = view.findLastIndex(isUserMessage);
   const actions = view.filter((event) => event.kind === 'ActionEvent');
   // A response may have several calls; it takes the position of the first one.
   const responses = Map.groupBy(actions, (action) => action.llm_response_id);

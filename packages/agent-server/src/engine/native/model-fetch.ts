@@ -1,7 +1,7 @@
 import { APICallError } from 'ai';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
-import { clipText } from '../../clipped-text.js';
+import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
 
 /** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
@@ -52,14 +52,13 @@ export function checkedFetch(fetch: typeof globalThis.fetch): typeof globalThis.
     if (!response.ok || response.body === null) {
       return response;
     }
-    const reader = response.body.getReader();
-    const chunks: Uint8Array[] = [];
-    const { beginning, isDone } = await readBeginning(reader, chunks);
-    if (isEventStream(beginning, response.headers.get('content-type')) || (isDone && beginning === '')) {
-      return withBody(response, joined(chunks, reader, isDone));
+    const [peeked, body] = response.body.tee();
+    const beginning = await readBeginning(peeked);
+    if (beginning === '' || isEventStream(beginning, response.headers.get('content-type'))) {
+      return withBody(response, body);
     }
-    const body = await readAll(reader, chunks);
-    return withBody(response, asStream(body, requestedUrl(input)));
+    const text = (await bytesUpTo(body, MAX_READ)).toString('utf8');
+    return withBody(response, asStream(text, requestedUrl(input)));
   };
 }
 
@@ -78,8 +77,8 @@ function asStream(body: string, url: string): string {
     const chunk = { ...parsed, object: 'chat.completion.chunk', choices: choices.map(toDelta) };
     return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
   }
-  const error =
-    jsonAt(parsed, 'error') ?? jsonAt(jsonAt({ first: jsonList({ parsed }, 'parsed')[0] }, 'first'), 'error');
+  // Google's servers put the error into a list.
+  const error = jsonAt([parsed].flat()[0], 'error');
   if (error !== undefined && error !== null) {
     const code =
       jsonNumber(error, 'code') ?? Number(jsonText(error, 'code') ?? jsonText(error, 'status') ?? 0);
@@ -124,64 +123,19 @@ function quote(text: string): string {
   return clipText(text.slice(0, MAX_PAGE).replaceAll(/\s+/g, ' ').trim(), MAX_QUOTE);
 }
 
-async function readBeginning(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  chunks: Uint8Array[],
-): Promise<{ beginning: string; isDone: boolean }> {
+/** Without white space in front; empty when there is nothing else. */
+async function readBeginning(body: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
-  for (;;) {
-    const { done, value } = await reader.read();
-    if (value !== undefined) {
-      chunks.push(value);
-      text = (text + decoder.decode(value, { stream: true })).trimStart();
-    }
-    if (done || text.length >= LONGEST_BEGINNING || /^[:<[{]/.test(text)) {
-      return { beginning: text, isDone: done };
+  for await (const chunk of body.values({ preventCancel: true })) {
+    text = (text + decoder.decode(chunk, { stream: true })).trimStart();
+    if (text.length >= LONGEST_BEGINNING || /^[:<[{]/.test(text)) {
+      break;
     }
   }
-}
-
-async function readAll(
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  chunks: Uint8Array[],
-): Promise<string> {
-  let size = chunks.reduce((sum, { length }) => sum + length, 0);
-  while (size < MAX_READ) {
-    const { done, value } = await reader.read();
-    if (done) {
-      return Buffer.concat(chunks).toString('utf8');
-    }
-    chunks.push(value);
-    size += value.length;
-  }
-  await reader.cancel();
-  return Buffer.concat(chunks).toString('utf8');
-}
-
-function joined(
-  chunks: Uint8Array[],
-  reader: ReadableStreamDefaultReader<Uint8Array>,
-  isDone: boolean,
-): ReadableStream<Uint8Array> {
-  return new ReadableStream({
-    async pull(controller) {
-      const first = chunks.shift();
-      if (first !== undefined) {
-        controller.enqueue(first);
-        return;
-      }
-      const { done, value } = isDone ? { done: true as const, value: undefined } : await reader.read();
-      if (done) {
-        controller.close();
-      } else {
-        controller.enqueue(value);
-      }
-    },
-    async cancel(reason) {
-      await reader.cancel(reason);
-    },
-  });
+  // Not waited for: it resolves only with the end of the other branch.
+  void body.cancel();
+  return text;
 }
 
 function withBody({ status, statusText, headers }: Response, body: ReadableStream | string): Response {
@@ -190,4 +144,56 @@ function withBody({ status, statusText, headers }: Response, body: ReadableStrea
 
 function requestedUrl(input: Parameters<typeof fetch>[0]): string {
   return typeof input === 'string' ? input : input instanceof URL ? input.href : input.url;
+}
+
+/** Members of a request that only change how a model answers. */
+const OPTIONAL = [
+  'temperature',
+  'top_p',
+  'top_k',
+  'seed',
+  'stop',
+  'stop_sequences',
+  'reasoning_effort',
+  'thinking',
+];
+const REFUSED =
+  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|only the default|only \S+ is allowed/i;
+
+/** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
+export class RefusedParameters {
+  readonly #refused = new Map<string, ReadonlySet<string>>();
+
+  /** Leaves out what was refused before, and repeats a request without what is refused now. */
+  dropping(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+    return async (input, init) => {
+      const body = typeof init?.body === 'string' ? parseJson(init.body) : null;
+      if (!isJsonObject(body)) {
+        return await fetch(input, init);
+      }
+      const model = jsonText(body, 'model') ?? '';
+      for (;;) {
+        const refused = this.#refused.get(model) ?? new Set();
+        const sent = Object.entries(body).filter(([name]) => !refused.has(name));
+        const response = await fetch(input, { ...init, body: JSON.stringify(Object.fromEntries(sent)) });
+        if (response.status !== 400 && response.status !== 422) {
+          return response;
+        }
+        const text = await response.text();
+        const named = sent
+          .map(([name]) => name)
+          .filter((name) => OPTIONAL.includes(name) && isRefused(text, name));
+        if (named.length === 0) {
+          const { status, statusText, headers } = response;
+          return new Response(text, { status, statusText, headers });
+        }
+        this.#refused.set(model, new Set([...refused, ...named]));
+      }
+    };
+  }
+}
+
+/** A value that is out of bounds is not a parameter that is unknown. */
+function isRefused(text: string, parameter: string): boolean {
+  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${parameter}(?![a-z_])`, 'i').test(text);
 }

@@ -1,19 +1,17 @@
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { RemoteAccess } from '../../git/remote-access.js';
-import { createPullRequestTool, type PullRequestOptions } from '../../tools/pull-request.tool.js';
+import { createPullRequestTool, type PullRequestOptions, gitRemoteTool } from '../../tools/git.tools.js';
 import { fileEditorTool } from '../../tools/file-editor.tool.js';
 import { finishTool, finishWithResultTool } from '../../tools/finish.tool.js';
-import { gitRemoteTool } from '../../tools/git-remote.tool.js';
-import { lastPlan, taskTrackerTool } from '../../tools/task-tracker.tool.js';
+import { lastPlan, taskTrackerTool, thinkTool } from '../../tools/planning.tools.js';
 import { McpToolbox, type ToolNotice } from '../../tools/mcp/mcp-toolbox.js';
 import { loadSetup, ownVariables, ShellSession } from '../../tools/shell-session.js';
 import { terminalTool } from '../../tools/terminal.tool.js';
-import { thinkTool } from '../../tools/think.tool.js';
 import type { Tool } from '../../tools/tool.js';
 import { webSearchTool } from '../../tools/web-search.tool.js';
 import { clipText } from '../../clipped-text.js';
 import { toolEnvironment, type ToolView } from '../../tool-view.js';
-import type { EngineHost, EngineSettings, NewEvent } from '../agent-engine.js';
+import type { EngineHost } from '../agent-engine.js';
 import { conversationFailure } from '../limits.js';
 
 /** OpenAI's limit, which others have taken over. */
@@ -61,10 +59,11 @@ export class NativeTools {
     ];
   }
 
-  async connect(): Promise<ToolNotice[]> {
+  /** Starts or reaches the tool servers, and tells the user what is wrong with them. */
+  async connect(): Promise<void> {
     const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
     const addresses = new OutboundAddresses(outboundAllowlist);
-    return await this.#toolbox.connect(mcpConfig ?? {}, {
+    const notices = await this.#toolbox.connect(mcpConfig ?? {}, {
       workingDir,
       // A tool server gets only the secrets that its own configuration names.
       environment: toolEnvironment(this.#host.toolEnvironment()),
@@ -72,42 +71,43 @@ export class NativeTools {
       checkUrl: async ({ href }) => addresses.problem(href),
       connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
     });
+    await this.#tell(notices);
   }
 
   /** Before each call of the model: tool servers may have ended, or announced other tools. */
-  async refresh(signal: AbortSignal): Promise<ToolNotice[]> {
-    return await this.#toolbox.refresh(signal);
-  }
-
-  offeredTools(settings: EngineSettings): ReadonlyMap<string, Tool> {
-    const offered = this.#allowedTools(settings).slice(0, MAX_TOOLS);
-    return new Map(offered.map((tool) => [tool.name, tool]));
-  }
-
-  /** What the user was not told yet: tools that are left out, or not offered as their servers describe them. */
-  news(settings: EngineSettings): NewEvent[] {
-    const all = this.#allowedTools(settings);
+  async refresh(signal: AbortSignal): Promise<void> {
+    await this.#tell(await this.#toolbox.refresh(signal));
+    const all = this.#allowed();
     const leftOut = all.slice(MAX_TOOLS).map(({ name }) => name);
     const repaired = all
       .slice(0, MAX_TOOLS)
       .filter(({ repairs }) => repairs.length > 0)
       .map(({ name, repairs }) => `${name} (${repairs.join(', ')})`);
-    return [
-      ...this.#notice('ToolsLeftOut', leftOut, TOO_MANY),
-      ...this.#notice('ToolSchemaRepaired', repaired, REPAIRED),
-    ];
+    await this.#tellOnce('ToolsLeftOut', TOO_MANY, leftOut);
+    await this.#tellOnce('ToolSchemaRepaired', REPAIRED, repaired);
   }
 
-  #notice(code: string, names: readonly string[], sentence: string): NewEvent[] {
-    const detail = clipText(`${sentence} ${names.join(', ')}.`, MAX_NOTICE);
-    if (names.length === 0 || this.#told.has(detail)) {
-      return [];
+  offered(): ReadonlyMap<string, Tool> {
+    const offered = this.#allowed().slice(0, MAX_TOOLS);
+    return new Map(offered.map((tool) => [tool.name, tool]));
+  }
+
+  async #tell(notices: readonly ToolNotice[]): Promise<void> {
+    for (const { code, detail } of notices) {
+      await this.#host.append(conversationFailure(code, detail));
     }
-    this.#told.add(detail);
-    return [conversationFailure(code, detail)];
   }
 
-  #allowedTools({ searchApiKey, tavilyApiUrl }: EngineSettings): Tool[] {
+  async #tellOnce(code: string, sentence: string, names: readonly string[]): Promise<void> {
+    const detail = clipText(`${sentence} ${names.join(', ')}.`, MAX_NOTICE);
+    if (names.length > 0 && !this.#told.has(detail)) {
+      this.#told.add(detail);
+      await this.#host.append(conversationFailure(code, detail));
+    }
+  }
+
+  #allowed(): Tool[] {
+    const { searchApiKey, tavilyApiUrl } = this.#host.settings;
     const search =
       searchApiKey === null ? [] : [webSearchTool({ apiKey: searchApiKey, apiUrl: tavilyApiUrl })];
     const access = this.#options.remoteAccess();

@@ -2,7 +2,7 @@ import { setTimeout as sleep } from 'node:timers/promises';
 import { privateFolder } from '../../git/private-repository.js';
 import { RemoteAccess } from '../../git/remote-access.js';
 import { toolEnvironment } from '../../tool-view.js';
-import { postPullRequest } from '../../tools/pull-request.tool.js';
+import { postPullRequest } from '../../tools/git.tools.js';
 import {
   AgentEngine,
   AgentUnavailableError,
@@ -12,15 +12,13 @@ import {
 } from '../agent-engine.js';
 import { limitReached, countUsage } from '../limits.js';
 import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
-import { AgentLoop } from './agent-loop.js';
+import { AgentLoop, promptFor } from './agent-loop.js';
 import { Condenser } from './condenser.js';
 import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
-import { messagesFromEvents } from './messages-from-events.js';
-import { originOf } from './language-model.js';
 import { NativeTools, type NativeToolsOptions } from './native-tools.js';
-import { systemPrompt } from './system-prompt.js';
+import { SYSTEM_PROMPT } from './system-prompt.js';
 import { offeredTool } from './tool-calls.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {
@@ -89,16 +87,15 @@ export class NativeEngine extends AgentEngine {
     }
     try {
       const model = await this.#createModel(settings);
-      const written = { originals: host.originals(), origin: originOf(model.target) };
-      const { instructions, messages } = messagesFromEvents(host.events(), written);
+      const { instructions, messages } = promptFor(model, host);
       messages.push({ role: 'user', content: `${INSTRUCTIONS}\n\n${question}` });
       // The history may have calls of them.
-      const tools = this.#openResources(host).tools.offeredTools(settings);
+      const tools = this.#openResources(host).tools.offered();
       const response = await callModelWithImages(
         host,
         {
           model,
-          instructions: instructions ?? systemPrompt(),
+          instructions: instructions ?? SYSTEM_PROMPT,
           messages,
           tools: [...tools.values()].map((tool) => offeredTool(tool, false)),
           toolChoice: 'none',

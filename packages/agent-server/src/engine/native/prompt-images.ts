@@ -1,4 +1,4 @@
-import { isBase64 } from '@slipway/common/well-formed-text.js';
+import { imageType, isBase64 } from '@slipway/common/well-formed-text.js';
 import type { FilePart, ModelMessage, TextPart } from 'ai';
 import type { TargetRules } from './language-model.js';
 
@@ -8,14 +8,6 @@ const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
 const MAX_ALL = 20 * 1024 * 1024;
 const MAX_IMAGES = 50;
 const MAX_ADDRESS = 8_192;
-
-/** How the base64 of these types begins; all servers take them. The type that is declared is wrong too often. */
-const SIGNATURES: readonly (readonly [mediaType: string, beginning: RegExp])[] = [
-  ['image/png', /^iVBORw0KGgo/],
-  ['image/jpeg', /^\/9j\//],
-  ['image/gif', /^R0lGODlh|^R0lGODdh/],
-  ['image/webp', /^UklGR.{6}XRUJQ/],
-];
 
 export type LeftOutImages = 'none' | 'addresses' | 'all';
 
@@ -84,8 +76,8 @@ export function imagePart(
   ) {
     return leftOut('its data is damaged');
   }
-  const mediaType = SIGNATURES.find(([, signature]) => signature.test(base64))?.[0];
-  if (mediaType === undefined) {
+  const mediaType = imageType(base64);
+  if (mediaType === null) {
     return leftOut('it is no PNG, JPEG, GIF or WebP');
   }
   if (base64.length > (MAX_IMAGE_BYTES / 3) * 4) {

@@ -260,21 +260,6 @@ function beginsLine(text: string, index: number): boolean {
   return before < 0 || text[before] === '\n';
 }
 
-export function toMessageEvent(response: ModelResponse): NewEvent {
-  return {
-    kind: 'MessageEvent',
-    source: 'agent',
-    llm_message: {
-      role: 'assistant',
-      content: [{ type: 'text', text: response.text }],
-      reasoning_content: response.reasoning === '' ? null : response.reasoning,
-    },
-    llm_response_id: response.id,
-    activated_skills: [],
-    extended_content: [],
-  };
-}
-
 /** The response as it must be executed and sent back. The parts' order matters only where some are signed. */
 export function toOriginal(response: ModelResponse, origin: string): OriginalResponse {
   const { id, text, calls, message } = response;

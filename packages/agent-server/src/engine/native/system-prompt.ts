@@ -1,9 +1,7 @@
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
-import type { ToolNotice } from '../../tools/mcp/mcp-toolbox.js';
-import { conversationFailure } from '../limits.js';
 import type { NativeTools } from './native-tools.js';
 
-const PROMPT = `You are Slipway, a software development agent. You work in a sandbox of your own: with your tools you read and change files, run programs and use git. Nobody watches each step, so carry a task through to its end before you finish.
+export const SYSTEM_PROMPT = `You are Slipway, a software development agent. You work in a sandbox of your own: with your tools you read and change files, run programs and use git. Nobody watches each step, so carry a task through to its end before you finish.
 
 How to work
 - Look before you change: read the files and the project's own instructions that matter for the task.
@@ -18,10 +16,6 @@ Git and the outside world
 - Secrets are in environment variables. Use them there; never print, write or send them.
 
 When you are done, call finish with a short account for the user: what changed, how you checked it, what is left.`;
-
-export function systemPrompt(): string {
-  return PROMPT;
-}
 
 function dynamicContext(
   settings: Pick<EngineSettings, 'workingDir' | 'language' | 'systemPromptSuffix'>,
@@ -48,9 +42,9 @@ function languageName(language: string): string {
   }
 }
 
-/** Connects the tool servers and reports their problems; writes the system prompt unless the log has it. */
+/** Connects the tool servers, and writes the system prompt unless the log has it. */
 export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
-  await report(host, await tools.connect());
+  await tools.connect();
   const { settings } = host;
   const last = host.events().findLast((event) => event.kind === 'SystemPromptEvent');
   const context = dynamicContext(settings);
@@ -60,18 +54,8 @@ export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<
   await host.append({
     kind: 'SystemPromptEvent',
     source: 'agent',
-    system_prompt: { type: 'text', text: systemPrompt() },
+    system_prompt: { type: 'text', text: SYSTEM_PROMPT },
     dynamic_context: { type: 'text', text: context },
-    tools: [...tools.offeredTools(settings).values()].map(({ definition }) => definition),
+    tools: [...tools.offered().values()].map(({ definition }) => definition),
   });
-}
-
-export async function refreshTools(host: EngineHost, tools: NativeTools, signal: AbortSignal): Promise<void> {
-  await report(host, await tools.refresh(signal));
-}
-
-async function report(host: EngineHost, notices: readonly ToolNotice[]): Promise<void> {
-  for (const { code, detail } of notices) {
-    await host.append(conversationFailure(code, detail));
-  }
 }

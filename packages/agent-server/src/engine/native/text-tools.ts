@@ -96,30 +96,17 @@ function fromAssistant({ content, ...message }: AssistantMessage): AssistantMess
 }
 
 function fromResults({ content, ...message }: ToolMessage): UserMessage {
-  const parts = content.flatMap((part) => (part.type === 'tool-result' ? resultContent(part) : []));
+  const parts = content.flatMap((part) =>
+    part.type === 'tool-result'
+      ? [{ type: 'text' as const, text: textOfResult(part.toolName, resultText(part.output)) }]
+      : [],
+  );
   return { ...message, role: 'user', content: parts };
 }
 
-function resultContent({ toolName, output }: ResultPart): UserMessage['content'] {
-  if (output.type === 'content') {
-    const texts = output.value.flatMap((part) => (part.type === 'text' ? [part.text] : []));
-    const files = output.value.filter((part) => part.type === 'file');
-    return [{ type: 'text', text: textOfResult(toolName, texts.join('\n')) }, ...files];
-  }
-  return [{ type: 'text', text: textOfResult(toolName, resultText(output)) }];
-}
-
-function resultText(output: Exclude<ResultPart['output'], { type: 'content' }>): string {
-  switch (output.type) {
-    case 'text':
-    case 'error-text':
-      return output.value;
-    case 'json':
-    case 'error-json':
-      return JSON.stringify(output.value);
-    case 'execution-denied':
-      return output.reason ?? 'The call was refused.';
-  }
+/** Our results are texts. */
+function resultText(output: ResultPart['output']): string {
+  return output.type === 'text' || output.type === 'error-text' ? output.value : JSON.stringify(output);
 }
 
 /** Holds the text back until the answer is complete, because only then it is known what is a call. */

@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { finishTool } from '../../tools/finish.tool.js';
-import { taskTrackerTool } from '../../tools/task-tracker.tool.js';
-import { thinkTool } from '../../tools/think.tool.js';
+import { taskTrackerTool, thinkTool } from '../../tools/planning.tools.js';
 import { offeredTool, parseCall } from './tool-calls.js';
 
 const tasks = taskTrackerTool(() => []);

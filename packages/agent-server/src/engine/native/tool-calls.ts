@@ -1,13 +1,14 @@
 import type { ActionEvent, SecurityRisk } from '@slipway/agent-protocol/events.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { clipText } from '../../clipped-text.js';
-import { errorName } from '../../log.js';
+import { errorName } from '../../observability.js';
+import { repairedSchema } from '../../tools/tool-schema.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
 import { callError, UNKNOWN_RESULT } from '../open-calls.js';
 import type { OfferedTool } from './model-call.js';
-import { parseJson } from '@slipway/common/json-access.js';
 
 const RISK = 'security_risk';
 const RISKS: readonly SecurityRisk[] = ['UNKNOWN', 'LOW', 'MEDIUM', 'HIGH'];
@@ -133,7 +134,6 @@ function hasProperty(schema: Record<string, unknown>, name: string): boolean {
 
 const FENCE = '```';
 const NUMBER = /^\s*-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,3})?\s*$/;
-const MAX_DEPTH = 20;
 
 /** Null: no object. Some models write nothing for no arguments, encode JSON twice or put it in a code block. */
 export function parseArguments(written: string): JsonObject | null {
@@ -155,25 +155,16 @@ function withoutFence(text: string): string {
 
 /** Converts members that are given as text where the schema allows no text: `"30"`, `"true"`, `"[1, 2]"`. */
 export function convertArguments(schema: unknown, args: JsonObject): JsonObject {
-  const converted = convert(schema, args, { root: schema, depth: 0 });
+  const converted = convert(repairedSchema(schema), args);
   return isJsonObject(converted) ? converted : args;
 }
 
-interface Place {
-  root: unknown;
-  depth: number;
-}
-
-function convert(schema: unknown, value: unknown, { root, depth }: Place): unknown {
-  if (depth > MAX_DEPTH) {
-    return value;
-  }
-  const rules = alternatives(schema, root, depth);
+function convert(schema: unknown, value: unknown): unknown {
+  const rules = alternatives(schema);
   const given = typeof value === 'string' ? fromText(rules, value) : value;
-  const next = { root, depth: depth + 1 };
   if (Array.isArray(given)) {
-    const items = only(rules.flatMap((rule) => (rule['items'] === undefined ? [] : [rule['items']])));
-    return items === undefined ? given : given.map((item: unknown) => convert(items, item, next));
+    const items = only(rules.flatMap((rule) => rule['items'] ?? []));
+    return items === undefined ? given : given.map((item: unknown) => convert(items, item));
   }
   if (!isJsonObject(given)) {
     return given;
@@ -181,12 +172,12 @@ function convert(schema: unknown, value: unknown, { root, depth }: Place): unkno
   const entries = Object.entries(given).map(([name, member]) => {
     const memberRules = only(
       rules.flatMap((rule) => {
-        const properties = isJsonObject(rule['properties']) ? rule['properties'] : {};
+        const properties = propertiesOf(rule);
         const own = Object.hasOwn(properties, name) ? properties[name] : rule['additionalProperties'];
         return isJsonObject(own) ? [own] : [];
       }),
     );
-    return [name, memberRules === undefined ? member : convert(memberRules, member, next)] as const;
+    return [name, memberRules === undefined ? member : convert(memberRules, member)] as const;
   });
   return Object.fromEntries(entries);
 }
@@ -221,55 +212,25 @@ function fromText(rules: readonly JsonObject[], text: string): unknown {
 }
 
 /** `any` where a rule does not say. */
-function typesOf(rule: JsonObject): string[] {
-  const { type } = rule;
+function typesOf({ type, enum: values, properties, items }: JsonObject): string[] {
   if (typeof type === 'string') {
     return [type];
   }
-  if (Array.isArray(type)) {
-    return type.filter((name) => typeof name === 'string');
+  if (Array.isArray(values)) {
+    return values.map((value) => (Array.isArray(value) ? 'array' : typeof value));
   }
-  const values = Array.isArray(rule['enum']) ? rule['enum'] : 'const' in rule ? [rule['const']] : [];
-  if (values.length > 0) {
-    return values.map((value) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value));
-  }
-  if (isJsonObject(rule['properties'])) {
+  if (isJsonObject(properties)) {
     return ['object'];
   }
-  return rule['items'] === undefined ? ['any'] : ['array'];
+  return items === undefined ? ['any'] : ['array'];
 }
 
-/** The schemas of which a value has to match one; those that apply together are merged. */
-function alternatives(schema: unknown, root: unknown, depth: number): JsonObject[] {
-  if (!isJsonObject(schema) || depth > MAX_DEPTH) {
-    return [{}];
+/** The parts of a repaired schema of which a value has to match one; those that apply together are merged. */
+function alternatives(schema: unknown): JsonObject[] {
+  const { anyOf, allOf, ...own } = isJsonObject(schema) ? schema : {};
+  if (Array.isArray(anyOf)) {
+    return anyOf.flatMap(alternatives).map((rule) => ({ nullable: own['nullable'], ...rule }));
   }
-  const { $ref: reference, anyOf, oneOf, allOf, ...own } = schema;
-  if (typeof reference === 'string') {
-    return alternatives(resolve(root, reference), root, depth + 1);
-  }
-  const choice = Array.isArray(anyOf) ? anyOf : Array.isArray(oneOf) ? oneOf : null;
-  if (choice !== null) {
-    return choice.flatMap((option: unknown) => alternatives(option, root, depth + 1));
-  }
-  if (Array.isArray(allOf)) {
-    const [part, ...others] = allOf.flatMap((option: unknown) => alternatives(option, root, depth + 1));
-    return others.length === 0 && part !== undefined ? [{ ...part, ...own }] : [own];
-  }
-  return [own];
-}
-
-function resolve(root: unknown, reference: string): unknown {
-  if (!reference.startsWith('#/')) {
-    return null;
-  }
-  let found: unknown = root;
-  for (const part of reference.slice(2).split('/')) {
-    const name = part.replaceAll('~1', '/').replaceAll('~0', '~');
-    if (!isJsonObject(found) || !Object.hasOwn(found, name)) {
-      return null;
-    }
-    found = found[name];
-  }
-  return found;
+  const [part, ...others] = Array.isArray(allOf) ? allOf.flatMap(alternatives) : [];
+  return [others.length === 0 ? { ...part, ...own } : own];
 }

@@ -6,7 +6,7 @@ import { McpError, ToolListChangedNotificationSchema } from '@modelcontextprotoc
 import { z } from 'zod';
 import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { errorName } from '../../log.js';
+import { errorName } from '../../observability.js';
 import { type CheckUrl, RefusedMessageError, remoteFetch } from './remote-fetch.js';
 import { StdioTransport } from './stdio-transport.js';
 

@@ -1,6 +1,6 @@
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
 import { boundedText } from '../../clipped-text.js';
-import { type RepairedMessage, repairedMessage } from './server-answers.js';
+import { type RepairedMessage, repairedMessages } from './server-answers.js';
 
 export type CheckUrl = (url: URL) => Promise<string | null>;
 
@@ -120,8 +120,8 @@ async function answered(response: Response, asked: Id): Promise<Response> {
   const { status, headers } = response;
   const type = headers.get('content-type') ?? '';
   const text = await boundedText(response, MAX_MESSAGE_BYTES, 'it sent an answer that is too large');
-  const messages = parsed(text)?.flatMap((value) => repairedMessage(value, asked) ?? []);
-  if (messages === undefined || messages.length === 0) {
+  const messages = repairedMessages(text, asked);
+  if (messages.length === 0) {
     const what = `${type.split(';', 1)[0] || 'an answer'} that is no message`;
     throw new Error(`it answered ${status} with ${what}: ${text.trim().slice(0, MAX_QUOTE) || 'nothing'}`);
   }
@@ -186,13 +186,13 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   #repaired(event: string): Uint8Array {
     const lines = event.split(/\r?\n/);
     const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.slice(5));
-    const messages = parsed(data.join('\n'))?.flatMap((value) => repairedMessage(value) ?? []);
+    const messages = repairedMessages(data.join('\n'));
     this.#isSettled ||=
       lines.some((line) => line.startsWith('id:')) ||
-      (messages ?? []).some((message) => isResponseTo(message, this.#asked));
+      messages.some((message) => isResponseTo(message, this.#asked));
     const others = lines.filter((line) => !line.startsWith('data:'));
     const events =
-      messages === undefined || messages.length === 0
+      messages.length === 0
         ? [event]
         : messages.map((message) => [...others, `data: ${JSON.stringify(message)}`].join('\n'));
     return this.#encoder.encode(events.map((text) => `${text}\n\n`).join(''));
@@ -201,15 +201,6 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
 
 function isResponseTo(message: RepairedMessage, asked: Id | null): boolean {
   return !('method' in message) && String(message.id) === String(asked);
-}
-
-function parsed(text: string): unknown[] | undefined {
-  try {
-    const value: unknown = JSON.parse(text);
-    return Array.isArray(value) ? value : [value];
-  } catch {
-    return undefined;
-  }
 }
 
 function isPost(init: RequestInit | undefined): boolean {

@@ -1,6 +1,7 @@
 import type { Content } from '@slipway/agent-protocol/events.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
-import { isBase64 } from '@slipway/common/well-formed-text.js';
+import { imageType, isBase64 } from '@slipway/common/well-formed-text.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { cleanToolName } from '../tool.js';
 
@@ -15,6 +16,14 @@ export type RepairedMessage = typeof VERSION &
     | { id: string | number; result: JsonObject }
     | { id: string | number; error: { code: number; message: string; data?: unknown } }
   );
+
+/** The messages in a text of JSON, which may be a list of them; none where it is something else. */
+export function repairedMessages(text: string, asked?: string | number): RepairedMessage[] {
+  const value = parseJson(text);
+  return (Array.isArray(value) ? value : [value]).flatMap(
+    (each: unknown) => repairedMessage(each, asked) ?? [],
+  );
+}
 
 /**
  * A tool server's message as the client's strict parser wants it; null when it is none. Servers leave out the
@@ -160,14 +169,6 @@ const MAX_PARTS = 50;
 const MAX_IMAGE = 5_000_000;
 /** Characters in base64, of all images of a result. */
 const MAX_IMAGES = 10_000_000;
-/** What the formats that models take begin with, in base64: servers name wrong types, and models refuse those. */
-const IMAGE_TYPES = [
-  ['iVBORw0KGgo', 'image/png'],
-  ['/9j/', 'image/jpeg'],
-  ['R0lGOD', 'image/gif'],
-  ['UklGR', 'image/webp'],
-] as const;
-
 /** What a tool has returned, for the log and the model: texts and images; a note in place of what is neither. */
 export function toContent(result: JsonObject): Content[] {
   const { content, structuredContent, toolResult } = result;
@@ -230,8 +231,8 @@ function toImage(data: string): Content | null {
     .replaceAll(/\s/g, '')
     .replaceAll('-', '+')
     .replaceAll('_', '/');
-  const type = IMAGE_TYPES.find(([start]) => base64.startsWith(start))?.[1];
-  return type === undefined || !isBase64(base64)
+  const type = imageType(base64);
+  return type === null || !isBase64(base64)
     ? null
     : { type: 'image', image_urls: [`data:${type};base64,${base64}`] };
 }

@@ -3,39 +3,34 @@ import type { JSONRPCMessage } from '@modelcontextprotocol/sdk/types.js';
 import { once } from 'node:events';
 import type { Readable } from 'node:stream';
 import { LineSplitter, OutputWindow } from '../../clipped-text.js';
-import { type StartedProcess, startProcess } from '../../process-tree.js';
+import { type RunCommandOptions, type StartedProcess, startProcess } from '../../process-tree.js';
 import { terminalText } from '../terminal-screen.js';
-import { repairedMessage } from './server-answers.js';
+import { repairedMessages } from './server-answers.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const MAX_ERROR_TEXT = 2_000;
 /** How long the output of a process is read that has ended: what it started may hold the pipes open. */
 const LAST_OUTPUT_MS = 500;
 
-interface StdioTransportOptions {
-  command: string[];
-  cwd: string;
-  /** The whole environment: nothing is inherited. */
-  env: Record<string, string>;
-}
+type Program = Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>;
 
 /** MCP with a child process, one JSON message per line. Unlike the SDK's, closing kills everything that it started. */
 export class StdioTransport implements Transport {
   onclose?: () => void;
   onerror?: (error: Error) => void;
   onmessage?: (message: JSONRPCMessage) => void;
-  readonly #options: StdioTransportOptions;
+  readonly #program: Program;
   readonly #errorText = new OutputWindow(MAX_ERROR_TEXT);
   #process: StartedProcess | null = null;
   #end: string | null = null;
 
-  constructor(options: StdioTransportOptions) {
-    this.#options = options;
+  constructor(program: Program) {
+    this.#program = program;
   }
 
   /** @throws Error when the program cannot be started */
   async start(): Promise<void> {
-    this.#process = await startProcess(this.#options, ['pipe', 'pipe', 'pipe']);
+    this.#process = await startProcess(this.#program, ['pipe', 'pipe', 'pipe']);
     const { child, stdin, stdout, stderr } = this.#process;
     stderr.on('data', (chunk: Buffer) => this.#errorText.push(chunk));
     stdin.on('error', (error) => this.onerror?.(error));
@@ -92,20 +87,6 @@ export class StdioTransport implements Transport {
 
   /** Programs write more than messages to standard output; other lines are skipped. */
   #receive(line: string): void {
-    for (const value of parsedLine(line)) {
-      const message = repairedMessage(value);
-      if (message !== null) {
-        this.onmessage?.(message);
-      }
-    }
-  }
-}
-
-function parsedLine(line: string): unknown[] {
-  try {
-    const value: unknown = JSON.parse(line.trim());
-    return Array.isArray(value) ? value : [value];
-  } catch {
-    return [];
+    repairedMessages(line.trim()).forEach((message) => this.onmessage?.(message));
   }
 }

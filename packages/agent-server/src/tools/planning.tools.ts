@@ -12,6 +12,21 @@ const schema = z.object({
   task_list: z.array(item).default([]).describe('The whole list, for `plan`.'),
 });
 
+export const thinkTool = builtInTool('Think', {
+  name: 'think',
+  description:
+    'Note down a thought: weigh options, plan a difficult change, reason about a failure. It changes nothing and ' +
+    'fetches nothing; the thought stays in the conversation.',
+  needsConfirmation: false,
+  schema: z.object({ thought: z.string().describe('The thought to note down.') }),
+  toAction: ({ thought }) => ({ kind: 'ThinkAction', thought }),
+  run: async () => ({
+    kind: 'ThinkObservation',
+    content: [{ type: 'text', text: 'Noted.' }],
+    is_error: false,
+  }),
+});
+
 /** Keeps the agent's own task list. The list is not stored here: it is the last plan in the conversation's log. */
 export function taskTrackerTool(currentPlan: () => readonly TaskItem[]): Tool {
   return builtInTool('TaskTracker', {

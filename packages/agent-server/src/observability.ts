@@ -69,11 +69,6 @@ export async function agentSpan<T>(name: AgentSpanName, work: () => Promise<T>):
   }
 }
 
-/** The trace that the caller's work belongs to, for the log; null: none. */
-export function currentTraceId(): string | null {
-  return places.getStore()?.request.traceId ?? null;
-}
-
 /** Adds the header in `writeHead`, through which all code that responds writes its headers. */
 function addSpansHeader(response: ServerResponse, { arrivedAt, entries }: ActiveRequest): void {
   const writeHead = response.writeHead.bind(response);
@@ -110,4 +105,52 @@ export function parseTraceparent(value: unknown): string | null {
 
 function isZero(digits: string): boolean {
   return /^0+$/.test(digits);
+}
+
+/** Writes one line of JSON to standard error. Fields never hold a secret, a user's text or an address with a query. */
+export function log(
+  level: 'info' | 'warn' | 'error',
+  message: string,
+  fields: Record<string, unknown> = {},
+): void {
+  const traceId = places.getStore()?.request.traceId;
+  const line = {
+    time: new Date().toISOString(),
+    level,
+    message,
+    ...fields,
+    ...(traceId !== undefined && { trace_id: traceId }),
+  };
+  process.stderr.write(`${JSON.stringify(line)}\n`);
+}
+
+/** `TypeError`, `AbortError`, …: for places where the message of an error may hold a secret. */
+export function errorName(error: unknown): string {
+  return typeof error === 'object' && error !== null && 'name' in error ? String(error.name) : 'Error';
+}
+
+/** Measures how long the server has been idle. Requests that only read state do not count as activity. */
+export class ActivityTracker {
+  readonly #startedAt = performance.now();
+  readonly #isBusy: () => boolean;
+  #last = this.#startedAt;
+
+  constructor(isBusy: () => boolean) {
+    this.#isBusy = isBusy;
+  }
+
+  touch(): void {
+    this.#last = performance.now();
+  }
+
+  uptimeSeconds(): number {
+    return (performance.now() - this.#startedAt) / 1000;
+  }
+
+  idleSeconds(): number {
+    if (this.#isBusy()) {
+      this.touch();
+    }
+    return (performance.now() - this.#last) / 1000;
+  }
 }

@@ -1,6 +1,6 @@
 import { expect, it } from '@jest/globals';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { toMcpServers } from './acp-agent.js';
+import { toMcpServers } from './acp-session.js';
 
 it('passes a server on with all of its tools, and says so to a user who allows some', () => {
   const { servers, problems } = toMcpServers(

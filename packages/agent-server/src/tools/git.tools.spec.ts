@@ -6,7 +6,7 @@ import { join } from 'node:path';
 import { type FakeResponse, FakeServer } from '../../../../test/fakes/fake-server.js';
 import { RemoteAccess } from '../git/remote-access.js';
 import { toolEnvironment } from '../tool-view.js';
-import { createPullRequestTool, postPullRequest } from './pull-request.tool.js';
+import { createPullRequestTool, postPullRequest } from './git.tools.js';
 import { type Tool, ToolInputError } from './tool.js';
 
 let folder: string;

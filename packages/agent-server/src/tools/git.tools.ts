@@ -1,12 +1,61 @@
+import path from 'node:path';
 import { z } from 'zod';
+import { branchSchema } from '@slipway/agent-protocol/git.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import { branchSchema } from '@slipway/agent-protocol/git.js';
 import { clipText } from '../clipped-text.js';
+import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
+import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { mcpSchemaTool, type Tool } from './tool.js';
+import type { ToolView } from '../tool-view.js';
+import { mcpSchemaTool, required, type Tool, ToolInputError } from './tool.js';
 
-const schema = z.object({
+const remoteSchema = z.object({
+  operation: z.enum(['fetch', 'push', 'clone']),
+  branch: branchSchema.optional().describe('For `push`: the local branch with your commits.'),
+  url: z
+    .url({ protocol: /^https?$/ })
+    .optional()
+    .describe('For `clone`: http(s) address of the repository.'),
+  folder: z.string().min(1).optional().describe('For `clone`: a new folder of the workspace.'),
+});
+
+export function gitRemoteTool(access: RemoteAccess, view: ToolView, currentDir: () => string): Tool {
+  return mcpSchemaTool({
+    name: 'git_remote',
+    description:
+      'Fetch, push or clone with the credentials of the user, which git in your shell does not have. `fetch` brings the ' +
+      'remote branches of origin up to date, `push` sends one of your branches to origin under the same name, `clone` ' +
+      'gets another repository. Merging, committing and all else is done in the shell.',
+    needsConfirmation: true,
+    schema: remoteSchema,
+    run: async (input, { workingDir, signal }) => {
+      const { ok, timedOut, output } = await execute();
+      const outcome = ok ? 'succeeded' : timedOut ? 'timed out' : 'failed';
+      return { text: `${output}\ngit ${input.operation} ${outcome}.`.trim(), isError: !ok };
+
+      async function execute(): Promise<GitOutcome> {
+        switch (input.operation) {
+          case 'fetch':
+            return await access.fetch(currentDir(), signal);
+          case 'push':
+            return await access.push(currentDir(), required(input.branch, 'branch'), signal);
+          default: {
+            const url = required(input.url, 'url');
+            const given = path.resolve(workingDir, required(input.folder, 'folder'));
+            const files = new WorkspaceFiles(view, [workingDir]);
+            const folder = await files.resolve(given).catch((error: unknown) => {
+              throw error instanceof WorkspaceFileError ? new ToolInputError(`${error.message}.`) : error;
+            });
+            return await access.clone(url, folder, signal);
+          }
+        }
+      }
+    },
+  });
+}
+
+const pullRequestSchema = z.object({
   source_branch: branchSchema.describe('The local branch with your commits; it is pushed.'),
   target_branch: branchSchema.optional().describe('The branch to merge into; by default the main branch.'),
   title: z.string().min(1).max(256),
@@ -18,7 +67,7 @@ const responseSchema = z.object({ number: z.number().int(), url: z.string() });
 
 /** Uses the service that holds the user's token. Errors have a reason that the model may read. */
 type OpenPullRequest = (
-  request: z.output<typeof schema>,
+  request: z.output<typeof pullRequestSchema>,
   signal: AbortSignal,
 ) => Promise<z.output<typeof responseSchema>>;
 
@@ -34,7 +83,7 @@ export function createPullRequestTool({ open, push }: PullRequestOptions, curren
       'Push a branch of the repository and open a pull request (merge request) for it. Commit your work to the branch ' +
       'first. Answers number and address.',
     needsConfirmation: true,
-    schema,
+    schema: pullRequestSchema,
     run: async (input, { signal }) => {
       const { ok, timedOut, output } = await push(currentDir(), input.source_branch, signal);
       if (!ok) {
