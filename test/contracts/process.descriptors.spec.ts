@@ -3,7 +3,7 @@ import { closeSync, openSync } from 'node:fs';
 import { writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { inheritedEnvironment } from '../support/service-process.js';
 import { until } from '../support/until.js';
 import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
@@ -24,11 +24,11 @@ const LOOK = `
 describe.each(ISOLATIONS)('descriptors that the service was started with, isolation %s', (isolation) => {
   let harness: ProcessHarness;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     harness = await processHarness(isolation);
   });
 
-  afterEach(async () => {
+  afterAll(async () => {
     await harness.close();
   });
 

@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { viewTree } from '@slipway/common/processes/end-processes.js';
 import { type Cgroups, findCgroups } from '../../src/v1/sandboxes/backends/process/cgroups.js';
 import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
@@ -23,15 +23,19 @@ describe.each(ISOLATIONS)('limits of process sandboxes, isolation %s', (isolatio
   let harness: ProcessHarness;
   let cgroups: Cgroups;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     harness = await processHarness(isolation);
     ({ cgroups } = await findCgroups(harness.options.folder));
   });
 
   afterEach(async () => {
-    await harness.close();
+    await harness.clear();
     // Nothing is left once everything has been removed.
     await until(async () => (await cgroups.names()).length === 0);
+  });
+
+  afterAll(async () => {
+    await harness.close();
   });
 
   const at = (id: string, ...names: string[]) => path.join(harness.options.folder, id, ...names);

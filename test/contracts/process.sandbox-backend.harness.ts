@@ -21,6 +21,8 @@ export interface ProcessHarness extends SandboxBackendHarness {
   options: ProcessBackendOptions;
   /** @param changes that an operator may make between two starts */
   reopen(changes?: Partial<ProcessBackendOptions>): Promise<ProcessSandboxBackend>;
+  /** Removes all sandboxes, also those without a label. */
+  clear(): Promise<void>;
 }
 
 export async function processHarness(
@@ -58,6 +60,10 @@ export async function processHarness(
     return backend;
   };
   const backend = await reopen();
+  const clear = async () => {
+    const ids = await readdir(options.folder);
+    await Promise.all(ids.map(async (id) => await backend.remove(id)));
+  };
   return {
     backend,
     dataDir,
@@ -69,10 +75,9 @@ export async function processHarness(
       sandboxLaunch({
         program: { kind: 'command', command: 'sh', args: ['-c', 'echo it is broken; exit 7'] },
       }),
+    clear,
     close: async () => {
-      // Also sandboxes without a label.
-      const ids = await readdir(options.folder);
-      await Promise.all(ids.map(async (id) => await backend.remove(id)));
+      await clear();
       await rm(dataDir, { recursive: true, force: true });
     },
   };

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
@@ -24,11 +24,15 @@ const STARTER = fileURLToPath(new URL('../fakes/start-sandbox.ts', import.meta.u
 describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   let harness: ProcessHarness;
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     harness = await processHarness(isolation);
   });
 
   afterEach(async () => {
+    await harness.clear();
+  });
+
+  afterAll(async () => {
     await harness.close();
   });
 
@@ -100,12 +104,11 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   });
 
   it('kills a program that ignores SIGTERM', async () => {
-    await harness.close();
-    harness = await processHarness(isolation, { graceMs: 50 });
+    const backend = await harness.reopen({ graceMs: 50 });
     const launch = shell('trap "" TERM; while :; do sleep 0.01; done');
-    await harness.backend.start(launch, SIGNAL);
+    await backend.start(launch, SIGNAL);
     await until(() => processesOf(launch.id).length > 0);
-    await harness.backend.pause(launch.id);
+    await backend.pause(launch.id);
     expect(processesOf(launch.id)).toEqual([]);
   });
 

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import {
   SandboxBackendError,
   type SandboxBackend,
@@ -12,6 +12,7 @@ import { describeProjectFolder } from './sandbox-backend.project.contract.js';
 import {
   type SandboxBackendHarness,
   type SandboxPromises,
+  shareBackend,
   shareSandbox,
   startedSandbox,
 } from './sandbox-backend.harness.js';
@@ -54,19 +55,16 @@ export function describeSandboxBackend(
   });
 }
 
-/** What starts, pauses and removes sandboxes: each test has a backend without any. */
+/** What starts, pauses and removes sandboxes. */
 function describeBackend(makeHarness: () => Promise<SandboxBackendHarness>): void {
   describe('from start to removal', () => {
+    const shared = shareBackend(makeHarness);
     let harness: SandboxBackendHarness;
     let backend: SandboxBackend;
 
-    beforeEach(async () => {
-      harness = await makeHarness();
+    beforeEach(() => {
+      harness = shared();
       ({ backend } = harness);
-    });
-
-    afterEach(async () => {
-      await harness.close();
     });
 
     const started = async (launch: SandboxLaunch = harness.launch()): Promise<SandboxClient> =>

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll } from '@jest/globals';
+import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 
@@ -58,6 +58,32 @@ export function shareSandbox(makeHarness: () => Promise<SandboxBackendHarness>):
     }
     return shared;
   };
+}
+
+/** Makes one backend for all tests of the `describe` that calls this; each of them begins without any sandbox. */
+export function shareBackend(makeHarness: () => Promise<SandboxBackendHarness>): () => SandboxBackendHarness {
+  let harness: SandboxBackendHarness | undefined;
+
+  beforeAll(async () => {
+    harness = await makeHarness();
+  });
+
+  afterEach(async () => {
+    const { backend } = made();
+    await Promise.all((await backend.list()).map(async ({ id }) => await backend.remove(id)));
+  });
+
+  afterAll(async () => {
+    await harness?.close();
+  });
+
+  const made = (): SandboxBackendHarness => {
+    if (harness === undefined) {
+      throw new Error('the backend of these tests was not made');
+    }
+    return harness;
+  };
+  return made;
 }
 
 /** Starts a sandbox, and waits until its agent server answers. */

@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import {
   SandboxBackendError,
   type SandboxLaunch,
@@ -6,21 +6,18 @@ import {
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { until } from '../support/until.js';
-import type { SandboxBackendHarness } from './sandbox-backend.harness.js';
+import { type SandboxBackendHarness, shareBackend } from './sandbox-backend.harness.js';
 
 const SIGNAL = new AbortController().signal;
 
 /** The contract of a backend that starts programs before they have a session key. */
 export function describeWarmStarts(makeHarness: () => Promise<SandboxBackendHarness>): void {
   describe('warm sandboxes', () => {
+    const shared = shareBackend(makeHarness);
     let harness: SandboxBackendHarness;
 
-    beforeEach(async () => {
-      harness = await makeHarness();
-    });
-
-    afterEach(async () => {
-      await harness.close();
+    beforeEach(() => {
+      harness = shared();
     });
 
     const warmOf = ({ backend }: SandboxBackendHarness): WarmStarts => {

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
-import { chmod, mkdtemp, rm, statfs } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import {
   connectionUrl,
@@ -9,15 +8,13 @@ import {
 } from '../../src/database/embedded-postgres/embedded-postgres.js';
 import { readPostmasterPid } from '../../src/database/embedded-postgres/process-identity.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
+import { fastFolder } from './fast-folder.js';
 import { databaseUrl, execute } from './test-database.js';
 
 /** The PostgreSQL of one test run. */
 export interface TestServer {
   stop(): Promise<void>;
 }
-
-/** Two workers keep some ten databases of 10 MB each at a time, and the server's own files. */
-const MIN_MEMORY_BYTES = 2 * 2 ** 30;
 
 /** Speed instead of safety: the data lives as long as the run. */
 const SETTINGS = {
@@ -50,16 +47,6 @@ export async function startTestServer(): Promise<TestServer> {
   } catch (error) {
     await server.stop();
     throw error;
-  }
-}
-
-/** Each test clones a database of some thousand files: in memory that takes 10 ms, on a disk more than 100. */
-async function fastFolder(): Promise<string> {
-  try {
-    const { bavail, bsize } = await statfs('/dev/shm');
-    return bavail * bsize >= MIN_MEMORY_BYTES ? '/dev/shm' : tmpdir();
-  } catch {
-    return tmpdir();
   }
 }
 

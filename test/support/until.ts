@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 /** Longer than any test may take: Jest cannot end what waits for a test that failed. */
 const MAX_WAIT_MS = 300_000;
 const FIRST_PAUSE_MS = 1;
-const MAX_PAUSE_MS = 25;
+const MAX_PAUSE_MS = 100;
 
 /**
  * Waits until a condition holds, looking less and less often; the test's own timeout bounds it.

@@ -16,6 +16,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
+import { fastFolder } from '../../../test/support/fast-folder.js';
 import { connectionUrl, startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
 import { readPostmasterPid, processIdentity } from './process-identity.js';
 
@@ -37,21 +38,21 @@ let notices: string[];
 let started: EmbeddedPostgres[];
 let helpers: ChildProcess[];
 
-function makeBase(): string {
-  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-pg-')));
+async function makeBase(): Promise<string> {
+  const folder = realpathSync(mkdtempSync(path.join(await fastFolder(), 'slipway-pg-')));
   chmodSync(folder, 0o755);
   return folder;
 }
 
 beforeAll(async () => {
-  initialised = path.join(makeBase(), 'data');
+  initialised = path.join(await makeBase(), 'data');
   await (await startEmbeddedPostgres({ ...FAST, dataDir: initialised })).stop();
 });
 
 afterAll(() => rm(path.dirname(initialised), { recursive: true, force: true }));
 
-beforeEach(() => {
-  base = makeBase();
+beforeEach(async () => {
+  base = await makeBase();
   dataDir = path.join(base, 'data');
   systemFolder = path.join(base, 'system');
   notices = [];

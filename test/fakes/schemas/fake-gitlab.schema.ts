@@ -1,10 +1,19 @@
-import { buildSchema } from 'graphql';
+import { buildSchema, type GraphQLSchema } from 'graphql';
+
+/** Once per worker: building it takes longer than most tests that ask for it. */
+const built = new Map<boolean, GraphQLSchema>();
 
 /**
  * The part of GitLab's schema that the service may rely on, with GitLab's names and nullability
  * (https://docs.gitlab.com/api/graphql/reference/). A query that asks for anything else fails, as it would there.
  */
-export function gitlabSchema(options: { discussionCounts: boolean }) {
+export function gitlabSchema({ discussionCounts }: { discussionCounts: boolean }): GraphQLSchema {
+  const schema = built.get(discussionCounts) ?? build(discussionCounts);
+  built.set(discussionCounts, schema);
+  return schema;
+}
+
+function build(discussionCounts: boolean): GraphQLSchema {
   return buildSchema(`
     scalar Time
     enum MergeRequestState { merged opened closed locked all }
@@ -50,7 +59,7 @@ export function gitlabSchema(options: { discussionCounts: boolean }) {
       project: Project!
       headPipeline: Pipeline
       discussions(after: String, before: String, first: Int, last: Int): DiscussionConnection!
-      ${options.discussionCounts ? 'resolvableDiscussionsCount: Int resolvedDiscussionsCount: Int' : ''}
+      ${discussionCounts ? 'resolvableDiscussionsCount: Int resolvedDiscussionsCount: Int' : ''}
     }
     enum DetailedMergeStatus { MERGEABLE NOT_APPROVED REQUESTED_CHANGES CONFLICT DISCUSSIONS_NOT_RESOLVED }
     type UserCoreConnection { nodes: [UserCore] pageInfo: PageInfo! }

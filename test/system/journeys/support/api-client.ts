@@ -15,7 +15,7 @@ export type Json = unknown;
 const OVER = ['READY', 'ERROR'];
 /** The machine may be busy, and what a killed process had is taken over after 20 s at the earliest. */
 const PATIENCE_MS = 150_000;
-const POLL_MS = 25;
+const POLL_MS = 100;
 
 /** Speaks to the service as one user does, over HTTP alone. */
 export class ApiClient {
