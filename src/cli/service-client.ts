@@ -78,7 +78,10 @@ function toCommandError(error: Error, url: string): Error {
       (problem) => `${jsonList(problem, 'loc').slice(1).join('.')}: ${jsonText(problem, 'msg')}`,
     );
     const words = [jsonText(data, 'detail'), wrong.join(' '), jsonText(data, 'title')];
-    const said = words.find(Boolean) ?? `the service answered ${response.status}`;
+    const said =
+      response.status === 401
+        ? `${url} does not accept the key: SLIPWAY_KEY names one, and slipway keys create makes one`
+        : (words.find(Boolean) ?? `the service answered ${response.status}`);
     return new CommandError(said, [401, 403].includes(response.status) ? EXIT.notAllowed : EXIT.failed);
   }
   const advice = 'is the service running, and is SLIPWAY_URL right?';
