@@ -6,9 +6,8 @@ import ky, { isHTTPError, isNetworkError, isTimeoutError, type KyInstance } from
 import type { CommandLineConfig } from '../config/command-line-config.js';
 import { CommandError, type CommandOutput } from './command-output.js';
 
-const TIMEOUT_MS = 60_000;
-/** How long a restart or an update may take. */
-const AWAY_MS = 60_000;
+/** How long an answer may take, or a restart. */
+const PATIENCE_MS = 60_000;
 const RETRY_MS = 1_000;
 const POLL_MS = 250;
 
@@ -29,12 +28,12 @@ export class ServiceClient {
   readonly patient: KyInstance;
 
   constructor(readonly config: CommandLineConfig & { awayMs?: number }) {
-    const { url, key, awayMs = AWAY_MS } = config;
+    const { url, key, awayMs = PATIENCE_MS } = config;
     this.http = ky.create({
       prefix: url,
       headers: { 'X-Session-API-Key': key ?? undefined },
       redirect: 'error',
-      timeout: TIMEOUT_MS,
+      timeout: PATIENCE_MS,
       retry: 0,
       parseJson: (text) => {
         const body = parseJson(text);
@@ -88,13 +87,14 @@ export class ServiceClient {
 
 function toCommandError(error: Error, url: string): Error {
   if (isHTTPError(error)) {
-    const { data, response } = error;
-    const problems = jsonList(data, 'detail').map(
+    const { status } = error.response;
+    const problems = jsonList(error.data, 'detail').map(
       (problem) => `${jsonList(problem, 'loc').slice(1).join('.')}: ${jsonText(problem, 'msg')}`,
     );
-    const said = [jsonText(data, 'detail'), ...problems, jsonText(data, 'title')].find(Boolean);
-    const code = [401, 403].includes(response.status) ? 'notAllowed' : 'failed';
-    return new CommandError(said ?? `the service answered ${response.status}`, code);
+    const texts = [jsonText(error.data, 'detail'), ...problems, jsonText(error.data, 'title')];
+    const refused = `${url} does not accept the key: SLIPWAY_KEY names one, and slipway keys create makes one`;
+    const said = status === 401 ? refused : (texts.find(Boolean) ?? `the service answered ${status}`);
+    return new CommandError(said, status === 401 || status === 403 ? 'notAllowed' : 'failed');
   }
   const advice = 'is the service running, and is SLIPWAY_URL right?';
   return isNetworkError(error) || isTimeoutError(error)

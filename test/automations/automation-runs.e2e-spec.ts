@@ -325,6 +325,15 @@ describe('a schedule', () => {
     expect(new Date(body.next_run_at).getTime()).toBeGreaterThan(app.clock.now());
   });
 
+  it('makes the run that is due although the automation is renamed just then', async () => {
+    const id = await create({ trigger: EVERY_MINUTE });
+    advance(A_MINUTE);
+    await call('patch', `/${id}`).send({ name: 'Renamed', trigger: EVERY_MINUTE }).expect(200);
+    await app.app.get(ScheduleWorker).now();
+
+    expect(await runs(id)).toHaveLength(1);
+  });
+
   it('rests while the automation is inactive, and does not make up for it', async () => {
     const id = await create({ trigger: EVERY_MINUTE, state: 'INACTIVE' });
     await pass(10 * A_MINUTE, id, 0);

@@ -246,7 +246,10 @@ describe('slipway', () => {
   it('ends with 4 for a key that is not accepted, 3 for a service that is not there, 0 for help', async () => {
     const gone = await slipway('http://127.0.0.1:9', null, 'tasks');
 
-    expect(await slipway(app.url, 'wrong', 'tasks')).toMatchObject({ status: 4 });
+    expect(await slipway(app.url, 'wrong', 'tasks')).toMatchObject({
+      status: 4,
+      stderr: [expect.stringContaining('SLIPWAY_KEY')],
+    });
     expect(gone).toMatchObject({ status: 3, stderr: [expect.stringContaining('cannot reach')] });
     const help = await run('--help');
     expect(help.status).toBe(0);

@@ -147,13 +147,14 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
   });
 
   it('starts the most pressing tasks of some kinds, with some secrets', async () => {
-    await fill({ Name: 'Checks' });
+    await fill({ Name: 'Checks', Filter: `label.name == '${'x'.repeat(300)}'` });
     await form('Automation').getByLabel('Work').selectOption('The most pressing suggested tasks');
     await form('Automation').getByLabel('Failing checks').check();
     await form('Automation').getByLabel('Secrets').selectOption('Only these');
     await world().nadia.expectSound();
     await saveAutomation();
     await page().getByText('GitLab: issues.labeled').waitFor();
+    await world().nadia.expectSound();
     const [newest] = await automationsOf(world().demo);
 
     expect(newest).toMatchObject({

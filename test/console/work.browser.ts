@@ -250,6 +250,8 @@ describe('the console at work', () => {
     await nadia.open('Administration');
     await nadia.page.getByText('Last lines of the log').waitFor();
     await nadia.page.evaluate("window.dispatchEvent(new Event('online'))");
+
+    expect(await nadia.page.getByText('Loading').count()).toBe(0);
   });
 
   it('keeps what was written when a start is refused', async () => {

@@ -1,4 +1,4 @@
-import { MutationCache, QueryClient, QueryClientProvider } from '@tanstack/react-query';
+import { MutationCache, onlineManager, QueryClient, QueryClientProvider } from '@tanstack/react-query';
 import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
@@ -13,13 +13,11 @@ if (!location.pathname.startsWith(BASE)) {
 }
 const refusal = await signInByLink();
 
-// A service on this machine answers without a network, too, and one elsewhere fails at once, with words.
-const networkMode = 'always';
+// A service on this machine answers without a network, too; one elsewhere fails at once, with words.
+onlineManager.setEventListener(() => undefined);
 const cache = new QueryClient({
   defaultOptions: {
-    mutations: { networkMode },
     queries: {
-      networkMode,
       staleTime: 5_000,
       // A refusal stays one; only what did not arrive is asked again.
       retry: (count, error) => count < 2 && error instanceof ProblemError && error.status === 0,

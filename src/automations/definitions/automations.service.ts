@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
@@ -10,7 +11,7 @@ import { Automation, type AutomationWork } from './automation.entity.js';
 import { AutomationRepository, type AutomationValues } from './automation.repository.js';
 import type { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
 import { type IncomingEvent, mismatch } from './event-match.js';
-import { nextTime, nextTimes } from './schedule.js';
+import { nextTime, nextTimes, type Schedule } from './schedule.js';
 import { toTrigger, TriggerDto } from './trigger.dto.js';
 
 const NEXT_TIMES = 5;
@@ -80,6 +81,10 @@ export class AutomationsService {
     const { trigger: newTrigger, max_runs_per_day, concurrency, ...work } = rest;
     const { maxRunsPerDay, limit, whenBusy } = before.limits;
     const trigger = newTrigger ? toTrigger(newTrigger) : before.trigger;
+    // A run that is due just now is still made.
+    const isAsBefore = state === before.state && isDeepStrictEqual(trigger, before.trigger);
+    const next = (schedule: Schedule): Date | null =>
+      (isAsBefore && before.nextRunAt) || nextTime(schedule, this.clock.now());
     return {
       name,
       description,
@@ -87,7 +92,7 @@ export class AutomationsService {
       state,
       trigger,
       eventSource: trigger.type === 'cron' ? null : trigger.source,
-      nextRunAt: trigger.type === 'cron' && state === 'ACTIVE' ? nextTime(trigger, this.clock.now()) : null,
+      nextRunAt: trigger.type === 'cron' && state === 'ACTIVE' ? next(trigger) : null,
       work: mergedWork(before.work, work),
       limits: {
         maxRunsPerDay: max_runs_per_day ?? maxRunsPerDay,

@@ -4,6 +4,7 @@ import type { AutomationWork } from '../definitions/automation.entity.js';
 import { evaluate, filterProblem, type Spend, stepBudget } from '../definitions/event-filter.js';
 
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000}?))?\s*\}\}/g;
+const BEGUN = /\{\{\s*event\b/;
 const MAX_VALUE = 8_000;
 /** Their values fit what one start may hold. */
 const MAX_PLACEHOLDERS = 8;
@@ -11,6 +12,9 @@ const MAX_PLACEHOLDERS = 8;
 /** Why a prompt cannot be used; null for a good one. */
 export function promptProblem(prompt: string): string | null {
   const expressions = Array.from(prompt.matchAll(PLACEHOLDER), ([, expression = '@']) => expression);
+  if (BEGUN.test(prompt.replaceAll(PLACEHOLDER, ''))) {
+    return 'Expected placeholders such as {{ event.issue.title }}.';
+  }
   return expressions.length > MAX_PLACEHOLDERS
     ? `Expected at most ${MAX_PLACEHOLDERS} placeholders.`
     : (expressions.map(filterProblem).find((problem) => problem !== null) ?? null);

@@ -55,6 +55,7 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
 }
 
 const revoke = (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id)));
+const REVOKED = 'It ends in five seconds.';
 const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
 
 function Keys({ userId, email }: { userId: string; email: string }) {
@@ -75,13 +76,7 @@ function Keys({ userId, email }: { userId: string; email: string }) {
           <Ago time={made} />,
           used === null ? 'never' : <Ago time={used} />,
           revoked === null ? (
-            <Confirmed
-              name="Revoke"
-              of={name}
-              text="It ends in five seconds."
-              act={() => revoke(id)}
-              old={[queryKey]}
-            />
+            <Confirmed name="Revoke" of={name} text={REVOKED} act={() => revoke(id)} old={[queryKey]} />
           ) : (
             'revoked'
           ),

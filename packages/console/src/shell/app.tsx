@@ -3,7 +3,7 @@ import { type ComponentType, lazy, Suspense, useEffect } from 'react';
 import { Route, Switch } from 'wouter';
 import { api, bodyOf, sessionQuery, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
-import { Callout, Empty, Loaded } from '../ui/blocks.js';
+import { Button, Callout, Empty, Loaded } from '../ui/blocks.js';
 import { Form, TextField } from '../ui/form.js';
 import { WorkPage } from '../work/work-page.js';
 import { Layout, Page } from './layout.js';
@@ -14,9 +14,7 @@ const AutomationsPage = later(async () => (await import('../automations/automati
 const AutomationPage = later(async () => (await import('../automations/automations-page.js')).AutomationPage);
 const NewAutomationPage = later(async () => (await import('../automations/automations-page.js')).NewAutomationPage);
 const SettingsPage = later(async () => (await import('../settings/settings-page.js')).SettingsPage);
-const AdministrationPage = later(
-  async () => (await import('../administration/administration-page.js')).AdministrationPage,
-);
+const AdminPage = later(async () => (await import('../administration/administration-page.js')).AdministrationPage);
 
 /** @param refusal why the one-time link that opened the page does not work */
 export function App({ refusal }: { refusal: string | null }) {
@@ -37,7 +35,7 @@ export function App({ refusal }: { refusal: string | null }) {
                 <Route path="/automations/new" component={NewAutomationPage} />
                 <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
                 <Route path="/settings" component={SettingsPage} />
-                {user.is_admin && <Route path="/administration" component={AdministrationPage} />}
+                {user.is_admin && <Route path="/administration" component={AdminPage} />}
                 <Route>
                   <Page title="Not found">
                     <Empty title="There is no such page.">The links above lead to all pages that there are.</Empty>
@@ -52,7 +50,6 @@ export function App({ refusal }: { refusal: string | null }) {
   );
 }
 
-/** @param refusal why the one-time link that opened the page does not work */
 function SignInPage({ refusal }: { refusal: string | null }) {
   const change = useSessionChange();
   useEffect(() => {
@@ -88,7 +85,15 @@ function SignInPage({ refusal }: { refusal: string | null }) {
   );
 }
 
-/** A page whose code is loaded when it is opened. */
+/** A page whose code is loaded when it is opened. React takes everything away for a code that does not arrive. */
 function later<P>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
-  return lazy(async () => ({ default: await load() }));
+  return lazy(async () => ({ default: await load().catch(() => NotLoaded) }));
+}
+
+const AWAY = 'The service is away, or has been replaced by another version. Load the page again in a moment.';
+
+function NotLoaded() {
+  const again = <Button onClick={() => location.reload()} text="Load again" />;
+  const why = <Callout kind="error" title="This page cannot be shown" text={AWAY} children={again} />;
+  return <Page title="Not loaded" children={why} />;
 }

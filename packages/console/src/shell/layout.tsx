@@ -1,9 +1,8 @@
-import { Component, type ReactNode, useEffect, useRef } from 'react';
+import { type ReactNode, useEffect, useRef } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, bodyOf, type Schemas, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
 import { ActionButton } from '../ui/actions.js';
-import { Button, Callout } from '../ui/blocks.js';
 
 /** The last is for administrators. */
 const PLACES = [
@@ -40,33 +39,10 @@ export function Layout({ user, children }: { user: Schemas['SessionUser']; child
         <ActionButton look="link" act={() => change(() => bodyOf(api.POST('/auth/logout')))} text="Sign out" />
       </header>
       <main id="content" tabIndex={-1}>
-        <Failures key={location}>{children}</Failures>
+        {children}
       </main>
     </>
   );
-}
-
-const UNLOADED = 'The service is away, or has been replaced by another version. Load the page again in a moment.';
-
-/** A page whose code did not arrive, or that broke, says so in its place; the links above still work. */
-class Failures extends Component<{ children: ReactNode }, { hasFailed: boolean }> {
-  override state = { hasFailed: false };
-
-  static getDerivedStateFromError(): { hasFailed: boolean } {
-    return { hasFailed: true };
-  }
-
-  override render(): ReactNode {
-    return this.state.hasFailed ? (
-      <Page title="Not loaded">
-        <Callout kind="error" title="This page cannot be shown" text={UNLOADED}>
-          <Button onClick={() => window.location.reload()} text="Load again" />
-        </Callout>
-      </Page>
-    ) : (
-      this.props.children
-    );
-  }
 }
 
 interface PageProps {

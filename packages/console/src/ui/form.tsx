@@ -82,7 +82,6 @@ interface FormProps {
   old?: unknown[][];
   /** What was sent stays in the fields. */
   keeps?: boolean;
-  /** What was sent is still being worked on. */
   isBusy?: boolean;
   /** Beside the button. */
   actions?: ReactNode;
