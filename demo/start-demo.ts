@@ -143,9 +143,14 @@ export async function showPushes(world: FakeWorld, repositories: GitHttpServer):
 
 async function removeSandboxes(url: string, apiKey: string, remaining: () => Promise<number>): Promise<void> {
   const headers = { 'X-Session-API-Key': apiKey };
-  const page: unknown = await (await fetch(`${url}/api/v1/sandboxes/search`, { headers })).json();
+  const page: unknown = await (await fetch(`${url}/api/v1/sandboxes/search?all=true`, { headers })).json();
   for (const sandbox of jsonList(page, 'items')) {
-    await fetch(`${url}/api/v1/sandboxes/${jsonText(sandbox, 'id') ?? ''}`, { method: 'DELETE', headers });
+    const address = `${url}/api/v1/sandboxes/${jsonText(sandbox, 'id') ?? ''}`;
+    const { ok } = await fetch(address, { method: 'DELETE', headers });
+    if (!ok) {
+      // Those of other users can be stopped only.
+      await fetch(`${address}/pause`, { method: 'POST', headers });
+    }
   }
   // A removed sandbox leaves the list at once, but its files and containers are removed a moment later.
   for (let waited = 0; (await remaining()) > 0 && waited < REMOVAL_TIMEOUT_MS; waited += POLL_MS) {

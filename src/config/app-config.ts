@@ -16,6 +16,7 @@ import {
   isOrigin,
   ListVariable,
   PathVariable,
+  PlainUrlVariable,
   PortVariable,
   PostgresUrlVariable,
   Satisfies,
@@ -37,7 +38,7 @@ export class HttpConfig {
   @TextVariable('HOST', 'Address of the listener. The image listens on `0.0.0.0`.', { default: '127.0.0.1' })
   host: string;
 
-  @UrlVariable('PUBLIC_URL', 'How clients reach the service. By default `http://localhost:PORT`.')
+  @PlainUrlVariable('PUBLIC_URL', 'How clients reach the service. By default `http://localhost:PORT`.')
   publicUrl: string | null;
 
   @ListVariable(

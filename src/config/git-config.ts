@@ -1,10 +1,10 @@
 import {
   ChoiceVariable,
-  CloneUrlVariable,
   IntegerVariable,
   ListVariable,
   MatchingVariable,
   MillisecondsVariable,
+  PlainUrlVariable,
   Satisfies,
   TextVariable,
   UrlVariable,
@@ -131,7 +131,7 @@ function addressVariables(name: PublicGitServerName): new () => GitServerAddress
     })
     apiUrl: string;
 
-    @CloneUrlVariable(
+    @PlainUrlVariable(
       `${prefix}_CLONE_URL`,
       `Where repositories of such tokens are cloned from, and public ones without a token. By default \`https://${PUBLIC_GIT_SERVERS[name].host}\`, or the host of another \`${prefix}_API_URL\`.`,
     )

@@ -136,6 +136,7 @@ describe('parseConfig', () => {
     ['DATABASE_POOL_SIZE', '0'],
     ['PUBLIC_URL', 'slipway.example.com'],
     ['PUBLIC_URL', 'ftp://slipway.example.com'],
+    ['PUBLIC_URL', 'https://slipway.example.com/?from=mail'],
     ['BOOTSTRAP_API_KEY', 'short'],
     ['BOOTSTRAP_API_KEY', 'x'.repeat(513)],
     ['OUTBOUND_ALLOWLIST', 'llm.example.com,http://a/b'],

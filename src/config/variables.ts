@@ -310,7 +310,7 @@ export function UrlVariable(
   );
 }
 
-export function CloneUrlVariable(name: string, description: string): PropertyDecorator {
+export function PlainUrlVariable(name: string, description: string): PropertyDecorator {
   return FromVariable(
     name,
     description,

@@ -112,6 +112,12 @@ export class ScriptedLlm {
 
   private async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
     const [path] = (incoming.url ?? '').split('?');
+    if (incoming.method === 'GET' && path === '/v1/models') {
+      // Names none in particular: a script answers as any model.
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify({ object: 'list', data: [] }));
+      return;
+    }
     if (incoming.method !== 'POST' || path !== '/v1/chat/completions') {
       response.writeHead(404, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ error: { message: `no such address: ${incoming.url ?? ''}` } }));
