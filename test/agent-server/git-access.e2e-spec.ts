@@ -150,7 +150,9 @@ describe('an agent and its git server', () => {
       expect(body).toMatchObject({ ok: false, branch: 'work' });
       expect(JSON.stringify(body)).not.toContain('wrong-token-of-the-host');
       expect(await pushed({ branch: 'none' })).toMatchObject({ body: { ok: false } });
-      expect(await pushed({ directory: server.folder })).toMatchObject({ body: { ok: false, branch: null } });
+      expect(await pushed({ directory: server.workspace })).toMatchObject({
+        body: { ok: false, branch: null },
+      });
       expect(await pushed({ branch: '--all' })).toMatchObject({ status: 422 });
     });
   });

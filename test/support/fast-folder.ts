@@ -1,5 +1,6 @@
-import { statfs } from 'node:fs/promises';
+import { chmod, mkdtemp, readFile, statfs } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
+import path from 'node:path';
 
 /** Two workers keep some ten databases of 10 MB each at a time, and the server's own files. */
 const MIN_MEMORY_BYTES = 2 * 2 ** 30;
@@ -12,4 +13,18 @@ export async function fastFolder(): Promise<string> {
   } catch {
     return tmpdir();
   }
+}
+
+/** A folder for everything that tests keep for a while, programs included; null where memory has no room for it, or runs none. */
+export async function makeFastTemporaryFolder(): Promise<string | null> {
+  const home = await fastFolder();
+  const mounts = await readFile('/proc/self/mounts', 'utf8').catch(() => '');
+  const [, options = 'noexec'] = new RegExp(`^\\S+ ${home} \\S+ (\\S+)`, 'm').exec(mounts) ?? [];
+  if (home === tmpdir() || options.split(',').includes('noexec')) {
+    return null;
+  }
+  // Short, since the paths of sockets are bounded.
+  const folder = await mkdtemp(path.join(home, 'st-'));
+  await chmod(folder, 0o1777);
+  return folder;
 }

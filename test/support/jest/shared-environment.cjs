@@ -38,10 +38,17 @@ module.exports = class SharedEnvironment {
     this.fakeTimers = null;
     this.fakeTimersModern = new ModernFakeTimers({ config: projectConfig, global: globalThis });
     this.variables = { ...process.env };
+    this.isSystem = projectConfig.displayName?.name === 'system';
     this.exit = Object.getOwnPropertyDescriptor(process, 'exit');
   }
 
-  async setup() {}
+  async setup() {
+    // System tests start real sandboxes, which have a `/dev` of their own.
+    const { SLIPWAY_TEST_TEMPORARY: temporary } = process.env;
+    if (temporary !== undefined && !this.isSystem) {
+      process.env.TMPDIR = temporary;
+    }
+  }
 
   async teardown() {
     this.fakeTimersModern.dispose();
