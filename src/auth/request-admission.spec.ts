@@ -134,6 +134,14 @@ describe('the rate limit', () => {
     expect((await send({}, '/health')).status).toBe(200);
   });
 
+  it('does not count the events of a git host, which has one address for all organizations', async () => {
+    const send = await start({ perMinute: 1 });
+    const deliver = (path: string): Promise<Response> => send({}, `/api/automation/v1/events/${path}`);
+    const answers = [await deliver('1/github'), await deliver('2/github'), await deliver('1/github?again')];
+    expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
+    expect([(await deliver('1')).status, (await deliver('1')).status]).toEqual([200, 429]);
+  });
+
   it('goes by the right one of several keys', async () => {
     const send = await start({ perMinute: 1 });
     expect(await statuses(send, [{}, { ...BOBS_SANDBOX, ...ALICES_KEY }, ALICES_KEY])).toEqual([

@@ -11,6 +11,8 @@ import { RateLimit } from './rate-limit.js';
 const PROBE = /^\/(?:health|health\/live|health\/ready|ready|alive)$/;
 /** Streams last for hours and cost little; they have their own limit. */
 const STREAM = /\/events\/stream$/;
+/** A git host sends the events of all organizations from one address; each organization has its own bound. */
+const EVENT_OF_HOST = /^\/api\/automation\/v1\/events\/[^/]+\/[^/]+$/;
 /** Shares of the requests under way: of a user with all sandboxes, of a user's sandboxes, and of all strangers. */
 const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10 };
 // By then the current requests are over; the range keeps clients from returning all at once.
@@ -72,7 +74,9 @@ export class RequestAdmission {
       throw refusal('whole', 'user');
     }
     const caller = await this.callerOf(request);
-    this.count(caller, response);
+    if (caller.kind !== 'stranger' || !EVENT_OF_HOST.test(path)) {
+      this.count(caller, response);
+    }
     if (takesPlace) {
       this.takePlace(caller, response);
     }

@@ -25,7 +25,7 @@ import { BUILT_IN_SOURCES, identityOf, type SentEvent, sourceOf } from './event-
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
 const AT_ONCE = 2;
-const WAITING = 100;
+const WAITING = 50;
 /** Of those that are larger fewer wait. */
 const SMALL_BYTES = 100_000;
 const LARGE_WAITING = 20;

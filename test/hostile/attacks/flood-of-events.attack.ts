@@ -5,7 +5,7 @@ import type { HostileWorld } from '../support/hostile-world.js';
 import { Vitals } from '../support/vitals.js';
 
 const EVENTS = 10_000;
-const AT_ONCE = 30;
+const AT_ONCE = 80;
 const AUTOMATIONS = 40;
 const EVERY_MS = 500;
 /** Until an event of the bystander is stored with the run that it made. */
