@@ -17,7 +17,9 @@ import { SandboxRepository } from './sandbox.repository.js';
 
 const WAKE_MS = 60_000;
 const PAUSE_MS = 10_000;
-const POLL_MS = 50;
+/** A process is stopped within 30 ms. */
+const MIN_POLL_MS = 10;
+const MAX_POLL_MS = 50;
 
 export const OTHER_ID = {
   loc: ['query', 'sandbox_id'],
@@ -150,12 +152,13 @@ export class SandboxesService {
     id: string,
     timeoutMs: number,
   ): Promise<SandboxRowStatus | null> {
-    for (let waited = 0; ; waited += POLL_MS) {
+    for (let waited = 0, pause = MIN_POLL_MS; ; pause = Math.min(2 * pause, MAX_POLL_MS)) {
       const { status } = await this.queries.snapshot(id);
       if (status !== passing || waited >= timeoutMs) {
         return status;
       }
-      await delay(POLL_MS);
+      await delay(pause);
+      waited += pause;
     }
   }
 
