@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { existsSync } from 'node:fs';
+import { existsSync, rmSync } from 'node:fs';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -117,10 +117,14 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
     const wait = '(trap "" TERM; exec sleep 1000) & echo ready > ready; while :; do wait; done';
     const launch = shell(`trap "echo asked > asked" TERM; cd workspace; ${wait}`);
     await harness.backend.start(launch, SIGNAL);
-    await until(() => existsSync(at(launch.id, 'box/workspace/ready')));
+    const ready = at(launch.id, 'box/workspace/ready');
+    await until(() => existsSync(ready));
     const pause = harness.backend.pause(launch.id);
     await until(() => existsSync(at(launch.id, 'box/workspace/asked')));
+    rmSync(ready);
     startElsewhere(launch, { graceMs: 0 });
+    // This process, and the pause in it, stand still until the other start has all its processes.
+    spawnSync('sh', ['-c', 'until [ -e "$0" ]; do sleep 0.01; done', ready]);
     const started = processesOf(launch.id);
     await expect(pause).rejects.toThrow(/started again/);
     expect(processesOf(launch.id).map(({ pid }) => pid)).toEqual(
