@@ -142,6 +142,11 @@ describe('sessions', () => {
 
     it('takes JSON only, so that no form of another page signs anyone in', async () => {
       await request(app.url).post('/auth/key').type('form').send({ key: app.user.key }).expect(415);
+      const { body } = await request(app.url)
+        .post('/auth/key')
+        .send({ key: 'k'.repeat(1_100) })
+        .expect(413);
+      expect(body).toMatchObject({ detail: 'The request body may have at most 1024 bytes.' });
       await request(app.url).get(`/auth/key?key=${app.user.key}`).expect(405);
     });
 

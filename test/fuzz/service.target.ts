@@ -13,7 +13,7 @@ const WANTED: WantedFailure[] = [
       'Parameters beyond their bounds make the head too long, which is refused before any route is known.',
   },
   {
-    checks: ['AcceptedNegativeData'],
+    checks: ['AcceptedNegativeData', 'RejectedPositiveData'],
     operations: '.*',
     statuses: [413],
     answer: 'The request body may have at most',

@@ -102,10 +102,14 @@ function unwrap(exception: unknown): unknown {
   return exception;
 }
 
+function sizeText(bytes: number): string {
+  return bytes < MIB ? `${bytes} bytes` : `${bytes / MIB} MiB`;
+}
+
 function malformedBody({ reason, limit }: MalformedBodyError, requestId: string | null): ProblemResponse {
   switch (reason) {
     case 'too_large':
-      return tooLarge(`The request body may have at most ${(limit ?? MIB) / MIB} MiB.`, requestId);
+      return tooLarge(`The request body may have at most ${sizeText(limit ?? MIB)}.`, requestId);
     case 'too_many_values':
       return tooLarge(
         `The request body may have at most ${limit?.toLocaleString('en')} values and keys.`,
