@@ -18,7 +18,7 @@ const BOUNDS = {
   foreignReads: 6,
   filesOfATable: 4,
   linesOfAnOperation: 55,
-  kilobytesOfOpenApi: 444,
+  kilobytesOfOpenApi: 445,
   linesOfTheConsole: 3475,
   linesOfTheCommands: 1304,
 };

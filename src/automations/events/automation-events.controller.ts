@@ -63,6 +63,10 @@ export class AutomationEventsController {
   @Public()
   @Post(':org_id/:source')
   @ApiResponse({ status: 200, type: ReceivedEventDto, description: 'The event was known' })
+  @ApiResponse({
+    status: 204,
+    description: "The test of a connection that Bitbucket Data Center's page sends",
+  })
   @ApiRoute('receive_automation_event', 'Take an event of a git host', {
     description:
       'For webhooks of hosts: needs no key, but the signature of the host. What is unknown is answered as a wrong signature is. A delivery that is known is answered with 200.',
