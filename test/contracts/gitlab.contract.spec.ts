@@ -127,6 +127,25 @@ describe('GitLab specials', () => {
     expect(asked).toHaveLength(2);
   });
 
+  it('looks for conflicts of listed merge requests when it is asked to, which is done where it did not', async () => {
+    const world = sampleWorld();
+    const [change] = world.changeRequests;
+    Object.assign(change ?? {}, { conflicts: 'yes', isUnchecked: true });
+    const { provider, auth, server } = await start(world);
+    const isRecheck = ({ path }: { path: string }): boolean => path.endsWith('/v4/merge_requests');
+    const look = async () => {
+      const { changeRequests, gaps } = await provider.findWork({ ...auth, ...relaxedCall() });
+      return [changeRequests.find(({ number }) => number === change?.number)?.conflicts, gaps];
+    };
+    server.injectFault({ kind: 'status', status: 403 }, { match: isRecheck, times: 1 });
+    expect([await look(), await look(), await look()]).toEqual([
+      ['unknown', []],
+      ['unknown', []],
+      ['yes', []],
+    ]);
+    expect(server.requests.filter(isRecheck)).toHaveLength(2);
+  });
+
   it('needs one round trip: both requests are sent before either is answered', async () => {
     const waves = new RequestWaves();
     waves.expect(2);

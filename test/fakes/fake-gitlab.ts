@@ -108,6 +108,8 @@ function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
       };
     case '/issues':
       return listIssues(world, request.query);
+    case '/merge_requests':
+      return listMergeRequests(world, request.query);
     default:
       return (
         answerLists(world, request, path ?? '') ??
@@ -115,6 +117,16 @@ function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
         answerFollowed(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } }
       );
   }
+}
+
+/** The statuses that it answers with are those from before it looks again. */
+function listMergeRequests(world: FakeWorld, query: URLSearchParams): FakeResponse {
+  const mine = query.get('scope') === 'created_by_me' && query.get('state') === 'opened';
+  const listed = mine ? world.changeRequests.slice(0, Number(query.get('per_page') ?? 20)) : [];
+  if (query.get('with_merge_status_recheck') === 'true') {
+    listed.forEach((change) => Object.assign(change, { isUnchecked: false }));
+  }
+  return { body: listed.map(({ number }) => ({ iid: number, merge_status: 'unchecked' })) };
 }
 
 function listIssues(world: FakeWorld, query: URLSearchParams): FakeResponse {

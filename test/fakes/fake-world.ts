@@ -52,7 +52,7 @@ export interface FakeChangeRequest {
   body?: string;
   /** `later`: UNKNOWN on the first read, conflicting from the second (GitHub computes it in the background). */
   conflicts?: 'yes' | 'no' | 'unknown' | 'later';
-  /** GitLab has not looked for conflicts since a branch has moved, and does when REST is asked for the merge request. */
+  /** GitLab has not looked for conflicts since a branch has moved, and does when REST is asked. */
   isUnchecked?: boolean;
   checks?: 'none' | 'passing' | 'pending' | 'failing' | 'error';
   /** What is left to answer: an open review thread, a reviewer who requested changes, or an open task. */

@@ -1,4 +1,4 @@
-import type { z } from 'zod';
+import { z } from 'zod';
 import type { BoundedCache } from '../../common/bounded-cache.js';
 import { GitProviderError, type ProviderErrorCode } from '../git-provider.js';
 import { GapLog, providerReason } from '../provider-errors.js';
@@ -32,6 +32,9 @@ interface GraphqlResponse {
 }
 
 const ISSUES_PATH = '/v4/issues?scope=assigned_to_me&state=opened&order_by=updated_at&sort=desc&per_page=50';
+
+const MERGE_REQUESTS_PATH =
+  '/v4/merge_requests?scope=created_by_me&state=opened&order_by=updated_at&sort=desc&per_page=50&with_merge_status_recheck=true';
 
 /** API root of a server, without a trailing slash; `/v4` and `/graphql` are below it. */
 export function gitlabRoot(host: string | null, apiUrl: string): string {
@@ -76,6 +79,20 @@ export class GitlabClient extends RestClient {
   /** Open issues assigned to the user, newest update first, at most 50. @throws GitProviderError */
   async assignedIssues(): Promise<ListPage<GitlabIssue[]>> {
     return await this.page(ISSUES_PATH, issuesSchema);
+  }
+
+  /**
+   * Asks for merge requests over REST, which has GitLab look for their conflicts. It answers before it has; a later
+   * question tells them (https://docs.gitlab.com/api/merge_requests/#list-merge-requests). They stay unknown if it fails.
+   */
+  async haveChecked(path = MERGE_REQUESTS_PATH): Promise<void> {
+    try {
+      await this.find(path, z.unknown());
+    } catch (error) {
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+    }
   }
 
   /** The user behind the token. @throws GitProviderError */

@@ -30,7 +30,7 @@ import {
   requireFitting,
 } from '../response-schema.js';
 import type { GitlabClient } from './gitlab.client.js';
-import { mapConflicts } from './gitlab.mapper.js';
+import { isUnchecked, mapConflicts } from './gitlab.mapper.js';
 
 /** Each costs about 70 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
 const BATCH = { batch: 3, pageSize: 50 };
@@ -38,8 +38,6 @@ const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer']
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
 const FAILED: readonly (string | null)[] = ['FAILED', 'CANCELED'];
-/** Since a branch has moved. */
-const UNCHECKED: readonly (string | null)[] = ['UNCHECKED', 'CANNOT_BE_MERGED_RECHECK'];
 const UNAPPROVED: readonly (string | null)[] = ['NOT_APPROVED', 'REQUESTED_CHANGES'];
 
 /** The last part of an id such as `gid://gitlab/DiffNote/31`, which is the id of the REST API. */
@@ -176,23 +174,12 @@ export class GitlabFollow {
       const project = requireFitting(projectSchema, data[`c${index}`], 'the response is no project');
       return requireAnswer(followedMergeSchema, project === null ? null : project.mergeRequest);
     });
-    await Promise.all(refs.map((ref, index) => this.haveChecked(ref, found[index] ?? null)));
+    const unchecked = refs.filter((_, index) => {
+      const each = found[index];
+      return each?.state === 'opened' && isUnchecked(each);
+    });
+    await Promise.all(unchecked.map((ref) => this.client.haveChecked(pathOf(ref))));
     return found.map((each) => each && toFollowed(each, username));
-  }
-
-  /** GitLab looks for conflicts when its page or REST is asked; GraphQL would tell for ever that it did not. */
-  private async haveChecked(ref: ChangeRequestRef, found: GitlabFollowed | null): Promise<void> {
-    if (found?.state !== 'opened' || !UNCHECKED.includes(found.mergeStatusEnum)) {
-      return;
-    }
-    try {
-      await this.client.find(pathOf(ref), z.unknown());
-    } catch (error) {
-      // They stay unknown.
-      if (!(error instanceof GitProviderError)) {
-        throw error;
-      }
-    }
   }
 }
 

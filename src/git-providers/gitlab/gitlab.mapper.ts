@@ -83,6 +83,11 @@ export function mapConflicts(mergeStatus: string | null, conflicts: boolean): Si
   }
 }
 
+/** Since a branch has moved: GraphQL would tell so for ever. */
+export function isUnchecked({ mergeStatusEnum }: Pick<GitlabMergeRequest, 'mergeStatusEnum'>): boolean {
+  return mergeStatusEnum === 'UNCHECKED' || mergeStatusEnum === 'CANNOT_BE_MERGED_RECHECK';
+}
+
 export function newMergeRequest(request: NewChangeRequest, targetBranch: string): Record<string, string> {
   const { sourceBranch, title, body, draft } = request;
   return {

@@ -42,6 +42,7 @@ import { GitlabClient, gitlabRoot, type GitlabResult } from './gitlab.client.js'
 import { GitlabFollow } from './gitlab.follow.js';
 import {
   type GitlabGraphqlWork,
+  isUnchecked,
   mapAccount,
   mapGraphqlWork,
   mapIssues,
@@ -194,6 +195,9 @@ async function readGraphql(client: GitlabClient): Promise<GraphqlPart> {
   const isIncomplete = data.currentUser.authoredMergeRequests === null || data.recent === null;
   if (isIncomplete && gaps.codes().length === 0) {
     gaps.note(new GitProviderError('unavailable'));
+  }
+  if (data.currentUser.authoredMergeRequests?.nodes.some(isUnchecked)) {
+    await client.haveChecked();
   }
   return { work: mapGraphqlWork(data), gaps };
 }
