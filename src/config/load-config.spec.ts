@@ -206,6 +206,9 @@ describe('parseConfig', () => {
     ['EVENT_RETENTION_DAYS', '36501'],
     ['AUTOMATION_RUN_RETENTION_SECONDS', '-1'],
     ['SANDBOX_RETENTION_SECONDS', '1e30'],
+    ['SANDBOX_RETENTION_SECONDS', '0x10'],
+    ['GIT_REQUEST_TIMEOUT_SECONDS', '0x10'],
+    ['MAX_SANDBOXES_PER_USER', '1e3'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
     ['FOLLOW_POLL_SECONDS', '0'],
@@ -255,6 +258,13 @@ describe('parseConfig', () => {
     const issuer = { ENTERPRISE_SSO_ISSUER: 'https://sso.example.com/realms/main' };
 
     expect(() => parseConfig({ ...issuer, ...given }, false)).toThrow(new RegExp(`^${name}: `));
+  });
+
+  it('needs an issuer for the rest of enterprise_sso', () => {
+    expect(() => parseConfig({ ENTERPRISE_SSO_ALIAS: 'a' }, false)).toThrow(
+      /^ENTERPRISE_SSO_ISSUER: .+ALIAS/,
+    );
+    expect(parseConfig({ ENTERPRISE_SSO_ALIAS: '' }, false).git.enterpriseSso).toBeNull();
   });
 
   it('refuses an issuer that is no realm, and says what else one needs', () => {

@@ -277,7 +277,7 @@ export function MillisecondsVariable(
       default: initial,
       isPlain: true,
       convert: (text) => {
-        const seconds = Number(text);
+        const seconds = toNumber(text);
         // Rounding must not bring a value into the range.
         return seconds >= 0.1 && seconds <= maximumSeconds ? Math.round(seconds * 1000) : Number.NaN;
       },
@@ -286,8 +286,9 @@ export function MillisecondsVariable(
   );
 }
 
-function toNumber(text: string): unknown {
-  return text.trim() === '' ? text : Number(text);
+/** Not all that JavaScript reads as a number: `0x10` and `1e3` are more likely a mistake. */
+function toNumber(text: string): number {
+  return /^\s*[+-]?\d*\.?\d+\s*$/.test(text) ? Number(text) : Number.NaN;
 }
 
 type UrlRules = Parameters<typeof IsUrl>[0];
