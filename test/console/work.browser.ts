@@ -245,6 +245,17 @@ describe('the console at work', () => {
     await nadia.page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
   });
 
+  it('says that a page could not be drawn, in place of that page alone', async () => {
+    const tasks = '**/suggested-tasks*';
+    await nadia.page.route(tasks, (route) => route.fulfill({ json: { items: [null], tasks: [null] } }));
+    await nadia.page.goto('/console/');
+    await nadia.page.getByText('This page cannot be shown').waitFor();
+    nadia.forgetComplaints();
+    await nadia.expectSound();
+    await nadia.page.unroute(tasks);
+    await nadia.open('Settings');
+  });
+
   it('asks a service on this machine although there is no network', async () => {
     await nadia.page.evaluate("window.dispatchEvent(new Event('offline'))");
     await nadia.open('Administration');

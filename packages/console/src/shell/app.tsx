@@ -1,6 +1,6 @@
 import { useQuery } from '@tanstack/react-query';
-import { type ComponentType, lazy, Suspense, useEffect } from 'react';
-import { Route, Switch } from 'wouter';
+import { Component, type ComponentType, lazy, type PropsWithChildren, Suspense, useEffect } from 'react';
+import { Route, Switch, useLocation } from 'wouter';
 import { api, bodyOf, sessionQuery, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
 import { Button, Callout, Empty, Loaded } from '../ui/blocks.js';
@@ -18,6 +18,7 @@ const AdminPage = later(async () => (await import('../administration/administrat
 
 /** @param refusal why the one-time link that opened the page does not work */
 export function App({ refusal }: { refusal: string | null }) {
+  const [path] = useLocation();
   const session = useQuery(sessionQuery);
   return (
     <Loaded query={session} name="Slipway">
@@ -26,23 +27,25 @@ export function App({ refusal }: { refusal: string | null }) {
           <SignInPage refusal={refusal} />
         ) : (
           <Layout user={user}>
-            <Suspense fallback={null}>
-              <Switch>
-                <Route path="/" component={WorkPage} />
-                <Route path="/conversations" component={ConversationsPage} />
-                <Route path="/conversations/:id">{({ id }) => <ConversationPage key={id} id={id} />}</Route>
-                <Route path="/automations" component={AutomationsPage} />
-                <Route path="/automations/new" component={NewAutomationPage} />
-                <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
-                <Route path="/settings" component={SettingsPage} />
-                {user.is_admin && <Route path="/administration" component={AdminPage} />}
-                <Route>
-                  <Page title="Not found">
-                    <Empty title="There is no such page.">The links above lead to all pages that there are.</Empty>
-                  </Page>
-                </Route>
-              </Switch>
-            </Suspense>
+            <PageOrReason key={path}>
+              <Suspense fallback={null}>
+                <Switch>
+                  <Route path="/" component={WorkPage} />
+                  <Route path="/conversations" component={ConversationsPage} />
+                  <Route path="/conversations/:id">{({ id }) => <ConversationPage key={id} id={id} />}</Route>
+                  <Route path="/automations" component={AutomationsPage} />
+                  <Route path="/automations/new" component={NewAutomationPage} />
+                  <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
+                  <Route path="/settings" component={SettingsPage} />
+                  {user.is_admin && <Route path="/administration" component={AdminPage} />}
+                  <Route>
+                    <Page title="Not found">
+                      <Empty title="There is no such page.">The links above lead to all pages that there are.</Empty>
+                    </Page>
+                  </Route>
+                </Switch>
+              </Suspense>
+            </PageOrReason>
           </Layout>
         )
       }
@@ -85,15 +88,27 @@ function SignInPage({ refusal }: { refusal: string | null }) {
   );
 }
 
-/** A page whose code is loaded when it is opened. React takes everything away for a code that does not arrive. */
+/** A page whose code is loaded when it is opened. */
 function later<P>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
-  return lazy(async () => ({ default: await load().catch(() => NotLoaded) }));
+  return lazy(async () => ({ default: await load() }));
 }
 
-const AWAY = 'The service is away, or has been replaced by another version. Load the page again in a moment.';
+const UNSHOWN = 'This page cannot be shown';
+const AWAY = 'The service may be away, or replaced by another version. Load the page again in a moment.';
 
-function NotLoaded() {
-  const again = <Button onClick={() => location.reload()} text="Load again" />;
-  const why = <Callout kind="error" title="This page cannot be shown" text={AWAY} children={again} />;
-  return <Page title="Not loaded" children={why} />;
+/** Stands where a page could not be drawn, or its code did not arrive: React takes everything away otherwise. */
+class PageOrReason extends Component<PropsWithChildren> {
+  override state = { failed: false };
+
+  static getDerivedStateFromError() {
+    return { failed: true };
+  }
+
+  override render() {
+    if (!this.state.failed) {
+      return this.props.children;
+    }
+    const again = <Button onClick={() => location.reload()} text="Load again" />;
+    return <Page title="Not shown" children={<Callout kind="error" title={UNSHOWN} text={AWAY} children={again} />} />;
+  }
 }
