@@ -82,10 +82,12 @@ export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     ...Object.fromEntries(inherited),
-    // No user can answer a prompt or quit a pager.
+    // No user can answer a prompt, or quit a pager or an editor.
     GIT_TERMINAL_PROMPT: '0',
     GIT_PAGER: 'cat',
     PAGER: 'cat',
+    GIT_EDITOR: 'true',
+    EDITOR: 'true',
   };
 }
 

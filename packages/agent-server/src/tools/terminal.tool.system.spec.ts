@@ -5,6 +5,7 @@ import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { until } from '../../../../test/support/until.js';
+import { toolEnvironment } from '../tool-view.js';
 import { ShellSession } from './shell-session.js';
 import { terminalTool } from './terminal.tool.js';
 import type { Tool } from './tool.js';
@@ -77,6 +78,14 @@ describe('the terminal', () => {
   it('hides its own descriptors and never makes a program wait for input', async () => {
     expect((await run('cat; echo "read $?"')).text).toContain('read 0');
     expect((await run('echo x >&3 || echo "no 3"; echo x >&9 || echo "no 9"')).text).toMatch(/no 3[^]*no 9/);
+  });
+
+  it('needs no editor to keep the message of a commit', async () => {
+    const who = '-c user.name=a -c user.email=a@example.com';
+    await run(`git init -q && git ${who} commit -q --allow-empty -m first && git config core.editor false`);
+    const env = toolEnvironment(process.env);
+    const { text } = await run(`git ${who} commit --amend --allow-empty && git log --format=%s`, { env });
+    expect(text).toMatch(/first\n\[Exit code 0/);
   });
 
   it('survives a command that redirects the shell', async () => {
