@@ -11,12 +11,14 @@ import { type StartedProcess, startProcess } from '../process-tree.js';
 // The shell's main loop: reads commands from descriptor 3, each ended by a zero byte, and evaluates them in place, so
 // that folder, variables, functions and background jobs persist. After a command and its output it writes
 // `\0mark\0status\0folder\0` to standard output. Commands have an empty standard input and cannot reach the shell's
-// own descriptors. `set -e` and `exit` end the shell; the next command gets a new one.
+// own descriptors. `set -e` and `exit` end the shell; the next command gets a new one. Models begin many commands with
+// `set -eu`: left on, a later `grep` that finds nothing would end the shell with all background jobs.
 const SHELL_SCRIPT = `
 exec 9>&1
 while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
   builtin eval "$__slipway_command" </dev/null >&9 2>&9 3<&- 9>&-
   builtin printf '\\0%s\\0%d\\0%s\\0' "$__slipway_mark" "$?" "$PWD" >&9
+  builtin set +eu
 done
 `;
 

@@ -108,6 +108,13 @@ describe('the terminal', () => {
     expect((await run('echo "[$KEPT]"; pwd')).text).toContain(`[]\n${folder}/deep`);
   });
 
+  it('ends the shell for the command that sets -e, and for no later one', async () => {
+    await run('set -euo pipefail; KEPT=1; sleep 1000 & true');
+    const { text } = await run('grep -q x /dev/null; echo "status $? [$KEPT][$NEVER_SET]"; jobs');
+    expect(text).toMatch(/^status 1 \[1\]\[\]\n\[1\].*sleep 1000/);
+    expect((await run('set -e; false; true')).text).toContain('Background jobs ended with it.');
+  });
+
   it('reports a syntax error and continues', async () => {
     expect(await run('if then')).toMatchObject({ is_error: true });
     expect((await run('echo fine')).text).toContain('fine');
