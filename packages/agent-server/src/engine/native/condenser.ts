@@ -59,8 +59,8 @@ export class Condenser {
   }
 
   /**
-   * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to do. With
-   * `force`, even if condensing is off or the history is short, and not counted as a step.
+   * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to replace, or
+   * to replace it with. With `force`, even if condensing is off or the history is short, and not counted as a step.
    * @throws LlmFailure
    */
   async makeRoom({ model, messages, signal }: RoomRequest, force = false): Promise<boolean> {
@@ -84,6 +84,11 @@ export class Condenser {
       },
       patienceOf(this.#host, this.#wait),
     );
+    await countUsage(this.#host, settings, response, undefined, !force);
+    if (response.text.trim() === '') {
+      // A model may have spent its answer on thoughts, or called a tool.
+      return false;
+    }
     await this.#host.append({
       kind: 'Condensation',
       source: 'environment',
@@ -92,7 +97,6 @@ export class Condenser {
       summary_offset: part.offset,
       llm_response_id: response.id,
     });
-    await countUsage(this.#host, settings, response, undefined, !force);
     this.#counted = null;
     return true;
   }
