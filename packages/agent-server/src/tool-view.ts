@@ -37,6 +37,11 @@ export function withBytes(command: readonly string[], text: string): string[] {
   return [...ADD_BYTES, text, ...command];
 }
 
+/** A path of a model as a shell reads it: a folder named `~` would be removed by `rm -r ~`, with the real home. */
+export function withHome({ environment }: ToolView, path: string): string {
+  return path.replace(/^~(?=\/|$)/, (tilde) => environment['HOME'] ?? tilde);
+}
+
 interface ViewProgram {
   command: string[];
   cwd: string;

@@ -7,7 +7,7 @@ import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
-import type { ToolView } from '../tool-view.js';
+import { type ToolView, withHome } from '../tool-view.js';
 import { mcpSchemaTool, required, type Tool, ToolInputError } from './tool.js';
 
 const remoteSchema = z.object({
@@ -42,7 +42,7 @@ export function gitRemoteTool(access: RemoteAccess, view: ToolView, currentDir: 
             return await access.push(currentDir(), required(input.branch, 'branch'), signal);
           default: {
             const url = required(input.url, 'url');
-            const given = path.resolve(workingDir, required(input.folder, 'folder'));
+            const given = path.resolve(workingDir, withHome(view, required(input.folder, 'folder')));
             const files = new WorkspaceFiles(view, [workingDir]);
             const folder = await files.resolve(given).catch((error: unknown) => {
               throw error instanceof WorkspaceFileError ? new ToolInputError(`${error.message}.`) : error;
