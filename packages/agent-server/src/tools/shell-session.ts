@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
+import path from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { OutputWindow } from '../clipped-text.js';
@@ -172,9 +173,13 @@ export class ShellSession {
     this.#wrapper = wrapper;
   }
 
+  /** The last folder or else the first, as far as it is there: Node.js would call a shell missing that has no folder. */
   get workingDir(): string {
-    const isThere = statSync(this.#lastDir, { throwIfNoEntry: false })?.isDirectory() ?? false;
-    return isThere ? this.#lastDir : this.#home;
+    let folder = isFolder(this.#lastDir) ? this.#lastDir : this.#home;
+    while (!isFolder(folder)) {
+      folder = path.dirname(folder);
+    }
+    return folder;
   }
 
   /** Never call it while another command is running. @throws Error when the shell cannot be started */
@@ -239,6 +244,10 @@ export class ShellSession {
       this.#shell = null;
     }
   }
+}
+
+function isFolder(folder: string): boolean {
+  return statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** What a terminal would show of an output: its beginning and its end, where that is long. */

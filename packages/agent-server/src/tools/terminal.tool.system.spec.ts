@@ -3,7 +3,7 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { until } from '../../../../test/support/until.js';
 import { toolEnvironment } from '../tool-view.js';
 import { ShellSession } from './shell-session.js';
@@ -157,6 +157,12 @@ describe('the terminal', () => {
   it('returns to the first folder when the last one is gone', async () => {
     await run('mkdir gone && cd gone && rmdir ../gone; exit 0');
     expect((await run('pwd')).text).toContain(`${folder}\n`);
+  });
+
+  it('goes on above the first folder when that is gone too, as after a restart', async () => {
+    await run('rm -rf "$PWD"; exit 0');
+    expect((await run(`mkdir ${folder}; pwd`)).text).toContain(`${dirname(folder)}\n[Exit code 0`);
+    expect((await run('pwd', { reset: true })).text).toContain(`${folder}\n[Exit code 0`);
   });
 
   it('keeps beginning and end of a long output, whole characters only', async () => {
