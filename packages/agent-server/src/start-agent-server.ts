@@ -7,6 +7,7 @@ import { ActivityTracker, handleTraced, log } from './observability.js';
 import type { AgentServerOptions, ListenOptions } from './command-line.js';
 import { BashCommands } from './bash/bash-commands.js';
 import { ClientSettings } from './client-settings/client-settings.js';
+import { LogReserve } from './conversations/conversation-files.js';
 import { Conversations } from './conversations/conversations.js';
 import { EventLog, isBashEvent } from './event-log.js';
 import { WorkspaceFiles } from './files/workspace-files.js';
@@ -121,6 +122,7 @@ async function assign(
   const webhooks =
     options.webhook && new WebhookSender({ ...options.webhook, sessionKey: sessionKeys[0] ?? null });
   reportConversations({ conversations, webhooks, activity });
+  await new LogReserve(options.conversationsPath).watch(stopping);
   await Promise.all([
     conversations.load(),
     commands.closeInterrupted(),

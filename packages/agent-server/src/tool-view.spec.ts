@@ -1,6 +1,14 @@
 import { expect, it } from '@jest/globals';
 import { toolEnvironment } from './tool-view.js';
 
+const UNATTENDED = {
+  GIT_TERMINAL_PROMPT: '0',
+  GIT_PAGER: 'cat',
+  PAGER: 'cat',
+  GIT_EDITOR: 'true',
+  EDITOR: 'true',
+};
+
 it('passes on the variables on the list, and nothing else', () => {
   const environment = toolEnvironment({
     PATH: '/bin',
@@ -19,9 +27,7 @@ it('passes on the variables on the list, and nothing else', () => {
     LC_ALL: 'C.UTF-8',
     https_proxy: 'http://proxy:3128',
     SLIPWAY_SANDBOX: 'instance/id',
-    GIT_TERMINAL_PROMPT: '0',
-    GIT_PAGER: 'cat',
-    PAGER: 'cat',
+    ...UNATTENDED,
   });
 });
 
@@ -51,12 +57,9 @@ it.each([
     {},
   ],
 ])('passes on the variables of the image: %j', (own, expected) => {
-  const { PATH, GIT_TERMINAL_PROMPT, GIT_PAGER, PAGER, ...others } = toolEnvironment(own);
-  expect([PATH, GIT_TERMINAL_PROMPT, GIT_PAGER, PAGER]).toEqual([
-    '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    '0',
-    'cat',
-    'cat',
-  ]);
-  expect(others).toEqual(expected);
+  expect(toolEnvironment(own)).toEqual({
+    PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    ...UNATTENDED,
+    ...expected,
+  });
 });

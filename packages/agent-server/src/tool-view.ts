@@ -37,6 +37,11 @@ export function withBytes(command: readonly string[], text: string): string[] {
   return [...ADD_BYTES, text, ...command];
 }
 
+/** A path of a model as a shell reads it: a folder named `~` would be removed by `rm -r ~`, with the real home. */
+export function withHome({ environment }: ToolView, path: string): string {
+  return path.replace(/^~(?=\/|$)/, (tilde) => environment['HOME'] ?? tilde);
+}
+
 interface ViewProgram {
   command: string[];
   cwd: string;
@@ -82,10 +87,12 @@ export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     ...Object.fromEntries(inherited),
-    // No user can answer a prompt or quit a pager.
+    // No user can answer a prompt, or quit a pager or an editor.
     GIT_TERMINAL_PROMPT: '0',
     GIT_PAGER: 'cat',
     PAGER: 'cat',
+    GIT_EDITOR: 'true',
+    EDITOR: 'true',
   };
 }
 

@@ -1,9 +1,12 @@
-import { open, readFile, rename, appendFile, rm, writeFile } from 'node:fs/promises';
+import { randomBytes } from 'node:crypto';
+import { existsSync } from 'node:fs';
+import { appendFile, open, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { jsonText, jsonList, parseJson } from '@slipway/common/json-access.js';
 import type { ConversationRecord } from './conversation-record.js';
 import path from 'node:path';
-import { unlessCode } from '@slipway/common/errors/error-message.js';
+import { errorMessage, unlessCode } from '@slipway/common/errors/error-message.js';
 import { isPlain, type OriginalPart, type OriginalResponse, type Originals } from '../engine/agent-engine.js';
+import { log } from '../observability.js';
 import { HIDDEN, type SecretMasker } from '../secret-masker.js';
 
 /** The file of a conversation's record. Writes one version at a time and skips those that are replaced meanwhile. */
@@ -159,4 +162,53 @@ function isOriginal(value: unknown): value is OriginalResponse {
     jsonText(value, 'origin') !== null &&
     jsonList(value, 'parts').length > 0
   );
+}
+
+const RESERVE_FILE = '.reserve';
+const RESERVE_BYTES = 2 * 1024 * 1024;
+const LOOK_MS = 5_000;
+
+/**
+ * Room for the files of conversations on a disk that an agent has filled: without it, no message could be logged any
+ * more, the one that asks for tidying up included.
+ */
+export class LogReserve {
+  readonly #file: string;
+  readonly #freeBytes: () => Promise<number>;
+
+  constructor(folder: string, freeBytes = async () => freeBytesOf(folder)) {
+    this.#file = path.join(folder, RESERVE_FILE);
+    this.#freeBytes = freeBytes;
+  }
+
+  /** Removes the reserve when the disk is full, and makes it when there is room. */
+  async look(): Promise<void> {
+    const free = await this.#freeBytes();
+    const isHeld = existsSync(this.#file);
+    if (isHeld && free < RESERVE_BYTES / 2) {
+      await rm(this.#file);
+      log('warn', 'released disk reserve', { free_bytes: free });
+    } else if (!isHeld && free > 4 * RESERVE_BYTES) {
+      await writeFile(this.#file, randomBytes(RESERVE_BYTES), PRIVATE);
+    }
+  }
+
+  /** Looks now, if there is something to release, and from then on until the signal aborts. */
+  async watch(signal: AbortSignal): Promise<void> {
+    const look = async (): Promise<void> => {
+      await this.look().catch((error: unknown) =>
+        log('warn', 'failed to keep disk reserve', { error: errorMessage(error) }),
+      );
+    };
+    if (existsSync(this.#file)) {
+      await look();
+    }
+    const timer = setInterval(() => void look(), LOOK_MS).unref();
+    signal.addEventListener('abort', () => clearInterval(timer), { once: true });
+  }
+}
+
+async function freeBytesOf(folder: string): Promise<number> {
+  const { bavail, bsize } = await statfs(folder);
+  return bavail * bsize;
 }

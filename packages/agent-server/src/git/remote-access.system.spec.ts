@@ -63,6 +63,16 @@ describe('push', () => {
     expect(readdirSync(join(folder, 'private'))).toEqual([]);
   });
 
+  it('says once that the content of new files of Git LFS was not sent', async () => {
+    const pointer = `version https://git-lfs.github.com/spec/v1\noid sha256:${'a'.repeat(64)}\nsize 9\n`;
+    writeFileSync(join(work, 'model.bin'), pointer);
+    commit('b.txt');
+    const outcome = await access.push(work, 'fix', never);
+    expect(outcome).toMatchObject({ ok: true, output: expect.stringContaining('Git LFS') });
+    commit('c.txt');
+    expect((await access.push(work, 'fix', never)).output).not.toContain('Git LFS');
+  });
+
   it('reports why the server rejects a push', async () => {
     await host.commit(NAME, 'fix', { 'c.txt': 'by somebody else' });
     commit('b.txt');

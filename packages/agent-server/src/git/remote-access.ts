@@ -26,6 +26,10 @@ const PUSH = 'cd -- "$1" && exec git push --no-verify origin "$2"';
 const SHOW = 'cat -- "$1"';
 /** Maximum size of the list of shallow commits; a longer list belongs to a history with thousands of cuts. */
 const MAX_SHALLOW = 1_000_000;
+/** New pointers: some servers reject a push without their content, others let it break the checkouts of all. */
+const LFS_POINTER = '-G^oid sha256:[0-9a-f]{64}$';
+const LFS_NOT_SENT =
+  'These commits have pointers of Git LFS, and the content that these stand for is not sent: tell the user, unless the server has it already.';
 const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 
 interface RemoteAccessOptions {
@@ -59,13 +63,24 @@ export class RemoteAccess {
       const args = [cwd, `refs/heads/${branch}:refs/heads/${branch}`];
       return await this.#asAgent({ script: PUSH, args, signal });
     }
-    const outcome = await PrivateRepository.use(this.#transfer(signal), repository, async (own) =>
-      own.git('push', '--no-verify', '--', repository.url, `${commit}:refs/heads/${branch}`),
-    );
-    if (outcome.ok) {
+    return await PrivateRepository.use(this.#transfer(signal), repository, async (own) => {
+      const target = `${commit}:refs/heads/${branch}`;
+      const outcome = await own.git('push', '--no-verify', '--', repository.url, target);
+      if (!outcome.ok) {
+        return outcome;
+      }
       await this.#writeRefs(cwd, new Map([[`refs/remotes/origin/${branch}`, commit]]));
-    }
-    return outcome;
+      const pointers = await own.ask(
+        'log',
+        '-1',
+        LFS_POINTER,
+        '--format=%h',
+        commit,
+        '--not',
+        '--remotes=origin',
+      );
+      return pointers ? { ...outcome, output: `${outcome.output}\n${LFS_NOT_SENT}` } : outcome;
+    });
   }
 
   async fetch(cwd: string, signal: AbortSignal): Promise<GitOutcome> {

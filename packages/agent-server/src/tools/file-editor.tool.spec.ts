@@ -46,6 +46,24 @@ describe('the file editor', () => {
     });
   });
 
+  it('reads ~ as the home that the shell has, inside of the workspace or not', async () => {
+    const at = (home: string) =>
+      fileEditorTool({ environment: { ...toolEnvironment(process.env), HOME: home }, wrapper: [] });
+    tool = at(folder);
+    expect(await edit({ command: 'create', path: '~/a.txt', file_text: 'one' })).toMatchObject({
+      is_error: false,
+    });
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('one');
+    tool = at(outer);
+    expect((await edit({ command: 'create', path: '~/b.txt', file_text: 'x' })).text).toContain(
+      'not inside the workspace',
+    );
+    expect(await edit({ command: 'create', path: 'c~/~d', file_text: 'two' })).toMatchObject({
+      is_error: false,
+    });
+    expect(await readFile(join(folder, 'c~/~d'), 'utf8')).toBe('two');
+  });
+
   it('creates a file and the folders above it, and undoes that', async () => {
     expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
       is_error: false,

@@ -4,7 +4,7 @@ import { z } from 'zod';
 import type { FileEditorObservation } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
-import type { ToolView } from '../tool-view.js';
+import { type ToolView, withHome } from '../tool-view.js';
 import { changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
 import { builtInTool, required, type Tool, ToolInputError } from './tool.js';
 
@@ -146,7 +146,8 @@ class TextFile {
   readonly #files: WorkspaceFiles;
 
   constructor(view: ToolView, workspace: string, path: string) {
-    this.#path = isAbsolute(path) ? path : join(workspace, path);
+    const given = withHome(view, path);
+    this.#path = isAbsolute(given) ? given : join(workspace, given);
     this.#files = new WorkspaceFiles(view, [workspace]);
   }
 

@@ -7,7 +7,7 @@ import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
-import type { ToolView } from '../tool-view.js';
+import { type ToolView, withHome } from '../tool-view.js';
 import { mcpSchemaTool, required, type Tool, ToolInputError } from './tool.js';
 
 const remoteSchema = z.object({
@@ -42,7 +42,7 @@ export function gitRemoteTool(access: RemoteAccess, view: ToolView, currentDir: 
             return await access.push(currentDir(), required(input.branch, 'branch'), signal);
           default: {
             const url = required(input.url, 'url');
-            const given = path.resolve(workingDir, required(input.folder, 'folder'));
+            const given = path.resolve(workingDir, withHome(view, required(input.folder, 'folder')));
             const files = new WorkspaceFiles(view, [workingDir]);
             const folder = await files.resolve(given).catch((error: unknown) => {
               throw error instanceof WorkspaceFileError ? new ToolInputError(`${error.message}.`) : error;
@@ -91,7 +91,7 @@ export function createPullRequestTool({ open, push }: PullRequestOptions, curren
       }
       try {
         const { number, url } = await open(input, signal);
-        return { text: `Opened pull request ${number}: ${url}`, isError: false };
+        return { text: `${output}\nOpened pull request ${number}: ${url}`.trim(), isError: false };
       } catch (error) {
         const reason = errorWithCauses(error);
         const text = `The branch is pushed, but the pull request could not be opened: ${reason}`;

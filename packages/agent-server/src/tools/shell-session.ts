@@ -1,5 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { statSync } from 'node:fs';
+import path from 'node:path';
 import { StringDecoder } from 'node:string_decoder';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { OutputWindow } from '../clipped-text.js';
@@ -11,12 +12,14 @@ import { type StartedProcess, startProcess } from '../process-tree.js';
 // The shell's main loop: reads commands from descriptor 3, each ended by a zero byte, and evaluates them in place, so
 // that folder, variables, functions and background jobs persist. After a command and its output it writes
 // `\0mark\0status\0folder\0` to standard output. Commands have an empty standard input and cannot reach the shell's
-// own descriptors. `set -e` and `exit` end the shell; the next command gets a new one.
+// own descriptors. `set -e` and `exit` end the shell; the next command gets a new one. Models begin many commands with
+// `set -eu`: left on, a later `grep` that finds nothing would end the shell with all background jobs.
 const SHELL_SCRIPT = `
 exec 9>&1
 while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
   builtin eval "$__slipway_command" </dev/null >&9 2>&9 3<&- 9>&-
   builtin printf '\\0%s\\0%d\\0%s\\0' "$__slipway_mark" "$?" "$PWD" >&9
+  builtin set +eu
 done
 `;
 
@@ -170,9 +173,13 @@ export class ShellSession {
     this.#wrapper = wrapper;
   }
 
+  /** The last folder or else the first, as far as it is there: Node.js would call a shell missing that has no folder. */
   get workingDir(): string {
-    const isThere = statSync(this.#lastDir, { throwIfNoEntry: false })?.isDirectory() ?? false;
-    return isThere ? this.#lastDir : this.#home;
+    let folder = isFolder(this.#lastDir) ? this.#lastDir : this.#home;
+    while (!isFolder(folder)) {
+      folder = path.dirname(folder);
+    }
+    return folder;
   }
 
   /** Never call it while another command is running. @throws Error when the shell cannot be started */
@@ -237,6 +244,10 @@ export class ShellSession {
       this.#shell = null;
     }
   }
+}
+
+function isFolder(folder: string): boolean {
+  return statSync(folder, { throwIfNoEntry: false })?.isDirectory() ?? false;
 }
 
 /** What a terminal would show of an output: its beginning and its end, where that is long. */

@@ -3,8 +3,9 @@ import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { until } from '../../../../test/support/until.js';
+import { toolEnvironment } from '../tool-view.js';
 import { ShellSession } from './shell-session.js';
 import { terminalTool } from './terminal.tool.js';
 import type { Tool } from './tool.js';
@@ -79,6 +80,14 @@ describe('the terminal', () => {
     expect((await run('echo x >&3 || echo "no 3"; echo x >&9 || echo "no 9"')).text).toMatch(/no 3[^]*no 9/);
   });
 
+  it('needs no editor to keep the message of a commit', async () => {
+    const who = '-c user.name=a -c user.email=a@example.com';
+    await run(`git init -q && git ${who} commit -q --allow-empty -m first && git config core.editor false`);
+    const env = toolEnvironment(process.env);
+    const { text } = await run(`git ${who} commit --amend --allow-empty && git log --format=%s`, { env });
+    expect(text).toMatch(/first\n\[Exit code 0/);
+  });
+
   it('survives a command that redirects the shell', async () => {
     await run('exec > swallowed 2>&1; echo gone');
     expect((await run('echo here')).text).toContain('here');
@@ -97,6 +106,13 @@ describe('the terminal', () => {
     expect(result.text).toContain(`The shell ended with exit code ${code}.`);
     expect(result.text).not.toContain('not reached');
     expect((await run('echo "[$KEPT]"; pwd')).text).toContain(`[]\n${folder}/deep`);
+  });
+
+  it('ends the shell for the command that sets -e, and for no later one', async () => {
+    await run('set -euo pipefail; KEPT=1; sleep 1000 & true');
+    const { text } = await run('grep -q x /dev/null; echo "status $? [$KEPT][$NEVER_SET]"; jobs');
+    expect(text).toMatch(/^status 1 \[1\]\[\]\n\[1\].*sleep 1000/);
+    expect((await run('set -e; false; true')).text).toContain('Background jobs ended with it.');
   });
 
   it('reports a syntax error and continues', async () => {
@@ -141,6 +157,12 @@ describe('the terminal', () => {
   it('returns to the first folder when the last one is gone', async () => {
     await run('mkdir gone && cd gone && rmdir ../gone; exit 0');
     expect((await run('pwd')).text).toContain(`${folder}\n`);
+  });
+
+  it('goes on above the first folder when that is gone too, as after a restart', async () => {
+    await run('rm -rf "$PWD"; exit 0');
+    expect((await run(`mkdir ${folder}; pwd`)).text).toContain(`${dirname(folder)}\n[Exit code 0`);
+    expect((await run('pwd', { reset: true })).text).toContain(`${folder}\n[Exit code 0`);
   });
 
   it('keeps beginning and end of a long output, whole characters only', async () => {

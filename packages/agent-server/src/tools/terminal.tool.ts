@@ -77,6 +77,6 @@ function describeEnd(seconds: number, { ending, exitCode, shellEnded, workingDir
     return `[The command was interrupted, with everything that the shell had started. ${fresh}]`;
   }
   return shellEnded
-    ? `[The shell ended with exit code ${exitCode}. ${fresh}]`
+    ? `[The shell ended with exit code ${exitCode}. Background jobs ended with it. ${fresh}]`
     : `[Exit code ${exitCode}, folder ${workingDir}]`;
 }

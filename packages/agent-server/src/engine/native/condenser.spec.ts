@@ -7,7 +7,7 @@ import {
   observationEvent,
   systemPromptEvent,
 } from '../../../../../test/fakes/sample-events.js';
-import { forgettable } from './condenser.js';
+import { forgettable, transcript } from './condenser.js';
 
 /** One event takes about 100 tokens in the log; a result of that length 1,000 more. */
 const LONG = 'x'.repeat(4_000);
@@ -80,5 +80,31 @@ describe('forgettable', () => {
     expect(forgettable([...head, ...turn('a')], 0)).toBeNull();
     expect(forgettable([...head, ...turn('a'), ...turn('b')], 100_000)).toBeNull();
     expect(forgettable([], 0)).toBeNull();
+  });
+});
+
+describe('transcript', () => {
+  const wish = `${LONG}${LONG} never touch the lock file ${LONG}${LONG}`;
+  const turns = Array.from({ length: 20 }, () => observationEvent('a', `${LONG} of the result ${LONG}`));
+
+  it.each([
+    ['a message of the user', messageEvent('m', 'user', wish)],
+    ['an earlier summary', condensationEvent('c', ['x'], wish, 2)],
+  ])('has the whole of %s, and the ends of results', (_, event) => {
+    const text = transcript([...turns, event, ...turns], 200_000);
+    expect(text).toContain(wish);
+    expect(text).not.toContain('of the result');
+    expect(text.length).toBeGreaterThan(40 * 4_000);
+  });
+
+  it('shows less of each result rather than nothing of what stands between them', () => {
+    const text = transcript([...turns, messageEvent('m', 'user', wish), ...turns], 50_000);
+    expect(text).toContain(wish);
+    expect(text.length).toBeLessThanOrEqual(50_000);
+  });
+
+  it('is never longer than what fits', () => {
+    const text = transcript([messageEvent('m', 'user', wish), ...turns], 1_000);
+    expect(text.length).toBeLessThan(1_100);
   });
 });

@@ -21,6 +21,7 @@ const TRANSCRIPT_CHARACTERS_PER_TOKEN = 2.5;
 /** Condensing fewer events would hardly make room for their summary. */
 const MIN_EVENTS = 3;
 const MAX_EVENT_TEXT = 4_000;
+const MIN_EVENT_TEXT = 250;
 /** A history of so many messages may be the reason of a refusal. */
 const LONG_HISTORY = 8;
 const MAX_REFUSALS = 3;
@@ -59,8 +60,8 @@ export class Condenser {
   }
 
   /**
-   * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to do. With
-   * `force`, even if condensing is off or the history is short, and not counted as a step.
+   * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to replace, or
+   * to replace it with. With `force`, even if condensing is off or the history is short, and not counted as a step.
    * @throws LlmFailure
    */
   async makeRoom({ model, messages, signal }: RoomRequest, force = false): Promise<boolean> {
@@ -84,6 +85,11 @@ export class Condenser {
       },
       patienceOf(this.#host, this.#wait),
     );
+    await countUsage(this.#host, settings, response, undefined, !force);
+    if (response.text.trim() === '') {
+      // A model may have spent its answer on thoughts, or called a tool.
+      return false;
+    }
     await this.#host.append({
       kind: 'Condensation',
       source: 'environment',
@@ -92,7 +98,6 @@ export class Condenser {
       summary_offset: part.offset,
       llm_response_id: response.id,
     });
-    await countUsage(this.#host, settings, response, undefined, !force);
     this.#counted = null;
     return true;
   }
@@ -193,31 +198,34 @@ function canCut(view: readonly VisibleEvent[], index: number): boolean {
   );
 }
 
-function transcript(events: readonly VisibleEvent[], maxCharacters: number): string {
-  return clipText(events.map(describe).join('\n\n'), maxCharacters);
+/** Users and summaries in full, because nothing else has what they say; as much of the rest as there is room for. */
+export function transcript(events: readonly VisibleEvent[], maxCharacters: number): string {
+  let text = '';
+  for (let each = MAX_EVENT_TEXT; each >= MIN_EVENT_TEXT; each /= 2) {
+    text = events.map((event) => describe(event, each)).join('\n\n');
+    if (text.length <= maxCharacters) {
+      return text;
+    }
+  }
+  return clipText(text, maxCharacters);
 }
 
-function describe(event: VisibleEvent): string {
+function describe(event: VisibleEvent, maxCharacters: number): string {
   switch (event.kind) {
     case 'SystemPromptEvent':
       return '';
-    case 'MessageEvent':
-      return entry(
-        event.llm_message.role === 'assistant' ? 'AGENT' : 'USER',
-        textOf(event.llm_message.content),
-      );
+    case 'MessageEvent': {
+      const { role, content } = event.llm_message;
+      const text = textOf(content);
+      return role === 'user' ? `USER: ${text}` : `AGENT: ${clipText(text, maxCharacters)}`;
+    }
     case 'ActionEvent': {
-      const thought = textOf(event.thought);
-      const call = `${event.tool_name} ${event.tool_call.arguments}`;
-      return entry('AGENT CALLS', thought === '' ? call : `${thought}\n${call}`);
+      const call = `${textOf(event.thought)}\n${event.tool_name} ${event.tool_call.arguments}`;
+      return `AGENT CALLS: ${clipText(call.trim(), maxCharacters)}`;
     }
     case 'Condensation':
-      return entry('SUMMARY OF WHAT WAS BEFORE', event.summary ?? '');
+      return `SUMMARY OF WHAT WAS BEFORE: ${event.summary ?? ''}`;
     default:
-      return entry('RESULT', resultText(event));
+      return `RESULT: ${clipText(resultText(event), maxCharacters)}`;
   }
-}
-
-function entry(who: string, text: string): string {
-  return `${who}: ${clipText(text, MAX_EVENT_TEXT)}`;
 }

@@ -1,0 +1,41 @@
+import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { existsSync } from 'node:fs';
+import { mkdtemp, rm, stat } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { LogReserve } from './conversation-files.js';
+
+const MIB = 1024 * 1024;
+let folder: string;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'reserve-'));
+});
+
+afterEach(async () => {
+  await rm(folder, { recursive: true, force: true });
+});
+
+it('keeps room on the disk until that is full, and again when there is room', async () => {
+  let free = 100 * MIB;
+  const reserve = new LogReserve(folder, async () => free);
+  const file = join(folder, '.reserve');
+  await reserve.look();
+  expect((await stat(file)).size).toBe(2 * MIB);
+  free = 2 * MIB;
+  await reserve.look();
+  expect(existsSync(file)).toBe(true);
+  for (const bytes of [0, 2 * MIB, 7 * MIB]) {
+    free = bytes;
+    await reserve.look();
+    expect(existsSync(file)).toBe(false);
+  }
+  free = 9 * MIB;
+  await reserve.look();
+  expect(existsSync(file)).toBe(true);
+});
+
+it('measures the disk that its folder is on', async () => {
+  await new LogReserve(folder).look();
+  expect(existsSync(join(folder, '.reserve'))).toBe(true);
+});
