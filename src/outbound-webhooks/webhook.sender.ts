@@ -10,7 +10,7 @@ import { signatureHeaders } from './webhook-signature.js';
 export const ATTEMPT_TIMEOUT_MS = 10_000;
 /** More than the worker has under way: users share the origin of a chat service, and must not wait for each other. */
 const MAX_CONNECTIONS_PER_ORIGIN = 1_000;
-/** Only the status of a response matters. */
+/** The rest of a body is not read. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const GONE = 410;
 
@@ -19,12 +19,9 @@ const RETRY_SECONDS = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72
 /** Random share of the pause, so that receivers do not get everything at the same moment after an outage. */
 const JITTER = 0.1;
 
-const FAILURES: Readonly<Record<UpstreamReason, string>> = {
+const FAILURES: Partial<Record<UpstreamReason, string>> = {
   timeout: `The server did not answer within ${ATTEMPT_TIMEOUT_MS / 1000} seconds.`,
-  network: 'The server cannot be reached.',
-  too_large: `The response has more than ${MAX_RESPONSE_BYTES / 1024} KiB.`,
   refused: 'This address may not be called: it is not public, and the operator does not allow it.',
-  redirect: 'The server redirects to another one.',
   share: 'There are too many other deliveries to this server at the moment.',
   malformed: 'The response is malformed.',
 };
@@ -108,6 +105,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
         headers,
         body,
         holder: userId,
+        statusOnly: true,
         ...(signal && { signal }),
       });
       const isTaken = status >= 200 && status < 300;
@@ -117,7 +115,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
       if (!(error instanceof UpstreamError)) {
         throw error;
       }
-      return { responseStatus: null, error: FAILURES[error.reason] };
+      return { responseStatus: null, error: FAILURES[error.reason] ?? 'The server cannot be reached.' };
     }
   }
 }
