@@ -102,3 +102,11 @@ it('a body that is cut changes nothing of the status before it', async () => {
 
   expect(await tried()).toMatchObject({ status: 'delivered', last_response_status: 200 });
 });
+
+it('a receiver that closes connections which it promised to keep gets the next delivery at once', async () => {
+  answer = (socket, nth) =>
+    nth === 1 ? socket.write(`${OK}content-length: 0\r\n\r\n`) : socket.resetAndDestroy();
+  await tried();
+
+  expect(await tried()).toMatchObject({ status: 'delivered' });
+});

@@ -145,6 +145,8 @@ export class GuardedHttpClient {
         headers: exchange.headers,
         body: exchange.body,
         signal,
+        // A kept connection may be closing, and what is lost on it is not sent again here.
+        reset: exchange.statusOnly,
       });
       if (response.statusCode > 599) {
         // `Response` has no such status.
