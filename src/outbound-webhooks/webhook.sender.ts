@@ -1,4 +1,5 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
@@ -115,9 +116,14 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
       if (!(error instanceof UpstreamError)) {
         throw error;
       }
-      return { responseStatus: null, error: FAILURES[error.reason] ?? 'The server cannot be reached.' };
+      return { responseStatus: null, error: FAILURES[error.reason] ?? unreachable(error) };
     }
   }
+}
+
+/** With the code of the failure, such as ENOTFOUND or CERT_HAS_EXPIRED. */
+function unreachable({ cause }: UpstreamError): string {
+  return `The server cannot be reached${cause === undefined ? '' : `: ${errorMessage(cause)}`}.`;
 }
 
 /** When to attempt a delivery again; null after the last attempt. */

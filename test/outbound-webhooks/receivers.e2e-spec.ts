@@ -1,8 +1,10 @@
 import { createServer, type Socket } from 'node:net';
+import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startListening } from '../support/start-listening.js';
+import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../support/tls-certificate.js';
 
 const PATH = '/api/v1/webhook-endpoints';
 
@@ -12,6 +14,8 @@ const requested: string[] = [];
 const sockets = new Set<Socket>();
 let app: TestApp;
 let endpoint: string;
+let origin: string;
+let selfSignedPort: number;
 
 const receiver = createServer((socket) => {
   let received = '';
@@ -31,9 +35,13 @@ const receiver = createServer((socket) => {
   });
 });
 
+const selfSigned = createTlsServer({ cert: TEST_CERTIFICATE, key: TEST_PRIVATE_KEY });
+
 beforeAll(async () => {
-  const origin = `http://127.0.0.1:${await startListening(receiver)}`;
-  app = await createTestApp({ WEBHOOK_HOST_ALLOWLIST: `${origin},closed.invalid` });
+  origin = `http://127.0.0.1:${await startListening(receiver)}`;
+  selfSignedPort = await startListening(selfSigned);
+  const secure = `127.0.0.1:1,127.0.0.1:${selfSignedPort}`;
+  app = await createTestApp({ WEBHOOK_HOST_ALLOWLIST: `${origin},${secure}` });
   const made = await request(app.url)
     .post(PATH)
     .set(app.user.headers)
@@ -54,9 +62,11 @@ afterEach(() => {
 afterAll(async () => {
   await app.close();
   receiver.close();
+  selfSigned.close();
 });
 
-async function tried(): Promise<Record<string, unknown>> {
+async function tried(url = `${origin}/hook`): Promise<Record<string, unknown>> {
+  await request(app.url).patch(endpoint).set(app.user.headers).send({ url }).expect(200);
   return (await request(app.url).post(`${endpoint}/test`).set(app.user.headers).expect(200)).body;
 }
 
@@ -109,4 +119,16 @@ it('a receiver that closes connections which it promised to keep gets the next d
   await tried();
 
   expect(await tried()).toMatchObject({ status: 'delivered' });
+});
+
+// oxidecomputer/omicron#10919, opsmill/infrahub#9718: a name, a port and a certificate are mended in different places.
+it('a receiver that cannot be reached is shown with the reason', async () => {
+  expect(await tried('https://127.0.0.1:1/')).toMatchObject({
+    status: 'failed',
+    last_error: 'The server cannot be reached: ECONNREFUSED.',
+  });
+  expect(await tried(`https://127.0.0.1:${selfSignedPort}/`)).toMatchObject({
+    status: 'failed',
+    last_error: 'The server cannot be reached: DEPTH_ZERO_SELF_SIGNED_CERT.',
+  });
 });

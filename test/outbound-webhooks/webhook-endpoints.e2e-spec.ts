@@ -317,7 +317,7 @@ describe('deliveries', () => {
     expect((await deliveries(id))[0]).toMatchObject({
       status: 'pending',
       last_response_status: null,
-      last_error: 'The server cannot be reached.',
+      last_error: 'The server cannot be reached: ECONNRESET.',
     });
 
     await pass(A_DAY);
