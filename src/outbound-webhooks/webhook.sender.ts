@@ -2,6 +2,7 @@ import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
+import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
 import { AppConfig } from '../config/app-config.js';
 import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';
@@ -19,6 +20,9 @@ const GONE = 410;
 const RETRY_SECONDS = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72_000];
 /** Random share of the pause, so that receivers do not get everything at the same moment after an outage. */
 const JITTER = 0.1;
+
+/** What servers may ask for with `Retry-After`. */
+const MAX_WAIT_SECONDS = 3_600;
 
 const FAILURES: Partial<Record<UpstreamReason, string>> = {
   timeout: `The server did not answer within ${ATTEMPT_TIMEOUT_MS / 1000} seconds.`,
@@ -71,7 +75,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
   ): Promise<AttemptResult & { gone: boolean }> {
     const body = deliveryBody(id, { type: eventType, data }, createdAt);
     const since = performance.now();
-    const { responseStatus, error } = await this.post(
+    const { response, error } = await this.post(
       endpoint,
       {
         ...signatureHeaders(secret, { id, at, body }),
@@ -82,15 +86,17 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
       signal,
     );
     const durationMs = Math.round(performance.now() - since);
-    const nextAttemptAt = error === null || responseStatus === GONE ? null : nextAttempt(attempts, at);
+    const gone = response?.status === GONE;
+    const wait = response && retryAfter(response.headers, at.getTime());
+    const nextAttemptAt = error === null || gone ? null : nextAttempt(attempts, at, { wait: wait ?? 0 });
     const failed = nextAttemptAt === null ? 'failed' : 'pending';
     return {
       status: error === null ? 'delivered' : failed,
       nextAttemptAt,
-      responseStatus,
+      responseStatus: response?.status ?? null,
       error,
       durationMs,
-      gone: responseStatus === GONE,
+      gone,
     };
   }
 
@@ -99,9 +105,9 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
     headers: Record<string, string>,
     body: string,
     signal: AbortSignal | undefined,
-  ): Promise<{ responseStatus: number | null; error: string | null }> {
+  ): Promise<{ response: Response | null; error: string | null }> {
     try {
-      const { status } = await this.http.fetch(url, {
+      const response = await this.http.fetch(url, {
         method: 'POST',
         headers,
         body,
@@ -109,14 +115,13 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
         statusOnly: true,
         ...(signal && { signal }),
       });
-      const isTaken = status >= 200 && status < 300;
-      return { responseStatus: status, error: isTaken ? null : `The server answered with status ${status}.` };
+      return { response, error: response.ok ? null : `The server answered with status ${response.status}.` };
     } catch (error) {
       signal?.throwIfAborted();
       if (!(error instanceof UpstreamError)) {
         throw error;
       }
-      return { responseStatus: null, error: FAILURES[error.reason] ?? unreachable(error) };
+      return { response: null, error: FAILURES[error.reason] ?? unreachable(error) };
     }
   }
 }
@@ -126,10 +131,16 @@ function unreachable({ cause }: UpstreamError): string {
   return `The server cannot be reached${cause === undefined ? '' : `: ${errorMessage(cause)}`}.`;
 }
 
-/** When to attempt a delivery again; null after the last attempt. */
-export function nextAttempt(attempts: number, now: Date, random: number = Math.random()): Date | null {
+/** When to attempt a delivery again, after `wait` seconds where the server asks for more; null after the last attempt. */
+export function nextAttempt(
+  attempts: number,
+  now: Date,
+  { wait = 0, random = Math.random() }: { wait?: number; random?: number } = {},
+): Date | null {
   const seconds = RETRY_SECONDS[attempts - 1];
-  return seconds === undefined
-    ? null
-    : new Date(now.getTime() + Math.round(seconds * 1000 * (1 + JITTER * random)));
+  if (seconds === undefined) {
+    return null;
+  }
+  const pause = Math.max(seconds, Math.min(wait, MAX_WAIT_SECONDS));
+  return new Date(now.getTime() + Math.round(pause * 1000 * (1 + JITTER * random)));
 }

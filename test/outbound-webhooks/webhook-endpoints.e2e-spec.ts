@@ -326,6 +326,20 @@ describe('deliveries', () => {
     expect(new Set(receiver.requests.map(({ body }) => body)).size).toBe(1);
   });
 
+  // svix/svix-webhooks#2200: an attempt that comes earlier is refused as well, and counts.
+  it.each([
+    ['seconds', (at: number) => String(Math.ceil((at - app.clock.now()) / 1000))],
+    ['a date', (at: number) => new Date(at).toUTCString()],
+  ])('are repeated no earlier than a server asks, with %s', async (_, given) => {
+    const { id } = await create();
+    const at = Math.ceil(app.clock.now() / 1000) * 1000 + 240_000;
+    receiver.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': given(at) } });
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+
+    expect(Date.parse((await deliveries(id))[0]?.next_attempt_at ?? '')).toBeGreaterThanOrEqual(at);
+  });
+
   it('end after the last attempt, and with them the endpoint that took nothing', async () => {
     const { id } = await create();
     receiver.injectFault({ kind: 'status', status: 503 });

@@ -173,3 +173,10 @@ export async function readJson(response: Response, origin: string): Promise<unkn
   }
   return value;
 }
+
+/** Whole seconds until `Retry-After` (RFC 9110 section 10.2.3), at least 1; null without it. */
+export function retryAfter(headers: Headers, nowMs: number): number | null {
+  const given = headers.get('retry-after')?.trim() ?? '';
+  const seconds = /^\d{1,9}$/.test(given) ? Number(given) : Math.ceil((Date.parse(given) - nowMs) / 1000);
+  return Number.isNaN(seconds) ? null : Math.max(1, seconds);
+}
