@@ -98,13 +98,19 @@ const ADD_CLAIMED = `
     (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at, dropped)
   VALUES ($1, $2, $3, $4, 'pending', 1, $5, $5, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending'))`;
 
-/** Trims too: deliveries that were added at the same time have not seen each other. */
+// Trims too: deliveries that were added at the same time have not seen each other. A test says nothing of how long an
+// endpoint has failed.
 const SETTLE = `
   WITH settled AS (
     UPDATE webhook_deliveries
     SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
     WHERE id = $1 AND attempts = $2 AND status = 'pending'
-    RETURNING endpoint_id AS id)
+    RETURNING endpoint_id AS id, event_type, last_attempt_at),
+  endpoint AS (
+    UPDATE webhook_endpoints e SET failing_since = CASE WHEN $3 <> 'delivered' THEN settled.last_attempt_at END
+    FROM settled
+    WHERE e.id = settled.id AND (e.failing_since IS NULL) = ($3 <> 'delivered')
+      AND ($3 = 'delivered' OR settled.event_type <> '${TEST_EVENT}'))
   ${trim('settled', MAX_DELIVERIES)}`;
 
 /** The delivery is due again, as before its claim. */
@@ -141,13 +147,6 @@ const PAGE = `
     ORDER BY endpoint_id DESC, created_at DESC, id DESC LIMIT $6) d ON true
   WHERE e.id = $1 AND e.user_id = $2
   ORDER BY d.created_at DESC, d.id DESC`;
-
-const NOTHING_SINCE = `
-  SELECT NOT EXISTS (
-    SELECT FROM webhook_deliveries newer
-    WHERE newer.endpoint_id = d.endpoint_id AND newer.status = 'delivered' AND newer.last_attempt_at >= d.created_at
-  ) AS nothing
-  FROM webhook_deliveries d WHERE d.id = $1`;
 
 const PRUNE = `
   DELETE FROM webhook_deliveries WHERE id IN (
@@ -266,12 +265,6 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   /** Lets another process make an interrupted attempt at once. */
   async release({ id, attempts }: ClaimedDelivery): Promise<void> {
     await this.query(RELEASE, [id, attempts, this.now()]);
-  }
-
-  /** Whether nothing has arrived at the endpoint since the delivery was created. */
-  async nothingArrivedSince(id: string): Promise<boolean> {
-    const [row] = await this.query<{ nothing: boolean }[]>(NOTHING_SINCE, [id]);
-    return row?.nothing ?? false;
   }
 
   /** Counts the deliveries of all users that wait for enabled endpoints. */

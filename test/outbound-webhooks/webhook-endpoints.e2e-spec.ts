@@ -97,9 +97,10 @@ async function pass(seconds: number): Promise<void> {
 /** Lets time pass until the next attempt, and waits for it. */
 async function attemptAgain(id: string): Promise<void> {
   const [before] = await deliveries(id);
+  const at = Date.parse(before?.next_attempt_at ?? '');
   // Until the next attempt has ended, its delivery shows how the one before went.
   await app.dataSource.query('UPDATE webhook_deliveries SET last_error = NULL WHERE endpoint_id = $1', [id]);
-  await pass(A_DAY);
+  await pass((at - app.clock.now()) / 1000);
   await until(async () => (await deliveries(id))[0]?.attempts === (before?.attempts ?? 0) + 1);
   await until(async () => (await deliveries(id))[0]?.last_error !== null);
 }
@@ -363,6 +364,30 @@ describe('deliveries', () => {
     const [failed] = await deliveries(id);
     await call('post', `/${id}/deliveries/${failed?.id}/redeliver`).expect(202);
     await until(async () => (await deliveries(id))[0]?.status === 'delivered');
+  });
+
+  // superduck-ai/open-managed-agents#290: of a busy user, each is replaced by newer ones before its last attempt.
+  it('end with an endpoint that takes nothing for two days, however many there are', async () => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'status', status: 503 });
+    const isEnabled = async () => (await call('get', `/${id}`).expect(200)).body.enabled;
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    for (let hours = 0; hours < 47; hours += 1) {
+      await publish();
+      await publish();
+      await publish();
+      await pass(3600);
+    }
+    expect(await isEnabled()).toBe(true);
+    await pass(3600);
+    await publish();
+    await until(async () => !(await isEnabled()));
+
+    await call('patch', `/${id}`).send({ enabled: true }).expect(200);
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    expect(await isEnabled()).toBe(true);
   });
 
   it('stop when the server says that it is gone', async () => {
