@@ -125,6 +125,13 @@ const REDELIVER = `
   UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = $3
   WHERE id = $1 AND endpoint_id = $2`;
 
+const HURRY = `
+  WITH hurried AS (
+    UPDATE webhook_deliveries SET next_attempt_at = $2
+    WHERE endpoint_id = $1 AND status = 'pending' AND next_attempt_at > $3
+    RETURNING 1)
+  SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM hurried LIMIT 1`;
+
 const BACKLOG = `
   SELECT count(*) FILTER (WHERE next_attempt_at <= $1)::int AS due,
     count(*) FILTER (WHERE next_attempt_at > $1)::int AS later,
@@ -312,6 +319,11 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       await manager.query(REDELIVER, [id, endpointId, this.now()]);
       await manager.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
     });
+  }
+
+  /** Makes due what waits for longer than until `claimEnd`, so that an attempt under way is not made twice. */
+  async hurry(endpointId: string, claimEnd: Date): Promise<void> {
+    await this.query(HURRY, [endpointId, this.now(), claimEnd]);
   }
 
   /** Removes up to `limit` of the oldest deliveries from before a time, including those that never arrived. */

@@ -117,6 +117,11 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     }
   }
 
+  /** Sends what waits for an endpoint, as it may work now. */
+  async hurry({ id }: WebhookEndpoint): Promise<void> {
+    await this.deliveries.hurry(id, this.claimEnd());
+  }
+
   private async prune(): Promise<void> {
     const before = new Date(this.clock.now() - KEEP_MS);
     for (let removed = PRUNE_BATCH; removed === PRUNE_BATCH && !this.isStopping;) {

@@ -390,6 +390,24 @@ describe('deliveries', () => {
     expect(await isEnabled()).toBe(true);
   });
 
+  // hookdeck/outpost#611, Standard Webhooks: the later attempts are up to 20 hours apart.
+  it.each([
+    ['enables it', () => ({ enabled: true })],
+    ['gives its new address', () => ({ url: `${receiver.origin}/new` })],
+  ])('that wait for an endpoint are sent at once when its owner %s', async (_, change) => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'status', status: 503 });
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    for (let attempt = 2; attempt <= 4; attempt += 1) {
+      await attemptAgain(id);
+    }
+    receiver.clearFaults();
+    await call('patch', `/${id}`).send(change()).expect(200);
+
+    await until(async () => (await deliveries(id))[0]?.status === 'delivered');
+  });
+
   it('stop when the server says that it is gone', async () => {
     const { id } = await create();
     receiver.injectFault({ kind: 'status', status: 410 });
