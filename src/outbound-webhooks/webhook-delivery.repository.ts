@@ -99,18 +99,21 @@ const ADD_CLAIMED = `
   VALUES ($1, $2, $3, $4, 'pending', 1, $5, $5, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending'))`;
 
 // Trims too: deliveries that were added at the same time have not seen each other. A test says nothing of how long an
-// endpoint has failed.
+// endpoint has failed. An endpoint that is locked is being changed, or removed with its deliveries: it is not waited for.
 const SETTLE = `
   WITH settled AS (
     UPDATE webhook_deliveries
     SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
     WHERE id = $1 AND attempts = $2 AND status = 'pending'
     RETURNING endpoint_id AS id, event_type, last_attempt_at),
+  turned AS (
+    SELECT e.id, CASE WHEN $3 <> 'delivered' THEN settled.last_attempt_at END AS failing_since
+    FROM settled JOIN webhook_endpoints e ON e.id = settled.id
+    WHERE (e.failing_since IS NULL) = ($3 <> 'delivered')
+      AND ($3 = 'delivered' OR settled.event_type <> '${TEST_EVENT}')
+    FOR NO KEY UPDATE OF e SKIP LOCKED),
   endpoint AS (
-    UPDATE webhook_endpoints e SET failing_since = CASE WHEN $3 <> 'delivered' THEN settled.last_attempt_at END
-    FROM settled
-    WHERE e.id = settled.id AND (e.failing_since IS NULL) = ($3 <> 'delivered')
-      AND ($3 = 'delivered' OR settled.event_type <> '${TEST_EVENT}'))
+    UPDATE webhook_endpoints e SET failing_since = turned.failing_since FROM turned WHERE e.id = turned.id)
   ${trim('settled', MAX_DELIVERIES)}`;
 
 /** The delivery is due again, as before its claim. */

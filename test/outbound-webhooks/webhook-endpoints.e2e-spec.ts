@@ -416,6 +416,19 @@ describe('deliveries', () => {
     expect((await deliveries(id))[0]).toMatchObject({ status: 'failed', last_response_status: 410 });
   });
 
+  it('end while their endpoint is locked, as by its removal, which locks them next', async () => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'hang' });
+    await publish();
+    await until(() => receiver.requests.length === 1);
+    await app.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT FROM webhook_endpoints WHERE id = $1 FOR UPDATE', [id]);
+      receiver.hangUp();
+      await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    });
+    await call('delete', `/${id}`).expect(204);
+  });
+
   it('of a process that died are made by another one', async () => {
     const { id } = await create();
     const [claimed] = await app.dataSource.query<{ id: string }[]>(
