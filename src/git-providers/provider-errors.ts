@@ -1,4 +1,5 @@
 import { isJsonObject } from '@slipway/common/json-merge.js';
+import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import {
   type GapReasons,
@@ -107,22 +108,18 @@ export function combinedError(reasons: readonly unknown[]): GitProviderError {
 
 /**
  * Whole seconds until a retry makes sense, null if unknown; past moments give 1. `nowMs` is epoch milliseconds.
- * `Retry-After` (RFC 9110 section 10.2.3) wins over `x-ratelimit-reset` (GitHub) and `ratelimit-reset` (GitLab), both
+ * `Retry-After` wins over `x-ratelimit-reset` (GitHub) and `ratelimit-reset` (GitLab), both
  * epoch seconds (https://docs.gitlab.com/administration/settings/user_and_ip_rate_limits/).
  */
 export function retryAfterSeconds(headers: Headers, nowMs: number): number | null {
-  const retryAfter = headers.get('retry-after')?.trim() ?? '';
-  if (/^\d{1,9}$/.test(retryAfter)) {
-    return Math.max(1, Number(retryAfter));
-  }
-  const moment = retryAfter === '' ? Number.NaN : Date.parse(retryAfter);
-  if (!Number.isNaN(moment)) {
-    return secondsUntil(moment, nowMs);
+  const given = retryAfter(headers, nowMs);
+  if (given !== null) {
+    return given;
   }
   for (const prefix of ['x-ratelimit', 'ratelimit']) {
     const reset = headers.get(`${prefix}-reset`) ?? '';
     if (headers.get(`${prefix}-remaining`) === '0' && /^\d{1,12}$/.test(reset)) {
-      return secondsUntil((Number(reset) + 1) * 1000, nowMs);
+      return Math.max(1, Math.ceil(Number(reset) + 1 - nowMs / 1000));
     }
   }
   return null;
@@ -238,10 +235,6 @@ function rateLimited(headers: Headers, nowMs: number, said: string | null): GitP
     retryAfterSeconds: retryAfterSeconds(headers, nowMs) ?? DEFAULT_WAIT_SECONDS,
     said,
   });
-}
-
-function secondsUntil(moment: number, nowMs: number): number {
-  return Math.max(1, Math.ceil((moment - nowMs) / 1000));
 }
 
 const MAX_REASON_LENGTH = 300;

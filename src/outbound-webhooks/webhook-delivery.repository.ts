@@ -98,13 +98,22 @@ const ADD_CLAIMED = `
     (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at, dropped)
   VALUES ($1, $2, $3, $4, 'pending', 1, $5, $5, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending'))`;
 
-/** Trims too: deliveries that were added at the same time have not seen each other. */
+// Trims too: deliveries that were added at the same time have not seen each other. A test says nothing of how long an
+// endpoint has failed. An endpoint that is locked is being changed, or removed with its deliveries: it is not waited for.
 const SETTLE = `
   WITH settled AS (
     UPDATE webhook_deliveries
     SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
     WHERE id = $1 AND attempts = $2 AND status = 'pending'
-    RETURNING endpoint_id AS id)
+    RETURNING endpoint_id AS id, event_type, last_attempt_at),
+  turned AS (
+    SELECT e.id, CASE WHEN $3 <> 'delivered' THEN settled.last_attempt_at END AS failing_since
+    FROM settled JOIN webhook_endpoints e ON e.id = settled.id
+    WHERE (e.failing_since IS NULL) = ($3 <> 'delivered')
+      AND ($3 = 'delivered' OR settled.event_type <> '${TEST_EVENT}')
+    FOR NO KEY UPDATE OF e SKIP LOCKED),
+  endpoint AS (
+    UPDATE webhook_endpoints e SET failing_since = turned.failing_since FROM turned WHERE e.id = turned.id)
   ${trim('settled', MAX_DELIVERIES)}`;
 
 /** The delivery is due again, as before its claim. */
@@ -118,6 +127,13 @@ const RELEASE = `
 const REDELIVER = `
   UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = $3
   WHERE id = $1 AND endpoint_id = $2`;
+
+const HURRY = `
+  WITH hurried AS (
+    UPDATE webhook_deliveries SET next_attempt_at = $2
+    WHERE endpoint_id = $1 AND status = 'pending' AND next_attempt_at > $3
+    RETURNING 1)
+  SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM hurried LIMIT 1`;
 
 const BACKLOG = `
   SELECT count(*) FILTER (WHERE next_attempt_at <= $1)::int AS due,
@@ -141,13 +157,6 @@ const PAGE = `
     ORDER BY endpoint_id DESC, created_at DESC, id DESC LIMIT $6) d ON true
   WHERE e.id = $1 AND e.user_id = $2
   ORDER BY d.created_at DESC, d.id DESC`;
-
-const NOTHING_SINCE = `
-  SELECT NOT EXISTS (
-    SELECT FROM webhook_deliveries newer
-    WHERE newer.endpoint_id = d.endpoint_id AND newer.status = 'delivered' AND newer.last_attempt_at >= d.created_at
-  ) AS nothing
-  FROM webhook_deliveries d WHERE d.id = $1`;
 
 const PRUNE = `
   DELETE FROM webhook_deliveries WHERE id IN (
@@ -268,12 +277,6 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     await this.query(RELEASE, [id, attempts, this.now()]);
   }
 
-  /** Whether nothing has arrived at the endpoint since the delivery was created. */
-  async nothingArrivedSince(id: string): Promise<boolean> {
-    const [row] = await this.query<{ nothing: boolean }[]>(NOTHING_SINCE, [id]);
-    return row?.nothing ?? false;
-  }
-
   /** Counts the deliveries of all users that wait for enabled endpoints. */
   async backlog(): Promise<DeliveryBacklog> {
     const [row] = await this.query<{ due: number; later: number; oldest_due_seconds: number | null }[]>(
@@ -319,6 +322,11 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       await manager.query(REDELIVER, [id, endpointId, this.now()]);
       await manager.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
     });
+  }
+
+  /** Makes due what waits for longer than until `claimEnd`, so that an attempt under way is not made twice. */
+  async hurry(endpointId: string, claimEnd: Date): Promise<void> {
+    await this.query(HURRY, [endpointId, this.now(), claimEnd]);
   }
 
   /** Removes up to `limit` of the oldest deliveries from before a time, including those that never arrived. */

@@ -33,6 +33,8 @@ const SLOW_AFTER_MS = 1_000;
 /** Test deliveries under way: of all users, and of one. */
 const MAX_TESTS = 256;
 const MAX_TESTS_OF_USER = 4;
+const DEAD_AFTER_MS = 2 * 24 * 3_600_000;
+const DEAD = 'No delivery has arrived for two days. Enable the endpoint when its server works again.';
 /** Longer than an attempt can take: an expired claim belongs to a dead process. */
 const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
 
@@ -115,6 +117,11 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     }
   }
 
+  /** Sends what waits for an endpoint, as it may work now. */
+  async hurry({ id }: WebhookEndpoint): Promise<void> {
+    await this.deliveries.hurry(id, this.claimEnd());
+  }
+
   private async prune(): Promise<void> {
     const before = new Date(this.clock.now() - KEEP_MS);
     for (let removed = PRUNE_BATCH; removed === PRUNE_BATCH && !this.isStopping;) {
@@ -175,11 +182,8 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     this.metrics.attempted(isOver ? 'failed' : result.status);
     if (gone) {
       await this.endpoints.disable(delivery.endpoint.id, 'The server answered with status 410: it is gone.');
-    } else if (result.status === 'failed' && (await this.deliveries.nothingArrivedSince(delivery.id))) {
-      await this.endpoints.disable(
-        delivery.endpoint.id,
-        'No delivery has arrived for two days. Enable the endpoint when its server works again.',
-      );
+    } else if (result.status !== 'delivered' && !isLast) {
+      await this.endpoints.disable(delivery.endpoint.id, DEAD, new Date(this.clock.now() - DEAD_AFTER_MS));
     }
   }
 

@@ -28,6 +28,10 @@ export class WebhookEndpoint extends OwnedThing {
   @Column('text', { name: 'disabled_reason', nullable: true })
   disabledReason: string | null;
 
+  /** The attempt since which nothing has arrived. */
+  @Column('timestamptz', { name: 'failing_since', nullable: true })
+  failingSince: Date | null;
+
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
   updatedAt: Date;
 }

@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource } from 'typeorm';
+import { DataSource, LessThanOrEqual } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { OwnedRepository } from '../auth/owned.repository.js';
 import { columnById, SecretCipher } from '../common/crypto/secret-cipher.js';
@@ -46,11 +46,12 @@ export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> 
     return row;
   }
 
-  /** Enabling it clears the reason why it was disabled. Throws as `getOf`. */
+  /** Enabling it clears the reason why it was disabled; what was changed has time to work. Throws as `getOf`. */
   async change(userId: string, id: string, given: Partial<EndpointValues>): Promise<WebhookEndpoint> {
     const { secret, enabled } = given;
     const change = {
       ...given,
+      failingSince: null,
       ...(secret !== undefined && this.encrypted(id, secret)),
       ...(enabled !== undefined && { disabledReason: null }),
     };
@@ -59,11 +60,12 @@ export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> 
     return this.changeOf({ userId }, id, given, () => change, action);
   }
 
-  /** Ends deliveries until the user enables the endpoint again. */
-  async disable(id: string, reason: string): Promise<void> {
+  /** Ends deliveries until the user enables the endpoint again, if it has failed since `failing`. */
+  async disable(id: string, reason: string, failing?: Date): Promise<void> {
     await this.manager.transaction(async (manager) => {
       const off = { enabled: false, disabledReason: reason };
-      const { affected } = await manager.update(WebhookEndpoint, { id, enabled: true }, off);
+      const which = { id, enabled: true, ...(failing && { failingSince: LessThanOrEqual(failing) }) };
+      const { affected } = await manager.update(WebhookEndpoint, which, off);
       if (affected === 1) {
         const { userId } = await manager.findOneByOrFail(WebhookEndpoint, { id });
         const entry = { action: 'webhook_endpoint.disable', resourceId: id, ownerId: userId } as const;

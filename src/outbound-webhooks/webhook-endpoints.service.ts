@@ -65,18 +65,20 @@ export class WebhookEndpointsService {
     return { endpoint, secret };
   }
 
-  /** @throws DomainError not_found; InvalidInputError as `create` */
+  /** Sends at once what waits. @throws DomainError not_found; InvalidInputError as `create` */
   async change(userId: string, id: string, change: Partial<EndpointValues>): Promise<WebhookEndpoint> {
     if (change.url !== undefined) {
       this.checkAddress(change.url);
     }
-    return this.endpoints.change(userId, id, change);
+    const endpoint = await this.endpoints.change(userId, id, change);
+    await this.worker.hurry(endpoint);
+    return endpoint;
   }
 
   /** Makes a new secret, which also signs the retries of earlier deliveries. @throws DomainError not_found */
   async rotateSecret(userId: string, id: string): Promise<EndpointWithSecret> {
     const secret = createWebhookSecret();
-    return { endpoint: await this.endpoints.change(userId, id, { secret }), secret };
+    return { endpoint: await this.change(userId, id, { secret }), secret };
   }
 
   /** @throws DomainError not_found */

@@ -1,6 +1,8 @@
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
+import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
 import { AppConfig } from '../config/app-config.js';
 import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';
@@ -10,7 +12,7 @@ import { signatureHeaders } from './webhook-signature.js';
 export const ATTEMPT_TIMEOUT_MS = 10_000;
 /** More than the worker has under way: users share the origin of a chat service, and must not wait for each other. */
 const MAX_CONNECTIONS_PER_ORIGIN = 1_000;
-/** Only the status of a response matters. */
+/** The rest of a body is not read. */
 const MAX_RESPONSE_BYTES = 64 * 1024;
 const GONE = 410;
 
@@ -19,12 +21,12 @@ const RETRY_SECONDS = [5, 30, 120, 600, 1_800, 7_200, 18_000, 36_000, 50_400, 72
 /** Random share of the pause, so that receivers do not get everything at the same moment after an outage. */
 const JITTER = 0.1;
 
-const FAILURES: Readonly<Record<UpstreamReason, string>> = {
+/** What servers may ask for with `Retry-After`. */
+const MAX_WAIT_SECONDS = 3_600;
+
+const FAILURES: Partial<Record<UpstreamReason, string>> = {
   timeout: `The server did not answer within ${ATTEMPT_TIMEOUT_MS / 1000} seconds.`,
-  network: 'The server cannot be reached.',
-  too_large: `The response has more than ${MAX_RESPONSE_BYTES / 1024} KiB.`,
   refused: 'This address may not be called: it is not public, and the operator does not allow it.',
-  redirect: 'The server redirects to another one.',
   share: 'There are too many other deliveries to this server at the moment.',
   malformed: 'The response is malformed.',
 };
@@ -73,7 +75,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
   ): Promise<AttemptResult & { gone: boolean }> {
     const body = deliveryBody(id, { type: eventType, data }, createdAt);
     const since = performance.now();
-    const { responseStatus, error } = await this.post(
+    const { response, error } = await this.post(
       endpoint,
       {
         ...signatureHeaders(secret, { id, at, body }),
@@ -84,15 +86,17 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
       signal,
     );
     const durationMs = Math.round(performance.now() - since);
-    const nextAttemptAt = error === null || responseStatus === GONE ? null : nextAttempt(attempts, at);
+    const gone = response?.status === GONE;
+    const wait = response && retryAfter(response.headers, at.getTime());
+    const nextAttemptAt = error === null || gone ? null : nextAttempt(attempts, at, { wait: wait ?? 0 });
     const failed = nextAttemptAt === null ? 'failed' : 'pending';
     return {
       status: error === null ? 'delivered' : failed,
       nextAttemptAt,
-      responseStatus,
+      responseStatus: response?.status ?? null,
       error,
       durationMs,
-      gone: responseStatus === GONE,
+      gone,
     };
   }
 
@@ -101,31 +105,42 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
     headers: Record<string, string>,
     body: string,
     signal: AbortSignal | undefined,
-  ): Promise<{ responseStatus: number | null; error: string | null }> {
+  ): Promise<{ response: Response | null; error: string | null }> {
     try {
-      const { status } = await this.http.fetch(url, {
+      const response = await this.http.fetch(url, {
         method: 'POST',
         headers,
         body,
         holder: userId,
+        statusOnly: true,
         ...(signal && { signal }),
       });
-      const isTaken = status >= 200 && status < 300;
-      return { responseStatus: status, error: isTaken ? null : `The server answered with status ${status}.` };
+      return { response, error: response.ok ? null : `The server answered with status ${response.status}.` };
     } catch (error) {
       signal?.throwIfAborted();
       if (!(error instanceof UpstreamError)) {
         throw error;
       }
-      return { responseStatus: null, error: FAILURES[error.reason] };
+      return { response: null, error: FAILURES[error.reason] ?? unreachable(error) };
     }
   }
 }
 
-/** When to attempt a delivery again; null after the last attempt. */
-export function nextAttempt(attempts: number, now: Date, random: number = Math.random()): Date | null {
+/** With the code of the failure, such as ENOTFOUND or CERT_HAS_EXPIRED. */
+function unreachable({ cause }: UpstreamError): string {
+  return `The server cannot be reached${cause === undefined ? '' : `: ${errorMessage(cause)}`}.`;
+}
+
+/** When to attempt a delivery again, after `wait` seconds where the server asks for more; null after the last attempt. */
+export function nextAttempt(
+  attempts: number,
+  now: Date,
+  { wait = 0, random = Math.random() }: { wait?: number; random?: number } = {},
+): Date | null {
   const seconds = RETRY_SECONDS[attempts - 1];
-  return seconds === undefined
-    ? null
-    : new Date(now.getTime() + Math.round(seconds * 1000 * (1 + JITTER * random)));
+  if (seconds === undefined) {
+    return null;
+  }
+  const pause = Math.max(seconds, Math.min(wait, MAX_WAIT_SECONDS));
+  return new Date(now.getTime() + Math.round(pause * 1000 * (1 + JITTER * random)));
 }

@@ -119,10 +119,11 @@ describe('users', () => {
   it('take turns: of many that wait, each has as many under way as another, first who has waited longest', async () => {
     receiver.injectFault({ kind: 'hang' });
     const users = await Promise.all(Array.from({ length: 5 }, async () => app.createUser()));
+    const now = app.clock.now();
     for (const [index, other] of users.entries()) {
       for (let count = 0; count < OF_A_USER; count += 1) {
         const [id] = await add(await create(`/${index}`, {}, other), ['pending']);
-        const due = new Date(app.clock.now() + (count + 1) * 60_000 - index * 1000);
+        const due = new Date(now + (count + 1) * 60_000 - index * 1000);
         await app.dataSource.query('UPDATE webhook_deliveries SET next_attempt_at = $1 WHERE id = $2', [
           due,
           id,

@@ -97,9 +97,10 @@ async function pass(seconds: number): Promise<void> {
 /** Lets time pass until the next attempt, and waits for it. */
 async function attemptAgain(id: string): Promise<void> {
   const [before] = await deliveries(id);
+  const at = Date.parse(before?.next_attempt_at ?? '');
   // Until the next attempt has ended, its delivery shows how the one before went.
   await app.dataSource.query('UPDATE webhook_deliveries SET last_error = NULL WHERE endpoint_id = $1', [id]);
-  await pass(A_DAY);
+  await pass((at - app.clock.now()) / 1000);
   await until(async () => (await deliveries(id))[0]?.attempts === (before?.attempts ?? 0) + 1);
   await until(async () => (await deliveries(id))[0]?.last_error !== null);
 }
@@ -317,13 +318,27 @@ describe('deliveries', () => {
     expect((await deliveries(id))[0]).toMatchObject({
       status: 'pending',
       last_response_status: null,
-      last_error: 'The server cannot be reached.',
+      last_error: 'The server cannot be reached: ECONNRESET.',
     });
 
     await pass(A_DAY);
     await until(async () => (await deliveries(id))[0]?.status === 'delivered');
     expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
     expect(new Set(receiver.requests.map(({ body }) => body)).size).toBe(1);
+  });
+
+  // svix/svix-webhooks#2200: an attempt that comes earlier is refused as well, and counts.
+  it.each([
+    ['seconds', (at: number) => String(Math.ceil((at - app.clock.now()) / 1000))],
+    ['a date', (at: number) => new Date(at).toUTCString()],
+  ])('are repeated no earlier than a server asks, with %s', async (_, given) => {
+    const { id } = await create();
+    const at = Math.ceil(app.clock.now() / 1000) * 1000 + 240_000;
+    receiver.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': given(at) } });
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+
+    expect(Date.parse((await deliveries(id))[0]?.next_attempt_at ?? '')).toBeGreaterThanOrEqual(at);
   });
 
   it('end after the last attempt, and with them the endpoint that took nothing', async () => {
@@ -351,12 +366,67 @@ describe('deliveries', () => {
     await until(async () => (await deliveries(id))[0]?.status === 'delivered');
   });
 
+  // superduck-ai/open-managed-agents#290: of a busy user, each is replaced by newer ones before its last attempt.
+  it('end with an endpoint that takes nothing for two days, however many there are', async () => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'status', status: 503 });
+    const isEnabled = async () => (await call('get', `/${id}`).expect(200)).body.enabled;
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    for (let hours = 0; hours < 47; hours += 1) {
+      await publish();
+      await publish();
+      await publish();
+      await pass(3600);
+    }
+    expect(await isEnabled()).toBe(true);
+    await pass(3600);
+    await publish();
+    await until(async () => !(await isEnabled()));
+
+    await call('patch', `/${id}`).send({ enabled: true }).expect(200);
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    expect(await isEnabled()).toBe(true);
+  });
+
+  // hookdeck/outpost#611, Standard Webhooks: the later attempts are up to 20 hours apart.
+  it.each([
+    ['enables it', () => ({ enabled: true })],
+    ['gives its new address', () => ({ url: `${receiver.origin}/new` })],
+  ])('that wait for an endpoint are sent at once when its owner %s', async (_, change) => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'status', status: 503 });
+    await publish();
+    await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    for (let attempt = 2; attempt <= 4; attempt += 1) {
+      await attemptAgain(id);
+    }
+    receiver.clearFaults();
+    await call('patch', `/${id}`).send(change()).expect(200);
+
+    await until(async () => (await deliveries(id))[0]?.status === 'delivered');
+  });
+
   it('stop when the server says that it is gone', async () => {
     const { id } = await create();
     receiver.injectFault({ kind: 'status', status: 410 });
     await publish();
     await until(async () => !(await call('get', `/${id}`)).body.enabled);
     expect((await deliveries(id))[0]).toMatchObject({ status: 'failed', last_response_status: 410 });
+  });
+
+  it('end while their endpoint is locked, as by its removal, which locks them next', async () => {
+    const { id } = await create();
+    receiver.injectFault({ kind: 'hang' });
+    await publish();
+    await until(() => receiver.requests.length === 1);
+    await app.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT FROM webhook_endpoints WHERE id = $1 FOR UPDATE', [id]);
+      receiver.hangUp();
+      await until(async () => (await deliveries(id))[0]?.last_error !== null);
+    });
+    await call('delete', `/${id}`).expect(204);
   });
 
   it('of a process that died are made by another one', async () => {

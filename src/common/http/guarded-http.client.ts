@@ -14,7 +14,7 @@ import { type SpanStart, traced } from '../spans.js';
 import type { GuardedAgents } from './guarded-agents.js';
 import { currentRequest } from '../requests/request-context.js';
 import { OriginShares, type RequestOwner } from './origin-shares.js';
-import { ACCEPT_ENCODING, bufferedResponse, tailResponse } from './response-body.js';
+import { ACCEPT_ENCODING, bodylessResponse, bufferedResponse, tailResponse } from './response-body.js';
 import { UpstreamError } from './upstream-error.js';
 
 const MAX_REDIRECTS = 2;
@@ -47,6 +47,8 @@ export interface GuardedRequestInit {
   work?: object;
   /** For a log: keeps the end of a body of any size, and follows redirects to storage, without credentials. */
   tailBytes?: number;
+  /** The status is the answer, also that of a redirect, whatever becomes of the body. */
+  statusOnly?: boolean;
 }
 
 interface HttpExchange {
@@ -54,6 +56,7 @@ interface HttpExchange {
   headers: Record<string, string>;
   body: string | null;
   tailBytes: number | null;
+  statusOnly: boolean;
 }
 
 /**
@@ -142,7 +145,17 @@ export class GuardedHttpClient {
         headers: exchange.headers,
         body: exchange.body,
         signal,
+        // A kept connection may be closing, and what is lost on it is not sent again here.
+        reset: exchange.statusOnly,
       });
+      if (response.statusCode > 599) {
+        // `Response` has no such status.
+        response.body.destroy();
+        throw new UpstreamError('malformed', url.origin);
+      }
+      if (exchange.statusOnly) {
+        return await bodylessResponse(response, this.options.maxResponseBytes);
+      }
       const location = REDIRECT_STATUSES.has(response.statusCode) ? single(response.headers.location) : '';
       if (location === '') {
         return exchange.tailBytes === null
@@ -223,9 +236,9 @@ function createExchange(init: GuardedRequestInit = {}): HttpExchange {
     headers[name.toLowerCase()] = value;
   }
   delete headers.host;
-  const { method = 'GET', body = null, tailBytes = null } = init;
+  const { method = 'GET', body = null, tailBytes = null, statusOnly = false } = init;
   headers['accept-encoding'] = tailBytes === null ? ACCEPT_ENCODING : 'identity';
-  return { method: method.toUpperCase(), headers, body, tailBytes };
+  return { method: method.toUpperCase(), headers, body, tailBytes, statusOnly };
 }
 
 /** 303, and 301 or 302 after a POST, continue as a GET (https://fetch.spec.whatwg.org/#http-redirect-fetch). */

@@ -13,6 +13,8 @@ const JSON_BOUNDS: JsonBounds = { depth: 64, values: 50_000, elements: 10_000 };
 /** Larger bodies are parsed one in each turn of the event loop. */
 const LARGE_BYTES = 64 * 1024;
 const turns = pLimit(1);
+/** What a body may take whose content does not matter. */
+const DISCARDED_MS = 1_000;
 const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
 /** The response, decoded and in memory. @throws UpstreamError `malformed`, or `too_large` also for slow JSON */
@@ -30,10 +32,6 @@ export async function bufferedResponse(
     throw new UpstreamError('too_large', origin);
   }
   const body = await readBody(response.body, headers.get('content-encoding') ?? '', maxBytes, origin);
-  if (response.statusCode > 599) {
-    // `Response` has no such status.
-    throw new UpstreamError('malformed', origin);
-  }
   if (body.byteLength > LARGE_BYTES) {
     await turns(() => setImmediate());
   }
@@ -50,7 +48,7 @@ export async function tailResponse(
   origin: string,
 ): Promise<Response> {
   const encoding = toHeaders(headers).get('content-encoding')?.toLowerCase() ?? 'identity';
-  if (encoding !== 'identity' || status > 599) {
+  if (encoding !== 'identity') {
     body.destroy();
     throw new UpstreamError('malformed', origin);
   }
@@ -60,6 +58,17 @@ export async function tailResponse(
   }
   const isBodyless = BODYLESS_STATUSES.has(status);
   return new Response(isBodyless ? null : Buffer.from(tail), { status });
+}
+
+/** The response without its body. Some of that is read, as servers may stop their work when a client leaves. */
+export async function bodylessResponse(
+  { statusCode: status, headers, body }: Dispatcher.ResponseData,
+  maxBytes: number,
+): Promise<Response> {
+  const timer = setTimeout(() => body.destroy(), DISCARDED_MS);
+  await body.dump({ limit: maxBytes });
+  clearTimeout(timer);
+  return new Response(null, { status, headers: toHeaders(headers) });
 }
 
 function toHeaders(raw: Dispatcher.ResponseData['headers']): Headers {
@@ -163,4 +172,11 @@ export async function readJson(response: Response, origin: string): Promise<unkn
     throw new UpstreamError('malformed', origin);
   }
   return value;
+}
+
+/** Whole seconds until `Retry-After` (RFC 9110 section 10.2.3), at least 1; null without it. */
+export function retryAfter(headers: Headers, nowMs: number): number | null {
+  const given = headers.get('retry-after')?.trim() ?? '';
+  const seconds = /^\d{1,9}$/.test(given) ? Number(given) : Math.ceil((Date.parse(given) - nowMs) / 1000);
+  return Number.isNaN(seconds) ? null : Math.max(1, seconds);
 }
