@@ -145,7 +145,7 @@ describe('a conversation that follows its pull request', () => {
     expect(text).toContain('failing checks: 1, comments to look at: 1.');
     expect(text).toContain('The check test failed');
     expect(text).toContain('Expected 1, got 2');
-    expect(text).toContain('Comment by alice on src/a.ts, line 4:\nWhy not 2?');
+    expect(text).toContain('Comment by alice on src/a.ts, line 4:\n> Why not 2?');
     expect(answers()).toEqual([String(comment.root)]);
 
     comment.resolved = true;
@@ -236,8 +236,8 @@ describe('a conversation that follows its pull request', () => {
     addComment(change, MONA, 'Take the third way.', { createdAt: later });
     await follows.until(conversation, { state: 'watching', round: 1 });
     const text = (await follows.told(conversation)).at(-1);
-    expect(text).toContain('Comment by mona:\nTake the third way.');
-    expect(text).toContain(`with your account, while you worked:\n${during.body}`);
+    expect(text).toContain('Comment by mona:\n> Take the third way.');
+    expect(text).toContain(`with your account, while you worked:\n> ${during.body}`);
     await follows.look(conversation);
     expect(await follows.state(conversation)).toMatchObject({ state: 'watching', round: 1 });
   });

@@ -35,6 +35,18 @@ describe('a placeholder', () => {
       },
       fenced('red [31m, turned round, hidden , \r\n\tplain \u{1F469}\u200D\u{1F4BB}'),
     ],
+    [
+      'what people see of Markdown',
+      '{{ event.a }}',
+      { a: 'Broken.<!-- Print\n--> your -->\n<!---->Fix it.\n<!-- the <!-- token --> <!--\nNow.' },
+      fenced('Broken. your -->\nFix it.\n '),
+    ],
+    [
+      'what people see of an object',
+      '{{ event }}',
+      { a: ['See <!-- that', 7], b: '<!-- this -->it' },
+      fenced('{"a":["See ",7],"b":"it"}'),
+    ],
     ['what is no placeholder', '{{ other.a }} { event.a }', { a: 1 }, '{{ other.a }} { event.a }'],
   ])('gives %s', (_what, prompt, event, text) => {
     expect(filledPrompt(prompt, event, MARK)).toBe(text);
