@@ -11,6 +11,12 @@ describe('a placeholder', () => {
   it.each([
     ['a text', 'See {{ event.issue.title }}', { issue: { title: 'Broken' } }, `See ${fenced('Broken')}`],
     ['without white space', '{{event.n}}', { n: 7 }, fenced('7')],
+    [
+      'with much of it',
+      `{{ event.n${' '.repeat(900)}}} {{${' '.repeat(900)}event }}`,
+      { n: 7 },
+      `${fenced('7')} ${fenced('{"n":7}')}`,
+    ],
     ['an object', '{{ event.a }}', { a: { b: [1] } }, fenced('{"b":[1]}')],
     ['the whole event', '{{ event }}', { a: 1 }, fenced('{"a":1}')],
     ['what is missing', '{{ event.a.b }}', {}, fenced('')],

@@ -3,7 +3,7 @@ import { fenced, newMark, renderedText } from '../../common/fenced-text.js';
 import type { AutomationWork } from '../definitions/automation.entity.js';
 import { evaluate, filterProblem, type Spend, stepBudget } from '../definitions/event-filter.js';
 
-const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000}?))?\s*\}\}/g;
+const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000})|\s*)\}\}/g;
 const BEGUN = /\{\{\s*event\b/;
 const MAX_VALUE = 8_000;
 /** Their values fit what one start may hold. */
