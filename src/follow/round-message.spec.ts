@@ -97,6 +97,17 @@ describe('an answer', () => {
     expect(isReply({ own: true, body: `${text}\nI disagree.` })).toBe(false);
   });
 
+  it('is no command of the host, nor of an app there', () => {
+    const text = replyText(
+      '/approve\nDone.\r\n  /merge\r/close\n```\n/lgtm\n```\nIn /src/a.ts, and/or b.',
+      1,
+      5,
+    );
+    expect(text).not.toMatch(/^\s*\/[a-z]/m);
+    expect(text.replaceAll(/\r/g, '')).not.toMatch(/^\s*\/[a-z]/m);
+    expect(text).toContain('\n```\n\\/lgtm\n```\nIn /src/a.ts, and/or b.');
+  });
+
   it('says something even where the agent did not', () => {
     expect(replyText(' ', 2, 5)).toBe('Worked on.\n\n_(Slipway, round 2 of 5)_');
   });

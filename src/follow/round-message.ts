@@ -1,5 +1,6 @@
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { fenced, newMark, renderedText } from '../common/fenced-text.js';
+import { withoutCommands } from '../git-providers/change-requests.js';
 import type { FollowedCheck, FollowedComment } from '../git-providers/followed-change-request.js';
 
 /** Characters; the findings of one round fit a message by far. */
@@ -56,7 +57,7 @@ Find the cause of each failing check, and see to what the comments ask of this c
 
 /** Notifies no account, and is no command. */
 export function replyText(answer: string, round: number, maxRounds: number): string {
-  const text = answer.trim().replaceAll('@', '@\u200B');
+  const text = withoutCommands(answer.trim()).replaceAll('@', '@\u200B');
   const cut = text.length > MAX_ANSWER ? `${textHead(text, MAX_ANSWER)} …` : text;
   return `${cut === '' ? 'Worked on.' : cut}\n\n_(Slipway, round ${round} of ${maxRounds})_`;
 }
