@@ -93,7 +93,7 @@ const COMMENT =
   'fullDatabaseId author { kind: __typename login } authorAssociation viewerDidAuthor isMinimized body createdAt url';
 const FRAGMENT = `fragment Followed on PullRequest {
   state url headRefOid mergeable reviewDecision
-  latestOpinionatedReviews(last: 50) { nodes { state } }
+  latestOpinionatedReviews(last: 50, writersOnly: true) { nodes { state } }
   ${CHECKS}
   threadStates: reviewThreads(last: 100) { totalCount nodes { isResolved } }
   reviewThreads(last: $size) { nodes {
