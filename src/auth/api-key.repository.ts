@@ -66,6 +66,9 @@ const FIND_WITH_OWNER = `
   FROM api_keys k JOIN users u ON u.id = k.user_id
   WHERE k.id = $1`;
 
+const FIND_END = `
+  SELECT expires_at FROM api_keys WHERE id = $1 OR id = (SELECT api_key_id FROM sessions WHERE id = $1)`;
+
 const TOUCH = `
   UPDATE api_keys SET last_used_at = $2
   WHERE id = $1 AND (last_used_at IS NULL OR last_used_at < $3)`;
@@ -113,6 +116,12 @@ export class ApiKeyRepository extends Repository<ApiKey> {
       where: { id: In([...ids]), revokedAt: IsNull(), expiresAt: Or(IsNull(), MoreThan(now)) },
     });
     return rows.map(({ id }) => id);
+  }
+
+  /** When a key ends by itself, or that of a session. */
+  async endOf(keyOrSessionId: string): Promise<Date | null> {
+    const [row] = await this.query<{ expires_at: Date | null }[]>(FIND_END, [keyOrSessionId]);
+    return row?.expires_at ?? null;
   }
 
   /** Newest first. */

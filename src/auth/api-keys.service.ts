@@ -22,11 +22,16 @@ export class ApiKeysService {
     private readonly clock: Clock,
   ) {}
 
-  /** Issues a key; only administrators may for others. @throws DomainError as `issue`, unauthorized, not_found */
+  /**
+   * Issues a key, which outlives none that it was issued with; only administrators may for others.
+   * @throws DomainError as `issue`, unauthorized, not_found
+   */
   async issueAs(actor: AuthUser, name: string, expiresAt: Date | null, userId?: string): Promise<IssuedKey> {
     const owner = await this.ownerFor(actor, userId);
+    const latest = await this.keys.endOf(actor.keyId);
+    const end = latest !== null && (expiresAt === null || expiresAt > latest) ? latest : expiresAt;
     try {
-      return await this.issue(owner, name, expiresAt);
+      return await this.issue(owner, name, end);
     } catch (error) {
       if (!userIsGone(error)) {
         throw error;

@@ -10,6 +10,8 @@ import { isCsrfToken, isSessionId, presentedSession } from './sessions/session-c
 import { SessionsService, type SignedInUser } from './sessions/sessions.service.js';
 
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
+/** `Sec-Fetch-Site`, which also images and links of other pages send, without an origin. */
+const OTHER_PAGES: readonly unknown[] = ['same-site', 'cross-site'];
 
 export const FOREIGN_PAGE = 'Only pages of the service itself may use a session.';
 export const NO_CSRF_TOKEN =
@@ -42,7 +44,7 @@ export class RequestAuthenticator {
   }
 
   async signedInUser(headers: IncomingHttpHeaders): Promise<SignedInUser | null> {
-    const session = presentedSession(headers);
+    const session = this.isOwnPage(headers) ? presentedSession(headers) : null;
     return session === null ? null : this.sessions.verify(session);
   }
 
@@ -60,10 +62,14 @@ export class RequestAuthenticator {
    * send no origin.
    * @throws DomainError forbidden for a page of another origin
    */
-  requireOwnOrigin({ headers: { origin, host } }: IncomingMessage): void {
-    if (origin !== undefined && !this.address.isOwn(origin, host)) {
+  requireOwnOrigin({ headers }: IncomingMessage): void {
+    if (!this.isOwnPage(headers)) {
       throw new DomainError('forbidden', 'forbidden', FOREIGN_PAGE);
     }
+  }
+
+  private isOwnPage({ origin, host, 'sec-fetch-site': site }: IncomingHttpHeaders): boolean {
+    return (origin === undefined || this.address.isOwn(origin, host)) && !OTHER_PAGES.includes(site);
   }
 
   /** @throws DomainError forbidden for a page of another origin, or a change without the token */

@@ -8,6 +8,24 @@ export function newMark(): string {
   return randomBytes(6).toString('hex');
 }
 
+/**
+ * A value as people see it whose texts are rendered as Markdown: comments of HTML are shown to models alone, and may
+ * tell them what none of the people who approved of the text has read.
+ */
+export function renderedText(value: unknown): string {
+  return typeof value === 'string'
+    ? withoutComments(value)
+    : JSON.stringify(value, (_key, part: unknown) =>
+        typeof part === 'string' ? withoutComments(part) : part,
+      );
+}
+
+/** One without an end hides all that follows. */
+function withoutComments(text: string): string {
+  const [seen = '', ...parts] = text.split('<!--');
+  return seen + parts.map((part) => part.split('-->').slice(1).join('-->')).join('');
+}
+
 /** Text of strangers for an agent, between lines that it cannot forge, cut at `max` characters. */
 export function fenced(name: string, mark: string, text: string, max: number): string {
   // PostgreSQL stores no lone surrogates.

@@ -37,7 +37,7 @@ function comment(change: Partial<FollowedComment> = {}): FollowedComment {
     author: 'alice',
     own: false,
     isBot: false,
-    mayWrite: false,
+    mayWrite: true,
     body: 'Why?',
     path: 'src/a.ts',
     line: 4,
@@ -87,6 +87,8 @@ const FAILED = shows({ checks: [check('failed')] });
 const GREEN = shows({ checks: [check('passed')] });
 const own = (change: Partial<FollowedComment> = {}): FollowedComment =>
   comment({ own: true, author: 'me', ...change });
+const stranger = (change: Partial<FollowedComment> = {}): FollowedComment =>
+  comment({ id: 's1', author: 'passer-by', mayWrite: false, ...change });
 const bot = (change: Partial<FollowedComment> = {}): FollowedComment =>
   comment({ id: 'b1', author: 'codecov', isBot: true, ...change });
 
@@ -172,6 +174,17 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
     { known: { comments: ['b1', 'c1'] } },
     shows({ ...GREEN, comments: [bot(), comment()] }),
     'wait',
+  ],
+
+  ['a comment of a stranger', {}, shows({ comments: [stranger()] }), 'wait'],
+  ['a comment where the host does not say', {}, shows({ comments: [comment({ mayWrite: null })] }), 'round'],
+  ['green with a thread of a stranger', {}, shows({ ...GREEN, comments: [stranger()] }), 'reached'],
+  ['a comment in a thread of a stranger', {}, shows({ comments: [stranger(), comment()] }), 'round'],
+  [
+    'a comment of the account without its rights',
+    {},
+    shows({ comments: [own({ mayWrite: false })] }),
+    'round',
   ],
 
   ['a conflict', {}, shows({ conflicts: 'yes' }), 'round'],
@@ -340,7 +353,7 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
     shows({ ...FAILED, comments: [comment({ body: '@slipway stop', mayWrite: true })] }),
     'stopped',
   ],
-  ['a stop by who may not write', {}, shows({ comments: [comment({ body: '@slipway stop' })] }), 'round'],
+  ['a stop by who may not write', {}, shows({ comments: [stranger({ body: '@slipway stop' })] }), 'wait'],
   [
     'a stop where the host does not say',
     {},

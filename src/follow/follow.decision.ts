@@ -175,7 +175,7 @@ function hasReached(
   const isOpenComment = (comment: FollowedComment): boolean => {
     const isKnown = known.comments.includes(comment.id);
     // Apps resolve no threads of theirs.
-    const isOver = isReply(comment) || (comment.isBot && isKnown);
+    const isOver = isReply(comment) || isByStranger(comment) || (comment.isBot && isKnown);
     return comment.resolved === false ? !isOver : comment.resolved === null && !isKnown;
   };
   const isClear =
@@ -194,8 +194,13 @@ function hasReached(
 }
 
 /** A report of coverage, or the address of a preview: apps ask in threads. */
-function isNotice({ isBot, resolved }: FollowedComment): boolean {
-  return isBot && resolved === null;
+function isNotice(comment: FollowedComment): boolean {
+  return isByStranger(comment) || (comment.isBot && comment.resolved === null);
+}
+
+/** In public repositories anyone may comment: that must not start work, nor hold up its end. */
+function isByStranger({ own, isBot, mayWrite }: FollowedComment): boolean {
+  return mayWrite === false && !own && !isBot;
 }
 
 /** What only another round could repair. */

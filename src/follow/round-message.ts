@@ -1,5 +1,6 @@
 import { textHead } from '@slipway/common/well-formed-text.js';
-import { fenced, newMark } from '../common/fenced-text.js';
+import { fenced, newMark, renderedText } from '../common/fenced-text.js';
+import { withoutCommands } from '../git-providers/change-requests.js';
 import type { FollowedCheck, FollowedComment } from '../git-providers/followed-change-request.js';
 
 /** Characters; the findings of one round fit a message by far. */
@@ -36,12 +37,10 @@ export function roundMessage(
   const parts = [
     ...checks.map(({ id, name, url }) => {
       const output = outputs.get(id) ?? '';
-      return `The check ${textHead(name, MAX_NAME)} failed${url === null ? '.' : `: ${url}`}${output === '' ? '' : `\nIts last lines:\n${output}`}`;
+      return `The check ${textHead(name, MAX_NAME)} failed${url === null ? '.' : `: ${url}`}${output === '' ? '' : `\nIts last lines:\n${quoted(output)}`}`;
     }),
     ...comments.map((comment) => commentText(comment, '')),
-    ...aside.map((comment) =>
-      commentText(comment, comment.own ? ' with your account, while you worked' : ''),
-    ),
+    ...aside.map((comment) => commentText(comment, asideOf(comment))),
   ];
   const what = [
     checks.length > 0 && `failing checks: ${checks.length}`,
@@ -58,7 +57,7 @@ Find the cause of each failing check, and see to what the comments ask of this c
 
 /** Notifies no account, and is no command. */
 export function replyText(answer: string, round: number, maxRounds: number): string {
-  const text = answer.trim().replaceAll('@', '@\u200B');
+  const text = withoutCommands(answer.trim()).replaceAll('@', '@\u200B');
   const cut = text.length > MAX_ANSWER ? `${textHead(text, MAX_ANSWER)} …` : text;
   return `${cut === '' ? 'Worked on.' : cut}\n\n_(Slipway, round ${round} of ${maxRounds})_`;
 }
@@ -70,5 +69,17 @@ export function isReply({ own, body }: Pick<FollowedComment, 'own' | 'body'>): b
 
 function commentText({ author, path, line, body }: FollowedComment, how: string): string {
   const place = path === null ? '' : ` on ${path}${line === null ? '' : `, line ${line}`}`;
-  return `Comment by ${textHead(author, MAX_NAME)}${how}${place}:\n${textHead(body, MAX_BODY)}`;
+  return `Comment by ${textHead(author, MAX_NAME)}${how}${place}:\n${quoted(textHead(renderedText(body), MAX_BODY))}`;
+}
+
+function asideOf({ own, isBot }: FollowedComment): string {
+  if (own) {
+    return ' with your account, while you worked';
+  }
+  return isBot ? '' : ' (may not write to the repository)';
+}
+
+/** No line of it can pass for the beginning of another comment. */
+function quoted(text: string): string {
+  return text.replaceAll(/^/gm, '> ');
 }

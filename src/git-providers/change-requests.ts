@@ -126,6 +126,14 @@ export function requireAnswer<T>(schema: z.ZodType<T>, answer: unknown): T | nul
   return answer === null ? null : requireFitting(schema, answer, 'the response is no change request');
 }
 
+/**
+ * For what an agent wrote: hosts and apps there take lines that begin with a slash (`/merge`) for commands of the account
+ * that posts them. Blocks of code are no exception, since each host has its own idea of where they end.
+ */
+export function withoutCommands(text: string): string {
+  return text.replaceAll(/^([ \t]*)\/(?=[a-z])/gim, String.raw`$1\/`);
+}
+
 /** Puts the comments in order, and keeps the newest. */
 export function boundFollowed(followed: FollowedChangeRequest): FollowedChangeRequest {
   const { checks } = followed;

@@ -4,6 +4,7 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { toHexId } from '../common/identifiers.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
+import { withoutCommands } from '../git-providers/change-requests.js';
 import { toSuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService, type TaskSelection } from '../suggested-tasks/suggested-tasks.service.js';
 import { SendMessageDto } from '../v1/app-conversations/api/dto/conversation-actions.dto.js';
@@ -101,8 +102,9 @@ export class ToolServerService {
   }
 
   async openPullRequest({ userId }: ToolCaller, id: string, members: object): Promise<object> {
-    const body = await this.checked(OpenConversationPullRequestDto, members);
-    const { number, url } = await this.pullRequests.openForUser(userId, id, body);
+    const request = await this.checked(OpenConversationPullRequestDto, members);
+    request.body = withoutCommands(request.body ?? '');
+    const { number, url } = await this.pullRequests.openForUser(userId, id, request);
     return { conversation_id: id, number, url };
   }
 

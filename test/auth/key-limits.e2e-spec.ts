@@ -13,8 +13,31 @@ describe('keys of one user', () => {
     await app.close();
   });
 
-  const issue = (headers: { 'X-Session-API-Key': string }): request.Test =>
-    request(app.url).post('/api/v1/api-keys').set(headers).send({ name: 'another' });
+  const issue = (headers: Record<string, string>, members: object = {}): request.Test =>
+    request(app.url)
+      .post('/api/v1/api-keys')
+      .set(headers)
+      .send({ name: 'another', ...members });
+
+  it('outlive none that they were issued with, nor the key of a session', async () => {
+    const { headers } = app.admin;
+    const [soon, sooner] = ['2099-01-31T12:00:00.000Z', '2099-01-30T12:00:00.000Z'];
+    const { body: temporary } = await issue(headers, { expires_at: soon }).expect(201);
+    const signedIn = await request(app.url).post('/auth/key').send({ key: temporary.key }).expect(200);
+    const [cookie = ''] = signedIn.get('Set-Cookie') ?? [];
+    const session = { Cookie: cookie.replace(/;.*/, ''), 'X-CSRF-Token': signedIn.body.csrf_token };
+    for (const presented of [{ 'X-Session-API-Key': temporary.key }, session]) {
+      const asked = [
+        {},
+        { expires_at: '2100-01-01T00:00:00Z' },
+        { user_id: app.user.id },
+        { expires_at: sooner },
+      ];
+      const issued = await Promise.all(asked.map((members) => issue(presented, members).expect(201)));
+      expect(issued.map(({ body }) => body.expires_at)).toEqual([soon, soon, soon, sooner]);
+    }
+    expect((await issue(headers).expect(201)).body.expires_at).toBeNull();
+  });
 
   it('are at most 50 that work, also with many requests at once', async () => {
     const { headers, id } = await app.createUser();

@@ -266,6 +266,19 @@ describe('sessions', () => {
       },
     );
 
+    it.each(['same-site', 'cross-site'])(
+      'refuses what a page that is %s embeds or links to',
+      async (site) => {
+        const headers = { ...browser.headers, 'Sec-Fetch-Site': site };
+        const asked = await ask(headers, '/api/v1/api-keys').expect(403);
+
+        expect(asked.body.detail).toBe('Only pages of the service itself may use a session.');
+        const own = await ask({ ...browser.headers, 'Sec-Fetch-Site': 'same-origin' }, '/api/v1/api-keys');
+        expect(own.status).toBe(200);
+        await ask({ ...app.user.headers, 'Sec-Fetch-Site': site }, '/api/v1/api-keys').expect(200);
+      },
+    );
+
     it('lets no page of another origin read an answer', async () => {
       const preflight = await request(app.url)
         .options('/api/v1/api-keys')

@@ -1,5 +1,5 @@
 import { describe, expect, it, jest } from '@jest/globals';
-import { addCheck, addComment } from '../fakes/fake-followed.js';
+import { addCheck, addComment, approve, requestChanges, STRANGER } from '../fakes/fake-followed.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { RequestWaves } from '../support/request-waves.js';
@@ -67,6 +67,28 @@ describe('GithubProvider', () => {
       jest.restoreAllMocks();
       expect(calls).toEqual([]);
     });
+  });
+
+  it('reads approvals of those who may write, and no others', async () => {
+    const world = sampleWorld();
+    const { provider, auth } = await open(world);
+    const change = world.changeRequests.find(({ number }) => number === 15);
+    const isApproved = async (): Promise<unknown> => {
+      const ref = { repository: 'octo/app', number: 15 };
+      const [shown] = await provider.readChangeRequests([ref], { ...auth, ...callWithin() });
+      return shown?.approved;
+    };
+    for (const [review, login, approved] of [
+      [approve, STRANGER, false],
+      [approve, 'ada', true],
+      [requestChanges, STRANGER, true],
+      [requestChanges, 'ada', false],
+    ] as const) {
+      if (change) {
+        review(change, login);
+      }
+      expect([login, await isApproved()]).toEqual([login, approved]);
+    }
   });
 
   describe('mergeability that GitHub computes in the background', () => {

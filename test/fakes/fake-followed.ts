@@ -115,6 +115,9 @@ export function rootOf(change: FakeChangeRequest, comment: FakeComment): FakeCom
   return followedOf(change).comments.find(({ id }) => id === comment.root) ?? comment;
 }
 
+/** Login of an account that may review, as anyone may in public repositories, but not write. */
+export const STRANGER = 'stranger';
+
 export function approve(change: FakeChangeRequest, login: string): void {
   const followed = followedOf(change);
   followed.approvedBy = [...new Set([...followed.approvedBy, login])];

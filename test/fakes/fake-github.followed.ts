@@ -1,7 +1,7 @@
 import { GraphQLError } from 'graphql';
 import { jsonText } from '@slipway/common/json-access.js';
 import { pageOf, repositoryIn } from './fake-change-requests.js';
-import { addComment, addReply, changeIn, checksOf, followedOf, rootOf } from './fake-followed.js';
+import { addComment, addReply, changeIn, checksOf, followedOf, rootOf, STRANGER } from './fake-followed.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeCheck, FakeComment, FakeWorkflow, FakeWorld } from './fake-world.js';
 
@@ -19,8 +19,8 @@ export function followedMembers(world: FakeWorld, change: FakeChangeRequest, con
   );
   const roots = comments.filter(({ kind, id, root }) => kind === 'thread' && id === root);
   const opinions = [
-    ...approvedBy.map(() => ({ state: 'APPROVED' })),
-    ...changesRequestedBy.map(() => ({ state: 'CHANGES_REQUESTED' })),
+    ...approvedBy.map((login) => ({ login, state: 'APPROVED' })),
+    ...changesRequestedBy.map((login) => ({ login, state: 'CHANGES_REQUESTED' })),
   ];
   const ofKind = (kind: FakeComment['kind']) =>
     comments.filter((comment) => comment.kind === kind).map((comment) => commentNode(world, change, comment));
@@ -29,7 +29,8 @@ export function followedMembers(world: FakeWorld, change: FakeChangeRequest, con
     url: pageOf(change),
     headRefOid: head,
     reviewDecision: null,
-    latestOpinionatedReviews: (args: Window) => connection(opinions, args),
+    latestOpinionatedReviews: ({ writersOnly, ...args }: Window & { writersOnly: boolean }) =>
+      connection(writersOnly ? opinions.filter(({ login }) => login !== STRANGER) : opinions, args),
     statusCheckRollup:
       contexts.length === 0
         ? null

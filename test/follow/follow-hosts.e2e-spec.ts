@@ -68,7 +68,7 @@ it.each<[string, ProviderType, () => FakeWorld, () => string | null]>([
 
   const text = (await follows.told(conversation)).at(-1);
   expect(text).toContain('The check test failed');
-  expect(text).toContain('on src/a.ts, line 4:\nWhy not 2?');
+  expect(text).toContain('on src/a.ts, line 4:\n> Why not 2?');
   const answers = followedOf(change).comments.filter(({ body }) => body.includes('(Slipway, round 1 of 5)'));
   expect(answers).toMatchObject([{ root: comment.id, author: 'mona' }]);
 

@@ -91,7 +91,8 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
     'opens one at %s with the token of the owner, and notes its number',
     async (provider) => {
       const id = await insertConversation('octo/app', provider);
-      const { body } = await post(bodyFor(id, { draft: true })).expect(201);
+      const told = 'Because.\n/merge';
+      const { body } = await post(bodyFor(id, { draft: true, body: told })).expect(201);
 
       expect(body).toEqual({ number: 16, url: 'https://code.example/octo/app/16' });
       expect(hosts.worlds[provider].changeRequests.at(-1)).toMatchObject({
@@ -99,7 +100,8 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
         sourceBranch: 'fix/it',
         targetBranch: 'release',
         title: 'Fix it',
-        body: 'Because.',
+        // A line that begins with a slash would be a command of the user, which the agent may not give.
+        body: 'Because.\n\\/merge',
         draft: true,
       });
       expect(await numbersOf(id)).toEqual([16]);

@@ -296,6 +296,30 @@ describe('/api/v1/settings', () => {
     expect(await flat.dump()).not.toContain('hush');
   });
 
+  it('gives the secrets of a tool server to no other one that takes its name', async () => {
+    const patch = (docs: object): object => ({ agent_settings_diff: { mcp_config: { docs } } });
+    const auth = { strategy: 'bearer', value: 'hush-1' };
+    await store(
+      patch({ url: 'https://docs.example.com/mcp', auth, headers: { 'X-Team': 'hush-2' }, timeout: 30 }),
+    );
+    const stored = async (): Promise<unknown> =>
+      (await app.app.get(McpConfigRepository).read(user.id))?.shttpServers;
+
+    await store(patch({ url: 'https://docs.example.com/v2' }));
+    expect(await stored()).toMatchObject([
+      { apiKey: 'hush-1', details: { headers: { 'X-Team': 'hush-2' } } },
+    ]);
+    const elsewhere = 'https://docs.example.org/v2';
+    expect(await problems(patch({ url: elsewhere, auth: { strategy: 'bearer', value: MASK } }))).toEqual([
+      'body.agent_settings_diff.mcp_config.docs.auth.value value_error',
+    ]);
+    await store(patch({ url: elsewhere }));
+    expect(await stored()).toEqual([
+      { url: elsewhere, apiKey: null, details: { name: 'docs', timeout: 30 } },
+    ]);
+    await store({ agent_settings_diff: { mcp_config: null } });
+  });
+
   it('keeps an agent of the Agent Client Protocol in one place', async () => {
     await store({ agent_settings_diff: { agent_kind: 'acp', acp_server: 'gemini-cli' } });
     expect(await flat.stored()).toMatchObject({ agent: 'acp:gemini-cli' });

@@ -7,9 +7,9 @@ export interface Schedule {
 }
 
 /** Five fields, without seconds, and without `H`, which stands for a random value. */
-const FIELDS = /^(?!.*\bH\b)[\d*/,\-?L#A-Z]+(?: +[\d*/,\-?L#A-Z]+){4}$/i;
-const MAX_LENGTH = 200;
+const FIELDS = /^(?=.{1,200}$)(?!.*\bH\b)[\d*/,\-?L#A-Z]+(?: +[\d*/,\-?L#A-Z]+){4}$/i;
 const DAY_MS = 86_400_000;
+const HORIZON_MS = 30 * 366 * DAY_MS;
 
 export const FIVE_FIELDS =
   'Expected five fields of cron, such as 0 9 * * 1-5: minute, hour, day, month, weekday.';
@@ -33,7 +33,8 @@ export function nextTimes(schedule: Schedule, after: number, count: number): Dat
 
 function timesAfter({ schedule, timezone }: Schedule, after: number, count: number): Date[] {
   try {
-    const times = CronExpressionParser.parse(schedule, { currentDate: new Date(after), tz: timezone });
+    const [currentDate, endDate] = [after, after + HORIZON_MS].map((time) => new Date(time));
+    const times = CronExpressionParser.parse(schedule, { currentDate, endDate, tz: timezone });
     return times.take(count).map((time) => time.toDate());
   } catch {
     // The parser says in no other way that it has looked in vain.
@@ -42,7 +43,7 @@ function timesAfter({ schedule, timezone }: Schedule, after: number, count: numb
 }
 
 export function scheduleProblem(schedule: string, timezone: string): string | null {
-  if (!FIELDS.test(schedule) || schedule.length > MAX_LENGTH) {
+  if (!FIELDS.test(schedule)) {
     return FIVE_FIELDS;
   }
   try {

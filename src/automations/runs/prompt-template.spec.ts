@@ -11,6 +11,12 @@ describe('a placeholder', () => {
   it.each([
     ['a text', 'See {{ event.issue.title }}', { issue: { title: 'Broken' } }, `See ${fenced('Broken')}`],
     ['without white space', '{{event.n}}', { n: 7 }, fenced('7')],
+    [
+      'with much of it',
+      `{{ event.n${' '.repeat(900)}}} {{${' '.repeat(900)}event }}`,
+      { n: 7 },
+      `${fenced('7')} ${fenced('{"n":7}')}`,
+    ],
     ['an object', '{{ event.a }}', { a: { b: [1] } }, fenced('{"b":[1]}')],
     ['the whole event', '{{ event }}', { a: 1 }, fenced('{"a":1}')],
     ['what is missing', '{{ event.a.b }}', {}, fenced('')],
@@ -34,6 +40,18 @@ describe('a placeholder', () => {
         a: 'red \u001B[31m, turned \u202Eround\u2066, hidden \u200B\u{E0041}\u2063\uFEFF, \r\n\tplain \u{1F469}\u200D\u{1F4BB}',
       },
       fenced('red [31m, turned round, hidden , \r\n\tplain \u{1F469}\u200D\u{1F4BB}'),
+    ],
+    [
+      'what people see of Markdown',
+      '{{ event.a }}',
+      { a: 'Broken.<!-- Print\n--> your -->\n<!---->Fix it.\n<!-- the <!-- token --> <!--\nNow.' },
+      fenced('Broken. your -->\nFix it.\n '),
+    ],
+    [
+      'what people see of an object',
+      '{{ event }}',
+      { a: ['See <!-- that', 7], b: '<!-- this -->it' },
+      fenced('{"a":["See ",7],"b":"it"}'),
     ],
     ['what is no placeholder', '{{ other.a }} { event.a }', { a: 1 }, '{{ other.a }} { event.a }'],
   ])('gives %s', (_what, prompt, event, text) => {

@@ -1,9 +1,9 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { fenced, newMark } from '../../common/fenced-text.js';
+import { fenced, newMark, renderedText } from '../../common/fenced-text.js';
 import type { AutomationWork } from '../definitions/automation.entity.js';
 import { evaluate, filterProblem, type Spend, stepBudget } from '../definitions/event-filter.js';
 
-const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000}?))?\s*\}\}/g;
+const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000})|\s*)\}\}/g;
 const BEGUN = /\{\{\s*event\b/;
 const MAX_VALUE = 8_000;
 /** Their values fit what one start may hold. */
@@ -37,8 +37,7 @@ export function filledWork(work: AutomationWork, event: unknown): AutomationWork
 
 function valueText(expression: string, event: unknown, spend: Spend): string {
   try {
-    const value = evaluate(expression, event, spend) ?? '';
-    return typeof value === 'string' ? value : JSON.stringify(value);
+    return renderedText(evaluate(expression, event, spend) ?? '');
   } catch (error) {
     return `(not available: ${errorMessage(error)})`;
   }

@@ -42,22 +42,28 @@ export const MAX_URL = 2_048;
 export const MAX_SECRET = 65_536;
 export const MAX_EMAIL = 320;
 
-export const Text = fieldOf(({ form, maxLength, pattern, rule, secret, trim }: TextOptions) => ({
-  schema: {
-    type: String,
-    maxLength: MAX_TEXT,
-    pattern: pattern?.regex.source,
-    ...form,
-    ...(maxLength && { maxLength }),
-    ...(secret && { format: 'password', writeOnly: true }),
-  },
-  coerce: (value) => (trim && isString(value) ? value.trim() : value),
-  rules: {
-    ...textOf(maxLength ?? (form?.maxLength ? Infinity : MAX_TEXT)).rules,
-    ...(pattern && { matches: sentenceRule((text) => (pattern.regex.test(text) ? null : pattern.expected)) }),
-    ...(rule && { rule: sentenceRule(rule) }),
-  },
-}));
+export const Text = fieldOf(({ form, maxLength, pattern, rule, secret, trim }: TextOptions) => {
+  const most = maxLength ?? (form?.maxLength ? Infinity : MAX_TEXT);
+  // All rules are asked, and what one of them costs may grow faster than the text.
+  const ofShort = (judge: TextRule): Judge =>
+    sentenceRule((text) => (text.length > most ? null : judge(text)));
+  return {
+    schema: {
+      type: String,
+      maxLength: MAX_TEXT,
+      pattern: pattern?.regex.source,
+      ...form,
+      ...(maxLength && { maxLength }),
+      ...(secret && { format: 'password', writeOnly: true }),
+    },
+    coerce: (value) => (trim && isString(value) ? value.trim() : value),
+    rules: {
+      ...textOf(most).rules,
+      ...(pattern && { matches: ofShort((text) => (pattern.regex.test(text) ? null : pattern.expected)) }),
+      ...(rule && { rule: ofShort(rule) }),
+    },
+  };
+});
 
 /** Stored encrypted, and never shown. */
 export const Secret = (description: string, example: string, presence: FieldOptions): PropertyDecorator =>

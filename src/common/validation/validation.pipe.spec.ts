@@ -247,6 +247,25 @@ describe('InputValidationPipe', () => {
     ).toEqual(expected);
   });
 
+  it('asks about no text that is too long what may take long', async () => {
+    const asked: string[] = [];
+    const rule = (text: string): string => {
+      asked.push(text);
+      return 'Bad.';
+    };
+    class LongDto {
+      @Text('text', { maxLength: 3, rule, pattern: { regex: /^b$/, expected: 'Bad, too.' } })
+      text?: string;
+    }
+    const problemsOf = async (text: string): Promise<unknown> =>
+      pipe.transform({ text }, { type: 'body', metatype: LongDto }).catch(({ problems }) => problems);
+
+    expect(await problemsOf('a'.repeat(4))).toMatchObject([{ msg: 'Expected at most 3 characters.' }]);
+    expect(asked).toEqual([]);
+    expect(await problemsOf('aaa')).toMatchObject([{ msg: 'Bad, too.' }]);
+    expect(new Set(asked)).toEqual(new Set(['aaa']));
+  });
+
   it('says what a rule of class-validator says that has no type of its own', async () => {
     class PlainDto {
       @Text('code', {})

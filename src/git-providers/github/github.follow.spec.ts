@@ -210,15 +210,28 @@ describe('followed pull requests', () => {
   });
 
   it.each([
-    ['User', 'COMMENTED', false],
-    ['Bot', 'COMMENTED', true],
-    ['Bot', 'CHANGES_REQUESTED', false],
+    ['User', 'COMMENTED', { isBot: false, mayWrite: false }],
+    ['Bot', 'COMMENTED', { isBot: true, mayWrite: null }],
+    // An app that was let in is no stranger, though it cannot push.
+    ['Bot', 'CHANGES_REQUESTED', { isBot: false, mayWrite: null }],
     // Of an account that was deleted.
-    [null, 'COMMENTED', false],
-  ])('have the review of a %s that is %s as one of an app: %s', (kind, state, isBot) => {
+    [null, 'COMMENTED', { isBot: false, mayWrite: false }],
+  ])('have the review of a %s that is %s as %j', (kind, state, expected) => {
     // Without the [bot] that REST appends: https://github.com/anthropics/claude-code-action/issues/1514
     const review = comment(1, { state, author: kind && { kind, login: 'coderabbitai' } });
-    expect(followed({ reviews: { nodes: [review] } }).comments).toMatchObject([{ isBot }]);
+    expect(followed({ reviews: { nodes: [review] } }).comments).toMatchObject([expected]);
+  });
+
+  it.each([
+    ['OWNER', true],
+    ['MEMBER', true],
+    ['COLLABORATOR', true],
+    ['CONTRIBUTOR', null],
+    ['FIRST_TIME_CONTRIBUTOR', false],
+    ['NONE', false],
+  ])('have a comment of %s as of one who may write: %s', (authorAssociation, mayWrite) => {
+    const nodes = [comment(1, { authorAssociation })];
+    expect(followed({ comments: { nodes } }).comments).toMatchObject([{ mayWrite }]);
   });
 
   it.each([

@@ -36,6 +36,8 @@ import { toConflicts } from './github.mapper.js';
 /** About one point each of 5,000 an hour (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api). */
 const BATCH = { batch: 10, pageSize: 30 };
 const WRITERS: readonly (string | null)[] = ['OWNER', 'MEMBER', 'COLLABORATOR'];
+/** Also of members whose membership is private (https://github.com/warpdotdev/oz-for-oss/issues/290). */
+const CONTRIBUTOR = 'CONTRIBUTOR';
 /** Losses of a part of the response that say nothing about the rest of it. */
 const PARTIAL: readonly string[] = ['insufficient_scope', 'blocked_by_policy', 'sso_required'];
 
@@ -91,7 +93,7 @@ const COMMENT =
   'fullDatabaseId author { kind: __typename login } authorAssociation viewerDidAuthor isMinimized body createdAt url';
 const FRAGMENT = `fragment Followed on PullRequest {
   state url headRefOid mergeable reviewDecision
-  latestOpinionatedReviews(last: 50) { nodes { state } }
+  latestOpinionatedReviews(last: 50, writersOnly: true) { nodes { state } }
   ${CHECKS}
   threadStates: reviewThreads(last: 100) { totalCount nodes { isResolved } }
   reviewThreads(last: $size) { nodes {
@@ -234,7 +236,7 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
         ...toComment('pullrequestreview-', review),
         // Who asks for changes, app or person, wants them.
         isBot: review.author.kind === 'Bot' && review.state !== 'CHANGES_REQUESTED',
-        mayWrite: review.authorCanPushToRepository,
+        mayWrite: review.author.kind === 'Bot' ? null : review.authorCanPushToRepository,
       })),
     ],
     truncated:
@@ -261,7 +263,7 @@ function toComment(prefix: string, comment: GithubComment): FollowedComment {
     author: comment.author.login ?? 'ghost',
     own: comment.viewerDidAuthor,
     isBot: comment.author.kind === 'Bot',
-    mayWrite: WRITERS.includes(comment.authorAssociation),
+    mayWrite: comment.authorAssociation === CONTRIBUTOR ? null : WRITERS.includes(comment.authorAssociation),
     body: comment.body,
     path: null,
     line: null,

@@ -77,7 +77,7 @@ interface PatchedServers {
 /**
  * Changes tool servers as clients ask for it. An object of servers is merged by name, as clients send one server alone
  * when they add or change it, and null when they remove it; within `mcpServers` it is the whole configuration instead.
- * Masks stand for what is stored under the same name.
+ * Masks stand for what is stored under the same name, and secrets do not move to another server with it.
  *
  * @param loc where the patch stands in the request
  */
@@ -102,7 +102,8 @@ export function patchNamedServers(
     if (given === null) {
       servers.delete(name);
     } else if (isJsonObject(given)) {
-      const before = known.get(name) ?? {};
+      const kept = known.get(name) ?? {};
+      const before = isElsewhere(kept, given) ? without(kept, ['auth', 'headers']) : kept;
       const clear = unmasked(normalised(given), before, at, problems);
       servers.set(name, mergePatch(isWhole ? {} : before, clear));
     } else {
@@ -111,6 +112,11 @@ export function patchNamedServers(
   }
   const config = toClearConfig(servers, loc, problems);
   return { config: servers.size === 0 ? null : config, problems };
+}
+
+function isElsewhere({ url: before }: JsonObject, { url: after }: JsonObject): boolean {
+  const [from, to] = [before, after].map((url) => (typeof url === 'string' ? URL.parse(url.trim()) : null));
+  return typeof after === 'string' && from?.origin !== to?.origin;
 }
 
 /** Tokens may come as a header, as `api_key` or as a bare `auth`; they are kept apart from the other headers. */

@@ -3,6 +3,7 @@ import type { GitPushResponse } from '@slipway/agent-protocol/git.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { withoutCommands } from '../../git-providers/change-requests.js';
 import type { OpenedChangeRequest, ProviderType } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
@@ -45,14 +46,15 @@ export class PullRequestsService {
    * @throws DomainError not_found for a conversation of another sandbox, conflict without a repository; what
    *   `RepositoryAccessService.openChangeRequest` throws
    */
-  async openForAgent(sandbox: SandboxKeyHolder, request: OpenPullRequestDto): Promise<OpenedChangeRequest> {
-    const { conversation_id: id } = request;
+  async openForAgent(sandbox: SandboxKeyHolder, given: OpenPullRequestDto): Promise<OpenedChangeRequest> {
+    const { conversation_id: id, body, ...members } = given;
     const conversation = await this.conversations.findRepository(id, sandbox);
     if (!conversation) {
       throw unknownToSandbox();
     }
     const { selectedRepository, gitProvider: provider } = conversation;
     const repository = requireRepository(selectedRepository);
+    const request = { ...members, body: withoutCommands(body) };
     return this.open({ id, userId: sandbox.userId, repository, provider, request });
   }
 
