@@ -3,7 +3,7 @@ import type { ModelParameters } from '@slipway/agent-protocol/conversation-schem
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
-import { checkedFetch, idleTimeoutFetch, RefusedParameters } from './model-fetch.js';
+import { checkedFetch, idleTimeoutFetch, RefusedParameters, repairingFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { textTools } from './text-tools.js';
 
@@ -96,7 +96,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     includeUsage: true,
     // Else the SDK would fetch images itself, from inside the sandbox.
     supportedUrls: () => ({ 'image/*': [/^https?:/] }),
-    fetch,
+    fetch: repairingFetch(fetch),
     transformRequestBody: ({ max_tokens: limit, ...body }) => ({
       ...body,
       // OpenAI's reasoning models refuse the older name, which others know alone.

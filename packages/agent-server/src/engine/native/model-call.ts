@@ -147,8 +147,9 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
       case 'finish-step':
         response.id = part.response.id;
         response.ending = answerEnding(part.finishReason, part.rawFinishReason);
-        response.promptTokens = part.usage.inputTokens ?? null;
-        response.completionTokens = part.usage.outputTokens ?? null;
+        // Servers that do not count send zeros.
+        response.promptTokens = part.usage.inputTokens || null;
+        response.completionTokens = part.usage.outputTokens || null;
         break;
       case 'error':
         throw part.error;

@@ -1,6 +1,7 @@
 import { APICallError } from 'ai';
+import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
 
@@ -136,6 +137,93 @@ async function readBeginning(body: ReadableStream<Uint8Array>): Promise<string> 
   // Not waited for: it resolves only with the end of the other branch.
   void body.cancel();
   return text;
+}
+
+/** The SDK fails at the first chunk that is not as OpenAI sends it, so it gets no other. */
+export function repairingFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (!response.ok || response.body === null) {
+      return response;
+    }
+    const repaired = response.body
+      .pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream())
+      .pipeThrough(chunkRepair())
+      .pipeThrough(new TextEncoderStream());
+    return withBody(response, repaired);
+  };
+}
+
+function chunkRepair(): TransformStream<EventSourceMessage, string> {
+  let hasEnded = false;
+  return new TransformStream({
+    transform: ({ data }, controller) => {
+      // Some servers give no reason for the end, but mark it.
+      const end = hasEnded ? null : { choices: [{ delta: {}, finish_reason: 'stop' }] };
+      const chunk = data.trim() === '[DONE]' ? end : repairedChunk(data);
+      hasEnded ||= jsonText(jsonList(chunk, 'choices')[0], 'finish_reason') !== null;
+      if (chunk !== null) {
+        controller.enqueue(`data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`);
+      }
+    },
+  });
+}
+
+/** Null: it says nothing. */
+function repairedChunk(data: string): JsonObject | string | null {
+  const chunk = parseJson(data);
+  if (!isJsonObject(chunk)) {
+    return data.trim() === '' ? null : data;
+  }
+  const choices = jsonList(chunk, 'choices');
+  const own = choices.length === 0 && (jsonText(chunk, 'message') ?? jsonText(chunk, 'detail')) !== null;
+  const error = chunk['error'] ?? jsonAt(choices[0], 'error') ?? (own ? chunk : null);
+  if (error !== null) {
+    const message = jsonText(error, 'message') ?? jsonText(error, 'detail');
+    return { error: isJsonObject(error) ? { ...error, message } : error };
+  }
+  const { id, usage } = chunk;
+  return {
+    id: typeof id === 'string' ? id : '',
+    choices: choices.map((choice) => ({
+      delta: repairedDelta(jsonAt(choice, 'delta')),
+      finish_reason: jsonText(choice, 'finish_reason'),
+    })),
+    ...(isJsonObject(usage) && {
+      usage: {
+        prompt_tokens: jsonNumber(usage, 'prompt_tokens'),
+        completion_tokens: jsonNumber(usage, 'completion_tokens'),
+      },
+    }),
+  };
+}
+
+const DELTA_TEXTS = ['reasoning_content', 'reasoning'];
+
+function repairedDelta(delta: unknown): JsonObject {
+  const { role: _, content, tool_calls: __, ...others } = isJsonObject(delta) ? delta : {};
+  const texts = Object.entries(others).filter(
+    ([name, value]) => !DELTA_TEXTS.includes(name) || typeof value === 'string',
+  );
+  return {
+    ...Object.fromEntries(texts),
+    ...((typeof content === 'string' || Array.isArray(content)) && { content }),
+    tool_calls: jsonList(delta, 'tool_calls').map((call) => repairedCall(call)),
+  };
+}
+
+function repairedCall(call: unknown): JsonObject {
+  const args = jsonAt(call, 'function', 'arguments');
+  return {
+    ...(isJsonObject(call) && call),
+    index: jsonNumber(call, 'index') ?? Number(jsonText(call, 'index') ?? Number.NaN),
+    id: jsonText(call, 'id') ?? jsonNumber(call, 'id')?.toString(),
+    function: {
+      name: jsonText(call, 'function', 'name'),
+      arguments: isJsonObject(args) ? JSON.stringify(args) : args,
+    },
+  };
 }
 
 function withBody({ status, statusText, headers }: Response, body: ReadableStream | string): Response {
