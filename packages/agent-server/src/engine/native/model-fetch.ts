@@ -234,8 +234,8 @@ function requestedUrl(input: Parameters<typeof fetch>[0]): string {
   return typeof input === 'string' ? input : input instanceof URL ? input.href : input.url;
 }
 
-/** Members of a request that only change how a model answers. */
-const OPTIONAL = [
+/** Members of a request, and of the agent's messages in it, without which a model answers as well. */
+const OPTIONAL = new Set([
   'temperature',
   'top_p',
   'top_k',
@@ -244,9 +244,18 @@ const OPTIONAL = [
   'stop_sequences',
   'reasoning_effort',
   'thinking',
-];
+  'stream_options',
+  'max_tokens',
+  // Some servers need these back.
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'reasoning_opaque',
+  'thinking_blocks',
+  'provider_specific_fields',
+]);
 const REFUSED =
-  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|only the default|only \S+ is allowed/i;
+  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|cannot both be|may only be|only the default|only \S+ is allowed/i;
 
 /** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
 export class RefusedParameters {
@@ -262,26 +271,45 @@ export class RefusedParameters {
       const model = jsonText(body, 'model') ?? '';
       for (;;) {
         const refused = this.#refused.get(model) ?? new Set();
-        const sent = Object.entries(body).filter(([name]) => !refused.has(name));
-        const response = await fetch(input, { ...init, body: JSON.stringify(Object.fromEntries(sent)) });
+        const sent = without(body, refused);
+        const response = await fetch(input, { ...init, body: JSON.stringify(sent) });
         if (response.status !== 400 && response.status !== 422) {
           return response;
         }
         const text = await response.text();
-        const named = sent
-          .map(([name]) => name)
-          .filter((name) => OPTIONAL.includes(name) && isRefused(text, name));
+        const named = membersOf(sent).filter((name) => isRefused(text, name));
         if (named.length === 0) {
           const { status, statusText, headers } = response;
           return new Response(text, { status, statusText, headers });
         }
-        this.#refused.set(model, new Set([...refused, ...named]));
+        // Of two that exclude each other, the first stays.
+        const dropped = /\bboth\b/i.test(text) ? named.slice(-1) : named;
+        this.#refused.set(model, new Set([...refused, ...dropped]));
       }
     };
   }
 }
 
+function without(body: JsonObject, refused: ReadonlySet<string>): JsonObject {
+  const kept = (object: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(object).filter(([name]) => !refused.has(name)));
+  const limit = body['max_tokens'];
+  return {
+    ...kept(body),
+    messages: jsonList(body, 'messages').map((message) => (isJsonObject(message) ? kept(message) : message)),
+    // The newer name of the same.
+    ...(refused.has('max_tokens') && limit !== undefined && { max_completion_tokens: limit }),
+  };
+}
+
+function membersOf(body: JsonObject): string[] {
+  const all = [body, ...jsonList(body, 'messages')].flatMap((object) => Object.keys(Object(object)));
+  return [...new Set(all)].filter((name) => OPTIONAL.has(name));
+}
+
 /** A value that is out of bounds is not a parameter that is unknown. */
 function isRefused(text: string, parameter: string): boolean {
-  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${parameter}(?![a-z_])`, 'i').test(text);
+  // xAI names them as `reasoningEffort`.
+  const name = parameter.replaceAll('_', '_?');
+  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i').test(text);
 }
