@@ -55,7 +55,11 @@ export interface ModelResponse {
 
 export class PausedWhileWaiting extends Error {}
 
-/** Empty answers are paid for, so they are asked for again only a few times. */
+const BROKEN_ANSWER =
+  'The model or its provider broke its answer off. Send a message to let it go on, or choose another model.';
+const EMPTY_ANSWER = 'The model answered nothing. Send a message to let it go on, or choose another model.';
+
+/** Such answers are paid for, so they are asked for again only a few times. */
 const MAX_EMPTY_ANSWERS = 4;
 
 /** Repeated when the provider is busy, at the time that it names. @throws LlmFailure; PausedWhileWaiting */
@@ -178,13 +182,16 @@ function withThinkingApart(response: ModelResponse): ModelResponse {
 }
 
 function requireContent(response: ModelResponse): ModelResponse {
+  if (response.ending === 'broken') {
+    throw new LlmFailure('LlmEmptyAnswer', BROKEN_ANSWER, 0);
+  }
   if (response.text.trim() !== '' || response.calls.length > 0 || response.ending === 'cut') {
     return response;
   }
   if (response.ending === 'filtered') {
     throw new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null);
   }
-  throw new LlmFailure('LlmEmptyAnswer', 'The model answered nothing.', 0);
+  throw new LlmFailure('LlmEmptyAnswer', EMPTY_ANSWER, 0);
 }
 
 const MODEL = 'imagesRefusedBy';

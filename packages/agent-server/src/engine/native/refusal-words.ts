@@ -113,9 +113,23 @@ export function isFiltered({ codes }: Pick<Refusal, 'codes'>): boolean {
   );
 }
 
-/** Whether a code says that the account has run out of money, which no pause changes. */
-export function isOutOfMoney({ codes }: Pick<Refusal, 'codes'>): boolean {
-  return codes.some((code) => /\b(insufficient (quota|balance|funds|credits?)|billing)\b/.test(code));
+const NO_MONEY =
+  /\b(insufficient (quota|balance|funds|credits?)|billing (hard )?limit|budget (has been )?exceeded|exceeded budget|(over|crossed) budget|credit balance is too low|all available credits|have any credits|spending limit|exceeded current quota error|arrearage)\b/;
+
+/** Whether an answer says that the account, or its budget at a gateway, is spent, which no pause changes. */
+export function isOutOfMoney({ codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
+  return codes.some((code) => NO_MONEY.test(code) || /\bbilling\b/.test(code)) || NO_MONEY.test(text);
+}
+
+/** Whether the model has written a call that its server could not read: it may write a better one. */
+export function isBrokenCall({ codes }: Pick<Refusal, 'codes'>): boolean {
+  return codes.includes('tool use failed');
+}
+
+export function isWithoutTools({ text }: Pick<Refusal, 'text'>): boolean {
+  return /\b(does|do|is) not support(ed)? (tools?|function calling|tool (use|calling))\b|support tool use|tool choice requires|`?tool (use|calling)`? is not supported/.test(
+    text,
+  );
 }
 
 /** How many milliseconds an answer asks to wait, by its headers or its words; 0 if it does not say. */
