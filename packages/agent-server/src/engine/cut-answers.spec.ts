@@ -20,6 +20,8 @@ describe('answerEnding', () => {
     ['other', 'PROHIBITED_CONTENT', 'filtered'],
     ['other', 'content-filtered', 'filtered'],
     ['other', 'content_filter: RECITATION', 'filtered'],
+    ['length', 'model_context_window_exceeded', 'full'],
+    ['other', 'model_context_window_exceeded', 'full'],
     ['other', 'MALFORMED_FUNCTION_CALL', 'broken'],
     ['other', 'function_call_filter: MALFORMED_FUNCTION_CALL', 'broken'],
     ['other', 'unexpected_tool_call', 'broken'],

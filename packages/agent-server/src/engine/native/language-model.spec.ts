@@ -34,6 +34,10 @@ describe('languageModel', () => {
     await expect(made('', 'k')).rejects.toThrow(LlmFailure);
   });
 
+  it.each(['sk-abc…xyz', 'sk-\u200babc'])('refuses a key that no header may have: %j', async (key) => {
+    await expect(made('openai/gpt-5', key)).rejects.toThrow(/llm_api_key.*Copy/);
+  });
+
   it('takes no Anthropic key from the environment', async () => {
     await expect(made('anthropic/claude', null)).rejects.toThrow(LlmFailure);
   });

@@ -57,7 +57,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   if (problem !== null) {
     throw notConfigured(`llm_base_url: ${problem}`);
   }
-  const unusable = parametersProblem(parameters);
+  const unusable = keyProblem(apiKey) ?? parametersProblem(parameters);
   if (unusable !== null) {
     throw notConfigured(unusable);
   }
@@ -214,6 +214,13 @@ function withBody(
       typeof body === 'object' ? { ...init, body: JSON.stringify({ ...body, ...members }) } : init,
     );
   };
+}
+
+/** Some tools show a key with an ellipsis, which then is copied. */
+function keyProblem(apiKey: string | null): string | null {
+  return /[^\t\n\r\x20-\x7e]/.test(apiKey ?? '')
+    ? 'The key of the model (llm_api_key) has characters that no key has. Copy the whole key again.'
+    : null;
 }
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;

@@ -57,6 +57,8 @@ export class PausedWhileWaiting extends Error {}
 
 const BROKEN_ANSWER =
   'The model or its provider broke its answer off. Send a message to let it go on, or choose another model.';
+const FULL_CONTEXT =
+  "The model's context was full before its answer was complete. Choose a model with a larger one, or begin anew.";
 const EMPTY_ANSWER = 'The model answered nothing. Send a message to let it go on, or choose another model.';
 
 /** Such answers are paid for, so they are asked for again only a few times. */
@@ -149,6 +151,9 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         });
         break;
       case 'finish-step':
+        if (part.rawFinishReason === undefined) {
+          throw new Error('the stream ended before the answer');
+        }
         response.id = part.response.id;
         response.ending = answerEnding(part.finishReason, part.rawFinishReason);
         // Servers that do not count send zeros.
@@ -184,6 +189,9 @@ function withThinkingApart(response: ModelResponse): ModelResponse {
 function requireContent(response: ModelResponse): ModelResponse {
   if (response.ending === 'broken') {
     throw new LlmFailure('LlmEmptyAnswer', BROKEN_ANSWER, 0);
+  }
+  if (response.ending === 'full') {
+    throw new LlmFailure('LlmContextFull', FULL_CONTEXT, null);
   }
   if (response.text.trim() !== '' || response.calls.length > 0 || response.ending === 'cut') {
     return response;

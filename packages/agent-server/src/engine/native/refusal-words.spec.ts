@@ -147,6 +147,11 @@ describe('codes', () => {
       true,
     ],
     ['{"code":"Arrearage","message":"Access denied"}', isOutOfMoney, true],
+    [
+      '{"error":{"message":"You have reached your specified API usage limits. You will regain access on 2026-12-01."}}',
+      isOutOfMoney,
+      true,
+    ],
     // Google, of a limit for a minute
     [
       '{"error":{"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 12s."}}',

@@ -114,7 +114,7 @@ export function isFiltered({ codes }: Pick<Refusal, 'codes'>): boolean {
 }
 
 const NO_MONEY =
-  /\b(insufficient (quota|balance|funds|credits?)|billing (hard )?limit|budget (has been )?exceeded|exceeded budget|(over|crossed) budget|credit balance is too low|all available credits|have any credits|spending limit|exceeded current quota error|arrearage)\b/;
+  /\b(insufficient (quota|balance|funds|credits?)|billing (hard )?limit|budget (has been )?exceeded|exceeded budget|(over|crossed) budget|credit balance is too low|all available credits|have any credits|spending limit|specified api usage limits|exceeded current quota error|arrearage)\b/;
 
 /** Whether an answer says that the account, or its budget at a gateway, is spent, which no pause changes. */
 export function isOutOfMoney({ codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
