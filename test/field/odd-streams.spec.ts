@@ -109,6 +109,21 @@ describe('an answer in an odd stream', () => {
     expect(answersOf(host)).toEqual(['Whole.']);
   });
 
+  // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.
+  it.each([
+    [{ prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_400 }, 1_000 + 400 * 10],
+    [
+      { prompt_tokens: 1_000, completion_tokens: 100, prompt_tokens_details: { cached_tokens: 800 } },
+      200 + 80 + 1_000,
+    ],
+    [{ prompt_tokens: 1_000, completion_tokens: 100, prompt_cache_hit_tokens: 800 }, 200 + 80 + 1_000],
+  ])('has its price: %j', async (usage, cost) => {
+    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
+      modelPrices: { scripted: { input: 1, output: 10, cache_read: 0.1 } },
+    });
+    expect(host.usage[0]?.costUsd).toBeCloseTo(cost / 1_000_000, 9);
+  });
+
   it('is counted where the server sends zeros for what it used', async () => {
     const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
     const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)));

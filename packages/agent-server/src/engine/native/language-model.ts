@@ -78,6 +78,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       middleware: [
         withParameters({ ...parameters, topK }),
         withThinking(parameters),
+        withCache,
         ...ownMiddleware(parameters),
       ],
     });
@@ -197,6 +198,18 @@ function withThinking({ extended_thinking_budget: budgetTokens }: ModelParameter
           },
   };
 }
+
+/** A run sends its whole history with each step, which costs ten times as much where Anthropic does not keep it. */
+const withCache: LanguageModelMiddleware = {
+  specificationVersion: 'v4',
+  transformParams: async ({ params }) => ({
+    ...params,
+    providerOptions: {
+      ...params.providerOptions,
+      anthropic: { ...params.providerOptions?.['anthropic'], cacheControl: { type: 'ephemeral' } },
+    },
+  }),
+};
 
 /** Adds the members of the settings to each request, but for those that are the conversation itself. */
 function withBody(

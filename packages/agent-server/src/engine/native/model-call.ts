@@ -8,7 +8,7 @@ import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn } from './prompt-images.js';
 import { ResponseParts, splitThinking } from './response-parts.js';
 import { jsonText } from '@slipway/common/json-access.js';
-import { conversationFailure } from '../limits.js';
+import { type CachedTokens, conversationFailure } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -39,7 +39,7 @@ export interface RequestedCall {
   arguments: string;
 }
 
-export interface ModelResponse {
+export interface ModelResponse extends CachedTokens {
   id: string;
   text: string;
   reasoning: string;
@@ -159,6 +159,8 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         // Servers that do not count send zeros.
         response.promptTokens = part.usage.inputTokens || null;
         response.completionTokens = part.usage.outputTokens || null;
+        response.cacheReadTokens = part.usage.inputTokenDetails.cacheReadTokens;
+        response.cacheWriteTokens = part.usage.inputTokenDetails.cacheWriteTokens;
         break;
       case 'error':
         throw part.error;

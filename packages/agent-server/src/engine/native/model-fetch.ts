@@ -190,12 +190,21 @@ function repairedChunk(data: string): JsonObject | string | null {
       delta: repairedDelta(jsonAt(choice, 'delta')),
       finish_reason: jsonText(choice, 'finish_reason'),
     })),
-    ...(isJsonObject(usage) && {
-      usage: {
-        prompt_tokens: jsonNumber(usage, 'prompt_tokens'),
-        completion_tokens: jsonNumber(usage, 'completion_tokens'),
-      },
-    }),
+    ...(isJsonObject(usage) && { usage: repairedUsage(usage) }),
+  };
+}
+
+function repairedUsage(usage: JsonObject): JsonObject {
+  const prompt = jsonNumber(usage, 'prompt_tokens') ?? 0;
+  // Gemini's and xAI's count what the model reasoned in the total only.
+  const rest = (jsonNumber(usage, 'total_tokens') ?? 0) - prompt;
+  const cached = // DeepSeek's name is the second.
+    jsonNumber(usage, 'prompt_tokens_details', 'cached_tokens') ??
+    jsonNumber(usage, 'prompt_cache_hit_tokens');
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: Math.max(jsonNumber(usage, 'completion_tokens') ?? 0, rest),
+    prompt_tokens_details: { cached_tokens: Math.min(cached ?? 0, prompt) },
   };
 }
 

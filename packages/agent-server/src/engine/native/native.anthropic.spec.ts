@@ -47,6 +47,7 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
   });
   expect(first?.body).toMatchObject({
     model: 'claude-scripted',
+    cache_control: { type: 'ephemeral' },
     stream: true,
     system: [{ type: 'text', text: expect.stringContaining('You are Slipway') }],
     tools: expect.arrayContaining([expect.objectContaining({ name: 'terminal' })]),
