@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { call, endsWith, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
-import type { ChatRequest, Script } from '../fakes/scripted-llm.js';
+import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
 import { answersOf, codesOf, NativeAgent } from './native-agent.js';
 
 let agent: NativeAgent;
@@ -68,6 +68,22 @@ it('is condensed too when the answer has no room in it', async () => {
   expect(host.status).toBe('finished');
   expect(codesOf(host)).toEqual([]);
   expect(answersOf(host)).toEqual(['done']);
+});
+
+// ollama/ollama#17427, earendil-works/pi#133: the model works without its instructions and tools.
+it('is told of, once, where the server cuts it without a word', async () => {
+  const usage = { promptTokens: 2_050, completionTokens: 10 };
+  const host = await agent.run(
+    inOrder(
+      call('terminal', { command: 'seq 1 9000' }),
+      call('think', { thought: 'x' }, { usage }),
+      say('done', usage),
+    ),
+  );
+  expect(host.status).toBe('finished');
+  expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+    { code: 'PromptCut', detail: expect.stringMatching(/counted 2050 tokens .*num_ctx/) },
+  ]);
 });
 
 describe('a history', () => {

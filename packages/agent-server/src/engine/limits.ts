@@ -95,12 +95,30 @@ export async function countUsage(
     const detail =
       `No price is known for the model ${llm.model}: max_budget_per_task (${maxBudget} USD) is not enforced. The ` +
       `operator can give prices in MODEL_PRICES_FILE.`;
-    const isReported = host
-      .events()
-      .some((event) => event.kind === 'ConversationErrorEvent' && event.code === 'BudgetNotEnforced');
-    if (!isReported) {
-      await host.append(conversationFailure('BudgetNotEnforced', detail));
-    }
+    await reportOnce(host, 'BudgetNotEnforced', detail);
+  }
+}
+
+async function reportOnce(host: EngineHost, code: string, detail: string): Promise<void> {
+  const isReported = host
+    .events()
+    .some((event) => event.kind === 'ConversationErrorEvent' && event.code === code);
+  if (!isReported) {
+    await host.append(conversationFailure(code, detail));
+  }
+}
+
+/** No server has a context that small, so that a smaller count is wrong. */
+const LEAST_CUT = 1_000;
+
+/** Ollama leaves out what its context does not hold, the instructions first, and says so in its own log alone. */
+export async function reportCutPrompt(host: EngineHost, counted: number, prompt: unknown): Promise<void> {
+  const tokens = estimateTokens(prompt);
+  if (counted >= LEAST_CUT && tokens > 2 * counted) {
+    const detail =
+      `The model's server counted ${counted} tokens in a prompt of about ${tokens}. It may leave out what its context ` +
+      `does not hold, as Ollama does: give it a larger one there (num_ctx, OLLAMA_CONTEXT_LENGTH).`;
+    await reportOnce(host, 'PromptCut', detail);
   }
 }
 

@@ -14,7 +14,7 @@ import {
   messageToAgent,
   type AnswerEnding,
 } from '../cut-answers.js';
-import { conversationFailure, countUsage, failRun, limitReached } from '../limits.js';
+import { conversationFailure, countUsage, failRun, limitReached, reportCutPrompt } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
 import { type ChosenModel, type ModelFactory, originOf } from './language-model.js';
@@ -203,6 +203,8 @@ export class AgentLoop {
     try {
       const response = await callModelWithImages(this.#host, request, patienceOf(this.#host, this.#wait));
       this.#condenser.observe(response, request.messages);
+      const { instructions, messages, tools } = request;
+      await reportCutPrompt(this.#host, response.promptTokens ?? 0, [instructions, messages, tools]);
       return withUniqueIds(response, usedIds(this.#host));
     } catch (error) {
       if (error instanceof LlmFailure && (await this.#condenser.makeRoomAfter(error, request))) {
