@@ -1,7 +1,7 @@
 import { type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { addressToCheck, isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
 import { checkedFetch, idleTimeoutFetch, RefusedParameters, repairingFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
@@ -86,14 +86,12 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const { host } = new URL(endpoint.baseUrl);
   const isOpenAi = host === 'api.openai.com';
-  const { api_version: version } = parameters;
-  const query = { ...(version && { 'api-version': version }), ...endpoint.query };
+  const { query, key } = access(endpoint, apiKey, parameters.api_version);
   const chatModel = createOpenAICompatible({
     name: 'openai',
     baseURL: endpoint.baseUrl,
     ...(Object.keys(query).length > 0 && { queryParams: query }),
-    apiKey: apiKey ?? undefined,
-    headers: { ...(host === OPENROUTER && openRouterHeaders(parameters)), ...headers },
+    headers: { ...key, ...(host === OPENROUTER && openRouterHeaders(parameters)), ...headers },
     includeUsage: true,
     // Else the SDK would fetch images itself, from inside the sandbox.
     supportedUrls: () => ({ 'image/*': [/^https?:/] }),
@@ -109,6 +107,25 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     model: chatModel,
     middleware: [withParameters(parameters), ...ownMiddleware(parameters)],
   });
+}
+
+/** How a server is asked, and with what key. */
+export function access(
+  { baseUrl, query }: { baseUrl: string; query: Record<string, string> },
+  apiKey: string | null,
+  version: string | null | undefined,
+): { query: Record<string, string>; key: Record<string, string> } {
+  if (!isAzure(baseUrl)) {
+    const key: Record<string, string> = apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
+    return { query: { ...(version && { 'api-version': version }), ...query }, key };
+  }
+  const { 'api-version': asked, ...others } = query;
+  // The newer API refuses a version, and the older one a key in the usual header.
+  const used = baseUrl.endsWith('/v1') ? undefined : (asked ?? version);
+  return {
+    query: { ...(used && { 'api-version': used }), ...others },
+    key: apiKey === null ? {} : { 'api-key': apiKey },
+  };
 }
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
