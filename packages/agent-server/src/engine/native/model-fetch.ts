@@ -4,6 +4,7 @@ import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/comm
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
+import { pageTitle } from './refusal-words.js';
 
 /** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
 export function idleTimeoutFetch(
@@ -113,8 +114,8 @@ function toDelta(choice: unknown): Record<string, unknown> {
 }
 
 function describeBody(body: string, parsed: unknown): string {
-  if (/^\s*<(!doctype|html|head|body|\?xml)/i.test(body)) {
-    const title = quote(/<title[^>]{0,200}>([^<]{0,1000})/i.exec(body.slice(0, MAX_PAGE))?.[1] ?? '');
+  const title = pageTitle(body);
+  if (title !== null) {
     return title === '' ? 'an HTML page' : `an HTML page (“${title}”)`;
   }
   return `${parsed === undefined ? 'text' : 'JSON'} (${quote(body)})`;

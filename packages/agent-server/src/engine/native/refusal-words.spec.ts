@@ -184,6 +184,10 @@ describe('readRefusal', () => {
     ['{"detail":"Not Found"}', 'Not Found'],
     ['[{"error":{"message":"in a list"}}]', 'in a list'],
     ['<html>Bad gateway</html>', '<html>Bad gateway</html>'],
+    [
+      '<!DOCTYPE html>\n<!--[if lt IE 7]> <html class="ie6"> <![endif]-->\n<title>llm.example | 524: A\n timeout</title>',
+      'llm.example | 524: A timeout',
+    ],
     ['{}', '{}'],
     ['', ''],
   ])('%s', (body, reason) => {

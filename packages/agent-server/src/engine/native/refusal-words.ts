@@ -1,3 +1,4 @@
+import { clipText } from '../../clipped-text.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
@@ -14,6 +15,7 @@ const TEXT_MEMBERS = ['message', 'msg', 'detail', 'error', 'error_description'];
 const MAX_DEPTH = 12;
 /** Longer ones are pages, not reasons. */
 const MAX_READ = 50_000;
+const TITLE = /<title[^>]{0,200}>([^<]{0,1000})/i;
 
 export function readRefusal(body: string): Refusal {
   const codes: string[] = [];
@@ -21,10 +23,19 @@ export function readRefusal(body: string): Refusal {
   const parsed = parseJson(body);
   collect(parsed, codes, texts, 0);
   return {
-    reason: texts[0] ?? body.trim(),
+    reason: texts[0] ?? (pageTitle(body) || body.trim()),
     codes: codes.map(toWords),
     text: toWords(isJsonObject(parsed) || Array.isArray(parsed) ? texts.join('\n') : body),
   };
+}
+
+const MAX_TITLE = 300;
+
+/** Null: it is no HTML page; empty when it has no title. */
+export function pageTitle(body: string): string | null {
+  return /^\s*<(!doctype|html|head|body|\?xml)/i.test(body)
+    ? clipText((TITLE.exec(body.slice(0, MAX_READ))?.[1] ?? '').replaceAll(/\s+/g, ' ').trim(), MAX_TITLE)
+    : null;
 }
 
 /** OpenRouter and LiteLLM quote the provider's own JSON in a text. */
