@@ -141,6 +141,7 @@ describe('an error in a stream', () => {
       'LlmRejected',
       'answered 404: The model is gone',
     ],
+    ['without words', event({ error: { code: 503 } }), 'LlmUnavailable', 'answered 503: {"code":503}'],
     ['as a detail', event({ detail: 'Out of workers' }), 'LlmUnavailable', 'Out of workers'],
     // LiteLLM's form
     [

@@ -181,7 +181,7 @@ function repairedChunk(data: string): JsonObject | string | null {
   const own = choices.length === 0 && (jsonText(chunk, 'message') ?? jsonText(chunk, 'detail')) !== null;
   const error = chunk['error'] ?? jsonAt(choices[0], 'error') ?? (own ? chunk : null);
   if (error !== null) {
-    const message = jsonText(error, 'message') ?? jsonText(error, 'detail');
+    const message = jsonText(error, 'message') ?? jsonText(error, 'detail') ?? JSON.stringify(error);
     return { error: isJsonObject(error) ? { ...error, message } : error };
   }
   const { id, usage } = chunk;
