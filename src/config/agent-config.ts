@@ -24,7 +24,7 @@ export class AgentConfig {
 
   @PathVariable(
     'MODEL_PRICES_FILE',
-    'YAML or JSON with prices that the built-in catalogue lacks or has wrong: `model: { input: 2.5, output: 10 }`, in USD per million tokens.',
+    'YAML or JSON with prices that the built-in catalogue lacks or has wrong: `model: { input: 2.5, output: 10, cache_read: 0.25, cache_write: 3 }`, in USD per million tokens; the last two may be missing.',
   )
   modelPricesFile: string | null;
 

@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
-import { addressToCheck, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { addressToCheck, isAzure, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { parseDestination } from '../common/http/network-destination.js';
@@ -113,7 +113,7 @@ export class ModelCheck {
     }
     try {
       const response = await this.http.fetch(request.url, { headers: request.headers, holder: userId });
-      return verdict(response.status, await response.text(), request.model, apiKey);
+      return verdict({ status: response.status, text: await response.text() }, request, apiKey);
     } catch (error) {
       if (error instanceof UpstreamError) {
         return unverified(...UNREACHED[error.reason]);
@@ -170,10 +170,18 @@ function requestOf({
   };
 }
 
-function verdict(status: number, text: string, model: string, apiKey: string | null): ModelWarning | null {
+function verdict(
+  { status, text }: { status: number; text: string },
+  { url, model }: { url: string; model: string },
+  apiKey: string | null,
+): ModelWarning | null {
   const body = parseJson(text);
   if (status < 200 || status >= 300) {
     return unverified(codeOf(status), `${status} ${reasonIn(body, status, apiKey)}`.trim());
+  }
+  if (isAzure(url)) {
+    // It lists what it offers, and not what its customer has made of it.
+    return null;
   }
   const names = jsonList(body, 'data').flatMap((entry) => jsonText(entry, 'id') ?? []);
   const isWhole = names.length > 0 && jsonAt(body, 'has_more') !== true;

@@ -7,8 +7,8 @@ export interface AnthropicAnswer {
   thinking?: string;
   text?: string;
   call?: { id: string; name: string; input: Record<string, unknown> };
-  /** `stop_reason`; by default `tool_use` or `end_turn`. */
-  stop?: string;
+  /** `stop_reason`; by default `tool_use` or `end_turn`. Null: the stream ends before it says one. */
+  stop?: string | null;
   usage: { input: number; output: number };
 }
 
@@ -117,6 +117,10 @@ function stream(response: ServerResponse, answer: AnthropicAnswer, id: string): 
     send('content_block_stop', { index });
   }
   send('ping', {});
+  if (answer.stop === null) {
+    response.end();
+    return;
+  }
   const stop = answer.stop ?? (answer.call === undefined ? 'end_turn' : 'tool_use');
   send('message_delta', {
     delta: { stop_reason: stop, stop_sequence: null },

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { finalAnswer } from '../../packages/agent-server/src/engine/cut-answers.js';
-import { call, endsWith, say } from '../fakes/scripted-llm.answers.js';
+import { call, endsWith, refuses, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
 import { answersOf, codesOf, NativeAgent } from './native-agent.js';
 
@@ -120,5 +120,55 @@ describe('an answer that is filtered', () => {
     await host.say('Something else, then.');
     await agent.goOn(host);
     expect(host.status).toBe('finished');
+  });
+});
+
+// BerriAI/litellm#16651, pydantic/pydantic-ai#3095: the agent says what it is about to do, and the run ends as finished.
+describe('an answer that its provider broke off', () => {
+  it.each([
+    ['MALFORMED_FUNCTION_CALL', { text: 'I will now run the tests.' }],
+    ['error', { text: 'I will now' }],
+    ['insufficient_system_resource', { text: 'I will now' }],
+    ['malformed_function_call', { calls: [{ name: 'terminal', arguments: { command: 'touch broken' } }] }],
+  ])('is asked for again: %s %j', async (finish, answer) => {
+    const host = await agent.run(inOrder(endsWith(finish, answer), say('Done.')));
+    expect(host.status).toBe('finished');
+    expect(answersOf(host)).toEqual(['Done.']);
+    expect(existsSync(join(agent.folder, 'broken'))).toBe(false);
+  });
+
+  it('is told when that does not help', async () => {
+    const host = await agent.run(() => endsWith('error', { text: 'I will now' }));
+    expect(host.status).toBe('error');
+    expect(agent.llm.requests).toHaveLength(4);
+    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({
+      code: 'LlmEmptyAnswer',
+      detail: expect.stringContaining('Send a message'),
+    });
+  });
+});
+
+// pydantic/pydantic-ai#2759, huggingface/smolagents#1119: Groq refuses what its model has written.
+describe('a call that the server of the model could not read', () => {
+  const error = {
+    message:
+      "Failed to call a function. Please adjust your prompt. See 'failed_generation' for more details.",
+    type: 'invalid_request_error',
+    code: 'tool_use_failed',
+    failed_generation: '<function=terminal>{"command"',
+  };
+  it.each([refuses(400, { error }), { kind: 'streamError' as const, text: '', error }])(
+    'is asked for again: %j',
+    async (refusal) => {
+      const host = await agent.run(inOrder(refusal, refusal, say('Done.')));
+      expect(host.status).toBe('finished');
+      expect(answersOf(host)).toEqual(['Done.']);
+    },
+  );
+
+  it('is told when that does not help', async () => {
+    const host = await agent.run(() => refuses(400, { error }));
+    expect(agent.llm.requests).toHaveLength(4);
+    expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain('Failed to call a function');
   });
 });

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { call, refuses, say } from '../fakes/scripted-llm.answers.js';
-import type { ChatRequest, Script } from '../fakes/scripted-llm.js';
-import { codesOf, NativeAgent } from './native-agent.js';
+import { call, endsWith, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { type ChatRequest, inOrder, type Script } from '../fakes/scripted-llm.js';
+import { answersOf, codesOf, NativeAgent } from './native-agent.js';
 
 let agent: NativeAgent;
 beforeAll(async () => {
@@ -15,14 +15,18 @@ const isCondensation = ({ text }: ChatRequest) => text.includes('You condense th
 
 /** A model that works for six steps, refuses the seventh request, and goes on with a shorter history. */
 function refusesOnce(status: number, body: unknown): Script {
+  return failsOnce(refuses(status, body));
+}
+
+function failsOnce(failure: ScriptedAnswer, summary = say('SUMMARY')): Script {
   return (request) => {
     if (isCondensation(request)) {
-      return say('SUMMARY');
+      return summary;
     }
     if (request.text.includes('SUMMARY')) {
       return say('done');
     }
-    return request.index < 6 ? call('think', { thought: `step ${request.index}` }) : refuses(status, body);
+    return request.index < 6 ? call('think', { thought: `step ${request.index}` }) : failure;
   };
 }
 
@@ -53,6 +57,44 @@ describe('a full context, however it is said', () => {
     expect(codesOf(host)).toEqual([]);
     expect(host.ofKind('Condensation')).toHaveLength(1);
     expect(agent.pauses).toEqual([]);
+  });
+});
+
+// Anthropic and Z.ai end an answer so, with status 200.
+it('is condensed too when the answer has no room in it', async () => {
+  const host = await agent.run(failsOnce(endsWith('model_context_window_exceeded', { text: 'I wi' })), {
+    condenserTokens: 1_000_000,
+  });
+  expect(host.status).toBe('finished');
+  expect(codesOf(host)).toEqual([]);
+  expect(answersOf(host)).toEqual(['done']);
+});
+
+// ollama/ollama#17427, earendil-works/pi#133: the model works without its instructions and tools.
+it('is told of, once, where the server cuts it without a word', async () => {
+  const usage = { promptTokens: 2_050, completionTokens: 10 };
+  const host = await agent.run(
+    inOrder(
+      call('terminal', { command: 'seq 1 9000' }),
+      call('think', { thought: 'x' }, { usage }),
+      say('done', usage),
+    ),
+  );
+  expect(host.status).toBe('finished');
+  expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+    { code: 'PromptCut', detail: expect.stringMatching(/counted 2050 tokens .*num_ctx/) },
+  ]);
+});
+
+describe('a history', () => {
+  const full = refuses(400, { error: { code: 'context_length_exceeded', message: 'no' } });
+  it.each<[string, ScriptedAnswer]>([
+    ['reasoned up to the limit of its answer', endsWith('length', { reasoning: 'hm' })],
+    ['was filtered', endsWith('content_filter', { text: 'We' })],
+  ])('is kept when the model that should condense it %s', async (_, summary) => {
+    const host = await agent.run(failsOnce(full, summary), { condenserTokens: 1_000_000 });
+    expect(host.ofKind('Condensation')).toEqual([]);
+    expect(codesOf(host)).toEqual(['LlmContextFull']);
   });
 });
 

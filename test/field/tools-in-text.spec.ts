@@ -6,7 +6,7 @@ import { NativeEngine } from '../../packages/agent-server/src/engine/native/nati
 import { textOfCall } from '../../packages/agent-server/src/engine/native/text-tool-calls.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
-import { endsWith, fails, say } from '../fakes/scripted-llm.answers.js';
+import { call, endsWith, fails, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
 import { answersOf, codesOf, NativeAgent } from './native-agent.js';
 
@@ -27,6 +27,44 @@ const inText = (parameters: ModelParameters = {}) => ({
   },
 });
 const run = (command: string): string => textOfCall('terminal', { command });
+
+// ollama/ollama#14745, continuedev/continue#13057: the run ends as finished with a call that nothing has run.
+describe('a call that is left in the text of an answer', () => {
+  const CALLS = [
+    'Let me look.\n<tool_call>\n{"name": "terminal", "arguments": {"command": "ls"}}\n</tool_call>',
+    '<tool_call>\n<function=terminal>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>',
+    '<|channel|>commentary to=functions.terminal <|constrain|>json<|message|>{"command":"ls"}<|call|>',
+    '[TOOL_CALLS]terminal{"command": "ls"}',
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>terminal',
+  ];
+  it.each(CALLS)('is asked for again: %s', async (text) => {
+    const host = await agent.run(
+      inOrder(say(text), call('think', { thought: 'x' }), say(text), say('Done.')),
+    );
+    expect(host.status).toBe('finished');
+    expect(answersOf(host).at(-1)).toBe('Done.');
+    expect(codesOf(host)).toEqual([]);
+    expect(JSON.stringify(agent.llm.requests[1]?.messages.at(-1))).toContain('runs nothing');
+  });
+
+  it('is told, with what to do, when the model makes no other', async () => {
+    const host = await agent.run(() => say(CALLS[0] ?? ''));
+    expect(host.status).toBe('error');
+    expect(agent.llm.requests).toHaveLength(2);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmCallInText', detail: expect.stringContaining('native_tool_calling') },
+    ]);
+  });
+
+  it.each([
+    'Qwen writes `<tool_call>` for that.',
+    'So:\n\n```xml\n<tool_call>\n{}\n</tool_call>\n```\nDone.',
+  ])('is none where it is only spoken of: %s', async (text) => {
+    const host = await agent.run(inOrder(say(text)));
+    expect(host.status).toBe('finished');
+    expect(agent.llm.requests).toHaveLength(1);
+  });
+});
 
 // OpenHands/OpenHands#8956, #14807, jundot/omlx#3153: models without function calling, and those that write their calls
 // into the answer.

@@ -249,7 +249,14 @@ const agent = z.looseObject({
 });
 
 const maxBudget = z.number().nonnegative();
-const modelPrices = namedValues(z.string(), z.object({ input: z.number(), output: z.number() }));
+const modelPrice = z.object({
+  input: z.number(),
+  output: z.number(),
+  /** Of tokens that the provider's cache had, and of those that it took. As `input` by default. */
+  cache_read: z.number().optional(),
+  cache_write: z.number().optional(),
+});
+const modelPrices = namedValues(z.string(), modelPrice);
 const maxIterations = z.number().int().positive();
 
 /** What our agent server accepts beyond the published schema. Budgets in USD, prices in USD per million tokens. */
@@ -348,6 +355,7 @@ export const credentialsSchema = z.object({
 
 export const switchLlmSchema = z.object({ llm: z.object(model) });
 
+export type ModelPrice = z.infer<typeof modelPrice>;
 export type ModelParameters = NonNullable<CredentialsUpdate['llm_parameters']>;
 export type CredentialsUpdate = z.infer<typeof credentialsSchema>;
 

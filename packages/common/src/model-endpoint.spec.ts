@@ -54,6 +54,12 @@ describe('modelEndpoint', () => {
     ['openai/gpt-5', OPENROUTER, openai('openai/gpt-5', OPENROUTER)],
     ['openai/deepseek/deepseek-chat', OPENROUTER, openai('deepseek/deepseek-chat', OPENROUTER)],
     ['anthropic/claude', OPENROUTER, openai('anthropic/claude', OPENROUTER)],
+    ['azure/own', 'https://x.openai.azure.com/', openai('own', 'https://x.openai.azure.com/openai/v1')],
+    [
+      'azure/own',
+      'https://x.openai.azure.com/openai/deployments/own?api-version=1',
+      openai('own', 'https://x.openai.azure.com/openai/deployments/own', { 'api-version': '1' }),
+    ],
     // The query stays behind the path.
     ['gpt-5', `${OWN}?api-version=2025-01-01`, openai('gpt-5', OWN, { 'api-version': '2025-01-01' })],
     ['gpt-5', `${OWN}/chat/completions?a=b%20c&d=e#x`, openai('gpt-5', OWN, { a: 'b c', d: 'e' })],

@@ -111,6 +111,12 @@ function splitName(full: string, baseUrl: string | null): { provider: string; mo
     : whole;
 }
 
+/** Models have names there that their customer gave them. */
+export function isAzure(baseUrl: string): boolean {
+  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : '';
+  return /\.(openai|cognitiveservices|services\.ai)\.azure\.com$/.test(host);
+}
+
 function isOpenRouter(baseUrl: string | null): boolean {
   const text = (baseUrl ?? '').trim();
   const host = URL.canParse(text) ? new URL(text).hostname : '';
@@ -133,6 +139,9 @@ function cleanAddress(address: string, provider: string): { baseUrl: string; que
     return { baseUrl: clean, query };
   }
   const { host, pathname } = new URL(clean);
+  if (isAzure(clean) && pathname === '/') {
+    return { baseUrl: `${clean}/openai/v1`, query };
+  }
   const usual = new URL(PROVIDERS.get(provider) ?? OPENAI_URL);
   const isKnown = OWN_SERVERS.has(provider) || host === usual.host;
   return {

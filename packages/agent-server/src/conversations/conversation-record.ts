@@ -8,6 +8,7 @@ import type {
   CredentialsUpdate,
   ForkRequest,
   CreateConversationRequest,
+  ModelPrice,
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from '../secret-masker.js';
@@ -53,7 +54,7 @@ export interface ConversationRecord {
   plugins?: string[];
   tags: Record<string, string>;
   navigations: Navigation[];
-  modelPrices: Record<string, { input: number; output: number }>;
+  modelPrices: Record<string, ModelPrice>;
   /** JSON Schema of the result; absent in records of earlier versions. */
   resultSchema?: Record<string, unknown> | null;
   secrets: Record<string, { kind: string; description: string | null }>;

@@ -4,7 +4,7 @@ import type {
   ConversationStatus,
   McpServers,
 } from '@slipway/agent-protocol/conversation-api.js';
-import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
+import type { ModelParameters, ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type { PathAlias } from '../path-aliases.js';
@@ -35,7 +35,7 @@ export interface EngineSettings {
   workingDir: string;
   systemPromptSuffix: string | null;
   /** USD per million tokens, by model name. */
-  modelPrices: Record<string, { input: number; output: number }>;
+  modelPrices: Record<string, ModelPrice>;
   stuckDetection: boolean;
   /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
   resultSchema: Record<string, unknown> | null;

@@ -19,6 +19,16 @@ describe('answerEnding', () => {
     ['other', 'SAFETY', 'filtered'],
     ['other', 'PROHIBITED_CONTENT', 'filtered'],
     ['other', 'content-filtered', 'filtered'],
+    ['other', 'content_filter: RECITATION', 'filtered'],
+    ['length', 'model_context_window_exceeded', 'full'],
+    ['other', 'model_context_window_exceeded', 'full'],
+    ['other', 'MALFORMED_FUNCTION_CALL', 'broken'],
+    ['other', 'function_call_filter: MALFORMED_FUNCTION_CALL', 'broken'],
+    ['other', 'unexpected_tool_call', 'broken'],
+    ['other', 'error', 'broken'],
+    ['other', 'insufficient_system_resource', 'broken'],
+    ['other', 'network_error', 'broken'],
+    ['other', 'abort', 'broken'],
   ])('%s, %s: %s', (unified, raw, ending) => {
     expect(answerEnding(unified, raw)).toBe(ending);
   });

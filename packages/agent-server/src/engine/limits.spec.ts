@@ -26,4 +26,11 @@ describe('stepCost', () => {
   ])('%s costs %s', (model, cost) => {
     expect(stepCost(prices, model, usage)).toBe(cost);
   });
+
+  it('is less for what the cache of the provider had', () => {
+    const cached = { ...usage, cacheReadTokens: 800_000, cacheWriteTokens: 100_000 };
+    const own = { input: 3, output: 15, cache_read: 0.3, cache_write: 3.75 };
+    expect(stepCost({ claude: own }, 'claude', cached)).toBeCloseTo(0.3 + 0.24 + 0.375 + 1.5);
+    expect(stepCost(prices, 'claude', cached)).toBe(4.5);
+  });
 });

@@ -1,3 +1,4 @@
+import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { EngineSettings, NewEvent, EngineHost } from './agent-engine.js';
 
 export interface Limit {
@@ -32,18 +33,25 @@ export function limitReached(
 export function stepCost(
   prices: EngineSettings['modelPrices'],
   model: string,
-  usage: { promptTokens: number; completionTokens: number },
+  usage: { promptTokens: number; completionTokens: number } & CachedTokens,
 ): number | null {
   const price = ownPrice(prices, model) ?? ownPrice(prices, model.slice(model.indexOf('/') + 1));
-  return price === undefined
-    ? null
-    : (usage.promptTokens * price.input + usage.completionTokens * price.output) / 1_000_000;
+  if (price === undefined) {
+    return null;
+  }
+  const { promptTokens, completionTokens, cacheReadTokens: read = 0, cacheWriteTokens: written = 0 } = usage;
+  const { input, output, cache_read: readPrice = input, cache_write: writePrice = input } = price;
+  const prompt = (promptTokens - read - written) * input + read * readPrice + written * writePrice;
+  return (prompt + completionTokens * output) / 1_000_000;
 }
 
-function ownPrice(
-  prices: EngineSettings['modelPrices'],
-  name: string,
-): { input: number; output: number } | undefined {
+/** The parts of a prompt that the provider's cache had, and that it took. */
+export interface CachedTokens {
+  cacheReadTokens?: number | undefined;
+  cacheWriteTokens?: number | undefined;
+}
+
+function ownPrice(prices: EngineSettings['modelPrices'], name: string): ModelPrice | undefined {
   return Object.hasOwn(prices, name) ? prices[name] : undefined;
 }
 
@@ -57,7 +65,7 @@ export async function failRun(host: EngineHost, code: string, detail: string): P
   await host.setStatus('error');
 }
 
-interface CountedResponse {
+interface CountedResponse extends CachedTokens {
   text: string;
   calls: readonly unknown[];
   /** Null, like the member below it: the provider did not say. */
@@ -81,18 +89,36 @@ export async function countUsage(
 ): Promise<void> {
   const promptTokens = response.promptTokens ?? estimateTokens(request);
   const completionTokens = response.completionTokens ?? estimateTokens([response.text, response.calls]);
-  const costUsd = stepCost(modelPrices, llm.model, { promptTokens, completionTokens });
+  const costUsd = stepCost(modelPrices, llm.model, { ...response, promptTokens, completionTokens });
   await host.addUsage({ promptTokens, completionTokens, costUsd, isStep });
   if (costUsd === null && maxBudget !== null) {
     const detail =
       `No price is known for the model ${llm.model}: max_budget_per_task (${maxBudget} USD) is not enforced. The ` +
       `operator can give prices in MODEL_PRICES_FILE.`;
-    const isReported = host
-      .events()
-      .some((event) => event.kind === 'ConversationErrorEvent' && event.code === 'BudgetNotEnforced');
-    if (!isReported) {
-      await host.append(conversationFailure('BudgetNotEnforced', detail));
-    }
+    await reportOnce(host, 'BudgetNotEnforced', detail);
+  }
+}
+
+async function reportOnce(host: EngineHost, code: string, detail: string): Promise<void> {
+  const isReported = host
+    .events()
+    .some((event) => event.kind === 'ConversationErrorEvent' && event.code === code);
+  if (!isReported) {
+    await host.append(conversationFailure(code, detail));
+  }
+}
+
+/** No server has a context that small, so that a smaller count is wrong. */
+const LEAST_CUT = 1_000;
+
+/** Ollama leaves out what its context does not hold, the instructions first, and says so in its own log alone. */
+export async function reportCutPrompt(host: EngineHost, counted: number, prompt: unknown): Promise<void> {
+  const tokens = estimateTokens(prompt);
+  if (counted >= LEAST_CUT && tokens > 2 * counted) {
+    const detail =
+      `The model's server counted ${counted} tokens in a prompt of about ${tokens}. It may leave out what its context ` +
+      `does not hold, as Ollama does: give it a larger one there (num_ctx, OLLAMA_CONTEXT_LENGTH).`;
+    await reportOnce(host, 'PromptCut', detail);
   }
 }
 

@@ -1,9 +1,9 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type * as genaiPrices from '@pydantic/genai-prices';
+import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { ascending } from '../../../common/compare.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { ModelPrice } from './model-prices.file.js';
 
 export interface ModelFacts {
   price: ModelPrice | null;
@@ -101,10 +101,12 @@ export function catalogueFacts({ calcPrice }: typeof genaiPrices, name: string):
   if (!found) {
     return { price: null, contextWindow: null };
   }
-  const input = base(found.model_price['input_mtok']);
-  const output = base(found.model_price['output_mtok']);
+  const { model_price: price } = found;
+  const input = base(price['input_mtok']);
+  const output = base(price['output_mtok']);
+  const cached = { cache_read: base(price['cache_read_mtok']), cache_write: base(price['cache_write_mtok']) };
   return {
-    price: input === null || output === null ? null : { input, output },
+    price: input === undefined || output === undefined ? null : { input, output, ...cached },
     contextWindow: found.model.context_window ?? null,
   };
 }
@@ -120,11 +122,8 @@ function candidates(name: string): { model: string; provider: string | null }[] 
   return [{ model: rest, provider: name.slice(0, slash) }, whole, ...candidates(rest)];
 }
 
-function base(price: number | { base: number } | undefined): number | null {
-  if (price === undefined) {
-    return null;
-  }
-  return typeof price === 'number' ? price : price.base;
+function base(price: number | { base: number } | undefined): number | undefined {
+  return typeof price === 'object' ? price.base : price;
 }
 
 /** Providers whose names differ from LiteLLM's, which the settings use. */

@@ -1,22 +1,21 @@
 import { readFile } from 'node:fs/promises';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
+import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { ConfigError } from '../../../config/config.error.js';
 
-/** USD per million tokens. */
-export interface ModelPrice {
-  input: number;
-  output: number;
-}
+const price = z.number().nonnegative();
+const modelPrice = z.strictObject({
+  input: price,
+  output: price,
+  cache_read: price.optional(),
+  cache_write: price.optional(),
+});
+const fileSchema = namedValues(z.string().min(1), modelPrice);
 
-const fileSchema = namedValues(
-  z.string().min(1),
-  z.strictObject({ input: z.number().nonnegative(), output: z.number().nonnegative() }),
-);
-
-/** Reads `MODEL_PRICES_FILE` (YAML or JSON), model name to `{input, output}`. Throws ConfigError with one line. */
+/** Reads `MODEL_PRICES_FILE` (YAML or JSON), model name to USD per million tokens. Throws ConfigError with one line. */
 export async function readModelPrices(file: string): Promise<Map<string, ModelPrice>> {
   try {
     const content: unknown = parseYaml(await readFile(file, 'utf8'));

@@ -14,7 +14,7 @@ import {
   messageToAgent,
   type AnswerEnding,
 } from '../cut-answers.js';
-import { conversationFailure, countUsage, failRun, limitReached } from '../limits.js';
+import { conversationFailure, countUsage, failRun, limitReached, reportCutPrompt } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
 import { type ChosenModel, type ModelFactory, originOf } from './language-model.js';
@@ -33,8 +33,13 @@ import {
 import type { NativeTools } from './native-tools.js';
 import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
 import { prepareRun } from './system-prompt.js';
+import { hasSpokenCall } from './text-tool-calls.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 
+const SPOKEN_CALL =
+  'Your last message has a call of a tool in its text, which runs nothing. Make the call itself if it is still right, and write no marks of calls.';
+const ONLY_SPEAKS =
+  "The model, or its server, writes calls of tools into the text of its answers, where they run nothing. Give the server the model's parser of tool calls, or set native_tool_calling to false in the settings of the model, and send a message to go on.";
 const MAX_RESULT_REQUESTS = 3;
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
@@ -75,6 +80,8 @@ export class AgentLoop {
   readonly #createModel: ModelFactory;
   readonly #wait: Wait;
   #cuts = 0;
+  /** Answers in a row. */
+  #spokenCalls = 0;
 
   constructor({ host, signal, tools, condenser, createModel, wait }: AgentLoopOptions) {
     this.#host = host;
@@ -196,6 +203,8 @@ export class AgentLoop {
     try {
       const response = await callModelWithImages(this.#host, request, patienceOf(this.#host, this.#wait));
       this.#condenser.observe(response, request.messages);
+      const { instructions, messages, tools } = request;
+      await reportCutPrompt(this.#host, response.promptTokens ?? 0, [instructions, messages, tools]);
       return withUniqueIds(response, usedIds(this.#host));
     } catch (error) {
       if (error instanceof LlmFailure && (await this.#condenser.makeRoomAfter(error, request))) {
@@ -213,6 +222,8 @@ export class AgentLoop {
   ): Promise<boolean> {
     const { settings } = this.#host;
     this.#cuts = response.ending === 'cut' ? this.#cuts + 1 : 0;
+    const hasSpoken = response.calls.length === 0 && hasSpokenCall(response.text);
+    this.#spokenCalls = hasSpoken ? this.#spokenCalls + 1 : 0;
     if (response.calls.length === 0 || response.ending === 'filtered') {
       if (response.text.trim() !== '') {
         await this.#host.append(messageOfAgent(response.text, response.reasoning, response.id));
@@ -245,6 +256,14 @@ export class AgentLoop {
   async #endAnswer(ending: AnswerEnding, seen: number): Promise<boolean> {
     if (ending === 'filtered') {
       await failRun(this.#host, 'LlmContentFiltered', CONTENT_FILTERED);
+      return true;
+    }
+    if (ending === 'complete' && this.#spokenCalls === 1) {
+      await this.#host.append(messageToAgent(SPOKEN_CALL));
+      return false;
+    }
+    if (ending === 'complete' && this.#spokenCalls > 1) {
+      await failRun(this.#host, 'LlmCallInText', ONLY_SPEAKS);
       return true;
     }
     if (ending === 'complete') {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { languageModel, parametersProblem } from './language-model.js';
+import { access, languageModel, parametersProblem } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
 async function made(
@@ -34,6 +34,10 @@ describe('languageModel', () => {
     await expect(made('', 'k')).rejects.toThrow(LlmFailure);
   });
 
+  it.each(['sk-abc…xyz', 'sk-\u200babc'])('refuses a key that no header may have: %j', async (key) => {
+    await expect(made('openai/gpt-5', key)).rejects.toThrow(/llm_api_key.*Copy/);
+  });
+
   it('takes no Anthropic key from the environment', async () => {
     await expect(made('anthropic/claude', null)).rejects.toThrow(LlmFailure);
   });
@@ -50,6 +54,20 @@ describe('languageModel', () => {
     }
     await expect(made('deepseek/deepseek-chat', 'k', null, allowlist)).rejects.toThrow('OUTBOUND_ALLOWLIST');
     expect(await made('deepseek/deepseek-chat', 'k')).toMatchObject({ modelId: 'deepseek-chat' });
+  });
+});
+
+// pydantic/pydantic-ai#5066, block/goose#8236
+describe('access', () => {
+  const azure = 'https://x.openai.azure.com/openai';
+  it.each([
+    ['https://llm.example/v1', {}, '1', { 'api-version': '1' }, { Authorization: 'Bearer k' }],
+    [`${azure}/v1`, {}, '2024-10-21', {}, { 'api-key': 'k' }],
+    [`${azure}/v1`, { 'api-version': '2024-10-21' }, null, {}, { 'api-key': 'k' }],
+    [`${azure}/deployments/own`, {}, '2024-10-21', { 'api-version': '2024-10-21' }, { 'api-key': 'k' }],
+    [`${azure}/deployments/own`, { 'api-version': '2' }, '1', { 'api-version': '2' }, { 'api-key': 'k' }],
+  ])('to %s with %j, version %s', (baseUrl, query, version, asked, key) => {
+    expect(access({ baseUrl, query }, 'k', version)).toEqual({ query: asked, key });
   });
 });
 

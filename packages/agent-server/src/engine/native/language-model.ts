@@ -1,9 +1,9 @@
 import { type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { addressToCheck, isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
-import { checkedFetch, idleTimeoutFetch, RefusedParameters } from './model-fetch.js';
+import { checkedFetch, idleTimeoutFetch, RefusedParameters, repairingFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
 import { textTools } from './text-tools.js';
 
@@ -57,7 +57,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   if (problem !== null) {
     throw notConfigured(`llm_base_url: ${problem}`);
   }
-  const unusable = parametersProblem(parameters);
+  const unusable = keyProblem(apiKey) ?? parametersProblem(parameters);
   if (unusable !== null) {
     throw notConfigured(unusable);
   }
@@ -78,6 +78,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       middleware: [
         withParameters({ ...parameters, topK }),
         withThinking(parameters),
+        withCache,
         ...ownMiddleware(parameters),
       ],
     });
@@ -85,18 +86,16 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const { host } = new URL(endpoint.baseUrl);
   const isOpenAi = host === 'api.openai.com';
-  const { api_version: version } = parameters;
-  const query = { ...(version && { 'api-version': version }), ...endpoint.query };
+  const { query, key } = access(endpoint, apiKey, parameters.api_version);
   const chatModel = createOpenAICompatible({
     name: 'openai',
     baseURL: endpoint.baseUrl,
     ...(Object.keys(query).length > 0 && { queryParams: query }),
-    apiKey: apiKey ?? undefined,
-    headers: { ...(host === OPENROUTER && openRouterHeaders(parameters)), ...headers },
+    headers: { ...key, ...(host === OPENROUTER && openRouterHeaders(parameters)), ...headers },
     includeUsage: true,
     // Else the SDK would fetch images itself, from inside the sandbox.
     supportedUrls: () => ({ 'image/*': [/^https?:/] }),
-    fetch,
+    fetch: repairingFetch(fetch),
     transformRequestBody: ({ max_tokens: limit, ...body }) => ({
       ...body,
       // OpenAI's reasoning models refuse the older name, which others know alone.
@@ -108,6 +107,25 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     model: chatModel,
     middleware: [withParameters(parameters), ...ownMiddleware(parameters)],
   });
+}
+
+/** How a server is asked, and with what key. */
+export function access(
+  { baseUrl, query }: { baseUrl: string; query: Record<string, string> },
+  apiKey: string | null,
+  version: string | null | undefined,
+): { query: Record<string, string>; key: Record<string, string> } {
+  if (!isAzure(baseUrl)) {
+    const key: Record<string, string> = apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
+    return { query: { ...(version && { 'api-version': version }), ...query }, key };
+  }
+  const { 'api-version': asked, ...others } = query;
+  // The newer API refuses a version, and the older one a key in the usual header.
+  const used = baseUrl.endsWith('/v1') ? undefined : (asked ?? version);
+  return {
+    query: { ...(used && { 'api-version': used }), ...others },
+    key: apiKey === null ? {} : { 'api-key': apiKey },
+  };
 }
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
@@ -198,6 +216,18 @@ function withThinking({ extended_thinking_budget: budgetTokens }: ModelParameter
   };
 }
 
+/** A run sends its whole history with each step, which costs ten times as much where Anthropic does not keep it. */
+const withCache: LanguageModelMiddleware = {
+  specificationVersion: 'v4',
+  transformParams: async ({ params }) => ({
+    ...params,
+    providerOptions: {
+      ...params.providerOptions,
+      anthropic: { ...params.providerOptions?.['anthropic'], cacheControl: { type: 'ephemeral' } },
+    },
+  }),
+};
+
 /** Adds the members of the settings to each request, but for those that are the conversation itself. */
 function withBody(
   fetch: typeof globalThis.fetch,
@@ -214,6 +244,13 @@ function withBody(
       typeof body === 'object' ? { ...init, body: JSON.stringify({ ...body, ...members }) } : init,
     );
   };
+}
+
+/** Some tools show a key with an ellipsis, which then is copied. */
+function keyProblem(apiKey: string | null): string | null {
+  return /[^\t\n\r\x20-\x7e]/.test(apiKey ?? '')
+    ? 'The key of the model (llm_api_key) has characters that no key has. Copy the whole key again.'
+    : null;
 }
 
 const HEADER_NAME = /^[!#$%&'*+.^_`|~0-9A-Za-z-]{1,256}$/;

@@ -32,6 +32,24 @@ describe('toLlmFailure', () => {
     [refusal(429, '{}', { 'retry-after': 'soon' }), 'LlmRateLimited', '429: {}', 0],
     [refusal(200, ''), 'LlmUnavailable', 'broke off: failed', 0],
     [
+      refusal(400, '{"error":{"message":"gemma3:4b does not support tools"}}'),
+      'LlmRejected',
+      'set native_tool_calling to false',
+      null,
+    ],
+    [
+      refusal(429, '{"error":{"type":"budget_exceeded","message":"Budget has been exceeded!"}}'),
+      'LlmQuotaExceeded',
+      'Budget has been exceeded!',
+      null,
+    ],
+    [
+      refusal(403, '{"error":"Your team does not have any credits yet."}'),
+      'LlmQuotaExceeded',
+      'credits',
+      null,
+    ],
+    [
       new Error('wrapped', { cause: new UnresponsiveModelError(5_000) }),
       'LlmTimeout',
       'nothing for 5 s',

@@ -6,8 +6,10 @@ import { clipText } from '../../clipped-text.js';
 import {
   isContextFull,
   isFiltered,
+  isBrokenCall,
   isFinal,
   isOutOfMoney,
+  isWithoutTools,
   namedPause,
   readRefusal,
   type Refusal,
@@ -67,6 +69,8 @@ const CLOSED_CODES = ['EPERM', 'EHOSTUNREACH', 'ENETUNREACH'];
 /** For users who gave the address of the server in place of that of its API. */
 export const ADDRESS_HINT =
   'Check llm_base_url: it has to be the address of the API, which ends with /v1 at most servers.';
+const TOOLS_HINT =
+  'If the model takes no calls of tools, set native_tool_calling to false in its settings: it then writes them as text.';
 
 export function toLlmFailure(error: unknown, now: number): LlmFailure {
   const chain = causes(error);
@@ -106,10 +110,14 @@ function errorResponse(
   const refusal = readRefusal(body);
   const said = withoutStatus(refusal.reason || jsonText(cause, 'message') || '', status);
   const text = clipText(said, MAX_REASON);
-  const hint = isUnversioned === true && (status === 404 || status === 405) ? ` ${ADDRESS_HINT}` : '';
+  const isAddress = isUnversioned === true && (status === 404 || status === 405);
+  const hint = isAddress ? ` ${ADDRESS_HINT}` : isWithoutTools(refusal) ? ` ${TOOLS_HINT}` : '';
   const reason = `The model's provider answered ${status}: ${text}${hint}`;
   const code = failureCode(status, refusal);
   const pause = namedPause(headers, body, now);
+  if (code === 'LlmEmptyAnswer') {
+    return new LlmFailure(code, reason, 0, { cause });
+  }
   if (code === 'LlmRateLimited' || code === 'LlmUnavailable' || (code === 'LlmQuotaExceeded' && pause > 0)) {
     return new LlmFailure(code, reason, pause, { cause });
   }
@@ -118,11 +126,14 @@ function errorResponse(
 }
 
 function failureCode(status: number, refusal: Refusal): LlmFailureCode {
+  if (status === 402 || isOutOfMoney(refusal)) {
+    return 'LlmQuotaExceeded';
+  }
   if (status === 401 || status === 403) {
     return isFiltered(refusal) ? 'LlmContentFiltered' : 'LlmAuthenticationFailed';
   }
-  if (status === 402 || isOutOfMoney(refusal)) {
-    return 'LlmQuotaExceeded';
+  if (isBrokenCall(refusal)) {
+    return 'LlmEmptyAnswer';
   }
   if (isContextFull(status, refusal)) {
     return 'LlmContextFull';

@@ -8,7 +8,7 @@ import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn } from './prompt-images.js';
 import { ResponseParts, splitThinking } from './response-parts.js';
 import { jsonText } from '@slipway/common/json-access.js';
-import { conversationFailure } from '../limits.js';
+import { type CachedTokens, conversationFailure } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -39,7 +39,7 @@ export interface RequestedCall {
   arguments: string;
 }
 
-export interface ModelResponse {
+export interface ModelResponse extends CachedTokens {
   id: string;
   text: string;
   reasoning: string;
@@ -55,7 +55,13 @@ export interface ModelResponse {
 
 export class PausedWhileWaiting extends Error {}
 
-/** Empty answers are paid for, so they are asked for again only a few times. */
+const BROKEN_ANSWER =
+  'The model or its provider broke its answer off. Send a message to let it go on, or choose another model.';
+const FULL_CONTEXT =
+  "The model's context was full before its answer was complete. Choose a model with a larger one, or begin anew.";
+const EMPTY_ANSWER = 'The model answered nothing. Send a message to let it go on, or choose another model.';
+
+/** Such answers are paid for, so they are asked for again only a few times. */
 const MAX_EMPTY_ANSWERS = 4;
 
 /** Repeated when the provider is busy, at the time that it names. @throws LlmFailure; PausedWhileWaiting */
@@ -145,10 +151,16 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         });
         break;
       case 'finish-step':
+        if (part.rawFinishReason === undefined) {
+          throw new Error('the stream ended before the answer');
+        }
         response.id = part.response.id;
         response.ending = answerEnding(part.finishReason, part.rawFinishReason);
-        response.promptTokens = part.usage.inputTokens ?? null;
-        response.completionTokens = part.usage.outputTokens ?? null;
+        // Servers that do not count send zeros.
+        response.promptTokens = part.usage.inputTokens || null;
+        response.completionTokens = part.usage.outputTokens || null;
+        response.cacheReadTokens = part.usage.inputTokenDetails.cacheReadTokens;
+        response.cacheWriteTokens = part.usage.inputTokenDetails.cacheWriteTokens;
         break;
       case 'error':
         throw part.error;
@@ -177,13 +189,19 @@ function withThinkingApart(response: ModelResponse): ModelResponse {
 }
 
 function requireContent(response: ModelResponse): ModelResponse {
+  if (response.ending === 'broken') {
+    throw new LlmFailure('LlmEmptyAnswer', BROKEN_ANSWER, 0);
+  }
+  if (response.ending === 'full') {
+    throw new LlmFailure('LlmContextFull', FULL_CONTEXT, null);
+  }
   if (response.text.trim() !== '' || response.calls.length > 0 || response.ending === 'cut') {
     return response;
   }
   if (response.ending === 'filtered') {
     throw new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null);
   }
-  throw new LlmFailure('LlmEmptyAnswer', 'The model answered nothing.', 0);
+  throw new LlmFailure('LlmEmptyAnswer', EMPTY_ANSWER, 0);
 }
 
 const MODEL = 'imagesRefusedBy';

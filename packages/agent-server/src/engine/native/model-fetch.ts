@@ -1,8 +1,10 @@
 import { APICallError } from 'ai';
+import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
+import { pageTitle } from './refusal-words.js';
 
 /** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
 export function idleTimeoutFetch(
@@ -112,8 +114,8 @@ function toDelta(choice: unknown): Record<string, unknown> {
 }
 
 function describeBody(body: string, parsed: unknown): string {
-  if (/^\s*<(!doctype|html|head|body|\?xml)/i.test(body)) {
-    const title = quote(/<title[^>]{0,200}>([^<]{0,1000})/i.exec(body.slice(0, MAX_PAGE))?.[1] ?? '');
+  const title = pageTitle(body);
+  if (title !== null) {
     return title === '' ? 'an HTML page' : `an HTML page (“${title}”)`;
   }
   return `${parsed === undefined ? 'text' : 'JSON'} (${quote(body)})`;
@@ -138,6 +140,102 @@ async function readBeginning(body: ReadableStream<Uint8Array>): Promise<string> 
   return text;
 }
 
+/** The SDK fails at the first chunk that is not as OpenAI sends it, so it gets no other. */
+export function repairingFetch(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  return async (input, init) => {
+    const response = await fetch(input, init);
+    if (!response.ok || response.body === null) {
+      return response;
+    }
+    const repaired = response.body
+      .pipeThrough(new TextDecoderStream())
+      .pipeThrough(new EventSourceParserStream())
+      .pipeThrough(chunkRepair())
+      .pipeThrough(new TextEncoderStream());
+    return withBody(response, repaired);
+  };
+}
+
+function chunkRepair(): TransformStream<EventSourceMessage, string> {
+  let hasEnded = false;
+  return new TransformStream({
+    transform: ({ data }, controller) => {
+      // Some servers give no reason for the end, but mark it.
+      const end = hasEnded ? null : { choices: [{ delta: {}, finish_reason: 'stop' }] };
+      const chunk = data.trim() === '[DONE]' ? end : repairedChunk(data);
+      hasEnded ||= jsonText(jsonList(chunk, 'choices')[0], 'finish_reason') !== null;
+      if (chunk !== null) {
+        controller.enqueue(`data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`);
+      }
+    },
+  });
+}
+
+/** Null: it says nothing. */
+function repairedChunk(data: string): JsonObject | string | null {
+  const chunk = parseJson(data);
+  if (!isJsonObject(chunk)) {
+    return data.trim() === '' ? null : data;
+  }
+  const choices = jsonList(chunk, 'choices');
+  const own = choices.length === 0 && (jsonText(chunk, 'message') ?? jsonText(chunk, 'detail')) !== null;
+  const error = chunk['error'] ?? jsonAt(choices[0], 'error') ?? (own ? chunk : null);
+  if (error !== null) {
+    const message = jsonText(error, 'message') ?? jsonText(error, 'detail') ?? JSON.stringify(error);
+    return { error: isJsonObject(error) ? { ...error, message } : error };
+  }
+  const { id, usage } = chunk;
+  return {
+    id: typeof id === 'string' ? id : '',
+    choices: choices.map((choice) => ({
+      delta: repairedDelta(jsonAt(choice, 'delta')),
+      finish_reason: jsonText(choice, 'finish_reason'),
+    })),
+    ...(isJsonObject(usage) && { usage: repairedUsage(usage) }),
+  };
+}
+
+function repairedUsage(usage: JsonObject): JsonObject {
+  const prompt = jsonNumber(usage, 'prompt_tokens') ?? 0;
+  // Gemini's and xAI's count what the model reasoned in the total only.
+  const rest = (jsonNumber(usage, 'total_tokens') ?? 0) - prompt;
+  const cached = // DeepSeek's name is the second.
+    jsonNumber(usage, 'prompt_tokens_details', 'cached_tokens') ??
+    jsonNumber(usage, 'prompt_cache_hit_tokens');
+  return {
+    prompt_tokens: prompt,
+    completion_tokens: Math.max(jsonNumber(usage, 'completion_tokens') ?? 0, rest),
+    prompt_tokens_details: { cached_tokens: Math.min(cached ?? 0, prompt) },
+  };
+}
+
+const DELTA_TEXTS = ['reasoning_content', 'reasoning'];
+
+function repairedDelta(delta: unknown): JsonObject {
+  const { role: _, content, tool_calls: __, ...others } = isJsonObject(delta) ? delta : {};
+  const texts = Object.entries(others).filter(
+    ([name, value]) => !DELTA_TEXTS.includes(name) || typeof value === 'string',
+  );
+  return {
+    ...Object.fromEntries(texts),
+    ...((typeof content === 'string' || Array.isArray(content)) && { content }),
+    tool_calls: jsonList(delta, 'tool_calls').map((call) => repairedCall(call)),
+  };
+}
+
+function repairedCall(call: unknown): JsonObject {
+  const args = jsonAt(call, 'function', 'arguments');
+  return {
+    ...(isJsonObject(call) && call),
+    index: jsonNumber(call, 'index') ?? Number(jsonText(call, 'index') ?? Number.NaN),
+    id: jsonText(call, 'id') ?? jsonNumber(call, 'id')?.toString(),
+    function: {
+      name: jsonText(call, 'function', 'name'),
+      arguments: isJsonObject(args) ? JSON.stringify(args) : args,
+    },
+  };
+}
+
 function withBody({ status, statusText, headers }: Response, body: ReadableStream | string): Response {
   return new Response(body, { status, statusText, headers });
 }
@@ -146,8 +244,8 @@ function requestedUrl(input: Parameters<typeof fetch>[0]): string {
   return typeof input === 'string' ? input : input instanceof URL ? input.href : input.url;
 }
 
-/** Members of a request that only change how a model answers. */
-const OPTIONAL = [
+/** Members of a request, and of the agent's messages in it, without which a model answers as well. */
+const OPTIONAL = new Set([
   'temperature',
   'top_p',
   'top_k',
@@ -156,9 +254,18 @@ const OPTIONAL = [
   'stop_sequences',
   'reasoning_effort',
   'thinking',
-];
+  'stream_options',
+  'max_tokens',
+  // Some servers need these back.
+  'reasoning',
+  'reasoning_content',
+  'reasoning_details',
+  'reasoning_opaque',
+  'thinking_blocks',
+  'provider_specific_fields',
+]);
 const REFUSED =
-  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|only the default|only \S+ is allowed/i;
+  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|cannot both be|may only be|only the default|only \S+ is allowed/i;
 
 /** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
 export class RefusedParameters {
@@ -174,26 +281,45 @@ export class RefusedParameters {
       const model = jsonText(body, 'model') ?? '';
       for (;;) {
         const refused = this.#refused.get(model) ?? new Set();
-        const sent = Object.entries(body).filter(([name]) => !refused.has(name));
-        const response = await fetch(input, { ...init, body: JSON.stringify(Object.fromEntries(sent)) });
+        const sent = without(body, refused);
+        const response = await fetch(input, { ...init, body: JSON.stringify(sent) });
         if (response.status !== 400 && response.status !== 422) {
           return response;
         }
         const text = await response.text();
-        const named = sent
-          .map(([name]) => name)
-          .filter((name) => OPTIONAL.includes(name) && isRefused(text, name));
+        const named = membersOf(sent).filter((name) => isRefused(text, name));
         if (named.length === 0) {
           const { status, statusText, headers } = response;
           return new Response(text, { status, statusText, headers });
         }
-        this.#refused.set(model, new Set([...refused, ...named]));
+        // Of two that exclude each other, the first stays.
+        const dropped = /\bboth\b/i.test(text) ? named.slice(-1) : named;
+        this.#refused.set(model, new Set([...refused, ...dropped]));
       }
     };
   }
 }
 
+function without(body: JsonObject, refused: ReadonlySet<string>): JsonObject {
+  const kept = (object: JsonObject): JsonObject =>
+    Object.fromEntries(Object.entries(object).filter(([name]) => !refused.has(name)));
+  const limit = body['max_tokens'];
+  return {
+    ...kept(body),
+    messages: jsonList(body, 'messages').map((message) => (isJsonObject(message) ? kept(message) : message)),
+    // The newer name of the same.
+    ...(refused.has('max_tokens') && limit !== undefined && { max_completion_tokens: limit }),
+  };
+}
+
+function membersOf(body: JsonObject): string[] {
+  const all = [body, ...jsonList(body, 'messages')].flatMap((object) => Object.keys(Object(object)));
+  return [...new Set(all)].filter((name) => OPTIONAL.has(name));
+}
+
 /** A value that is out of bounds is not a parameter that is unknown. */
 function isRefused(text: string, parameter: string): boolean {
-  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${parameter}(?![a-z_])`, 'i').test(text);
+  // xAI names them as `reasoningEffort`.
+  const name = parameter.replaceAll('_', '_?');
+  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i').test(text);
 }

@@ -4,6 +4,7 @@ import {
   isFinal,
   isFiltered,
   isOutOfMoney,
+  isWithoutTools,
   namedPause,
   readRefusal,
 } from './refusal-words.js';
@@ -112,6 +113,64 @@ describe('codes', () => {
     ['{"error":{"code":"invalid_value"}}', isFiltered, false],
     ['{"error":{"code":"insufficient_quota"}}', isOutOfMoney, true],
     ['{"error":{"code":"rate_limit_exceeded"}}', isOutOfMoney, false],
+    // LiteLLM
+    [
+      '{"error":{"message":"Budget has been exceeded! Current cost: 10.1, Max budget: 10.0"}}',
+      isOutOfMoney,
+      true,
+    ],
+    [
+      '{"error":{"message":"LiteLLM User: x, exceeded budget for model=y","type":"budget_exceeded"}}',
+      isOutOfMoney,
+      true,
+    ],
+    [
+      '{"error":{"message":"Authentication Error, ExceededBudget: End User=x over budget. Spend=0.1"}}',
+      isOutOfMoney,
+      true,
+    ],
+    // Anthropic, Moonshot, Zhipu, xAI, Alibaba
+    [
+      '{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}',
+      isOutOfMoney,
+      true,
+    ],
+    ['{"error":{"type":"exceeded_current_quota_error","message":"no"}}', isOutOfMoney, true],
+    [
+      '{"error":{"code":"1113","message":"Insufficient balance or no resource package. Please recharge."}}',
+      isOutOfMoney,
+      true,
+    ],
+    [
+      '{"error":"Your team has either used all available credits or reached its monthly spending limit."}',
+      isOutOfMoney,
+      true,
+    ],
+    ['{"code":"Arrearage","message":"Access denied"}', isOutOfMoney, true],
+    [
+      '{"error":{"message":"You have reached your specified API usage limits. You will regain access on 2026-12-01."}}',
+      isOutOfMoney,
+      true,
+    ],
+    // Google, of a limit for a minute
+    [
+      '{"error":{"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 12s."}}',
+      isOutOfMoney,
+      false,
+    ],
+    [
+      '{"error":{"message":"registry.ollama.ai/library/gemma3:4b does not support tools"}}',
+      isWithoutTools,
+      true,
+    ],
+    ['{"error":{"message":"No endpoints found that support tool use."}}', isWithoutTools, true],
+    [
+      '{"message":"\\"auto\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"}',
+      isWithoutTools,
+      true,
+    ],
+    ['{"error":{"message":"`tool calling` is not supported with this model"}}', isWithoutTools, true],
+    ['{"error":{"message":"tools[3]: schema is not supported"}}', isWithoutTools, false],
   ])('%s', (body, check, expected) => {
     expect(check(readRefusal(body))).toBe(expected);
   });
@@ -125,6 +184,10 @@ describe('readRefusal', () => {
     ['{"detail":"Not Found"}', 'Not Found'],
     ['[{"error":{"message":"in a list"}}]', 'in a list'],
     ['<html>Bad gateway</html>', '<html>Bad gateway</html>'],
+    [
+      '<!DOCTYPE html>\n<!--[if lt IE 7]> <html class="ie6"> <![endif]-->\n<title>llm.example | 524: A\n timeout</title>',
+      'llm.example | 524: A timeout',
+    ],
     ['{}', '{}'],
     ['', ''],
   ])('%s', (body, reason) => {

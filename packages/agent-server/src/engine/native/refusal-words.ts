@@ -1,3 +1,4 @@
+import { clipText } from '../../clipped-text.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
@@ -14,6 +15,7 @@ const TEXT_MEMBERS = ['message', 'msg', 'detail', 'error', 'error_description'];
 const MAX_DEPTH = 12;
 /** Longer ones are pages, not reasons. */
 const MAX_READ = 50_000;
+const TITLE = /<title[^>]{0,200}>([^<]{0,1000})/i;
 
 export function readRefusal(body: string): Refusal {
   const codes: string[] = [];
@@ -21,10 +23,19 @@ export function readRefusal(body: string): Refusal {
   const parsed = parseJson(body);
   collect(parsed, codes, texts, 0);
   return {
-    reason: texts[0] ?? body.trim(),
+    reason: texts[0] ?? (pageTitle(body) || body.trim()),
     codes: codes.map(toWords),
     text: toWords(isJsonObject(parsed) || Array.isArray(parsed) ? texts.join('\n') : body),
   };
+}
+
+const MAX_TITLE = 300;
+
+/** Null: it is no HTML page; empty when it has no title. */
+export function pageTitle(body: string): string | null {
+  return /^\s*<(!doctype|html|head|body|\?xml)/i.test(body)
+    ? clipText((TITLE.exec(body.slice(0, MAX_READ))?.[1] ?? '').replaceAll(/\s+/g, ' ').trim(), MAX_TITLE)
+    : null;
 }
 
 /** OpenRouter and LiteLLM quote the provider's own JSON in a text. */
@@ -113,9 +124,23 @@ export function isFiltered({ codes }: Pick<Refusal, 'codes'>): boolean {
   );
 }
 
-/** Whether a code says that the account has run out of money, which no pause changes. */
-export function isOutOfMoney({ codes }: Pick<Refusal, 'codes'>): boolean {
-  return codes.some((code) => /\b(insufficient (quota|balance|funds|credits?)|billing)\b/.test(code));
+const NO_MONEY =
+  /\b(insufficient (quota|balance|funds|credits?)|billing (hard )?limit|budget (has been )?exceeded|exceeded budget|(over|crossed) budget|credit balance is too low|all available credits|have any credits|spending limit|specified api usage limits|exceeded current quota error|arrearage)\b/;
+
+/** Whether an answer says that the account, or its budget at a gateway, is spent, which no pause changes. */
+export function isOutOfMoney({ codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
+  return codes.some((code) => NO_MONEY.test(code) || /\bbilling\b/.test(code)) || NO_MONEY.test(text);
+}
+
+/** Whether the model has written a call that its server could not read: it may write a better one. */
+export function isBrokenCall({ codes }: Pick<Refusal, 'codes'>): boolean {
+  return codes.includes('tool use failed');
+}
+
+export function isWithoutTools({ text }: Pick<Refusal, 'text'>): boolean {
+  return /\b(does|do|is) not support(ed)? (tools?|function calling|tool (use|calling))\b|support tool use|tool choice requires|`?tool (use|calling)`? is not supported/.test(
+    text,
+  );
 }
 
 /** How many milliseconds an answer asks to wait, by its headers or its words; 0 if it does not say. */

@@ -135,12 +135,15 @@ function hasProperty(schema: Record<string, unknown>, name: string): boolean {
 const FENCE = '```';
 const NUMBER = /^\s*-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,3})?\s*$/;
 
-/** Null: no object. Some models write nothing for no arguments, encode JSON twice or put it in a code block. */
+/**
+ * Null: no object. Some models write nothing for no arguments, encode JSON twice or put it in a code block; some
+ * servers begin with an empty object.
+ */
 export function parseArguments(written: string): JsonObject | null {
   if (written.trim() === '') {
     return {};
   }
-  const once = parseJson(withoutFence(written));
+  const once = parseJson(withoutFence(written.replace(/^\s*\{\}(?=\{)/, '')));
   const value = typeof once === 'string' ? parseJson(withoutFence(once)) : once;
   return isJsonObject(value) ? Object.fromEntries(Object.entries(value)) : null;
 }

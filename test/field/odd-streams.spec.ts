@@ -1,0 +1,170 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { page, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { inOrder } from '../fakes/scripted-llm.js';
+import { answersOf, codesOf, NativeAgent } from './native-agent.js';
+
+let agent: NativeAgent;
+beforeAll(async () => {
+  agent = await NativeAgent.start();
+});
+afterAll(async () => {
+  await agent.close();
+});
+
+const DONE = 'data: [DONE]\n\n';
+const stream = (...events: string[]): ScriptedAnswer => page(events.join(''), 'text/event-stream');
+const event = (data: unknown): string => `data: ${JSON.stringify(data)}\n\n`;
+const chunk = (delta: unknown, finish: unknown = null, others: object = {}): string =>
+  event({
+    id: 'c1',
+    created: 1,
+    model: 'm',
+    choices: [{ index: 0, delta, finish_reason: finish }],
+    ...others,
+  });
+const called = (call: object): string => chunk({ tool_calls: [call] });
+const HELLO = chunk({ role: 'assistant', content: 'Hello' });
+const END = chunk({}, 'stop');
+const CALLED = chunk({}, 'tool_calls');
+
+describe('an answer in an odd stream', () => {
+  it.each<[string, ScriptedAnswer]>([
+    ['CRLF', page((HELLO + END + DONE).replaceAll('\n', '\r\n'), 'text/event-stream')],
+    [
+      'no space behind the colon',
+      page((HELLO + END + DONE).replaceAll('data: ', 'data:'), 'text/event-stream'),
+    ],
+    ['comments (OpenRouter)', stream(': OPENROUTER PROCESSING\n\n', HELLO, ': ping\n\n', END, DONE)],
+    // caozhiyuan/copilot-api#88, omnigent-ai/omnigent#1474, netease-lcap/wave-agent#1326
+    ['blank data that keeps the connection open', stream(HELLO, 'data:\n\n', 'data: \n\n', END, DONE)],
+    ['a ping', stream('event: ping\n', event({ type: 'ping' }), HELLO, END, DONE)],
+    // huggingface/text-generation-inference#3003, vllm-project/vllm#12394
+    ['usage without choices', stream(HELLO, END, event({ id: 'c1', choices: null, usage: {} }), DONE)],
+    ['an error that is null', stream(chunk({ content: 'Hello' }, null, { error: null }), END, DONE)],
+    ['another role', stream(chunk({ role: 'model', content: 'Hello' }), END, DONE)],
+    [
+      'members of other types',
+      stream(chunk({ content: 'Hello', reasoning: {} }, null, { id: 7, created: '1', usage: '' }), END, DONE),
+    ],
+    // anomalyco/opencode#43882, earendil-works/pi#8473: the stream is whole, but says no reason for its end.
+    ['no reason for its end', stream(HELLO, DONE)],
+  ])('is read: %s', async (_, answer) => {
+    const host = await agent.run(inOrder(answer));
+    expect(host.status).toBe('finished');
+    expect(answersOf(host)).toEqual(['Hello']);
+    expect(agent.llm.requests).toHaveLength(1);
+  });
+
+  const finish = { message: 'All is well.' };
+  const json = JSON.stringify(finish);
+  it.each<[string, ScriptedAnswer]>([
+    [
+      'arguments as an object',
+      stream(called({ index: 0, id: 'a', function: { name: 'finish', arguments: finish } }), CALLED, DONE),
+    ],
+    [
+      'a call that begins without its function',
+      stream(
+        called({ index: 0, id: 'a', type: 'function' }),
+        called({ index: 0, function: { name: 'finish', arguments: json } }),
+        CALLED,
+        DONE,
+      ),
+    ],
+    [
+      'an index as text',
+      stream(called({ index: '0', id: 'a', function: { name: 'finish', arguments: json } }), CALLED, DONE),
+    ],
+    [
+      'an id as a number',
+      stream(called({ index: 0, id: 5, function: { name: 'finish', arguments: json } }), CALLED, DONE),
+    ],
+    [
+      'neither an index nor an id',
+      stream(called({ function: { name: 'finish', arguments: json } }), CALLED, DONE),
+    ],
+    // earendil-works/pi#6226: GLM at NVIDIA NIM.
+    [
+      'no reason for its end',
+      stream(called({ index: 0, id: 'a', function: { name: 'finish', arguments: json } }), DONE),
+    ],
+    // openai/openai-agents-js#712: Bedrock
+    [
+      'an empty object before the arguments',
+      stream(
+        called({ index: 0, id: 'a', function: { name: 'finish', arguments: '{}' } }),
+        called({ index: 0, function: { arguments: json } }),
+        CALLED,
+        DONE,
+      ),
+    ],
+  ])('is read as a call: %s', async (_, answer) => {
+    const host = await agent.run(inOrder(answer));
+    expect(host.ofKind('ActionEvent')).toMatchObject([{ action: { kind: 'FinishAction', ...finish } }]);
+    expect(agent.llm.requests).toHaveLength(1);
+  });
+
+  it('is asked for again when it ends before the stream does', async () => {
+    const host = await agent.run(inOrder(stream(HELLO), stream(chunk({ content: 'Whole.' }, 'stop'), DONE)));
+    expect(answersOf(host)).toEqual(['Whole.']);
+  });
+
+  // What the model reasoned is in the total alone; DeepSeek's name for what its cache had.
+  it.each([
+    [{ prompt_tokens: 1_000, completion_tokens: 100, total_tokens: 1_400 }, 1_000 + 400 * 10],
+    [
+      { prompt_tokens: 1_000, completion_tokens: 100, prompt_tokens_details: { cached_tokens: 800 } },
+      200 + 80 + 1_000,
+    ],
+    [{ prompt_tokens: 1_000, completion_tokens: 100, prompt_cache_hit_tokens: 800 }, 200 + 80 + 1_000],
+  ])('has its price: %j', async (usage, cost) => {
+    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
+      modelPrices: { scripted: { input: 1, output: 10, cache_read: 0.1 } },
+    });
+    expect(host.usage[0]?.costUsd).toBeCloseTo(cost / 1_000_000, 9);
+  });
+
+  it('is counted where the server sends zeros for what it used', async () => {
+    const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
+    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)));
+    expect(host.usage[0]?.promptTokens).toBeGreaterThan(0);
+    expect(host.usage[0]?.completionTokens).toBeGreaterThan(0);
+  });
+});
+
+describe('an error in a stream', () => {
+  it.each<[string, string, string, string]>([
+    ['in a text', event({ error: 'no such luck' }), 'LlmUnavailable', 'answered 502: no such luck'],
+    [
+      'without a member of that name (vLLM)',
+      event({ object: 'error', message: 'The model is gone', code: 404 }),
+      'LlmRejected',
+      'answered 404: The model is gone',
+    ],
+    ['without words', event({ error: { code: 503 } }), 'LlmUnavailable', 'answered 503: {"code":503}'],
+    ['as a detail', event({ detail: 'Out of workers' }), 'LlmUnavailable', 'Out of workers'],
+    // LiteLLM's form
+    [
+      'with a code in a text',
+      event({ error: { message: 'slow', type: 'None', param: 'None', code: '429' } }),
+      'LlmRateLimited',
+      'answered 429: slow',
+    ],
+    // OpenRouter
+    [
+      'in a choice',
+      event({
+        choices: [
+          { delta: { content: '' }, error: { code: 429, message: 'upstream slow' }, finish_reason: 'error' },
+        ],
+      }),
+      'LlmRateLimited',
+      'answered 429: upstream slow',
+    ],
+  ])('is told: %s', async (_, error, code, detail) => {
+    const host = await agent.run(inOrder(stream(HELLO, error, DONE)));
+    expect(codesOf(host).at(-1)).toBe(code);
+    expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain(detail);
+    expect(answersOf(host)).toEqual([]);
+  });
+});
