@@ -1,3 +1,4 @@
+import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
 import { boundedText } from '../../clipped-text.js';
 import { type RepairedMessage, repairedMessages } from './server-answers.js';
@@ -15,11 +16,14 @@ type Id = string | number;
 
 export class RefusedMessageError extends Error {
   readonly status: number;
+  /** Of the error, if the answer is a message. */
+  readonly code: number | null;
 
   constructor(status: number, text: string) {
-    super(`it answered ${status}${text.trim() === '' ? '' : `: ${text.trim()}`}`);
+    super(`it answered ${status}${text.trim() === '' ? '' : `: ${text.slice(0, MAX_QUOTE).trim()}`}`);
     this.name = 'RefusedMessageError';
     this.status = status;
+    this.code = jsonNumber(parseJson(text), 'error', 'code');
   }
 }
 
@@ -89,18 +93,15 @@ async function refused(
   { isAlwaysInSession, onSessionLost }: RemoteFetchOptions,
 ): Promise<Response> {
   const { status, statusText, headers } = response;
-  const text = (await boundedText(response, MAX_MESSAGE_BYTES, 'it sent an answer that is too large')).slice(
-    0,
-    MAX_QUOTE,
-  );
+  const text = await boundedText(response, MAX_MESSAGE_BYTES, 'it sent an answer that is too large');
   const isInSession = isAlwaysInSession ? isPost(init) : new Headers(init?.headers).has('mcp-session-id');
-  if (isInSession && (status === 404 || (status === 400 && /session/i.test(text)))) {
+  if (isInSession && (status === 404 || (status === 400 && /session/i.test(text.slice(0, MAX_QUOTE))))) {
     onSessionLost();
   }
   if (isPost(init)) {
     throw new RefusedMessageError(status, text);
   }
-  return new Response(status === 304 ? null : text, { status, statusText, headers });
+  return new Response(status === 304 ? null : text.slice(0, MAX_QUOTE), { status, statusText, headers });
 }
 
 function isStream({ headers }: Response): boolean {
@@ -207,15 +208,11 @@ function isPost(init: RequestInit | undefined): boolean {
   return init?.method === 'POST';
 }
 
-/** The id of the request in a body; null when it is a notification or an answer. */
+/** The id of the request in a body whose answer is awaited; null for notifications, answers and streams of announcements. */
 function requestId(init: RequestInit | undefined): Id | null {
-  if (!isPost(init) || typeof init?.body !== 'string') {
-    return null;
-  }
-  const message: unknown = JSON.parse(init.body);
-  return typeof message === 'object' && message !== null && 'method' in message && 'id' in message
-    ? toId(message.id)
-    : null;
+  const message = isPost(init) && typeof init?.body === 'string' ? parseJson(init.body) : null;
+  const method = jsonText(message, 'method');
+  return method === null || method === 'subscriptions/listen' ? null : toId(jsonAt(message, 'id'));
 }
 
 function toId(id: unknown): Id | null {
