@@ -225,8 +225,7 @@ export class McpSession {
         onSessionLost: () => {
           this.#isLost = true;
         },
-        onUnanswered: () => {
-          const reason = 'the server ended its answer without a result';
+        onUnanswered: (reason) => {
           this.#unanswered?.abort(new SdkError(SdkErrorCode.ConnectionClosed, reason));
         },
       }),
