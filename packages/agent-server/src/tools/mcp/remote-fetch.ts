@@ -100,7 +100,8 @@ async function refused(
   if (isInSession && (status === 404 || (status === 400 && /session/i.test(text.slice(0, MAX_QUOTE))))) {
     onSessionLost();
   }
-  if (isPost(init)) {
+  // A stream of events that is refused would be told by its status alone.
+  if (isPost(init) || status === 401 || status === 403) {
     throw new RefusedMessageError(status, text);
   }
   return new Response(status === 304 ? null : text.slice(0, MAX_QUOTE), { status, statusText, headers });
