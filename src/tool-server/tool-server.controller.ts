@@ -1,8 +1,9 @@
 import { Body, Controller, Post, Req, Res } from '@nestjs/common';
 import { ApiExcludeController } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { type AuthUser, CurrentUser } from '../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser, Public } from '../auth/auth.decorators.js';
 import { DomainError } from '../common/errors/domain-error.js';
+import { NO_KEY } from '../common/errors/problem.js';
 import { AppConfig } from '../config/app-config.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { TOOL_SERVER_PATH } from '../v1/app-conversations/agent-request/own-tool-server.js';
@@ -15,7 +16,7 @@ const FOREIGN = 'Pages of this origin may not use the tool server: CORS_ORIGINS 
  * nothing to end, so no DELETE. It describes itself (`tools/list`), better than OpenAPI could.
  */
 @ApiExcludeController()
-@Controller(TOOL_SERVER_PATH)
+@Controller()
 export class ToolServerController {
   constructor(
     private readonly calls: ToolServerService,
@@ -23,7 +24,7 @@ export class ToolServerController {
     private readonly config: AppConfig,
   ) {}
 
-  @Post()
+  @Post(TOOL_SERVER_PATH)
   async answer(
     @CurrentUser() { id: userId }: AuthUser,
     @Body() body: unknown,
@@ -40,5 +41,15 @@ export class ToolServerController {
     const { answerMessage } = await import('./message-answer.js');
     const { calls, address } = this;
     await answerMessage({ userId, body, headers, response, calls, address: address.publicUrl });
+  }
+
+  /**
+   * Clients whose key is refused look for a sign-in, which ends at this address where none is described. There is none, and
+   * their users read this answer (RFC 7591) instead of the refusal.
+   */
+  @Public()
+  @Post('/register')
+  register(@Res() response: Response): void {
+    response.status(404).json({ error: 'invalid_request', error_description: NO_KEY });
   }
 }

@@ -178,6 +178,16 @@ describe('an answer', () => {
     expect(String(error).length).toBeLessThan(1_000);
   });
 
+  // Spring Security and ASP.NET Core send no body: langchain-ai/langchainjs-mcp-adapters#76.
+  it('without a text is told with what the server wants to be shown', async () => {
+    const challenge = 'Bearer error="invalid_token", error_description="The token has expired"';
+    await connect();
+    server.answers.set('tools/call', ({ response: answer }) => {
+      answer.writeHead(401, { 'www-authenticate': challenge }).end();
+    });
+    await expect(callEcho()).rejects.toThrow(`it answered 401: ${challenge}`);
+  });
+
   it.each(['json', 'sse'] as const)('that breaks off fails at once: %s', async (kind) => {
     await connect();
     server.answers.set('tools/call', ({ response: answer, request }) => {
@@ -203,7 +213,7 @@ describe('an answer', () => {
         };
         write();
       });
-      await expect(callEcho()).rejects.toThrow(/too large|without a result/);
+      await expect(callEcho()).rejects.toThrow('it sent an answer that is too large');
     },
   );
 });

@@ -527,6 +527,15 @@ describe('a server that cannot be reached', () => {
     }
   });
 
+  it.each(['http', 'sse'] as const)('is named with the words of its refusal: %s', async (transport) => {
+    server.intercept = (_, response) => {
+      response.writeHead(401).end('{"error":"invalid_token"}');
+      return true;
+    };
+    const host = await run(inOrder(say('done')), far({ transport }));
+    expect(detailsOf(host)).toEqual([expect.stringMatching(/it answered 401: \{"error":"invalid_token"\}/)]);
+  });
+
   it('is named for a tool of ours as well', async () => {
     const host = await agent.run(inOrder(call('web_search', { query: 'x' }), say('done')), {
       searchApiKey: 'key-of-the-search',

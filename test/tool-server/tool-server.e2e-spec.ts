@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.js';
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import request from 'supertest';
@@ -311,5 +312,27 @@ describe('POST /mcp', () => {
   it.each(['get', 'delete'] as const)('has no other method: %s', async (method) => {
     const { headers } = await request(app.url)[method](PATH).set(user.headers).expect(405);
     expect(headers['allow']).toBe('POST');
+  });
+});
+
+// zernio-dev/zernio-python#22, czlonkowski/n8n-mcp#604: clients whose key is refused look for a sign-in, and show what they
+// find in place of it.
+describe('a client that looks for a sign-in', () => {
+  it('shows its user what to send', async () => {
+    const nothing = async (): Promise<undefined> => undefined;
+    const provider: OAuthClientProvider = {
+      redirectUrl: 'http://127.0.0.1/callback',
+      clientMetadata: { redirect_uris: ['http://127.0.0.1/callback'] },
+      clientInformation: nothing,
+      saveClientInformation: nothing,
+      tokens: nothing,
+      saveTokens: nothing,
+      redirectToAuthorization: nothing,
+      saveCodeVerifier: nothing,
+      codeVerifier: async () => '',
+    };
+    const transport = new StreamableHTTPClientTransport(new URL(PATH, app.url), { authProvider: provider });
+    const connected = new Client({ name: 'test', version: '1' }).connect(transport);
+    await expect(connected).rejects.toThrow('send your API key in the header');
   });
 });

@@ -20,7 +20,16 @@ if (behaviour === 'writes garbage') {
 }
 
 const handlers = {
+  'server/discover': ({ id }) => {
+    answer(id, { supportedVersions: ['2026-07-28'], capabilities: { tools: {} } });
+  },
   initialize: ({ id, params }) => {
+    if (behaviour === 'has no handshake') {
+      const data = { supported: ['2026-07-28'], requested: params.protocolVersion };
+      write({ jsonrpc: '2.0', id, error: { code: -32_022, message: 'Unsupported protocol version', data } });
+      process.stdin.destroy();
+      return;
+    }
     answer(id, {
       protocolVersion: behaviour === 'is of the future' ? '2099-01-01' : params.protocolVersion,
       capabilities:

@@ -78,7 +78,7 @@ function candidateOf(field: Fields) {
     kind: field('kind') as Kind,
     name: field('name'),
     target: field('url or command'),
-    key: field('authorization'),
+    key: field('authorization').replace(/^Bearer /i, ''),
   };
 }
 

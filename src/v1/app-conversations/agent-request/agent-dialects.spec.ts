@@ -249,6 +249,21 @@ describe('request', () => {
     });
   });
 
+  // labring/FastGPT#6375, CopilotKit/OpenBot#332
+  it.each([
+    ['k1', 'Bearer k1'],
+    ['Bearer k1', 'Bearer k1'],
+    ['basic dTpw', 'basic dTpw'],
+    ['Bearer', 'Bearer Bearer'],
+  ])('sends the key of a tool server with one scheme: %s', (apiKey, authorization) => {
+    const servers = [{ url: 'https://http.example.com', apiKey }];
+    const mcpConfig = { sseServers: [], shttpServers: servers, stdioServers: [] };
+    const { agent } = slipway.request({ ...START, mcpConfig });
+    expect(agent.mcp_config).toMatchObject({
+      mcpServers: { shttp_0: { headers: { Authorization: authorization } } },
+    });
+  });
+
   it.each([
     ['slipway' as const, { tools: ['search'] }],
     // It takes another kind of member by this name.

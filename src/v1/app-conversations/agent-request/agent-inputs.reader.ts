@@ -193,6 +193,9 @@ export function mcpServerEntries(
   ]);
 }
 
+/** Keys are pasted as their host shows them, in the header that carries them. */
+const WITH_SCHEME = /^(Bearer|Basic) \S/i;
+
 function remote(
   servers: readonly ClearRemoteMcpServer[],
   kind: string,
@@ -203,7 +206,7 @@ function remote(
     const { url, apiKey, details = {} } = server;
     const headers = {
       ...headersOf(details),
-      ...(apiKey !== null && { Authorization: `Bearer ${apiKey}` }),
+      ...(apiKey !== null && { Authorization: WITH_SCHEME.test(apiKey) ? apiKey : `Bearer ${apiKey}` }),
     };
     const entry = {
       url,

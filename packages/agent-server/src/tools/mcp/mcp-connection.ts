@@ -1,10 +1,9 @@
-import { McpError } from '@modelcontextprotocol/sdk/types.js';
+import { METHOD_NOT_FOUND, ProtocolError } from '@modelcontextprotocol/client';
 import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { type ListedTool, readToolList, type ToolListing } from './server-answers.js';
 import { type McpRequestOptions, McpSession, type McpSessionOptions, refusedStatus } from './mcp-session.js';
 
-const METHOD_NOT_FOUND = -32_601;
 const MAX_PAGES = 100;
 const MAX_TOOLS = 5_000;
 /** How long a tool may neither answer nor show progress. */
@@ -185,7 +184,11 @@ async function requestPage(
   try {
     return await session.request('tools/list', cursor === null ? {} : { cursor }, options);
   } catch (error) {
-    if (error instanceof Error && error.cause instanceof McpError && error.cause.code === METHOD_NOT_FOUND) {
+    if (
+      error instanceof Error &&
+      error.cause instanceof ProtocolError &&
+      error.cause.code === METHOD_NOT_FOUND
+    ) {
       return { tools: [] };
     }
     throw error;

@@ -1,8 +1,14 @@
-import { Client } from '@modelcontextprotocol/sdk/client/index.js';
-import { SSEClientTransport, SseError } from '@modelcontextprotocol/sdk/client/sse.js';
-import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
-import type { Transport } from '@modelcontextprotocol/sdk/shared/transport.js';
-import { McpError, ToolListChangedNotificationSchema } from '@modelcontextprotocol/sdk/types.js';
+import {
+  Client,
+  ProtocolError,
+  ProtocolErrorCode,
+  SdkError,
+  SdkErrorCode,
+  SSEClientTransport,
+  SseError,
+  StreamableHTTPClientTransport,
+  type Transport,
+} from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
@@ -10,8 +16,6 @@ import { errorName } from '../../observability.js';
 import { type CheckUrl, RefusedMessageError, remoteFetch } from './remote-fetch.js';
 import { StdioTransport } from './stdio-transport.js';
 
-/** The client's own code. */
-const REQUEST_TIMEOUT = -32_001;
 const CLOSE_TIMEOUT_MS = 2_000;
 /** Limit of a request whose server reports progress again and again. */
 const MAX_TOTAL_MS = 3_600_000;
@@ -31,19 +35,22 @@ export interface McpRequestOptions {
 }
 
 /** Results are read member by member: a strict schema would refuse a whole result for one part of it. */
-const anyResult = z.looseObject({});
+const anyResult = z.object({ given: z.looseObject({}) });
 
 /** One session with a tool server, from the handshake to its end. */
 export class McpSession {
-  readonly #client = new Client({ name: 'slipway', version: '1' });
+  readonly #client: Client;
   readonly #transport: StdioTransport | StreamableHTTPClientTransport | SSEClientTransport;
   #isAlive = true;
   #isLost = false;
   #isListStale = false;
+  /** Whether the stream of announcements has ended, which proxies do to idle ones. */
+  #isDeaf = false;
   /** Aborts the request that is under way: the client would wait for a response until the time-out. */
   #unanswered: AbortController | null = null;
 
-  private constructor(server: McpServer, options: McpSessionOptions) {
+  private constructor(server: McpServer, options: McpSessionOptions, mode: 'legacy' | 'auto') {
+    this.#client = new Client({ name: 'slipway', version: '1' }, { versionNegotiation: { mode } });
     this.#transport =
       'command' in server ? stdioTransport(server, options) : this.#remote(server, options.checkUrl);
     Object.assign(this.#client, {
@@ -57,7 +64,7 @@ export class McpSession {
         }
       },
     });
-    this.#client.setNotificationHandler(ToolListChangedNotificationSchema, () => {
+    this.#client.setNotificationHandler('notifications/tools/list_changed', () => {
       this.#isListStale = true;
     });
   }
@@ -68,7 +75,23 @@ export class McpSession {
     options: McpSessionOptions,
     request: McpRequestOptions,
   ): Promise<McpSession> {
-    const session = new McpSession(server, options);
+    try {
+      return await McpSession.#open(server, options, request, 'legacy');
+    } catch (error) {
+      // Last, because some servers with a handshake end, keep silent or refuse the key when asked for anything before it.
+      return await (hasNoHandshake(error)
+        ? McpSession.#open(server, options, request, 'auto').catch(() => Promise.reject(error))
+        : Promise.reject(error));
+    }
+  }
+
+  static async #open(
+    server: McpServer,
+    options: McpSessionOptions,
+    request: McpRequestOptions,
+    mode: 'legacy' | 'auto',
+  ): Promise<McpSession> {
+    const session = new McpSession(server, options, mode);
     try {
       // The handshake's notification has no time-out of its own.
       const transport: Transport = session.#transport;
@@ -76,6 +99,7 @@ export class McpSession {
         request,
         async (given) => await within(given.signal, session.#client.connect(transport, given)),
       );
+      void session.#listen();
       return session;
     } catch (error) {
       await session.close();
@@ -104,6 +128,10 @@ export class McpSession {
   takeListChange(): boolean {
     const isStale = this.#isListStale;
     this.#isListStale = false;
+    if (this.#isDeaf) {
+      this.#isDeaf = false;
+      void this.#listen();
+    }
     return isStale;
   }
 
@@ -113,10 +141,11 @@ export class McpSession {
     params: Record<string, unknown>,
     options: McpRequestOptions,
   ): Promise<Record<string, unknown>> {
-    return await this.#request(
+    const { given } = await this.#request(
       options,
-      async (given) => await this.#client.request({ method, params }, anyResult, given),
+      async (sent) => await this.#client.request({ method, params }, anyResult, sent),
     );
+    return given;
   }
 
   async close(): Promise<void> {
@@ -130,6 +159,21 @@ export class McpSession {
     await this.#client.close();
     // Also when the handshake has not come so far that the client would close it.
     await this.#transport.close();
+  }
+
+  /** Servers without sessions announce changes to those who listen alone. */
+  async #listen(): Promise<void> {
+    const announces = this.#client.getServerCapabilities()?.tools?.listChanged;
+    if (announces && this.#client.getProtocolEra() === 'modern') {
+      try {
+        const { closed } = await this.#client.listen({ toolsListChanged: true });
+        await closed;
+        this.#isDeaf = true;
+        this.#isListStale = true;
+      } catch {
+        // It announces nothing then, as most servers.
+      }
+    }
   }
 
   async #request<T>(
@@ -147,26 +191,18 @@ export class McpSession {
         onprogress: () => undefined,
       });
     } catch (error) {
-      throw this.#explained(error, signal, unanswered.signal.aborted, timeoutMs);
+      throw this.#explained(error, signal, timeoutMs);
     } finally {
       this.#unanswered = null;
     }
   }
 
-  #explained(
-    error: unknown,
-    { aborted, reason }: AbortSignal,
-    isUnanswered: boolean,
-    timeoutMs: number,
-  ): Error {
+  #explained(error: unknown, { aborted, reason }: AbortSignal, timeoutMs: number): Error {
     const isTooLate = aborted && errorName(reason) === 'TimeoutError';
     if (aborted && !isTooLate) {
       return new Error('the call was interrupted', { cause: error });
     }
-    if (isUnanswered) {
-      return new Error('the server ended its answer without a result', { cause: error });
-    }
-    if (isTooLate || (error instanceof McpError && error.code === REQUEST_TIMEOUT)) {
+    if (isTooLate || (error instanceof SdkError && error.code === SdkErrorCode.RequestTimeout)) {
       const silence = `no response within ${timeoutMs / 1000} s`;
       return new Error(
         this.#transport instanceof StdioTransport ? withErrorText(silence, this.#transport) : silence,
@@ -189,12 +225,21 @@ export class McpSession {
         onSessionLost: () => {
           this.#isLost = true;
         },
-        onUnanswered: () => this.#unanswered?.abort(),
+        onUnanswered: (reason) => {
+          this.#unanswered?.abort(new SdkError(SdkErrorCode.ConnectionClosed, reason));
+        },
       }),
     };
     const url = new URL(server.url);
     return isStream ? new SSEClientTransport(url, options) : new StreamableHTTPClientTransport(url, options);
   }
+}
+
+/** Whether a server knows only revisions since 2026-07-28, which have no handshake and no sessions. */
+function hasNoHandshake(error: unknown): boolean {
+  const cause = error instanceof Error ? error.cause : undefined;
+  const code = cause instanceof RefusedMessageError || cause instanceof ProtocolError ? cause.code : null;
+  return code === ProtocolErrorCode.UnsupportedProtocolVersion || code === ProtocolErrorCode.MethodNotFound;
 }
 
 /** The status with which a server has refused to begin a session; undefined for everything else. */

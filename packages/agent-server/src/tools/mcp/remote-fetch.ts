@@ -1,3 +1,4 @@
+import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
 import { boundedText } from '../../clipped-text.js';
 import { type RepairedMessage, repairedMessages } from './server-answers.js';
@@ -8,6 +9,7 @@ const MAX_MESSAGE_BYTES = 16 * 1024 * 1024;
 const MAX_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 307, 308];
 const MAX_QUOTE = 300;
+const TOO_LARGE = 'it sent an answer that is too large';
 /** One less than the end of an event has. */
 const TAIL_CHARACTERS = 3;
 
@@ -15,11 +17,14 @@ type Id = string | number;
 
 export class RefusedMessageError extends Error {
   readonly status: number;
+  /** Of the error, if the answer is a message. */
+  readonly code: number | null;
 
   constructor(status: number, text: string) {
-    super(`it answered ${status}${text.trim() === '' ? '' : `: ${text.trim()}`}`);
+    super(`it answered ${status}${text.trim() === '' ? '' : `: ${text.slice(0, MAX_QUOTE).trim()}`}`);
     this.name = 'RefusedMessageError';
     this.status = status;
+    this.code = jsonNumber(parseJson(text), 'error', 'code');
   }
 }
 
@@ -28,8 +33,8 @@ interface RemoteFetchOptions {
   isAlwaysInSession: boolean;
   /** The server has forgotten the session, and so did nothing with the request. */
   onSessionLost: () => void;
-  /** The answer to a request has ended without a response to it. */
-  onUnanswered: () => void;
+  /** The answer to a request has ended without a response to it, for a reason in words for the model. */
+  onUnanswered: (reason: string) => void;
 }
 
 /**
@@ -89,18 +94,17 @@ async function refused(
   { isAlwaysInSession, onSessionLost }: RemoteFetchOptions,
 ): Promise<Response> {
   const { status, statusText, headers } = response;
-  const text = (await boundedText(response, MAX_MESSAGE_BYTES, 'it sent an answer that is too large')).slice(
-    0,
-    MAX_QUOTE,
-  );
+  const body = await boundedText(response, MAX_MESSAGE_BYTES, TOO_LARGE);
+  const text = body.trim() === '' ? (headers.get('www-authenticate') ?? '') : body;
   const isInSession = isAlwaysInSession ? isPost(init) : new Headers(init?.headers).has('mcp-session-id');
-  if (isInSession && (status === 404 || (status === 400 && /session/i.test(text)))) {
+  if (isInSession && (status === 404 || (status === 400 && /session/i.test(text.slice(0, MAX_QUOTE))))) {
     onSessionLost();
   }
-  if (isPost(init)) {
+  // A stream of events that is refused would be told by its status alone.
+  if (isPost(init) || status === 401 || status === 403) {
     throw new RefusedMessageError(status, text);
   }
-  return new Response(status === 304 ? null : text, { status, statusText, headers });
+  return new Response(status === 304 ? null : text.slice(0, MAX_QUOTE), { status, statusText, headers });
 }
 
 function isStream({ headers }: Response): boolean {
@@ -110,7 +114,7 @@ function isStream({ headers }: Response): boolean {
 function repairedStream(
   { body, status, headers }: Response,
   asked: Id | null,
-  onUnanswered: () => void,
+  onUnanswered: RemoteFetchOptions['onUnanswered'],
 ): Response {
   const events = new RepairedEvents(asked, onUnanswered);
   return new Response(body?.pipeThrough(new TransformStream(events)) ?? null, { status, headers });
@@ -119,7 +123,7 @@ function repairedStream(
 async function answered(response: Response, asked: Id): Promise<Response> {
   const { status, headers } = response;
   const type = headers.get('content-type') ?? '';
-  const text = await boundedText(response, MAX_MESSAGE_BYTES, 'it sent an answer that is too large');
+  const text = await boundedText(response, MAX_MESSAGE_BYTES, TOO_LARGE);
   const messages = repairedMessages(text, asked);
   if (messages.length === 0) {
     const what = `${type.split(';', 1)[0] || 'an answer'} that is no message`;
@@ -137,7 +141,7 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   readonly #decoder = new TextDecoder();
   readonly #encoder = new TextEncoder();
   readonly #asked: Id | null;
-  readonly #onUnanswered: () => void;
+  readonly #onUnanswered: RemoteFetchOptions['onUnanswered'];
   /** Holds no end of an event, so it is not searched again with each chunk. */
   #waiting = '';
   /** What came last, in which such an end may begin. */
@@ -145,7 +149,7 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   /** Whether the response has come, or may come on another connection: a stream with ids can be continued. */
   #isSettled: boolean;
 
-  constructor(asked: Id | null, onUnanswered: () => void) {
+  constructor(asked: Id | null, onUnanswered: RemoteFetchOptions['onUnanswered']) {
     this.#asked = asked;
     this.#onUnanswered = onUnanswered;
     this.#isSettled = asked === null;
@@ -161,8 +165,8 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
     this.#waiting += rest.slice(0, -TAIL_CHARACTERS);
     this.#tail = rest.slice(-TAIL_CHARACTERS);
     if (this.#waiting.length > MAX_MESSAGE_BYTES) {
-      this.cancel();
-      throw new Error('the tool server sent an event that is too large');
+      this.#end(TOO_LARGE);
+      throw new Error(TOO_LARGE);
     }
     events.forEach((event) => controller.enqueue(this.#repaired(event)));
   }
@@ -178,8 +182,12 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
 
   /** Also called when the connection breaks. */
   cancel(): void {
+    this.#end('the server ended its answer without a result');
+  }
+
+  #end(reason: string): void {
     if (!this.#isSettled) {
-      this.#onUnanswered();
+      this.#onUnanswered(reason);
     }
   }
 
@@ -207,15 +215,11 @@ function isPost(init: RequestInit | undefined): boolean {
   return init?.method === 'POST';
 }
 
-/** The id of the request in a body; null when it is a notification or an answer. */
+/** The id of the request in a body whose answer is awaited; null for notifications, answers and streams of announcements. */
 function requestId(init: RequestInit | undefined): Id | null {
-  if (!isPost(init) || typeof init?.body !== 'string') {
-    return null;
-  }
-  const message: unknown = JSON.parse(init.body);
-  return typeof message === 'object' && message !== null && 'method' in message && 'id' in message
-    ? toId(message.id)
-    : null;
+  const message = isPost(init) && typeof init?.body === 'string' ? parseJson(init.body) : null;
+  const method = jsonText(message, 'method');
+  return method === null || method === 'subscriptions/listen' ? null : toId(jsonAt(message, 'id'));
 }
 
 function toId(id: unknown): Id | null {

@@ -70,14 +70,24 @@ function toError(error: unknown): { code: number; message: string; data?: unknow
   };
 }
 
-/** Below the first level nulls may be data, but not in what a server says about itself. */
+/**
+ * Below the first level nulls may be data, but not in what a server says about itself. Since 2026-07-28 the client
+ * refuses a whole list for one tool, a whole result for one part: it gets none of them, and passes on what is `given`.
+ */
 function repairedResult(result: JsonObject): JsonObject {
-  const { _meta: meta, ...members } = withoutNulls(result);
+  const given = withoutNulls(result);
+  const { _meta: meta, isError: _, structuredContent: _too, nextCursor: _also, ...members } = given;
   const { capabilities } = members;
   return {
+    resultType: 'complete',
     ...members,
     ...(isJsonObject(meta) && { _meta: meta }),
     ...(isJsonObject(capabilities) && { capabilities: withoutNullsBelow(capabilities) }),
+    content: [],
+    tools: [],
+    ttlMs: 0,
+    cacheScope: 'private',
+    given,
   };
 }
 
