@@ -118,7 +118,7 @@ interface RemoteMcpServer {
 
 export type McpServer = StdioMcpServer | RemoteMcpServer;
 
-/** Tool servers by name; on the wire they are in `agent.mcp_config.mcpServers`. */
+/** Tool servers by name; on the wire they are in `agent.mcp_config`. */
 export type McpServers = Record<string, McpServer>;
 
 export type SecretSource = Exclude<z.input<typeof secretSourceSchema>, string>;
