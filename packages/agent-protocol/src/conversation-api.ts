@@ -69,6 +69,8 @@ export function hasFailed(status: ConversationStatus | null): boolean {
 export interface ConversationInfo {
   id: string;
   agent: Record<string, unknown>;
+  /** By the names of tools. */
+  tool_module_qualnames: Record<string, string>;
   workspace: { kind: 'LocalWorkspace'; working_dir: string };
   persistence_dir: string;
   max_iterations: number;
