@@ -4,11 +4,26 @@ export abstract class Clock {
 }
 
 /** Null for a day that there is not, which `Date` takes for a later one, and for years without four digits. */
-export function parseTime(text: string, day: string): Date | null {
+function parseTime(text: string, day: string): Date | null {
   const date = new Date(text);
   const year = date.getUTCFullYear();
   const isReal = new Date(day).toJSON()?.startsWith(day) && year >= 1 && year <= 9999;
   return isReal ? date : null;
+}
+
+const TIME_FORMAT =
+  /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
+
+/** To UTC with microseconds, which a `Date` would lose; a time without a zone is UTC, a day its begin. Null when invalid. */
+export function toInstant(text: string): string | null {
+  // A plus sign that was not escaped in an address arrives as a blank.
+  const [, day = '', minutes = '00:00', seconds = ':00', fraction = '', zone = 'Z'] =
+    TIME_FORMAT.exec(text.trim().replace(/(:\d\d(?:\.\d+)?) (\d\d:?\d\d)$/, '$1+$2')) ?? [];
+  const offset = zone
+    .toUpperCase()
+    .replace(/^([+-]\d\d)(?::?(\d\d))?$/, (_all, hours, rest = '00') => `${hours}:${rest}`);
+  const date = parseTime(`${day}T${minutes}${seconds}${offset}`, day);
+  return date && `${date.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
 }
 
 /** For commands that last a moment. */

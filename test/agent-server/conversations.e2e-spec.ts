@@ -27,6 +27,7 @@ const INFO_MEMBERS = [
   'stuck_detection',
   'tags',
   'title',
+  'tool_module_qualnames',
   'updated_at',
   'workspace',
 ];

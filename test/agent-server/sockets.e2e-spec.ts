@@ -133,6 +133,56 @@ describe('sockets of the agent server', () => {
     expect(plain.headers['x-event-frames']).toBeUndefined();
   });
 
+  it('numbers the events of a session, and goes on after any of them', async () => {
+    server = await startTestAgentServer();
+    const id = await server.client.start();
+    const empty = open(`session/${id}?after_seq=-1`, WITH_KEY);
+    await until(() => empty.frames.length === 2);
+    expect(empty.frames).toMatchObject([
+      { type: 'sync', from_seq: -1 },
+      { type: 'transient', event: { key: 'full_state' } },
+    ]);
+    await server.client.say(id, 'say hello');
+    await server.client.untilStatus(id, 'finished');
+    const log = await server.client.events(id);
+    const last = log.length - 1;
+    const durable = ({ frames }: TestSocket) =>
+      frames.filter((frame) => jsonText(frame, 'type') === 'durable');
+    const expected = log.map((event, seq) => ({ type: 'durable', seq, event }));
+    const [all, rest, live, odd] = ['?after_seq=-1', '?after_seq=1', '', '?after_seq=x'].map((query) =>
+      open(`session/${id}${query}`, WITH_KEY),
+    ) as [TestSocket, TestSocket, TestSocket, TestSocket];
+    const states = ({ frames }: TestSocket) =>
+      frames.filter((frame) => jsonText(frame, 'type') === 'transient');
+    await until(() => [all, rest, live, odd].every((client) => states(client).length === 1));
+    expect([all, odd].map(({ frames }) => frames.slice(0, -1))).toEqual(
+      [all, odd].map(() => [{ type: 'sync', from_seq: -1, through_seq: last }, ...expected]),
+    );
+    expect(rest.frames.slice(0, -1)).toEqual([
+      { type: 'sync', from_seq: 1, through_seq: last },
+      ...expected.slice(2),
+    ]);
+    expect(live.frames[0]).toEqual({ type: 'sync', through_seq: last });
+    const caughtUp = open(`session/${id}?after_seq=${last}`, WITH_KEY);
+    await until(() => caughtUp.frames.length === 2);
+    expect(caughtUp.frames[0]).toEqual({ type: 'sync', from_seq: last, through_seq: last });
+    live.socket.send(JSON.stringify({ role: 'user', content: 'say more' }));
+    await until(async () => (await server.client.answers(id)).length === 2);
+    await server.client.untilStatus(id, 'finished');
+    const later = (await server.client.events(id)).slice(log.length);
+    await until(
+      () => durable(live).length === later.length && durable(rest).length === last - 1 + later.length,
+    );
+    expect(durable(live)).toEqual(
+      later.map((event, index) => ({ type: 'durable', seq: log.length + index, event })),
+    );
+    live.socket.send('{"role":"user"}');
+    await until(() => live.frames.some((frame) => jsonText(frame, 'type') === 'error'));
+    expect(live.frames.at(-1)).toMatchObject({ type: 'error', code: 'InvalidMessage' });
+    expect(await open(`session/${randomUUID()}`, WITH_KEY).closed).toBe(4004);
+    expect(await open(`session/${id}?session_api_key=wrong`).closed).toBe(4001);
+  });
+
   it('sends the full state for runs, also for one without work, and not for a message that waits for its run', async () => {
     server = await startTestAgentServer();
     const id = await server.client.start();

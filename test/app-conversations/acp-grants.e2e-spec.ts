@@ -134,7 +134,7 @@ describe('what an agent of the operator’s list is given', () => {
 
   it('has the tool servers without keys, and the user is told which it has not', async () => {
     const start = await atStart('acp:nothing');
-    expect(start).toMatchObject({ body: { agent: { mcp_config: { mcpServers: expect.anything() } } } });
+    expect(start).toMatchObject({ body: { agent: { mcp_config: expect.anything() } } });
     const text = JSON.stringify(start);
     expect(text).toContain('open.example.com');
     expect(text).toContain('"plain"');

@@ -279,6 +279,8 @@ describe('lists of conversations', () => {
     ['title__contains=%5C', ['five\\x']],
     ['title__contains=%25', ['two 100% sure']],
     ['created_at__gte=2026-01-04T00:00:00Z', ['five\\x', 'FOUR']],
+    ['created_at__gte=2026-01-04T00:00:00', ['five\\x', 'FOUR']],
+    ['created_at__gte=2026-01-04', ['five\\x', 'FOUR']],
     ['created_at__lt=2026-01-02T00:00:00Z', ['one']],
     ['created_at__gte=2026-01-02T00:00:00Z&created_at__lt=2026-01-03T00:00:00Z', ['two 100% sure']],
     ['updated_at__gte=2026-01-15T00:00:00Z', ['five\\x']],

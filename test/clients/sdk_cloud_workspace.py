@@ -3,6 +3,7 @@
 sdk_cloud_workspace.py URL KEY: prints a line of JSON for each step: {"step", "verdict", "seen"}.
 """
 
+import subprocess
 import sys
 import tempfile
 import time
@@ -15,11 +16,22 @@ from openhands.sdk.security.confirmation_policy import AlwaysConfirm, NeverConfi
 from openhands.tools.file_editor import FileEditorTool
 from openhands.tools.terminal import TerminalTool
 from openhands.workspace import OpenHandsCloudWorkspace
-from python_steps import expect, step, until
+from python_steps import SEEN_LENGTH, expect, step, until
 
 URL, KEY = sys.argv[1:3]
 DONE = "The lookup now tries twice, and the check passes."
 HANG = "take your time"
+ATTACH = """
+import os, sys, uuid
+from openhands.sdk import RemoteConversation
+from openhands.sdk.event import ActionEvent
+from openhands.sdk.workspace import RemoteWorkspace
+host, key, conversation = sys.argv[1:]
+workspace = RemoteWorkspace(host=host, api_key=key, working_dir="/workspace/project")
+events = RemoteConversation.attach(workspace, uuid.UUID(conversation), visualizer=None).state.events
+print(sum(isinstance(event, ActionEvent) for event in events), "actions", flush=True)
+os._exit(0)
+"""
 context = {}
 
 
@@ -292,6 +304,22 @@ def _():
         visualizer=None,
     )
     return expect(len(list(again.state.events)) >= 6, f"{len(list(again.state.events))} events")
+
+
+@step("a conversation that the service started is attached to by a program without its tools")
+def _():
+    headers = {"X-Session-API-Key": KEY}
+    message = {"content": [{"type": "text", "text": "Make the check pass."}]}
+    start = f"{URL}/api/v1/app-conversations"
+    started = httpx.post(f"{start}/stream-start", headers=headers, json={"initial_message": message}, timeout=120).json()
+    expect(started[-1]["status"] == "READY", started[-1]["detail"])
+    ids = {"ids": started[-1]["app_conversation_id"]}
+    found = lambda: httpx.get(start, headers=headers, params=ids).json()[0]
+    until(lambda: found()["execution_status"] == "finished")
+    place = found()
+    args = [place["conversation_url"].split("/api/")[0], place["session_api_key"], place["id"]]
+    attached = subprocess.run([sys.executable, "-c", ATTACH, *args], capture_output=True, text=True)
+    return expect(attached.stdout.strip() == "3 actions", attached.stdout + attached.stderr[-SEEN_LENGTH:])
 
 
 @step("the sandbox is kept and taken up again")

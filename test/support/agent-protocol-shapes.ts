@@ -53,7 +53,7 @@ const SHAPES: Record<string, string> = {
     'kind:text title:text description:text action_type:text mcp_tool:any observation_type?:text annotations?:any meta?:any',
 
   ConversationInfo:
-    'id:uuid agent:any workspace:LocalWorkspace persistence_dir:text max_iterations:number stuck_detection:flag execution_status:text confirmation_policy:kind security_analyzer:kind|null activated_knowledge_skills:text[] blocked_actions:any blocked_messages:any stats:any secret_registry:SecretRegistry agent_state:any title:text|null tags:any metrics:MetricsSnapshot|null error?:ConversationFailure created_at:text updated_at:text',
+    'id:uuid agent:any tool_module_qualnames:any workspace:LocalWorkspace persistence_dir:text max_iterations:number stuck_detection:flag execution_status:text confirmation_policy:kind security_analyzer:kind|null activated_knowledge_skills:text[] blocked_actions:any blocked_messages:any stats:any secret_registry:SecretRegistry agent_state:any title:text|null tags:any metrics:MetricsSnapshot|null error?:ConversationFailure created_at:text updated_at:text',
   ConversationFailure: 'code:text detail:text',
   ConversationPage: 'items:ConversationInfo[] next_page_id:text|null',
   LocalWorkspace: 'kind:text working_dir:text',

@@ -143,16 +143,8 @@ async function bodyProblems(request: FakeRequest, { requestBody }: Operation): P
   if (!schema) {
     return [`body: ${type} is not taken`];
   }
-  const body: unknown =
-    type === JSON_TYPE ? JSON.parse(request.body, unwrapToolServers) : await formOf(request);
+  const body: unknown = type === JSON_TYPE ? JSON.parse(request.body) : await formOf(request);
   return schemaProblems(body, schema, SCHEMAS, 'body');
-}
-
-/** The server takes tool servers in the wrapper that other programs have around them, which it does not publish. */
-function unwrapToolServers(name: string, value: unknown): unknown {
-  return name === 'mcp_config' && typeof value === 'object' && value !== null && 'mcpServers' in value
-    ? value.mcpServers
-    : value;
 }
 
 async function formOf({ headers, body }: FakeRequest): Promise<Record<string, string>> {

@@ -63,7 +63,7 @@ describe('an agent whose user has our tool server among the tool servers', () =>
       dialect: AGENT_DIALECTS.slipway,
     });
 
-    expect(headersOf(sent, 'body', 'agent', 'mcp_config', 'mcpServers')).toEqual(expected(conversationId));
+    expect(headersOf(sent, 'body', 'agent', 'mcp_config')).toEqual(expected(conversationId));
     expect(jsonAt(sent, 'body', 'slipway', 'max_budget')).toBe(1.5);
   });
 
@@ -73,7 +73,7 @@ describe('an agent whose user has our tool server among the tool servers', () =>
     await rows.startTask(user.id, { appConversationId: id, status: 'READY', request: REQUEST });
     const sent = await app.app.get(AgentCredentialsBuilder).build({ id, userId: user.id });
 
-    expect(headersOf(sent, 'mcp_config', 'mcpServers')).toEqual(expected(id));
+    expect(headersOf(sent, 'mcp_config')).toEqual(expected(id));
     expect(sent.max_budget).toBe(1.5);
   });
 });

@@ -69,6 +69,8 @@ export function hasFailed(status: ConversationStatus | null): boolean {
 export interface ConversationInfo {
   id: string;
   agent: Record<string, unknown>;
+  /** By the names of tools. */
+  tool_module_qualnames: Record<string, string>;
   workspace: { kind: 'LocalWorkspace'; working_dir: string };
   persistence_dir: string;
   max_iterations: number;
@@ -118,7 +120,7 @@ interface RemoteMcpServer {
 
 export type McpServer = StdioMcpServer | RemoteMcpServer;
 
-/** Tool servers by name; on the wire they are in `agent.mcp_config.mcpServers`. */
+/** Tool servers by name; on the wire they are in `agent.mcp_config`. */
 export type McpServers = Record<string, McpServer>;
 
 export type SecretSource = Exclude<z.input<typeof secretSourceSchema>, string>;

@@ -59,12 +59,8 @@ export const mcpServerSchema = z.object({
 });
 const mcpServers = namedValues(z.string(), mcpServerSchema);
 
-interface McpConfig {
-  mcpServers?: z.input<typeof mcpServers>;
-}
-
 export const mcpConfigSchema = z.preprocess(
-  (given: McpConfig) => plainMcpConfig(given),
+  (given: z.input<typeof mcpServers>) => plainMcpConfig(given),
   z.object({ mcpServers: mcpServers.optional() }),
 );
 

@@ -215,13 +215,13 @@ export function nextTimestamp(previous: string | undefined, now: number): string
   return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
 }
 
-/** The same form for a time from a client; null if it is not one. A time without a zone is UTC. */
+/** The same form for a time from a client; null if it is not one. A time without a zone is UTC, a day its begin. */
 export function normalizeTimestamp(text: string): string | null {
   // An unescaped plus sign in a query arrives as a blank.
   const iso = text.replace(/ (\d\d:?\d\d)$/, '+$1').replace(' ', 'T');
-  const match = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d)(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?$/i.exec(iso);
-  const [, seconds, fraction = '', zone = 'Z'] = match ?? [];
-  const milliseconds = Date.parse(`${seconds}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`);
+  const [, day, minutes = '00:00', seconds = ':00', fraction = '', zone = 'Z'] =
+    /^(\d{4}-\d\d-\d\d)(?:T(\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?(Z|[+-]\d\d:?\d\d)?)?$/i.exec(iso) ?? [];
+  const milliseconds = Date.parse(`${day}T${minutes}${seconds}${zone.replace(/(\d\d)(\d\d)$/, '$1:$2')}`);
   if (Number.isNaN(milliseconds)) {
     return null;
   }

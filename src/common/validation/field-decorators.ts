@@ -1,7 +1,7 @@
 import { getSchemaPath } from '@nestjs/swagger';
 import { isBoolean, isDate, isIn, isInt, isObject, isString, max, min, validateSync } from 'class-validator';
 import { isJsonObject } from '@slipway/common/json-merge.js';
-import { parseTime } from '../clock.js';
+import { toInstant } from '../clock.js';
 import { parseHexId } from '../identifiers.js';
 import {
   type DtoClass,
@@ -98,15 +98,14 @@ export const Identifier = fieldOf(() => ({
   },
 }));
 
-const ISO_8601 = /^(\d{4}-\d{2}-\d{2})T\d{2}:\d{2}(:\d{2}(\.\d{1,9})?)?(Z|[+-]\d{2}:\d{2})$/;
 const EXPECTED_TIME = 'Expected a time such as 2030-01-31T12:00:00Z.';
 
-/** ISO 8601 text with a time zone; arrives as a `Date`. */
+/** A moment as programs write it: a time without a zone is UTC. Arrives as a `Date`. */
 export const Instant = fieldOf(() => ({
   schema: { type: String, format: 'date-time' },
   coerce: (value) => {
-    const [text = '', day = ''] = ISO_8601.exec(isString(value) ? value : '') ?? [];
-    return parseTime(text, day) ?? value;
+    const instant = isString(value) ? toInstant(value) : null;
+    return instant === null ? value : new Date(instant);
   },
   rules: {
     isTime: must((value) => isDate(value) || isString(value), 'datetime_type', EXPECTED_TIME),

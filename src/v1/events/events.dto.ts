@@ -2,6 +2,7 @@ import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
 import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
 import { z } from 'zod';
+import { toInstant } from '../../common/clock.js';
 import { thrown } from '../../common/openapi/api-route.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { NextPageId, PageQuery } from '../../common/pagination/page.dto.js';
@@ -9,7 +10,6 @@ import { field, must } from '../../common/validation/field.js';
 import { Choice, RepeatedText, Text } from '../../common/validation/field-decorators.js';
 import { type EventSearch, unknownConversation } from './events.service.js';
 import type { EventFilter } from './store/event.queries.js';
-import { toInstant } from './store/storable-event.js';
 import type { StreamStart } from './stream/event-streams.service.js';
 
 const EVENT_SORT_ORDERS = ['TIMESTAMP', 'TIMESTAMP_DESC'] as const;

@@ -1,7 +1,8 @@
-import { expect, it } from '@jest/globals';
-import { credentialsSchema } from '@slipway/agent-protocol/conversation-schemas.js';
-import { recordUpdate } from './conversation-record.js';
+import { describe, expect, it } from '@jest/globals';
+import { credentialsSchema, startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
+import { newRecord, recordUpdate, toConversationInfo } from './conversation-record.js';
 
+const MODEL = { model: 'openai/a', api_key: 'k' };
 const llm = { model: 'openai/a', timeoutMs: 1, usageId: 'agent' };
 
 const changes = (update: object, llmKeyNeeded = true) =>
@@ -56,3 +57,45 @@ it.each([{ max_budget: -1 }, { max_iterations: 0 }, { max_iterations: 1.5 }, { m
     expect(credentialsSchema.safeParse(update).success).toBe(false);
   },
 );
+
+describe('the agent as clients of the SDK read it', () => {
+  const TOOL_SERVERS = { files: { command: 'npx', env: { TOKEN: 'k' }, auth: 'k', tools: ['search'] } };
+  const shown = (agent: object, stored: object = {}) => {
+    const request = startSchema.parse({ agent: { llm: MODEL, ...agent }, workspace: { working_dir: '/w' } });
+    const record = newRecord('id', '/w', request);
+    return toConversationInfo({ ...record, agent: { ...record.agent, ...stored } }, '/folder');
+  };
+
+  it.each([
+    [
+      'without a model',
+      { max_tokens: 9 },
+      { max_tokens: 9, llm: { model: 'openai/a', usage_id: 'condenser' } },
+    ],
+    ['with its own model', { llm: { model: 'openai/b' } }, { llm: { model: 'openai/b' } }],
+  ])('has a condenser with a model: %s', (_, given, expected) => {
+    const kind = 'LLMSummarizingCondenser';
+    expect(shown({ condenser: { kind, ...given } }).agent).toMatchObject({
+      condenser: { kind, ...expected },
+    });
+  });
+
+  it.each([
+    ['as stock agent servers take them', { mcp_config: TOOL_SERVERS }, {}],
+    ['in the wrapper of other programs', { mcp_config: { mcpServers: TOOL_SERVERS } }, {}],
+    ['in a record of an earlier version', {}, { mcp_config: { mcpServers: TOOL_SERVERS } }],
+  ])('has the published members of tool servers: %s', (_, given, stored) => {
+    const { mcp_config: servers } = shown(given, stored).agent;
+    expect(servers).toMatchObject({ files: { command: 'npx' } });
+    expect(Object.keys(Object(servers).files)).toEqual(['command', 'env']);
+  });
+
+  it('names the modules of the tools that it uses, because their events cannot be read without them', () => {
+    const tools = [{ name: 'terminal' }, { name: 'task_tracker' }, { name: 'of_a_client' }];
+    expect(shown({ tools }).tool_module_qualnames).toEqual({
+      terminal: 'openhands.tools.terminal.definition',
+      task_tracker: 'openhands.tools.task_tracker.definition',
+    });
+    expect(shown({ kind: 'ACPAgent', acp_command: ['agent'] }).tool_module_qualnames).toEqual({});
+  });
+});

@@ -12,6 +12,8 @@ import type {
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from '../secret-masker.js';
+import { jsonText } from '@slipway/common/json-access.js';
+import { isJsonObject } from '@slipway/common/json-merge.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { EventLog } from '../event-log.js';
@@ -70,6 +72,8 @@ const NO_USAGE: ConversationRecord['usage'] = {
   costUsd: 0,
 };
 const TOKENS_PER_PRICE = 1_000_000;
+/** Of our tools, those that the SDK keeps in a package of their own. */
+const SDK_TOOLS = new Set(['terminal', 'file_editor', 'task_tracker']);
 
 export function newRecord(
   id: string,
@@ -197,7 +201,8 @@ function modelPrices({ agent, slipway }: CreateConversationRequest): Conversatio
 export function toConversationInfo(record: ConversationRecord, folder: string): ConversationInfo {
   return {
     id: record.id,
-    agent: record.agent,
+    agent: toPublishedAgent(record.agent),
+    tool_module_qualnames: toolModules(record),
     workspace: { kind: 'LocalWorkspace', working_dir: record.workingDir },
     persistence_dir: folder,
     max_iterations: record.maxIterations,
@@ -218,6 +223,36 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
     created_at: record.createdAt,
     updated_at: record.updatedAt,
   };
+}
+
+/**
+ * As clients of the SDK read it: they refuse a condenser without a model, and tool servers in a wrapper or with members
+ * that only we have.
+ */
+function toPublishedAgent(agent: ConversationRecord['agent']): ConversationInfo['agent'] {
+  const { llm, condenser, mcp_config: config } = agent;
+  return {
+    ...agent,
+    ...(isJsonObject(condenser) && {
+      condenser: { llm: { ...Object(llm), usage_id: 'condenser' }, ...condenser },
+    }),
+    ...(isJsonObject(config) && {
+      mcp_config: Object.fromEntries(
+        Object.entries(Object(config['mcpServers'])).map(([name, server]) => {
+          const { auth: _token, tools: _offered, ...published } = Object(server);
+          return [name, published];
+        }),
+      ),
+    }),
+  };
+}
+
+/** Clients of the SDK import them to read the events of a conversation that others have started. */
+function toolModules({ agent: { tools } }: ConversationRecord): ConversationInfo['tool_module_qualnames'] {
+  const names = (Array.isArray(tools) ? tools : []).map((tool) => jsonText(tool, 'name') ?? '');
+  return Object.fromEntries(
+    names.filter((name) => SDK_TOOLS.has(name)).map((name) => [name, `openhands.tools.${name}.definition`]),
+  );
 }
 
 function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent_state'] {

@@ -7,6 +7,7 @@ import { type EventIdentity, type EventLog, nextTimestamp } from '../event-log.j
 /** Bytes buffered for one client above which nothing more is sent. */
 const HIGH_WATER_MARK = 256 * 1024;
 const MAX_EXTRA_FRAMES = 20;
+const ERROR = 'ServerErrorEvent';
 
 export const CLOSE_CODES = {
   AUTH_FAILED: 4001,
@@ -16,13 +17,18 @@ export const CLOSE_CODES = {
   FAILED: 1011,
 };
 
+/** How a frame has its event: alone, with the id of the one before it, or as `/sockets/session/` of the reference numbers it. */
+export type Framing = 'plain' | 'linked' | 'session';
+
+/** An event for clients that is not in the log. */
+type ExtraEvent = EventIdentity & Record<string, unknown>;
+
 interface LogSubscriberOptions<E extends EventIdentity> {
   socket: WebSocket;
   log: EventLog<E>;
   from: number;
-  /** Whether each entry comes with the id of the one before it. */
-  linked: boolean;
-  first: (() => string) | null;
+  framing: Framing;
+  first: (() => ExtraEvent) | null;
   stallMs: number;
 }
 
@@ -31,22 +37,25 @@ export class LogSubscriber<E extends EventIdentity> {
   readonly #options: LogSubscriberOptions<E>;
   readonly #unsubscribe: () => void;
   /** Frames that are not in the log, each due once the log was sent up to a position. */
-  #extra: { after: number; frame: () => string }[];
+  #extra: { after: number; event: () => ExtraEvent }[];
   #position: number;
   #stalled: NodeJS.Timeout | undefined;
 
   constructor(options: LogSubscriberOptions<E>) {
     this.#options = options;
     this.#position = options.from;
-    this.#extra = options.first === null ? [] : [{ after: 0, frame: options.first }];
-    this.#unsubscribe = options.log.onAppend(() => this.#pump());
-    options.socket.once('close', () => this.#end());
+    const { framing, first, log, socket } = options;
+    // The state is that after the whole log, and clients of a session take frames in order.
+    const after = framing === 'session' ? log.entries.length : 0;
+    this.#extra = first === null ? [] : [{ after, event: first }];
+    this.#unsubscribe = log.onAppend(() => this.#pump());
+    socket.once('close', () => this.#end());
     this.#pump();
   }
 
-  /** Sends a frame that is not in the log, after everything that is in the log by now. */
-  sendExtra(frame: () => string): void {
-    this.#extra.push({ after: this.#options.log.entries.length, frame });
+  /** Sends an event that is not in the log, after everything that is in the log by now. */
+  sendExtra(event: () => ExtraEvent): void {
+    this.#extra.push({ after: this.#options.log.entries.length, event });
     if (this.#extra.length > MAX_EXTRA_FRAMES) {
       // The oldest is dropped: clients wait for the latest state.
       this.#extra.shift();
@@ -72,20 +81,28 @@ export class LogSubscriber<E extends EventIdentity> {
   }
 
   #next(): string | null {
+    const { log, framing } = this.#options;
     const [extra] = this.#extra;
     if (extra !== undefined && extra.after <= this.#position) {
       this.#extra.shift();
-      return extra.frame();
+      const event = extra.event();
+      return JSON.stringify(framing === 'session' ? sessionFrame(event) : event);
     }
-    const { log, linked } = this.#options;
     const entry = log.entries[this.#position];
     if (entry === undefined) {
       return null;
     }
-    const before = log.entries[this.#position - 1];
+    const seq = this.#position;
     this.#position += 1;
     const text = JSON.stringify(entry);
-    return linked ? linkedFrame(before?.id ?? null, text) : text;
+    switch (framing) {
+      case 'session':
+        return `{"type":"durable","seq":${seq},"event":${text}}`;
+      case 'linked':
+        return linkedFrame(log.entries[seq - 1]?.id ?? null, text);
+      case 'plain':
+        return text;
+    }
   }
 
   #onSent(): void {
@@ -108,18 +125,23 @@ export class LogSubscriber<E extends EventIdentity> {
 }
 
 /** The full state of a conversation, as the event that clients wait for after each run. */
-export function stateFrame(info: ConversationInfo): string {
-  return JSON.stringify({
+export function stateEvent(info: ConversationInfo): ExtraEvent {
+  return {
     kind: 'ConversationStateUpdateEvent',
     ...identity(),
     source: 'environment',
     key: 'full_state',
     value: info,
-  });
+  };
 }
 
-export function errorFrame(code: string, detail: string): string {
-  return JSON.stringify({ kind: 'ServerErrorEvent', ...identity(), source: 'environment', code, detail });
+export function errorEvent(code: string, detail: string): ExtraEvent {
+  return { kind: ERROR, ...identity(), source: 'environment', code, detail };
+}
+
+function sessionFrame(event: ExtraEvent): object {
+  const { kind, code, detail } = event;
+  return kind === ERROR ? { type: 'error', code, detail } : { type: 'transient', event };
 }
 
 function identity(): EventIdentity {

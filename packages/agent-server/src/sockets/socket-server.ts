@@ -17,7 +17,7 @@ import { HttpError, InvalidRequestError } from '../http/http-error.js';
 import { parseRequest } from '../http/request-parsing.js';
 import type { SessionKeys } from '../http/session-keys.js';
 import { log } from '../observability.js';
-import { CLOSE_CODES, errorFrame, LogSubscriber, stateFrame } from './log-subscriber.js';
+import { CLOSE_CODES, errorEvent, type Framing, LogSubscriber, stateEvent } from './log-subscriber.js';
 
 /** The limit of request bodies, because a frame may be a message too. */
 const MAX_FRAME_BYTES = 7 * 1024 * 1024;
@@ -42,9 +42,8 @@ export interface SocketServerOptions {
   withholdReports: (conversationId: string) => () => void;
 }
 
-interface FrameReceiver {
-  sendExtra(frame: () => string): void;
-}
+type FrameReceiver = Pick<LogSubscriber<EventIdentity>, 'sendExtra'>;
+type FirstEvent = ConstructorParameters<typeof LogSubscriber>[0]['first'];
 
 export class SocketServer {
   readonly #options: SocketServerOptions;
@@ -62,7 +61,7 @@ export class SocketServer {
   constructor(options: SocketServerOptions) {
     this.#options = options;
     this.#server.on('headers', (headers, request) => {
-      if (parseSocketRequest(request)?.linked === true) {
+      if (parseSocketRequest(request)?.framing === 'linked') {
         headers.push(`${LINKED_FRAMES.header}: ${LINKED_FRAMES.value}`);
       }
     });
@@ -121,7 +120,7 @@ export class SocketServer {
 
   #sendState(conversation: Conversation): void {
     this.#listeners.get(conversation.id)?.forEach((listener) => {
-      listener.sendExtra(() => stateFrame(conversation.info()));
+      listener.sendExtra(() => stateEvent(conversation.info()));
     });
   }
 
@@ -149,12 +148,13 @@ export class SocketServer {
     } else if ((this.#listeners.get(conversation.id)?.size ?? 0) >= limits.maxSubscribers) {
       socket.close(CLOSE_CODES.TRY_LATER, 'Too many subscribers');
     } else {
-      const first = (): ReturnType<typeof stateFrame> => stateFrame(conversation.info());
-      const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, first);
+      const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, () =>
+        stateEvent(conversation.info()),
+      );
       const { failure } = conversation;
-      if (failure !== null && !requested.linked && requested.resend.mode !== 'all') {
+      if (failure !== null && requested.framing === 'plain' && requested.resend.mode !== 'all') {
         // Clients show the reason of an error only if they see it happen, so it is sent to those that come later.
-        listener.sendExtra(() => errorFrame(failure.code, failure.detail));
+        listener.sendExtra(() => errorEvent(failure.code, failure.detail));
       }
       await this.#receive(frames, listener, async (message) => {
         await conversation.addMessage({ ...parseRequest(messageSchema, 'body', message), run: true });
@@ -181,21 +181,30 @@ export class SocketServer {
     name: string,
     events: EventLog<E>,
     requested: SocketRequest,
-    first: (() => string) | null,
+    first: FirstEvent,
   ): FrameReceiver {
-    const from = firstPosition(events.entries, requested.resend);
+    const { framing, resend } = requested;
+    const from = firstPosition(events.entries, resend);
+    const last = events.entries.length - 1;
+    if (framing === 'session') {
+      const range = {
+        ...(resend.mode === 'from' && { from_seq: resend.position - 1 }),
+        ...(last >= 0 && { through_seq: last }),
+      };
+      socket.send(JSON.stringify({ type: 'sync', ...range }));
+    }
     const { stallMs } = this.#options.limits;
     const subscriber = new LogSubscriber({
       socket,
       log: events,
       from,
-      linked: requested.linked,
+      framing,
       first,
       stallMs,
     });
     const listeners = this.#listeners.get(name) ?? new Map<WebSocket, FrameReceiver>();
     this.#listeners.set(name, listeners.set(socket, subscriber));
-    const reported = requested.linked ? this.#options.withholdReports(name) : null;
+    const reported = framing === 'linked' ? this.#options.withholdReports(name) : null;
     socket.once('close', () => {
       reported?.();
       listeners.delete(socket);
@@ -220,7 +229,7 @@ export class SocketServer {
           await execute(message);
         } catch (error) {
           const { code, detail } = toFailure(error);
-          listener.sendExtra(() => errorFrame(code, detail));
+          listener.sendExtra(() => errorEvent(code, detail));
         }
       }
     }
@@ -287,9 +296,12 @@ interface SocketRequest {
   conversationId: string | null;
   /** From the query or the header; undefined: the first frame must have it. */
   key: string | undefined;
-  /** Whether each event comes with the id of its predecessor in the log, so that a reader notices a gap. */
-  linked: boolean;
-  resend: { mode: 'none' } | { mode: 'all' } | { mode: 'since'; timestamp: string };
+  framing: Framing;
+  resend:
+    | { mode: 'none' }
+    | { mode: 'all' }
+    | { mode: 'since'; timestamp: string }
+    | { mode: 'from'; position: number };
 }
 
 /** @returns null if there is no socket at the address */
@@ -300,18 +312,27 @@ function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
     return null;
   }
   const url = new URL(address, BASE_URL);
-  const [, path, name] = /^\/sockets\/(events|bash-events)(?:\/([^/]+))?\/?$/.exec(url.pathname) ?? [];
-  if (path === undefined || (path === 'events') !== (name !== undefined)) {
+  const [, path, name] =
+    /^\/sockets\/(events|session|bash-events)(?:\/([^/]+))?\/?$/.exec(url.pathname) ?? [];
+  if (path === undefined || (path === 'bash-events') === (name !== undefined)) {
     return null;
   }
   const header = request.headers['x-session-api-key'];
+  const isLinked = url.searchParams.get(LINKED_FRAMES.parameter) === LINKED_FRAMES.value;
   return {
     // An id that is not a UUID is kept: no conversation has it, so the lookup fails.
     conversationId: name === undefined ? null : (toConversationId(name) ?? name),
     key: url.searchParams.get('session_api_key') ?? (typeof header === 'string' ? header : undefined),
-    linked: url.searchParams.get(LINKED_FRAMES.parameter) === LINKED_FRAMES.value,
-    resend: resendOf(url.searchParams),
+    ...(path === 'session'
+      ? { framing: 'session', resend: afterSequence(url.searchParams.get('after_seq')) }
+      : { framing: isLinked ? 'linked' : 'plain', resend: resendOf(url.searchParams) }),
   };
+}
+
+/** Without one, a client wants what comes; with one that is no number, all rather than too little. */
+function afterSequence(text: string | null): SocketRequest['resend'] {
+  const position = Number(text) + 1;
+  return text === null ? { mode: 'none' } : { mode: 'from', position: position > 0 ? position : 0 };
 }
 
 function resendOf(query: URLSearchParams): SocketRequest['resend'] {
@@ -331,6 +352,9 @@ function firstPosition(entries: readonly { timestamp: string }[], resend: Socket
   }
   if (resend.mode === 'none') {
     return entries.length;
+  }
+  if (resend.mode === 'from') {
+    return Math.min(resend.position, entries.length);
   }
   const { timestamp } = resend;
   const position = entries.findIndex((entry) => entry.timestamp >= timestamp);

@@ -56,7 +56,7 @@ export class AgentCredentialsBuilder {
     const common = {
       search_api_key: settings.search_api_key,
       tavily_api_url: this.config.agent.tavilyApiUrl,
-      mcp_config: { mcpServers: mcpServerEntries(mcpConfig) },
+      mcp_config: mcpServerEntries(mcpConfig),
       git: await this.git.read(userId, settings, credentials),
       ...agentLimits(settings),
       delegated_budget: delegated,

@@ -99,7 +99,7 @@ export function toModel(
 export const AGENT_TOOLS = [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }];
 
 export function toolServers(servers: Record<string, McpServerEntry>): Pick<AgentSpec, 'mcp_config'> {
-  return Object.keys(servers).length > 0 ? { mcp_config: { mcpServers: servers } } : {};
+  return Object.keys(servers).length > 0 ? { mcp_config: servers } : {};
 }
 
 export function toCondenser({

@@ -241,11 +241,9 @@ describe('request', () => {
     });
 
     expect(agent.mcp_config).toEqual({
-      mcpServers: {
-        sse_0: { url: 'https://sse.example.com', transport: 'sse', headers: { Authorization: 'Bearer k1' } },
-        shttp_0: { url: 'https://http.example.com', transport: 'http' },
-        files: { command: 'npx', args: ['-y', 'files'], env: { TOKEN: 'k2' } },
-      },
+      sse_0: { url: 'https://sse.example.com', transport: 'sse', headers: { Authorization: 'Bearer k1' } },
+      shttp_0: { url: 'https://http.example.com', transport: 'http' },
+      files: { command: 'npx', args: ['-y', 'files'], env: { TOKEN: 'k2' } },
     });
   });
 
@@ -279,10 +277,8 @@ describe('request', () => {
       },
     });
     expect(agent.mcp_config).toEqual({
-      mcpServers: {
-        sse_0: { url: 'https://sse.example.com', transport: 'sse', ...allowed },
-        files: { command: 'npx', args: [], env: {}, ...allowed },
-      },
+      sse_0: { url: 'https://sse.example.com', transport: 'sse', ...allowed },
+      files: { command: 'npx', args: [], env: {}, ...allowed },
     });
   });
 
@@ -300,7 +296,7 @@ describe('request', () => {
 
     expect(JSON.stringify(secrets)).toBe('{"__proto__":{"kind":"StaticSecret","value":"of the user"}}');
     expect(JSON.stringify(agent.mcp_config)).toBe(
-      '{"mcpServers":{"__proto__":{"command":"npx","args":[],"env":{"__proto__":"k"}}}}',
+      '{"__proto__":{"command":"npx","args":[],"env":{"__proto__":"k"}}}',
     );
   });
 

@@ -55,9 +55,8 @@ export class BeginConversationStep {
     if (acp === null || begun.abilities === null) {
       return stored;
     }
-    const remoteServers = Object.values(body.agent.mcp_config?.mcpServers ?? {}).flatMap(
-      ({ url, transport }) =>
-        url === undefined ? [] : [transport === 'sse' ? ('sse' as const) : ('http' as const)],
+    const remoteServers = Object.values(body.agent.mcp_config ?? {}).flatMap(({ url, transport }) =>
+      url === undefined ? [] : [transport === 'sse' ? ('sse' as const) : ('http' as const)],
     );
     const limitations = acpLimitations(begun.abilities, { hasBudget: acp.hasBudget, remoteServers });
     return await this.tasks.transaction((manager) =>

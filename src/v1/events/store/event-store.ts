@@ -2,7 +2,7 @@ import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { Clock } from '../../../common/clock.js';
+import { Clock, toInstant } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { type Instrument, Metrics, type NoLabels } from '../../../observability/metrics.js';
 import { ConversationUpdates } from '../conversation-updates.js';
@@ -10,7 +10,7 @@ import { FollowedConversationRepository, type LogProgress } from '../followed-co
 import { EventAppender } from './event-appender.js';
 import { type AppendedEvents, EventRepository, storedRows } from './event.repository.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
-import { type StorableEvent, toInstant, toStorable, toStub } from './storable-event.js';
+import { type StorableEvent, toStorable, toStub } from './storable-event.js';
 
 /** Bytes of one transaction (one event alone may have more); serialising them takes about 10 ms. */
 const CHUNK_BYTES = 2 * 1024 * 1024;

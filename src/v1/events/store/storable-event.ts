@@ -1,6 +1,6 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
-import { parseTime } from '../../../common/clock.js';
+import { toInstant } from '../../../common/clock.js';
 
 /** Longer events have their longest texts cut, so that a page of a hundred fits into memory. */
 export const MAX_EVENT_BYTES = 4 * 1024 * 1024;
@@ -135,18 +135,4 @@ function shortened(value: unknown, length: number): unknown {
   return typeof value === 'object' && value !== null
     ? Object.fromEntries(Object.entries(value).map(([key, member]) => [key, shortened(member, length)]))
     : value;
-}
-
-const TIME_FORMAT = /^(\d{4}-\d\d-\d\d)[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?$/i;
-
-/** To UTC with microseconds, which a `Date` would lose; a time without a zone is UTC. Null when invalid. */
-export function toInstant(text: string): string | null {
-  // A plus sign that was not escaped in an address arrives as a blank.
-  const [, day = '', minutes, seconds = ':00', fraction = '', zone = 'Z'] =
-    TIME_FORMAT.exec(text.trim().replace(/(:\d\d(?:\.\d+)?) (\d\d:?\d\d)$/, '$1+$2')) ?? [];
-  const offset = zone
-    .toUpperCase()
-    .replace(/^([+-]\d\d)(?::?(\d\d))?$/, (_all, hours, rest = '00') => `${hours}:${rest}`);
-  const date = parseTime(`${day}T${minutes}${seconds}${offset}`, day);
-  return date && `${date.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
 }
