@@ -206,6 +206,37 @@ describe('a start', () => {
       'agent',
     );
   });
+
+  it.each([
+    ['runs beside ours', { running: {} }, { running: {} }, 'agent'],
+    [
+      'runs, and the image of ours is missing',
+      { running: {} },
+      { waiting: { reason: 'ErrImagePull' } },
+      'agent',
+    ],
+    ['is started again', { waiting: { reason: 'CrashLoopBackOff' } }, { running: {} }, 'agent'],
+    ['has ended before ours', { terminated: { exitCode: 1 } }, { running: {} }, 'agent'],
+    [
+      'has no image',
+      { waiting: { reason: 'ErrImagePull' } },
+      { waiting: { reason: 'PodInitializing' } },
+      'mesh-proxy',
+    ],
+  ])('looks at our container where a sidecar of the cluster %s', (_, sidecar, agent, expected) => {
+    const pod = readPod({
+      ...POD,
+      spec: { initContainers: [{ name: 'mesh-proxy', restartPolicy: 'Always' }, { name: 'agent-server' }] },
+      status: {
+        ...container(agent),
+        initContainerStatuses: [
+          { name: 'mesh-proxy', state: sidecar },
+          ...(expected === 'agent' ? [{ name: 'agent-server', state: { terminated: { exitCode: 0 } } }] : []),
+        ],
+      },
+    });
+    expect(pod?.container.name).toBe(expected);
+  });
 });
 
 it.each([

@@ -118,17 +118,20 @@ function readObject(object: unknown): ObservedObject | null {
     : { name, uid, isDeleting: jsonText(object, 'metadata', 'deletionTimestamp') !== null };
 }
 
-/** An init container counts until it has succeeded, because the start waits for it until then. */
+/** An init container counts until it has succeeded, because the start waits for it; a service mesh's until it runs. */
 function currentContainer(object: unknown): ObservedContainer {
+  const sidecars = jsonList(object, 'spec', 'initContainers')
+    .filter((each) => jsonText(each, 'restartPolicy') === 'Always')
+    .map((each) => jsonText(each, 'name'));
+  const statuses = jsonList(object, 'status', 'containerStatuses').map(readContainer);
+  const agent = statuses.find(({ name }) => name === AGENT_CONTAINER) ?? NOT_STARTED;
   const before = jsonList(object, 'status', 'initContainerStatuses').map(readContainer);
-  const unfinished = before.find(({ state, exitCode }) => state !== 'terminated' || exitCode !== 0);
-  if (unfinished !== undefined) {
-    return unfinished;
-  }
-  const agent = jsonList(object, 'status', 'containerStatuses').find(
-    (status) => jsonText(status, 'name') === AGENT_CONTAINER,
+  const unfinished = before.find(({ name, state, exitCode }) =>
+    sidecars.includes(name)
+      ? state === 'waiting' && agent.state === 'waiting'
+      : state !== 'terminated' || exitCode !== 0,
   );
-  return agent === undefined ? NOT_STARTED : readContainer(agent);
+  return unfinished ?? agent;
 }
 
 function readContainer(status: unknown): ObservedContainer {
