@@ -146,7 +146,9 @@ describe('engineFailure', () => {
   it.each([
     ['ECONNREFUSED', SandboxBackendUnavailableError],
     ['ECONNRESET', SandboxBackendUnavailableError],
+    ['EPIPE', SandboxBackendUnavailableError],
     ['ENOENT', SandboxBackendUnavailableError],
+    ['EAI_AGAIN', SandboxBackendUnavailableError],
     ['EACCES', SandboxBackendError],
   ])('with the code %s is a %p', (code, expected) => {
     expect(engineFailure('it failed', Object.assign(new Error('x'), { code }))).toBeInstanceOf(expected);
