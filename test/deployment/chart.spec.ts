@@ -37,6 +37,9 @@ function comparable(object: KubernetesObject): KubernetesObject {
   if (object.spec?.template !== undefined) {
     delete object.spec.template.metadata.annotations;
   }
+  if (object.kind === 'Namespace') {
+    delete object.metadata.annotations;
+  }
   return object;
 }
 
@@ -66,6 +69,20 @@ function comparable(object: KubernetesObject): KubernetesObject {
   it.each([[[]], [['--values', `${CHART}/ci/all.yaml`]]])('passes lint and renders with %j', (values) => {
     expect(output('helm', 'lint', '--strict', CHART, ...values)).toContain('0 chart(s) failed');
     expect(objectsOf(output('helm', 'template', 'slipway', CHART, ...values)).size).toBeGreaterThan(10);
+  });
+
+  it('keeps the files of sandboxes when the release is removed, or no longer has their namespace', () => {
+    const namespace = parseAllDocuments(output('helm', 'template', 'slipway', CHART))
+      .map((document): KubernetesObject => document.toJS())
+      .find(({ kind }) => kind === 'Namespace');
+
+    expect(namespace?.metadata.annotations).toEqual({ 'helm.sh/resource-policy': 'keep' });
+  });
+
+  it('lets a node be drained where there is one replica', () => {
+    const objects = objectsOf(output('helm', 'template', 'slipway', CHART, '--set', 'replicas=1'));
+
+    expect(objects.get('PodDisruptionBudget/default/slipway')?.spec).toMatchObject({ maxUnavailable: 1 });
   });
 
   it('refuses values that it does not know', () => {

@@ -175,13 +175,30 @@ describe('sandboxes on an API server with faults', () => {
   it.each([
     [
       'image',
-      { containerStatuses: [{ name: 'agent', state: { waiting: { reason: 'ErrImagePull' } } }] },
+      {
+        containerStatuses: [
+          { name: 'agent', image: 'stock:1', state: { waiting: { reason: 'ErrImagePull' } } },
+        ],
+      },
       /stock:1 cannot be pulled/,
     ],
     [
       'node',
       { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] },
-      /no node of the cluster can run its pod: 0\/1 nodes are available/,
+      /no node of the cluster can run its pod: 0\/1 nodes are available \(smaller resources/,
+    ],
+    [
+      'volume',
+      {
+        conditions: [
+          {
+            type: 'PodScheduled',
+            status: 'False',
+            message: 'pod has unbound immediate PersistentVolumeClaims',
+          },
+        ],
+      },
+      /unbound immediate PersistentVolumeClaims \(its volume is missing: is the storage class there/,
     ],
   ])('fails with the cause where there is no %s, and can be started again', async (_, status, cause) => {
     const { podStatus } = cluster;
@@ -213,6 +230,40 @@ describe('sandboxes on an API server with faults', () => {
     cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
     await starting;
     expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
+  });
+
+  it('says a trouble that passes once, and goes on', async () => {
+    const { podStatus } = cluster;
+    const pull = (port: number) => ({
+      phase: 'Pending',
+      containerStatuses: [
+        {
+          name: 'agent',
+          image: 'stock:1',
+          state: {
+            waiting: {
+              reason: 'ErrImagePull',
+              message: `read tcp 10.0.0.9:${port}: connection reset by peer`,
+            },
+          },
+        },
+      ],
+    });
+    cluster.podStatus = pull(40001);
+    const one = launch();
+    const said: string[] = [];
+    const starting = backend.start({ ...one, onProgress: (line) => said.push(line) }, SIGNAL);
+    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
+    await until(() => said.length > 0);
+    const looks = () => cluster.requests.filter((request) => request.startsWith(`GET ${PODS}`)).length;
+    for (const status of [pull(40002), pull(40003)]) {
+      const before = looks();
+      cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status });
+      await until(() => looks() > before);
+    }
+    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
+    await starting;
+    expect(said).toEqual([expect.stringContaining('the image stock:1 cannot be pulled')]);
   });
 
   const killed = (terminated: object) => ({

@@ -1,5 +1,6 @@
 import { hash } from 'node:crypto';
-import Docker, { type Container, type ContainerInspectInfo } from 'dockerode';
+import { Duplex } from 'node:stream';
+import Docker, { type ContainerInspectInfo } from 'dockerode';
 import pRetry from 'p-retry';
 import pLimit from 'p-limit';
 import { KeyedLimit } from '@slipway/common/async.js';
@@ -46,6 +47,7 @@ import {
   isSocketEngine,
   isTemporaryStartFailure,
   nullOnStatus,
+  openStandardInput,
   readEngineFacts,
   removeContainer,
 } from './engine.js';
@@ -233,10 +235,9 @@ export class DockerSandboxBackend extends SandboxBackend {
     if (found !== null && isRunning(found)) {
       await this.#reportShortfall(launch);
       if (launch.sessionKey !== null && found.Config.Labels[WARM_LABEL] !== undefined) {
-        const container = this.#docker.getContainer(found.Id);
         const { sessionKey } = launch;
         await callEngine('the sandbox cannot be given its session key', () =>
-          writeSessionKey(container, sessionKey),
+          writeSessionKey(this.#docker, found.Id, sessionKey),
         );
       }
       return;
@@ -285,7 +286,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     );
     const start = async (): Promise<void> => {
       if (layout.keyOnStdin && launch.sessionKey !== null) {
-        await writeSessionKey(container, launch.sessionKey);
+        await writeSessionKey(this.#docker, container.id, launch.sessionKey);
       }
       await container.start();
     };
@@ -347,8 +348,11 @@ export class DockerSandboxBackend extends SandboxBackend {
 }
 
 /** The engine keeps the line until it is read, so that the program gets its key even if this process dies. */
-async function writeSessionKey(container: Container, sessionKey: string): Promise<void> {
-  const input = await container.attach({ stream: true, stdin: true, hijack: true });
+async function writeSessionKey(docker: Docker, containerId: string, sessionKey: string): Promise<void> {
+  const input = await openStandardInput(docker, containerId);
+  if (!(input instanceof Duplex)) {
+    throw new SandboxBackendError('the engine does not hand over the standard input of the sandbox');
+  }
   await new Promise<void>((resolve, reject) => {
     // Also catches later errors: the engine ends the connection when the program has read its input.
     input.on('error', reject);

@@ -1,6 +1,8 @@
 import { once } from 'node:events';
 import { createServer } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { Duplex } from 'node:stream';
+import { text } from 'node:stream/consumers';
 import { describe, expect, it } from '@jest/globals';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';
 import {
@@ -12,6 +14,7 @@ import {
   isLocalEngine,
   isSocketEngine,
   isTemporaryStartFailure,
+  openStandardInput,
 } from './engine.js';
 
 describe('engineEndpoint', () => {
@@ -81,6 +84,30 @@ describe('withDeadline', () => {
   });
 });
 
+it('puts nothing into the standard input of a container before what is written to it', async () => {
+  const engine = createServer().listen(0, '127.0.0.1');
+  await once(engine, 'listening');
+  const docker = connectEngine(`tcp://127.0.0.1:${(engine.address() as AddressInfo).port}`);
+  const { promise: received, resolve, reject } = Promise.withResolvers<unknown>();
+  // As Podman does, which passes on whatever follows the head of the request.
+  engine.once('upgrade', (request, socket, head) => {
+    socket.write('HTTP/1.1 101 UPGRADED\r\nConnection: Upgrade\r\nUpgrade: tcp\r\n\r\n');
+    text(socket).then((input) => resolve([request.url, head.toString('utf8') + input]), reject);
+    socket.once('end', () => socket.end());
+  });
+
+  const input = await openStandardInput(docker, 'x');
+  if (!(input instanceof Duplex)) {
+    throw new Error('there is nothing to write to');
+  }
+  input.end('{"session_api_key":"k"}\n');
+  expect(await received).toEqual([
+    '/containers/x/attach?stream=true&stdin=true',
+    '{"session_api_key":"k"}\n',
+  ]);
+  engine.close();
+});
+
 describe('engineFailure', () => {
   it.each([
     [
@@ -119,7 +146,9 @@ describe('engineFailure', () => {
   it.each([
     ['ECONNREFUSED', SandboxBackendUnavailableError],
     ['ECONNRESET', SandboxBackendUnavailableError],
+    ['EPIPE', SandboxBackendUnavailableError],
     ['ENOENT', SandboxBackendUnavailableError],
+    ['EAI_AGAIN', SandboxBackendUnavailableError],
     ['EACCES', SandboxBackendError],
   ])('with the code %s is a %p', (code, expected) => {
     expect(engineFailure('it failed', Object.assign(new Error('x'), { code }))).toBeInstanceOf(expected);

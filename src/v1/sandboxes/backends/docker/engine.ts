@@ -13,7 +13,9 @@ const HOST_GATEWAY_API = 41;
 const UNREACHABLE_CODES = new Set([
   'ECONNREFUSED',
   'ECONNRESET',
+  'EPIPE',
   'ENOENT',
+  'EAI_AGAIN',
   'ENOTFOUND',
   'EHOSTUNREACH',
   'ETIMEDOUT',
@@ -100,6 +102,32 @@ export async function callEngine<T>(
 export async function withDeadline<T>(response: Promise<T>, deadlineMs = DEADLINE_MS): Promise<T> {
   const problem = `the Docker engine did not answer within ${deadlineMs / 1000} s`;
   return await inTime(deadlineMs, response, () => new Error(problem));
+}
+
+/** Sends what the client library has no method for. */
+export async function dialEngine(
+  docker: Docker,
+  request: Parameters<Docker['modem']['dial']>[0],
+): Promise<unknown> {
+  const statusCodes = { 200: true, 404: 'no such container', 500: 'server error' };
+  return await new Promise((resolve, reject) => {
+    docker.modem.dial({ statusCodes, ...request }, (error, result) =>
+      error ? reject(error) : resolve(result),
+    );
+  });
+}
+
+/** Attaches without a body: that of the library's own method arrives as input (dockerode 742), always on Podman. */
+export async function openStandardInput(docker: Docker, containerId: string): Promise<unknown> {
+  return await dialEngine(docker, {
+    method: 'POST',
+    path: `/containers/${containerId}/attach?`,
+    options: { stream: true, stdin: true },
+    file: Buffer.alloc(0),
+    isStream: true,
+    hijack: true,
+    openStdin: true,
+  });
 }
 
 export async function nullOnStatus<T>(statuses: number[], response: Promise<T>): Promise<T | null> {

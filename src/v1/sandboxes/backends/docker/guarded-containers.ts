@@ -3,8 +3,10 @@ import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import type { GuardedSandboxes } from '../disk-guard.js';
 import { sandboxName } from './container.js';
-import { callEngine, nullOnStatus } from './engine.js';
+import { callEngine, dialEngine, nullOnStatus } from './engine.js';
 
+/** Without the layers of images and containers, which take long as well. The last character is the library's to cut. */
+const MEASURE_VOLUMES = '/system/df?type=volume&verbose=1&';
 /** The engine reads the files of all volumes. */
 const MEASURE_DEADLINE_MS = 120_000;
 /** One answer of the engine serves all sandboxes, which are measured about once a minute. */
@@ -93,11 +95,12 @@ export class GuardedContainers implements GuardedSandboxes {
   async #readSizes(): Promise<Sizes> {
     const answer: unknown = await callEngine(
       'the volumes of the sandboxes cannot be measured',
-      () => this.docker.df(),
+      () => dialEngine(this.docker, { method: 'GET', path: MEASURE_VOLUMES }),
       MEASURE_DEADLINE_MS,
     );
     const sizes = new Map<string, number>();
-    for (const volume of jsonList(answer, 'Volumes')) {
+    // Engines after 29 name them otherwise (API 1.53).
+    for (const volume of [...jsonList(answer, 'VolumeUsage', 'Items'), ...jsonList(answer, 'Volumes')]) {
       const [name, bytes] = [jsonText(volume, 'Name'), jsonNumber(volume, 'UsageData', 'Size')];
       // -1: the engine does not know.
       if (name !== null && bytes !== null && bytes >= 0) {

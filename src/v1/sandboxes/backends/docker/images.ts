@@ -72,7 +72,7 @@ async function pull(
   const progress = new PullProgress(image);
   try {
     for await (const event of jsonLines(await docker.pull(image, { abortSignal: signal }))) {
-      const problem = jsonText(event, 'error');
+      const problem = jsonText(event, 'errorDetail', 'message') ?? jsonText(event, 'error');
       if (problem !== null) {
         throw new Error(problem);
       }

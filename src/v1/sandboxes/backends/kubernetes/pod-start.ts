@@ -28,6 +28,7 @@ const MIN_POLL_MS = 10;
 const RECOVERY_MS = 120_000;
 /** What the scheduler says while controllers lag: of a node that could not report, of a volume claim not yet made. */
 const CATCHING_UP = /untolerated taint|persistentvolumeclaim .* not found/;
+const NO_VOLUME = /unbound immediate PersistentVolumeClaims/;
 /** The node may have attached to an earlier pod of the same name. */
 const WRITE_AGAIN_MS = 100;
 const POLL_GROWTH = 1.5;
@@ -129,9 +130,13 @@ export class PodStart {
     if (hasPodEnded(pod)) {
       return null;
     }
-    const problem = startProblem(pod, this.image);
+    const problem = startProblem(pod);
+    if (problem?.isPassing) {
+      this.#say(problem.text);
+      return LOOK_AGAIN_MS;
+    }
     if (problem !== null) {
-      throw new SandboxBackendError(problem);
+      throw new SandboxBackendError(problem.text);
     }
     if (pod.container.state !== 'running' || pod.container.name !== AGENT_CONTAINER || pod.ip === null) {
       await this.#sayWhy(pod);
@@ -245,8 +250,11 @@ export class PodStart {
         : -Infinity;
       const hasWaited = now - Math.max(this.#unscheduledSince, recoveredAt) >= this.tools.nodeWaitMs;
       if (hasWaited && !(await this.#events(pod)).some(({ reason }) => NODE_COMES.has(reason))) {
+        const advice = NO_VOLUME.test(pod.unscheduled)
+          ? 'its volume is missing: is the storage class there, that of SANDBOX_STORAGE_CLASS or the default one'
+          : 'smaller resources in the specification, or more nodes';
         throw new SandboxBackendError(
-          `no node of the cluster can run its pod: ${pod.unscheduled} (smaller resources in the specification, or more nodes; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
+          `no node of the cluster can run its pod: ${pod.unscheduled} (${advice}; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
         );
       }
       return;
@@ -260,9 +268,11 @@ export class PodStart {
     }
   }
 
+  /** A line gives the start more time, so one that has only other numbers or ids in it is not passed on. */
   #say(line: string): void {
-    if (line !== this.#said) {
-      this.#said = line;
+    const isNew = line.replaceAll(/\w*\d\w*/g, '') !== this.#said?.replaceAll(/\w*\d\w*/g, '');
+    this.#said = line;
+    if (isNew) {
       this.launch.onProgress?.(line);
     }
   }

@@ -160,7 +160,13 @@ describe('readSandbox', () => {
 
 describe('a start', () => {
   const waiting = (reason: string, message?: string) =>
-    readPod({ ...POD, status: { ...container({ waiting: { reason, message } }), phase: 'Pending' } });
+    readPod({
+      ...POD,
+      status: {
+        phase: 'Pending',
+        containerStatuses: [{ name: 'agent', image: 'agent:1', state: { waiting: { reason, message } } }],
+      },
+    });
 
   it.each([
     [
@@ -176,12 +182,43 @@ describe('a start', () => {
     ],
   ])('fails at once: %s', (reason, message, expected) => {
     const pod = waiting(reason, message);
-    expect(pod && startProblem(pod, 'agent:1')).toContain(expected);
+    expect(pod && startProblem(pod)).toMatchObject({
+      text: expect.stringContaining(expected),
+      isPassing: false,
+    });
+  });
+
+  it.each([
+    ['ErrImagePull', 'pull QPS exceeded'],
+    [
+      'ErrImagePull',
+      'failed to pull and unpack image "registry.example.com/agent:1": unexpected status from HEAD request to https://registry.example.com/v2/agent/manifests/1: 503 Service Unavailable',
+    ],
+    ['ErrImagePull', 'rpc error: code = DeadlineExceeded desc = context deadline exceeded'],
+    [
+      'ImagePullBackOff',
+      'Back-off pulling image "agent:1": ErrImagePull: dial tcp 10.0.0.9:443: i/o timeout',
+    ],
+    [
+      'ImagePullBackOff',
+      'Back-off pulling image "agent:1": ErrImagePull: 429 Too Many Requests - toomanyrequests: You have reached your unauthenticated pull rate limit',
+    ],
+    ['CreateContainerError', 'context deadline exceeded'],
+    [
+      'CreateContainerError',
+      'failed to reserve container name "agent_sbx-61": name "agent_sbx-61" is reserved for "4bd0"',
+    ],
+  ])('waits for what the node tries again: %s, %s', (reason, message) => {
+    const pod = waiting(reason, message);
+    expect(pod && startProblem(pod)).toMatchObject({
+      text: expect.stringContaining(message),
+      isPassing: true,
+    });
   });
 
   it('waits while its container is created', () => {
     const pod = waiting('ContainerCreating');
-    expect(pod && startProblem(pod, 'agent:1')).toBeNull();
+    expect(pod && startProblem(pod)).toBeNull();
     expect(pod && hasPodEnded(pod)).toBe(false);
   });
 
@@ -205,6 +242,37 @@ describe('a start', () => {
     expect(readPod({ ...POD, status: status({ terminated: { exitCode: 0 } }) })?.container.name).toBe(
       'agent',
     );
+  });
+
+  it.each([
+    ['runs beside ours', { running: {} }, { running: {} }, 'agent'],
+    [
+      'runs, and the image of ours is missing',
+      { running: {} },
+      { waiting: { reason: 'ErrImagePull' } },
+      'agent',
+    ],
+    ['is started again', { waiting: { reason: 'CrashLoopBackOff' } }, { running: {} }, 'agent'],
+    ['has ended before ours', { terminated: { exitCode: 1 } }, { running: {} }, 'agent'],
+    [
+      'has no image',
+      { waiting: { reason: 'ErrImagePull' } },
+      { waiting: { reason: 'PodInitializing' } },
+      'mesh-proxy',
+    ],
+  ])('looks at our container where a sidecar of the cluster %s', (_, sidecar, agent, expected) => {
+    const pod = readPod({
+      ...POD,
+      spec: { initContainers: [{ name: 'mesh-proxy', restartPolicy: 'Always' }, { name: 'agent-server' }] },
+      status: {
+        ...container(agent),
+        initContainerStatuses: [
+          { name: 'mesh-proxy', state: sidecar },
+          ...(expected === 'agent' ? [{ name: 'agent-server', state: { terminated: { exitCode: 0 } } }] : []),
+        ],
+      },
+    });
+    expect(pod?.container.name).toBe(expected);
   });
 });
 

@@ -40,6 +40,7 @@ export interface ObservedPod extends ObservedObject {
 
 export interface ObservedContainer {
   name: string;
+  image: string | null;
   state: 'waiting' | 'running' | 'terminated';
   /** One word: `ErrImagePull`, `OOMKilled`. */
   reason: string | null;
@@ -50,6 +51,7 @@ export interface ObservedContainer {
 
 const NOT_STARTED: ObservedContainer = {
   name: AGENT_CONTAINER,
+  image: null,
   state: 'waiting',
   reason: null,
   message: null,
@@ -118,17 +120,20 @@ function readObject(object: unknown): ObservedObject | null {
     : { name, uid, isDeleting: jsonText(object, 'metadata', 'deletionTimestamp') !== null };
 }
 
-/** An init container counts until it has succeeded, because the start waits for it until then. */
+/** An init container counts until it has succeeded, because the start waits for it; a service mesh's until it runs. */
 function currentContainer(object: unknown): ObservedContainer {
+  const sidecars = jsonList(object, 'spec', 'initContainers')
+    .filter((each) => jsonText(each, 'restartPolicy') === 'Always')
+    .map((each) => jsonText(each, 'name'));
+  const statuses = jsonList(object, 'status', 'containerStatuses').map(readContainer);
+  const agent = statuses.find(({ name }) => name === AGENT_CONTAINER) ?? NOT_STARTED;
   const before = jsonList(object, 'status', 'initContainerStatuses').map(readContainer);
-  const unfinished = before.find(({ state, exitCode }) => state !== 'terminated' || exitCode !== 0);
-  if (unfinished !== undefined) {
-    return unfinished;
-  }
-  const agent = jsonList(object, 'status', 'containerStatuses').find(
-    (status) => jsonText(status, 'name') === AGENT_CONTAINER,
+  const unfinished = before.find(({ name, state, exitCode }) =>
+    sidecars.includes(name)
+      ? state === 'waiting' && agent.state === 'waiting'
+      : state !== 'terminated' || exitCode !== 0,
   );
-  return agent === undefined ? NOT_STARTED : readContainer(agent);
+  return unfinished ?? agent;
 }
 
 function readContainer(status: unknown): ObservedContainer {
@@ -138,6 +143,7 @@ function readContainer(status: unknown): ObservedContainer {
   const details = jsonAt(status, 'state', state ?? 'waiting');
   return {
     name: jsonText(status, 'name') ?? AGENT_CONTAINER,
+    image: jsonText(status, 'image'),
     state: state ?? 'waiting',
     reason: jsonText(details, 'reason'),
     message: clipped(jsonText(details, 'message')),
@@ -173,6 +179,9 @@ const IMAGE_CAUSES = new Set([
   'SignatureValidationFailed',
 ]);
 const CONTAINER_CAUSES = new Set(['CreateContainerConfigError', 'CreateContainerError', 'RunContainerError']);
+/** A node tries again after these: they come of many starts at once, of a slow node, or of a registry in trouble. */
+const PASSING =
+  /pull QPS exceeded|deadline exceeded|is reserved for|time(d )?out|connection (refused|reset)|\bEOF\b|temporary failure|too ?many ?requests|\b50[0234]\b/i;
 
 export interface PodReach {
   by: 'pod' | 'proxy';
@@ -244,17 +253,23 @@ export function addressOf(
     : `http://${ip.includes(':') ? `[${ip}]` : ip}:${port}`;
 }
 
-/** A permanent problem of the start, as a sentence for the owner; null when there is none. */
-export function startProblem({ container }: ObservedPod, image: string): string | null {
-  const { reason, message } = container;
+/** A problem of the start, as a sentence for the owner; null when there is none. */
+export function startProblem({ container }: ObservedPod): { text: string; isPassing: boolean } | null {
+  const { image, reason, message } = container;
   if (container.state !== 'waiting' || reason === null) {
     return null;
   }
   const said = [reason, message].filter(Boolean).join(': ');
+  const isPassing = PASSING.test(said);
   if (IMAGE_CAUSES.has(reason)) {
-    return `the image ${image} cannot be pulled (${said}): is the name right, do the nodes have it, and may they pull it? SANDBOX_SERVICE_ACCOUNT names a service account with imagePullSecrets`;
+    return {
+      isPassing,
+      text: `the image ${image} cannot be pulled (${said}): is the name right, do the nodes have it, and may they pull it? SANDBOX_SERVICE_ACCOUNT names a service account with imagePullSecrets`,
+    };
   }
-  return CONTAINER_CAUSES.has(reason) ? `the container cannot be started (${said})` : null;
+  return CONTAINER_CAUSES.has(reason)
+    ? { isPassing, text: `the container cannot be started (${said})` }
+    : null;
 }
 
 function stopped(id: string, createdAt: number | null): SandboxFacts {
