@@ -85,6 +85,31 @@ function comparable(object: KubernetesObject): KubernetesObject {
     expect(objects.get('PodDisruptionBudget/default/slipway')?.spec).toMatchObject({ maxUnavailable: 1 });
   });
 
+  it('adds environment and volumes of the operator to its own', () => {
+    const objects = objectsOf(
+      output('helm', 'template', 'slipway', CHART, '--values', `${CHART}/ci/all.yaml`),
+    );
+    const secret = { secretKeyRef: { name: 'sso', key: 'secret' } };
+
+    expect(objects.get('Deployment/default/slipway')?.spec?.template).toMatchObject({
+      spec: {
+        containers: [
+          {
+            env: expect.arrayContaining([
+              expect.objectContaining({ name: 'DATABASE_URL' }),
+              { name: 'ENTERPRISE_SSO_CLIENT_SECRET', valueFrom: secret },
+            ]),
+            volumeMounts: expect.arrayContaining([
+              { name: 'data', mountPath: '/data' },
+              { name: 'authority', mountPath: '/etc/authority', readOnly: true },
+            ]),
+          },
+        ],
+        volumes: expect.arrayContaining([{ name: 'authority', configMap: { name: 'authority' } }]),
+      },
+    });
+  });
+
   it('refuses values that it does not know', () => {
     const { status, stderr } = spawnSync('helm', ['template', 'slipway', CHART, '--set', 'replicass=3'], {
       cwd: ROOT,
