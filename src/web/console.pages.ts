@@ -87,7 +87,7 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
     if (!namesMediaType(request.headers.accept, 'text/html')) {
       throw new DomainError('not_found', 'not_found', NOT_BUILT);
     }
-    response.status(404).setHeader('Cache-Control', 'no-store').type(HTML).send(NOT_BUILT_PAGE);
+    response.status(404).type(HTML).send(NOT_BUILT_PAGE);
   };
   if (isAtRoot) {
     const overview = new StaticAnswer('application/json; charset=utf-8', () =>
