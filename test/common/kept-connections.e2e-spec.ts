@@ -25,7 +25,7 @@ describe('a connection without requests', () => {
     response.resume();
     agent.destroy();
 
-    const [, seconds] = /timeout=(\d+)/.exec(response.headers['keep-alive'] ?? '') ?? [];
+    const [, seconds] = /timeout=(\d+)/.exec(String(response.headers['keep-alive'])) ?? [];
     expect(Number(seconds)).toBeGreaterThan(BALANCER_SECONDS);
   });
 });
