@@ -104,6 +104,7 @@ describe('a database that goes away', () => {
     await until(async () =>
       (await Promise.all(changes.map((each) => send(each)))).every(({ status }) => status !== 503),
     );
+    await request(app.url).post('/api/settings').set(app.admin.headers).send({ language: 'en' }).expect(200);
   });
 
   it('leaves a statement alone that is only slow', async () => {
