@@ -74,8 +74,8 @@ export async function runMigrations(
       throw error;
     }
     throw new ConfigError(
-      `DATABASE_URL: ${errorMessage(error)}: its role has to own the tables, and may have to create them; ` +
-        'ALTER DATABASE … OWNER TO … gives it the rights for that',
+      `DATABASE_URL: ${errorMessage(error)}: its role has to own the database and the tables ` +
+        '(ALTER DATABASE … OWNER TO …; REASSIGN OWNED BY … TO …)',
       { cause: error },
     );
   } finally {
