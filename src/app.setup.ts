@@ -43,8 +43,8 @@ import { webAppMiddleware } from './web/web-app.middleware.js';
 const RECEIVE_TIMEOUT_MS = 20_000;
 /** Uploads to agent servers are streamed, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
-/** Longer than balancers keep idle connections (60 s), so that none sends a request just as we close. */
-const KEEP_ALIVE_MS = 75_000;
+/** Longer than proxies keep idle connections (Google Cloud: 600 s), so that none sends a request just as we close. */
+const KEEP_ALIVE_MS = 620_000;
 const LOOPBACK = '127.0.0.1';
 /** Headers that browser clients may read. */
 const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];

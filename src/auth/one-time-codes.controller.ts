@@ -1,4 +1,4 @@
-import { Body, Controller, Header, Post, Req } from '@nestjs/common';
+import { Body, Controller, Post, Req } from '@nestjs/common';
 import { ApiProperty, ApiTags, PickType } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { ApiRoute } from '../common/openapi/api-route.js';
@@ -28,7 +28,6 @@ export class OneTimeCodesController {
 
   @Post()
   @JsonBodyBounds({ bytes: 1_024 })
-  @Header('Cache-Control', 'no-store')
   @ApiRoute('exchange_code', 'Exchange the code of a link for the key it stands for', {
     description:
       'The link to the web application that a start prints on a terminal has such a code. It is valid once.',

@@ -1,4 +1,5 @@
 import { connect, type NetConnectOpts, Socket } from 'node:net';
+import { connect as connectSecurely } from 'node:tls';
 import { type BeforeApplicationShutdown, Logger } from '@nestjs/common';
 import { Client } from 'pg';
 
@@ -7,6 +8,8 @@ const LOOK_MS = 250;
 const PATIENCE = 4;
 /** SSLRequest: PostgreSQL answers it with a byte before it asks for a login. */
 const PROBE = Buffer.from([0, 0, 0, 8, 0x04, 0xd2, 0x16, 0x2f]);
+const TLS_OFFERED = Buffer.from('S');
+const HANDSHAKE_MS = 1_000;
 
 /**
  * Cuts connections to a silent database, since a network that swallows packets breaks none. While statements wait and
@@ -79,15 +82,19 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     const probe = { socket, looks: 0 };
     this.probe = probe;
     socket.once('connect', () => socket.write(PROBE));
-    socket.once('data', () => socket.destroy());
-    // A refusal is an answer too: the pool gets the same one, at once.
-    socket.on('error', () => undefined);
-    socket.once('close', () => {
+    const settle = (): void => {
       if (this.probe === probe) {
         this.probe = null;
         this.answered();
       }
+    };
+    socket.once('data', (answer) => {
+      settle();
+      leave(socket, answer);
     });
+    // A refusal is an answer too: the pool gets the same one, at once.
+    socket.on('error', () => undefined);
+    socket.once('close', settle);
   }
 
   /** Avoids resolving the name again. */
@@ -122,6 +129,18 @@ export class ConnectionWatch implements BeforeApplicationShutdown {
     const socket = this.probe?.socket;
     this.probe = null;
     socket?.destroy();
+  }
+}
+
+/** PostgreSQL and PgBouncer log a client that leaves before the handshake that they offer, and none that leaves after it. */
+function leave(socket: Socket, answer: Buffer): void {
+  if (answer.equals(TLS_OFFERED)) {
+    socket.unref().setTimeout(HANDSHAKE_MS, () => socket.destroy());
+    // Nothing is sent, so the certificate does not matter.
+    const secured = connectSecurely({ socket, rejectUnauthorized: false }, () => secured.end());
+    secured.on('error', () => socket.destroy());
+  } else {
+    socket.destroy();
   }
 }
 

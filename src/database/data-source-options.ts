@@ -1,4 +1,5 @@
-import pg, { Pool } from 'pg';
+import { EventEmitter } from 'node:events';
+import pg, { type Client, Pool } from 'pg';
 import {
   type DataSource,
   type DataSourceOptions,
@@ -20,6 +21,8 @@ import { UNNAMED } from './named-statement.js';
 const APPLICATION_NAME = 'slipway';
 /** The driver's 10 s are too short: a new connection plans every statement anew. */
 const IDLE_CONNECTION_MS = 300_000;
+
+const READ_ONLY = '25006';
 
 const LIMITS =
   `SET LOCAL statement_timeout = ${STATEMENT_TIMEOUT_MS}; ` +
@@ -54,6 +57,19 @@ export function poolUse({ driver }: DataSource): Record<'busy' | 'idle' | 'max' 
   return { busy: totalCount - idleCount, idle: idleCount, max: options.max, waiting: waitingCount };
 }
 
+/** A primary may become a replica without ending its connections, which would go on refusing changes. */
+function leaveReplica(client: Client): void {
+  // The driver's types lack it.
+  const connection: unknown = Reflect.get(client, 'connection');
+  if (connection instanceof EventEmitter) {
+    connection.on('errorMessage', ({ code }: pg.DatabaseError) => {
+      if (code === READ_ONLY) {
+        void client.end();
+      }
+    });
+  }
+}
+
 /** For the application, the command line and tests; a string is an address without a pooler. */
 export function dataSourceOptions(address: DatabaseAddress | string, poolSize: number): DataSourceOptions {
   const { url, pooled } = typeof address === 'string' ? { url: address, pooled: false } : address;
@@ -73,6 +89,7 @@ export function dataSourceOptions(address: DatabaseAddress | string, poolSize: n
     connectTimeoutMS: 5_000,
     extra: {
       idleTimeoutMillis: IDLE_CONNECTION_MS,
+      onConnect: leaveReplica,
       ...(pooled
         ? UNNAMED
         : {

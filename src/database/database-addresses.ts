@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { Client } from 'pg';
 import { within } from '@slipway/common/async.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 
 /** When two replicas change a role at the same moment, one of them fails. */
@@ -9,6 +9,15 @@ const ROLE_LOCK = 7_240_815_557;
 /** PostgreSQL delivers notifications within milliseconds. */
 const NOTIFICATION_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;
+
+/** Otherwise the driver cannot read dates, migrations fail, and changes that meet are refused. */
+const UNUSABLE_SETTINGS = `
+  SELECT name, setting, needed
+  FROM pg_settings JOIN (VALUES ('DateStyle', 'ISO'), ('default_transaction_isolation', 'read committed'),
+    ('standard_conforming_strings', 'on'), ('transaction_read_only', 'off')) AS needs (name, needed) USING (name)
+  WHERE setting NOT LIKE needed || '%'`;
+const UNKNOWN_AUTHORITY =
+  /^(SELF_SIGNED_CERT_IN_CHAIN|DEPTH_ZERO_SELF_SIGNED_CERT|UNABLE_TO_(GET|VERIFY)_.+)$/;
 
 export const STATEMENT_TIMEOUT_MS = 15_000;
 export const IDLE_TRANSACTION_TIMEOUT_MS = 30_000;
@@ -39,11 +48,12 @@ export interface FoundDatabase {
 
 /**
  * Detects a pooler, which makes up the id of the process that serves a connection.
- * @throws ConfigError when the database cannot be reached, or the direct address is missing or not direct
+ * @throws ConfigError when the database cannot be reached or used, or the direct address is missing or not direct
  */
 export async function findDatabase(url: string, directUrl: string | null): Promise<FoundDatabase> {
   const main = await connectToAddress(url, 'DATABASE_URL');
   try {
+    await checkSettings(main);
     const pooled = await isPooled(main);
     if (!pooled && directUrl === null) {
       return { addresses: DatabaseAddresses.of(url), notices: [] };
@@ -61,6 +71,18 @@ export async function findDatabase(url: string, directUrl: string | null): Promi
     }
   } finally {
     await main.end();
+  }
+}
+
+/** @throws ConfigError when the role, the database or the server sets what the service cannot work with */
+async function checkSettings(client: Client): Promise<void> {
+  const { rows } = await client.query<Record<'name' | 'setting' | 'needed', string>>(UNUSABLE_SETTINGS);
+  const [found] = rows;
+  if (found !== undefined) {
+    throw new ConfigError(
+      `DATABASE_URL: ${found.name} is "${found.setting}" there, and has to be "${found.needed}": ` +
+        'name the primary server and no replica, or set it for the role (ALTER ROLE … SET …)',
+    );
   }
 }
 
@@ -175,15 +197,32 @@ function createClient(url: string, variable: string): Client {
     });
   } catch (error) {
     // Either of the address, whose text is not repeated, or of a file of certificates that it names.
-    const advice = URL.canParse(url) ? '' : '; write #, / and ? in user and password as %23, %2F and %3F';
+    const advice = URL.canParse(url)
+      ? ''
+      : '; write #, / and ? in user and password as %23, %2F and %3F, and name one host';
     throw new ConfigError(`${variable}: cannot be read: ${errorMessage(error)}${advice}`, { cause: error });
   }
 }
 
 export function unreachable(variable: string, error: unknown): ConfigError {
-  return new ConfigError(`${variable}: the database cannot be reached: ${connectionFailure(error)}`, {
-    cause: error,
-  });
+  const failure = connectionFailure(error);
+  return new ConfigError(
+    `${variable}: the database cannot be reached: ${failure}${adviceOn(failure, error)}`,
+    {
+      cause: error,
+    },
+  );
+}
+
+/** The driver verifies certificates with `sslmode=require` too, which other clients do not. */
+function adviceOn(failure: string, error: unknown): string {
+  if (UNKNOWN_AUTHORITY.test(errorCode(error) ?? '')) {
+    return (
+      '; name the file of the authority that your provider publishes (sslmode=verify-full&sslrootcert=FILE), ' +
+      'or accept any certificate (sslmode=no-verify)'
+    );
+  }
+  return failure.endsWith('no encryption') ? '; add ?sslmode=verify-full for TLS' : '';
 }
 
 /** The driver's messages name at most host, user and database. */

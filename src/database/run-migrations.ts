@@ -8,7 +8,7 @@ import {
   type QueryRunner,
   type TransactionStartEvent,
 } from 'typeorm';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../config/config.error.js';
 import { type DatabaseAddress, unreachable } from './database-addresses.js';
 import { dataSourceOptions } from './data-source-options.js';
@@ -22,6 +22,7 @@ const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_PAUSE_MS = 2_000;
 const PATIENCE_MS = 120_000;
 const LOCK_NOT_AVAILABLE = '55P03';
+const INSUFFICIENT_PRIVILEGE = '42501';
 
 export interface MigrationOptions {
   migrations?: NonNullable<DataSourceOptions['migrations']>;
@@ -35,7 +36,7 @@ export interface MigrationOptions {
 /**
  * Applies pending migrations under an advisory lock of replicas. One that cannot lock its table in time is rolled back
  * and retried, so that requests are not held up.
- * @throws ConfigError when the database cannot be reached, or a table stays locked for minutes
+ * @throws ConfigError when the database cannot be reached, a table stays locked for minutes, or a right is missing
  */
 export async function runMigrations(
   address: DatabaseAddress | string,
@@ -68,6 +69,15 @@ export async function runMigrations(
       await lock.query('SELECT pg_advisory_unlock_all()');
       await lock.release();
     }
+  } catch (error) {
+    if (errorCode(error) !== INSUFFICIENT_PRIVILEGE) {
+      throw error;
+    }
+    throw new ConfigError(
+      `DATABASE_URL: ${errorMessage(error)}: its role has to own the database and the tables ` +
+        '(ALTER DATABASE … OWNER TO …; REASSIGN OWNED BY … TO …)',
+      { cause: error },
+    );
   } finally {
     await dataSource.destroy();
   }

@@ -77,7 +77,7 @@ function protocolVersion(headers: IncomingHttpHeaders): { 'mcp-protocol-version'
 }
 
 async function send(answer: Response, response: ServerResponse): Promise<void> {
-  response.writeHead(answer.status, { 'Cache-Control': 'no-store', ...Object.fromEntries(answer.headers) });
+  response.writeHead(answer.status, Object.fromEntries(answer.headers));
   // The client may leave within a stream.
   await pipeline(answer.body === null ? Readable.from([]) : Readable.fromWeb(answer.body), response).catch(
     () => response.destroy(),

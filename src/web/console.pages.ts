@@ -87,7 +87,7 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
     if (!namesMediaType(request.headers.accept, 'text/html')) {
       throw new DomainError('not_found', 'not_found', NOT_BUILT);
     }
-    response.status(404).setHeader('Cache-Control', 'no-store').type(HTML).send(NOT_BUILT_PAGE);
+    response.status(404).type(HTML).send(NOT_BUILT_PAGE);
   };
   if (isAtRoot) {
     const overview = new StaticAnswer('application/json; charset=utf-8', () =>
@@ -117,14 +117,16 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
 
 /** Only these are ever sent, whatever a request names. */
 function readFiles(folder: string): Map<string, StaticAnswer> {
-  const names = existsSync(folder) ? readdirSync(folder, { recursive: true, encoding: 'utf8' }) : [];
+  const entries = existsSync(folder) ? readdirSync(folder, { recursive: true, withFileTypes: true }) : [];
   return new Map(
-    names.map((file) => {
-      const name = file.split(path.sep).join('/');
-      const type = TYPES.get(path.extname(name)) ?? 'application/octet-stream';
-      const cache = name.startsWith(HASHED) ? 'immutable' : 'revalidated';
-      return [name, new StaticAnswer(type, () => readFile(path.join(folder, name)), cache)];
-    }),
+    entries
+      .filter((entry) => entry.isFile())
+      .map((file) => {
+        const name = path.relative(folder, path.join(file.parentPath, file.name)).split(path.sep).join('/');
+        const type = TYPES.get(path.extname(name)) ?? 'application/octet-stream';
+        const cache = name.startsWith(HASHED) ? 'immutable' : 'revalidated';
+        return [name, new StaticAnswer(type, () => readFile(path.join(folder, name)), cache)];
+      }),
   );
 }
 

@@ -5,6 +5,8 @@ import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
 
 const LOOKS = 4;
+/** The type of the record (RFC 8446, 5.1). */
+const TLS_HANDSHAKE = 22;
 
 /** Something at the address of a database, which says what a test wants it to. */
 let server: Server;
@@ -67,6 +69,16 @@ describe('ConnectionWatch', () => {
 
     expect(clients).toHaveLength(1);
     expect(watch.isSilent).toBe(false);
+  });
+
+  it('begins the handshake that a server with TLS offers, which complains of clients that leave instead', async () => {
+    await openConnection();
+    watch.look();
+    await until(() => asked.length === 1);
+    clients[1]?.write('S');
+
+    await until(() => asked.length === 2);
+    expect(asked[1]?.[0]).toBe(TLS_HANDSHAKE);
   });
 
   it('asks with eight bytes that every PostgreSQL answers, and is content with any answer', async () => {

@@ -3,7 +3,7 @@ import request from 'supertest';
 import { ConnectionWatch } from '../../src/database/connection-watch.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { DatabaseProxy } from '../support/database-proxy.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
 
 describe('a database that goes away', () => {
@@ -86,6 +86,25 @@ describe('a database that goes away', () => {
 
     await until(async () => (await request(app.url).get('/health/ready')).status === 200);
     await request(app.url).get('/api/secrets').set(app.admin.headers).expect(200);
+  });
+
+  it('takes changes again once its server, which has become a replica, is not where the address leads', async () => {
+    const writable = new URL(database.url);
+    writable.searchParams.set('options', '-c default_transaction_read_only=off');
+    const rule = `DATABASE ${writable.pathname.slice(1)}`;
+    const changes = requests.filter(([method]) => method === 'post');
+    await execute(writable.href, `ALTER ${rule} SET default_transaction_read_only = on`);
+    await proxy.goAway();
+    await proxy.comeBack();
+    await Promise.all(changes.map(async (each) => isUnavailable(await send(each))));
+
+    // For new connections only, like an address that leads to the new primary.
+    await execute(writable.href, `ALTER ${rule} RESET default_transaction_read_only`);
+
+    await until(async () =>
+      (await Promise.all(changes.map((each) => send(each)))).every(({ status }) => status !== 503),
+    );
+    await request(app.url).post('/api/settings').set(app.admin.headers).send({ language: 'en' }).expect(200);
   });
 
   it('leaves a statement alone that is only slow', async () => {

@@ -105,7 +105,9 @@ describe('the console', () => {
   });
 
   it('always has a page below /console/, whatever is accepted', async () => {
-    expect(await ask(app, '/console/work')).toMatchObject({ status: 200, text: PAGE });
+    for (const address of ['/console/work', '/console/assets']) {
+      expect(await ask(app, address)).toMatchObject({ status: 200, text: PAGE });
+    }
   });
 
   it('has assets that browsers keep, compressed once', async () => {

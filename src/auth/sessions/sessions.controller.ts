@@ -1,4 +1,4 @@
-import { Body, Controller, Get, Header, Post, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -32,7 +32,6 @@ export class SessionsController {
   ) {}
 
   @Get('session')
-  @Header('Cache-Control', 'no-store')
   @ApiRoute('get_session', 'Show who is signed in', {
     description: 'Open to everyone, so that a page can ask before it knows.',
     answer: { type: SessionDto, description: 'The user, or null' },
@@ -43,7 +42,6 @@ export class SessionsController {
 
   @Post('key')
   @JsonBodyBounds({ bytes: 1_024 })
-  @Header('Cache-Control', 'no-store')
   @ApiRoute('sign_in_with_key', 'Sign in with an API key', {
     description: 'Twelve hours without use end the session, and so do seven days and the end of the key.',
     answer: SIGNED_IN,
@@ -64,7 +62,6 @@ export class SessionsController {
 
   @Post('code')
   @JsonBodyBounds({ bytes: 1_024 })
-  @Header('Cache-Control', 'no-store')
   @ApiRoute('sign_in_with_code', 'Sign in with the code of a link', {
     description: 'The link that a start prints on a terminal has such a code. It is valid once.',
     answer: SIGNED_IN,

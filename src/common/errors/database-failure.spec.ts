@@ -49,6 +49,8 @@ describe('databaseFailure', () => {
     ['overloaded', errorWith({ code: '53200', severity: 'ERROR' })],
     ['overloaded', errorWith({ code: '53300', severity: 'FATAL' })],
     ['overloaded', errorWith({ code: '53400', severity: 'ERROR' })],
+    ['overloaded', errorWith({ code: '55P03', severity: 'ERROR' })],
+    ['overloaded', errorWith({ code: '40P01', severity: 'ERROR' })],
     ['unreachable', shutdown],
     ['unreachable', new AggregateError([errorWith({ code: '23505' }), refused])],
     [null, errorWith({ code: '53100' })],

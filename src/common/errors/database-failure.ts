@@ -27,8 +27,11 @@ export const DATABASE_PROBLEMS: Readonly<
 };
 
 const DISK_FULL = '53100';
-/** Out of memory, connections or locks (https://www.postgresql.org/docs/current/errcodes-appendix.html). */
-const OVERLOADED = /^53...$/;
+/**
+ * Out of memory, connections or locks, a deadlock, and a wait for a lock that the role's `lock_timeout` has ended
+ * (https://www.postgresql.org/docs/current/errcodes-appendix.html).
+ */
+const OVERLOADED = /^(53...|40P01|55P03)$/;
 /** Lost connections, cancelled statements, restarts, failovers, and logins that fail since the start. */
 const AWAY_STATE = /^(08...|57014|57P0[1-5]|25006|28...|3D000)$/;
 const AWAY_NETWORK =

@@ -26,6 +26,8 @@ export function answerJson({ headers }: Request, response: Response, json: strin
 }
 
 const HEADERS = new Map([
+  // Caches take an answer to a key in a header of our own for one that all may have. What may be kept overrides this.
+  ['Cache-Control', 'no-store'],
   ['Content-Security-Policy', "default-src 'none'; frame-ancestors 'none'"],
   ['Cross-Origin-Resource-Policy', 'same-origin'],
   ['Referrer-Policy', 'no-referrer'],

@@ -34,7 +34,6 @@ export class CurrentUserController {
   constructor(private readonly settings: SandboxSettingsService) {}
 
   @Get()
-  @Header('Cache-Control', 'no-store')
   @ApiRoute('get_current_user', 'Show the user behind the key', {
     description:
       'The settings with the id of the user; the defaults when nothing was stored. Keys are masked. With `expose_secrets=true` they, and those of tool servers, come in clear: only for a running sandbox of the user, whose key is in `X-Session-API-Key` beside the key of the user in `Authorization` or `X-Access-Token`.',
@@ -58,7 +57,6 @@ export class SandboxSecretsController {
   constructor(private readonly settings: SandboxSettingsService) {}
 
   @Get()
-  @Header('Cache-Control', 'no-store')
   @ApiRoute('list_sandbox_secrets', "List the secrets of a sandbox's owner", {
     description:
       "For what runs in the sandbox, with the sandbox's key. Custom secrets, and git tokens as `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator keeps these back; names and descriptions only. Where each conversation of the sandbox was started with `secret_names`, only those.",
@@ -74,7 +72,6 @@ export class SandboxSecretsController {
   }
 
   @Get(':secret_name')
-  @Header('Cache-Control', 'no-store')
   @Header('Content-Type', 'text/plain; charset=utf-8')
   @ApiRoute('get_sandbox_secret', "Read a secret of a sandbox's owner", {
     description:

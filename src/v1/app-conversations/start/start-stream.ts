@@ -54,7 +54,6 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     }
     response.status(200).set({
       'Content-Type': 'application/json; charset=utf-8',
-      'Cache-Control': 'no-store',
       'X-Accel-Buffering': 'no',
     });
     try {

@@ -66,7 +66,6 @@ export class EventStream {
     const { response } = this.options;
     response.status(200).set({
       'Content-Type': 'text/event-stream; charset=utf-8',
-      'Cache-Control': 'no-store',
       'X-Accel-Buffering': 'no',
       // A stopping service need not wait for this connection.
       Connection: 'close',
