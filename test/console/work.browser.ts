@@ -246,14 +246,16 @@ describe('the console at work', () => {
   });
 
   it('says that a page could not be drawn, in place of that page alone', async () => {
-    const tasks = '**/suggested-tasks*';
-    await nadia.page.route(tasks, (route) => route.fulfill({ json: { items: [null], tasks: [null] } }));
+    const tasks = '**/api/user/suggested-tasks*';
+    await nadia.page.route(tasks, (route) => route.fulfill({ json: [null] }));
     await nadia.page.goto('/console/');
     await nadia.page.getByText('This page cannot be shown').waitFor();
     nadia.forgetComplaints();
     await nadia.expectSound();
-    await nadia.page.unroute(tasks);
     await nadia.open('Settings');
+    await nadia.page.unroute(tasks);
+    await nadia.page.goto('/console/');
+    await nadia.page.getByRole('heading', { level: 1, name: 'Work' }).waitFor();
   });
 
   it('asks a service on this machine although there is no network', async () => {
