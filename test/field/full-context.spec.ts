@@ -104,6 +104,7 @@ describe('a history', () => {
     const host = await agent.run(failsOnce(full, summary), { condenserTokens: 1_000_000 });
     expect(host.ofKind('Condensation')).toEqual([]);
     expect(codesOf(host)).toEqual(['LlmContextFull']);
+    expect(agent.llm.requests.filter(isCondensation)).toHaveLength(1);
   });
 });
 
