@@ -193,7 +193,7 @@ function requireContent(response: ModelResponse): ModelResponse {
     throw new LlmFailure('LlmEmptyAnswer', BROKEN_ANSWER, 0);
   }
   if (response.ending === 'full') {
-    throw new LlmFailure('LlmContextFull', FULL_CONTEXT, null);
+    throw new LlmFailure('LlmContextFull', FULL_CONTEXT, null, { mayBeHistory: true });
   }
   if (response.text.trim() !== '' || response.calls.length > 0 || response.ending === 'cut') {
     return response;
