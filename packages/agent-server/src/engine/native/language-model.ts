@@ -115,17 +115,14 @@ export function access(
   apiKey: string | null,
   version: string | null | undefined,
 ): { query: Record<string, string>; key: Record<string, string> } {
-  if (!isAzure(baseUrl)) {
-    const key: Record<string, string> = apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
-    return { query: { ...(version && { 'api-version': version }), ...query }, key };
-  }
-  const { 'api-version': asked, ...others } = query;
-  // The newer API refuses a version, and the older one a key in the usual header.
-  const used = baseUrl.endsWith('/v1') ? undefined : (asked ?? version);
-  return {
-    query: { ...(used && { 'api-version': used }), ...others },
-    key: apiKey === null ? {} : { 'api-key': apiKey },
-  };
+  const azure = isAzure(baseUrl);
+  const { 'api-version': asked = version, ...others } = query;
+  // Azure's newer API refuses a version, and its older one a key in the usual header.
+  const used = azure && baseUrl.endsWith('/v1') ? undefined : asked;
+  const key: Record<string, string> = azure
+    ? { 'api-key': apiKey ?? '' }
+    : { Authorization: `Bearer ${apiKey}` };
+  return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
 }
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;

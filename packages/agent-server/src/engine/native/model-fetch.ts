@@ -76,7 +76,7 @@ function asStream(body: string, url: string): string {
   const parsed = parseJson(body);
   const choices = jsonList(parsed, 'choices');
   if (isJsonObject(parsed) && jsonAt(choices[0], 'message') !== undefined) {
-    const chunk = { ...parsed, object: 'chat.completion.chunk', choices: choices.map(toDelta) };
+    const chunk = { ...parsed, choices: choices.map(toDelta) };
     return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
   }
   // Google's servers put the error into a list.
@@ -100,17 +100,10 @@ function asStream(body: string, url: string): string {
   );
 }
 
-function toDelta(choice: unknown): Record<string, unknown> {
-  const { message, ...others } = isJsonObject(choice) ? choice : {};
-  const calls = jsonList(message, 'tool_calls').map((call, index) => ({
-    index,
-    ...(isJsonObject(call) ? call : {}),
-  }));
-  const delta = isJsonObject(message) ? message : {};
-  return {
-    ...others,
-    delta: calls.length === 0 ? { ...delta, tool_calls: undefined } : { ...delta, tool_calls: calls },
-  };
+function toDelta(choice: unknown): JsonObject {
+  const message = jsonAt(choice, 'message');
+  const calls = jsonList(message, 'tool_calls').map((call, index) => ({ index, ...Object(call) }));
+  return { ...Object(choice), delta: { ...Object(message), tool_calls: calls } };
 }
 
 function describeBody(body: string, parsed: unknown): string {

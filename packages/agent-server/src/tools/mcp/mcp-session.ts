@@ -78,10 +78,11 @@ export class McpSession {
     try {
       return await McpSession.#open(server, options, request, 'legacy');
     } catch (error) {
+      if (!hasNoHandshake(error)) {
+        throw error;
+      }
       // Last, because some servers with a handshake end, keep silent or refuse the key when asked for anything before it.
-      return await (hasNoHandshake(error)
-        ? McpSession.#open(server, options, request, 'auto').catch(() => Promise.reject(error))
-        : Promise.reject(error));
+      return await McpSession.#open(server, options, request, 'auto').catch(() => Promise.reject(error));
     }
   }
 
