@@ -64,7 +64,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   // An allowed server could redirect to any other.
   const plain = withBody(idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error'), parameters);
   const fetch = checkedFetch(parameters.drop_params === false ? plain : refused.dropping(plain));
-  const headers = canonicalHeaders(parameters.extra_headers ?? {});
+  const headers = parameters.extra_headers ?? {};
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
       // Without a key, the SDK would take one from the environment.
@@ -266,18 +266,6 @@ export function parametersProblem({ extra_headers: headers }: ModelParameters): 
     }
   }
   return null;
-}
-
-/** Headers that are ours are replaced; in another spelling they would be sent twice, joined with a comma. */
-const OURS = ['Authorization', 'x-api-key', 'anthropic-version'];
-
-function canonicalHeaders(headers: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      OURS.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name,
-      value,
-    ]),
-  );
 }
 
 function notConfigured(reason: string): LlmFailure {
