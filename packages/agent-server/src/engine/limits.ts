@@ -46,7 +46,7 @@ export function stepCost(
   return (prompt + completionTokens * output) / 1_000_000;
 }
 
-/** The parts of a prompt that the provider's cache had, and that it took. */
+/** The parts of a prompt that were read from the provider's cache, and written to it. */
 export interface CachedTokens {
   cacheReadTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;

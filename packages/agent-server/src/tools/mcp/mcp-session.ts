@@ -162,7 +162,7 @@ export class McpSession {
     await this.#transport.close();
   }
 
-  /** Servers without sessions announce changes to those who listen alone. */
+  /** Servers without sessions announce changes only to clients that listen. */
   async #listen(): Promise<void> {
     const announces = this.#client.getServerCapabilities()?.tools?.listChanged;
     if (announces && this.#client.getProtocolEra() === 'modern') {
@@ -172,7 +172,7 @@ export class McpSession {
         this.#isDeaf = true;
         this.#isListStale = true;
       } catch {
-        // It announces nothing then, as most servers.
+        // Then it announces nothing, like most servers.
       }
     }
   }
