@@ -76,7 +76,8 @@ function asStream(body: string, url: string): string {
   const parsed = parseJson(body);
   const choices = jsonList(parsed, 'choices');
   if (isJsonObject(parsed) && jsonAt(choices[0], 'message') !== undefined) {
-    const chunk = { ...parsed, choices: choices.map(toDelta) };
+    const deltas = choices.map((choice) => ({ ...Object(choice), delta: jsonAt(choice, 'message') }));
+    const chunk = { ...parsed, choices: deltas };
     return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
   }
   // Google's servers put the error into a list.
@@ -98,12 +99,6 @@ function asStream(body: string, url: string): string {
     `The model's server answered 200 with ${describeBody(body, parsed)}, not with a completion. ${ADDRESS_HINT}`,
     null,
   );
-}
-
-function toDelta(choice: unknown): JsonObject {
-  const message = jsonAt(choice, 'message');
-  const calls = jsonList(message, 'tool_calls').map((call, index) => ({ index, ...Object(call) }));
-  return { ...Object(choice), delta: { ...Object(message), tool_calls: calls } };
 }
 
 function describeBody(body: string, parsed: unknown): string {
@@ -220,7 +215,7 @@ function repairedCall(call: unknown): JsonObject {
   const args = jsonAt(call, 'function', 'arguments');
   return {
     ...(isJsonObject(call) && call),
-    index: jsonNumber(call, 'index') ?? Number(jsonText(call, 'index') ?? Number.NaN),
+    index: Number(jsonAt(call, 'index') ?? Number.NaN),
     id: jsonText(call, 'id') ?? jsonNumber(call, 'id')?.toString(),
     function: {
       name: jsonText(call, 'function', 'name'),
