@@ -83,7 +83,6 @@ function repairedResult(result: JsonObject): JsonObject {
     _meta: isJsonObject(meta) ? meta : undefined,
     ...(isJsonObject(capabilities) && { capabilities: withoutNullsBelow(capabilities) }),
     isError: undefined,
-    structuredContent: undefined,
     nextCursor: undefined,
     content: [],
     tools: [],
