@@ -141,6 +141,8 @@ describe('an answer that its provider broke off', () => {
     const host = await agent.run(() => endsWith('error', { text: 'I will now' }));
     expect(host.status).toBe('error');
     expect(agent.llm.requests).toHaveLength(4);
+    // Paid for, and no steps of the agent.
+    expect(host.usage.map(({ isStep }) => isStep)).toEqual([false, false, false, false]);
     expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({
       code: 'LlmEmptyAnswer',
       detail: expect.stringContaining('Send a message'),

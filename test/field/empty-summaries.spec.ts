@@ -16,19 +16,21 @@ it.each<[string, ScriptedAnswer]>([
   ['a blank', endsWith('length', { text: ' \n' })],
   ['a call', call('think', { thought: 'summary' })],
 ])('a summary that is %s replaces nothing', async (_, answer) => {
+  let steps = 0;
   const host = await agent.run(
-    ({ index, text }) => {
+    ({ text }) => {
       if (text.includes('You condense the earlier part')) {
         return answer;
       }
-      return index < 12 ? call('think', { thought: `step ${index} ${'x'.repeat(1_000)}` }) : say('done');
+      steps += 1;
+      return steps < 12 ? call('think', { thought: `step ${steps} ${'x'.repeat(1_000)}` }) : say('done');
     },
     { condenserTokens: 2_000 },
   );
   expect(host.status).toBe('finished');
   expect(host.ofKind('Condensation')).toEqual([]);
   expect(agent.llm.requests.some(({ text }) => text.includes('You condense'))).toBe(true);
-  expect(agent.llm.requests.at(-1)?.text).toContain('step 0');
+  expect(agent.llm.requests.at(-1)?.text).toContain('step 1 ');
   // Paid for, but not at each step.
   expect(agent.llm.requests.filter(({ text }) => text.includes('You condense')).length).toBeLessThan(5);
   expect(host.usage).toHaveLength(agent.llm.requests.length);

@@ -61,12 +61,14 @@ describe('a full context, however it is said', () => {
 });
 
 // Anthropic and Z.ai end an answer so, with status 200.
-it('is condensed too when the answer has no room in it', async () => {
-  const host = await agent.run(failsOnce(endsWith('model_context_window_exceeded', { text: 'I wi' })), {
-    condenserTokens: 1_000_000,
-  });
+it.each([
+  [1_000_000, []],
+  [null, ['LlmHistoryRefused']],
+])('is condensed too when the answer has no room in it, at %s', async (condenserTokens, told) => {
+  const script = failsOnce(endsWith('model_context_window_exceeded', { text: 'I wi' }));
+  const host = await agent.run(script, { condenserTokens });
   expect(host.status).toBe('finished');
-  expect(codesOf(host)).toEqual([]);
+  expect(codesOf(host)).toEqual(told);
   expect(answersOf(host)).toEqual(['done']);
 });
 
@@ -86,6 +88,15 @@ it('is told of, once, where the server cuts it without a word', async () => {
   ]);
 });
 
+it('is none where the prompt leaves out earlier reasoning', async () => {
+  const usage = { promptTokens: 6_000, completionTokens: 10 };
+  const calls = [{ name: 'think', arguments: { thought: 'x' } }];
+  const thought: ScriptedAnswer = { kind: 'answer', reasoning: 'hm '.repeat(20_000), calls, usage };
+  const host = await agent.run(inOrder(thought, say('done', usage)));
+  expect(host.status).toBe('finished');
+  expect(codesOf(host)).toEqual([]);
+});
+
 describe('a history', () => {
   const full = refuses(400, { error: { code: 'context_length_exceeded', message: 'no' } });
   it.each<[string, ScriptedAnswer]>([
@@ -95,6 +106,7 @@ describe('a history', () => {
     const host = await agent.run(failsOnce(full, summary), { condenserTokens: 1_000_000 });
     expect(host.ofKind('Condensation')).toEqual([]);
     expect(codesOf(host)).toEqual(['LlmContextFull']);
+    expect(agent.llm.requests.filter(isCondensation)).toHaveLength(1);
   });
 });
 

@@ -126,7 +126,12 @@ describe('a tool server without a handshake', () => {
       { name: 7 },
       tool('more'),
     ];
-    server.answers.set('tools/call', { content: ['done', { type: 'hologram' }], isError: 'no' });
+    server.answers.set('tools/list', { tools: server.tools, nextCursor: 7 });
+    server.answers.set('tools/call', {
+      content: ['done', { type: 'hologram' }],
+      isError: 'no',
+      structuredContent: ['done'],
+    });
     const host = await run(inOrder(echo, say('done')));
     expect(codesOf(host)).toEqual(['McpToolsAdjusted', 'ToolSchemaRepaired']);
     expect(agent.llm.requests[0]?.tools).toEqual(expect.arrayContaining(['echo', 'more']));

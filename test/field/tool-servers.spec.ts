@@ -123,6 +123,7 @@ describe('a result', () => {
       [text('{"a":1}')],
     ],
     ['structured, without content', { structuredContent: { a: 1 } }, [text('{"a":1}')]],
+    ['structured as a list', { structuredContent: [1] }, [text('[1]')]],
     [
       'structured, with content that says it',
       { content: [text('one')], structuredContent: { a: 1 } },

@@ -47,6 +47,13 @@ describe('a call that is left in the text of an answer', () => {
     expect(JSON.stringify(agent.llm.requests[1]?.messages.at(-1))).toContain('runs nothing');
   });
 
+  it('is asked for once it is complete', async () => {
+    const cut = endsWith('length', { text: CALLS[0] ?? '' });
+    const host = await agent.run(inOrder(cut, say(CALLS[0] ?? ''), say('Done.')));
+    expect(host.status).toBe('finished');
+    expect(codesOf(host)).toEqual([]);
+  });
+
   it('is told, with what to do, when the model makes no other', async () => {
     const host = await agent.run(() => say(CALLS[0] ?? ''));
     expect(host.status).toBe('error');

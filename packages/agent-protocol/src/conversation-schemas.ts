@@ -248,7 +248,7 @@ const maxBudget = z.number().nonnegative();
 const modelPrice = z.object({
   input: z.number(),
   output: z.number(),
-  /** Of tokens that the provider's cache had, and of those that it took. As `input` by default. */
+  /** Of tokens read from the provider's cache, and of those written to it; `input` by default. */
   cache_read: z.number().optional(),
   cache_write: z.number().optional(),
 });

@@ -215,7 +215,7 @@ export function nextTimestamp(previous: string | undefined, now: number): string
   return previous === undefined || current > previous ? current : format(toMicroseconds(previous) + 1);
 }
 
-/** The same form for a time from a client; null if it is not one. A time without a zone is UTC, a day its begin. */
+/** The same form for a time from a client; null if it is not one. A time without a zone is UTC; a day means its midnight. */
 export function normalizeTimestamp(text: string): string | null {
   // An unescaped plus sign in a query arrives as a blank.
   const iso = text.replace(/ (\d\d:?\d\d)$/, '+$1').replace(' ', 'T');

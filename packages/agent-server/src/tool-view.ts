@@ -37,7 +37,7 @@ export function withBytes(command: readonly string[], text: string): string[] {
   return [...ADD_BYTES, text, ...command];
 }
 
-/** A path of a model as a shell reads it: a folder named `~` would be removed by `rm -r ~`, with the real home. */
+/** A path from a model, with `~` as its shell reads it: `rm -r ~` would not remove a folder of that name, but the home. */
 export function withHome({ environment }: ToolView, path: string): string {
   return path.replace(/^~(?=\/|$)/, (tilde) => environment['HOME'] ?? tilde);
 }

@@ -111,7 +111,6 @@ function splitName(full: string, baseUrl: string | null): { provider: string; mo
     : whole;
 }
 
-/** Models have names there that their customer gave them. */
 export function isAzure(baseUrl: string): boolean {
   const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : '';
   return /\.(openai|cognitiveservices|services\.ai)\.azure\.com$/.test(host);

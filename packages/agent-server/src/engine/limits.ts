@@ -1,4 +1,5 @@
 import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import type { EngineSettings, NewEvent, EngineHost } from './agent-engine.js';
 
 export interface Limit {
@@ -45,7 +46,7 @@ export function stepCost(
   return (prompt + completionTokens * output) / 1_000_000;
 }
 
-/** The parts of a prompt that the provider's cache had, and that it took. */
+/** The parts of a prompt that were read from the provider's cache, and written to it. */
 export interface CachedTokens {
   cacheReadTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;
@@ -113,13 +114,20 @@ const LEAST_CUT = 1_000;
 
 /** Ollama leaves out what its context does not hold, the instructions first, and says so in its own log alone. */
 export async function reportCutPrompt(host: EngineHost, counted: number, prompt: unknown): Promise<void> {
-  const tokens = estimateTokens(prompt);
-  if (counted >= LEAST_CUT && tokens > 2 * counted) {
+  const text = counted < LEAST_CUT ? '' : (JSON.stringify(prompt, withoutOptional) ?? '');
+  const tokens = Math.ceil(text.length / CHARACTERS_PER_TOKEN);
+  if (tokens > 2 * counted) {
     const detail =
       `The model's server counted ${counted} tokens in a prompt of about ${tokens}. It may leave out what its context ` +
       `does not hold, as Ollama does: give it a larger one there (num_ctx, OLLAMA_CONTEXT_LENGTH).`;
     await reportOnce(host, 'PromptCut', detail);
   }
+}
+
+/** Templates of reasoning models leave out earlier reasoning, and models without vision are sent no images. */
+function withoutOptional(name: string, member: unknown): unknown {
+  const isOptional = ['reasoning', 'file'].includes(jsonText(member, 'type') ?? '');
+  return isOptional || name === 'providerOptions' ? undefined : member;
 }
 
 /** Estimates how many tokens a value takes in a prompt: good enough for limits, not for billing. */

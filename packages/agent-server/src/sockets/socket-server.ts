@@ -194,14 +194,7 @@ export class SocketServer {
       socket.send(JSON.stringify({ type: 'sync', ...range }));
     }
     const { stallMs } = this.#options.limits;
-    const subscriber = new LogSubscriber({
-      socket,
-      log: events,
-      from,
-      framing,
-      first,
-      stallMs,
-    });
+    const subscriber = new LogSubscriber({ socket, log: events, from, framing, first, stallMs });
     const listeners = this.#listeners.get(name) ?? new Map<WebSocket, FrameReceiver>();
     this.#listeners.set(name, listeners.set(socket, subscriber));
     const reported = framing === 'linked' ? this.#options.withholdReports(name) : null;
@@ -329,10 +322,10 @@ function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
   };
 }
 
-/** Without one, a client wants what comes; with one that is no number, all rather than too little. */
+/** Without one, a client wants what comes; with one that is no position, all rather than too little. */
 function afterSequence(text: string | null): SocketRequest['resend'] {
-  const position = Number(text) + 1;
-  return text === null ? { mode: 'none' } : { mode: 'from', position: position > 0 ? position : 0 };
+  const position = /^\d+$/.test(text ?? '') ? Number(text) + 1 : 0;
+  return text === null ? { mode: 'none' } : { mode: 'from', position };
 }
 
 function resendOf(query: URLSearchParams): SocketRequest['resend'] {

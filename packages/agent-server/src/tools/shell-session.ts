@@ -173,7 +173,7 @@ export class ShellSession {
     this.#wrapper = wrapper;
   }
 
-  /** The last folder or else the first, as far as it is there: Node.js would call a shell missing that has no folder. */
+  /** The last folder, else the first, or what is left above it: where that is gone, Node.js reports the shell as missing. */
   get workingDir(): string {
     let folder = isFolder(this.#lastDir) ? this.#lastDir : this.#home;
     while (!isFolder(folder)) {

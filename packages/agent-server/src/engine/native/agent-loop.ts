@@ -222,8 +222,9 @@ export class AgentLoop {
   ): Promise<boolean> {
     const { settings } = this.#host;
     this.#cuts = response.ending === 'cut' ? this.#cuts + 1 : 0;
-    const hasSpoken = response.calls.length === 0 && hasSpokenCall(response.text);
-    this.#spokenCalls = hasSpoken ? this.#spokenCalls + 1 : 0;
+    const isSpoken =
+      response.ending === 'complete' && response.calls.length === 0 && hasSpokenCall(response.text);
+    this.#spokenCalls = isSpoken ? this.#spokenCalls + 1 : 0;
     if (response.calls.length === 0 || response.ending === 'filtered') {
       if (response.text.trim() !== '') {
         await this.#host.append(messageOfAgent(response.text, response.reasoning, response.id));
@@ -258,11 +259,11 @@ export class AgentLoop {
       await failRun(this.#host, 'LlmContentFiltered', CONTENT_FILTERED);
       return true;
     }
-    if (ending === 'complete' && this.#spokenCalls === 1) {
+    if (this.#spokenCalls === 1) {
       await this.#host.append(messageToAgent(SPOKEN_CALL));
       return false;
     }
-    if (ending === 'complete' && this.#spokenCalls > 1) {
+    if (this.#spokenCalls > 1) {
       await failRun(this.#host, 'LlmCallInText', ONLY_SPEAKS);
       return true;
     }

@@ -69,7 +69,7 @@ export class Condenser {
 
   /**
    * Replaces the oldest history with a summary by the same model, as a step; false if there is nothing to replace, or
-   * to replace it with. With `force`, even if condensing is off or the history is short, and not counted as a step.
+   * to replace it with. With `force`, not counted as a step, and without a summary a failure.
    * @throws LlmFailure
    */
   async makeRoom({ model, messages, signal }: RoomRequest, force = false): Promise<boolean> {
@@ -77,8 +77,7 @@ export class Condenser {
     const size = this.#size([], messages);
     // The model's context may turn out to be smaller than the setting.
     const limit = Math.min(settings.condenserTokens ?? size, size);
-    const isOff = settings.condenserTokens === null && !force;
-    const part = isOff ? null : forgettable(this.#host.events(), limit * KEPT_SHARE);
+    const part = forgettable(this.#host.events(), limit * KEPT_SHARE);
     if (part === null) {
       return false;
     }
@@ -130,8 +129,8 @@ export class Condenser {
     }
     this.#refusals += 1;
     try {
-      if (isFull && (await this.makeRoom(request))) {
-        return true;
+      if (isFull && this.#host.settings.condenserTokens !== null) {
+        return await this.makeRoom(request);
       }
       if (!isLastTry || !(await this.makeRoom(request, true))) {
         return false;

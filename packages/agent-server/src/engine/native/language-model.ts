@@ -64,7 +64,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   // An allowed server could redirect to any other.
   const plain = withBody(idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error'), parameters);
   const fetch = checkedFetch(parameters.drop_params === false ? plain : refused.dropping(plain));
-  const headers = canonicalHeaders(parameters.extra_headers ?? {});
+  const headers = parameters.extra_headers ?? {};
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
       // Without a key, the SDK would take one from the environment.
@@ -115,17 +115,14 @@ export function access(
   apiKey: string | null,
   version: string | null | undefined,
 ): { query: Record<string, string>; key: Record<string, string> } {
-  if (!isAzure(baseUrl)) {
-    const key: Record<string, string> = apiKey === null ? {} : { Authorization: `Bearer ${apiKey}` };
-    return { query: { ...(version && { 'api-version': version }), ...query }, key };
-  }
-  const { 'api-version': asked, ...others } = query;
-  // The newer API refuses a version, and the older one a key in the usual header.
-  const used = baseUrl.endsWith('/v1') ? undefined : (asked ?? version);
-  return {
-    query: { ...(used && { 'api-version': used }), ...others },
-    key: apiKey === null ? {} : { 'api-key': apiKey },
-  };
+  const azure = isAzure(baseUrl);
+  const { 'api-version': asked = version, ...others } = query;
+  // Azure's newer API refuses a version, and its older one a key in the usual header.
+  const used = azure && baseUrl.endsWith('/v1') ? undefined : asked;
+  const key: Record<string, string> = azure
+    ? { 'api-key': apiKey ?? '' }
+    : { Authorization: `Bearer ${apiKey}` };
+  return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
 }
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
@@ -269,18 +266,6 @@ export function parametersProblem({ extra_headers: headers }: ModelParameters): 
     }
   }
   return null;
-}
-
-/** Headers that are ours are replaced; in another spelling they would be sent twice, joined with a comma. */
-const OURS = ['Authorization', 'x-api-key', 'anthropic-version'];
-
-function canonicalHeaders(headers: Record<string, string>): Record<string, string> {
-  return Object.fromEntries(
-    Object.entries(headers).map(([name, value]) => [
-      OURS.find((known) => known.toLowerCase() === name.toLowerCase()) ?? name,
-      value,
-    ]),
-  );
 }
 
 function notConfigured(reason: string): LlmFailure {

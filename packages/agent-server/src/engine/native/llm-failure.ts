@@ -115,10 +115,8 @@ function errorResponse(
   const reason = `The model's provider answered ${status}: ${text}${hint}`;
   const code = failureCode(status, refusal);
   const pause = namedPause(headers, body, now);
-  if (code === 'LlmEmptyAnswer') {
-    return new LlmFailure(code, reason, 0, { cause });
-  }
-  if (code === 'LlmRateLimited' || code === 'LlmUnavailable' || (code === 'LlmQuotaExceeded' && pause > 0)) {
+  const isPassing = ['LlmEmptyAnswer', 'LlmRateLimited', 'LlmUnavailable'].includes(code);
+  if (isPassing || (code === 'LlmQuotaExceeded' && pause > 0)) {
     return new LlmFailure(code, reason, pause, { cause });
   }
   const mayBeHistory = [400, 413, 422].includes(status) && code !== 'LlmContentFiltered' && !isFinal(refusal);

@@ -8,7 +8,7 @@ import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn } from './prompt-images.js';
 import { ResponseParts, splitThinking } from './response-parts.js';
 import { jsonText } from '@slipway/common/json-access.js';
-import { type CachedTokens, conversationFailure } from '../limits.js';
+import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
 globalThis.AI_SDK_LOG_WARNINGS = false;
@@ -72,7 +72,13 @@ export async function callModelWithRetries(
   let waitedMs = 0;
   for (let retries = 0; ; retries += 1) {
     try {
-      return requireContent(withThinkingApart(await callModel(request)));
+      const response = withThinkingApart(await callModel(request));
+      const useless = uselessness(response);
+      if (useless === null) {
+        return response;
+      }
+      await patience.countUseless(response, request.messages);
+      throw useless;
     } catch (error) {
       request.signal.throwIfAborted();
       const failure = toLlmFailure(error, Date.now());
@@ -188,20 +194,19 @@ function withThinkingApart(response: ModelResponse): ModelResponse {
   return { ...response, text, reasoning: all.join('\n\n') };
 }
 
-function requireContent(response: ModelResponse): ModelResponse {
-  if (response.ending === 'broken') {
-    throw new LlmFailure('LlmEmptyAnswer', BROKEN_ANSWER, 0);
+function uselessness({ ending, text, calls }: ModelResponse): LlmFailure | null {
+  if (ending === 'broken') {
+    return new LlmFailure('LlmEmptyAnswer', BROKEN_ANSWER, 0);
   }
-  if (response.ending === 'full') {
-    throw new LlmFailure('LlmContextFull', FULL_CONTEXT, null);
+  if (ending === 'full') {
+    return new LlmFailure('LlmContextFull', FULL_CONTEXT, null, { mayBeHistory: true });
   }
-  if (response.text.trim() !== '' || response.calls.length > 0 || response.ending === 'cut') {
-    return response;
+  if (text.trim() !== '' || calls.length > 0 || ending === 'cut') {
+    return null;
   }
-  if (response.ending === 'filtered') {
-    throw new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null);
-  }
-  throw new LlmFailure('LlmEmptyAnswer', EMPTY_ANSWER, 0);
+  return ending === 'filtered'
+    ? new LlmFailure('LlmContentFiltered', CONTENT_FILTERED, null)
+    : new LlmFailure('LlmEmptyAnswer', EMPTY_ANSWER, 0);
 }
 
 const MODEL = 'imagesRefusedBy';
@@ -273,6 +278,8 @@ export interface Patience {
   wait: Wait;
   pause: AbortSignal;
   tell: (sentence: string) => Promise<void>;
+  /** For an answer that is thrown away, and paid for. */
+  countUseless: (response: ModelResponse, request: unknown) => Promise<void>;
 }
 
 /** How the runs of a conversation wait: as its settings say, told as events, and until the user pauses. */
@@ -287,12 +294,14 @@ export function patienceOf(host: EngineHost, wait: Wait): Patience {
 }
 
 /** The same beside a run: nothing is logged, and a pause does not concern it. */
-export function quietPatience({ settings }: EngineHost, wait: Wait): Patience {
+export function quietPatience(host: EngineHost, wait: Wait): Patience {
+  const { settings } = host;
   return {
     retries: settings.llm.parameters ?? {},
     wait,
     pause: new AbortController().signal,
     tell: async () => undefined,
+    countUseless: async (response, request) => countUsage(host, settings, response, request, false),
   };
 }
 

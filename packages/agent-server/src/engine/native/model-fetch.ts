@@ -76,7 +76,8 @@ function asStream(body: string, url: string): string {
   const parsed = parseJson(body);
   const choices = jsonList(parsed, 'choices');
   if (isJsonObject(parsed) && jsonAt(choices[0], 'message') !== undefined) {
-    const chunk = { ...parsed, object: 'chat.completion.chunk', choices: choices.map(toDelta) };
+    const deltas = choices.map((choice) => ({ ...Object(choice), delta: jsonAt(choice, 'message') }));
+    const chunk = { ...parsed, choices: deltas };
     return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
   }
   // Google's servers put the error into a list.
@@ -98,19 +99,6 @@ function asStream(body: string, url: string): string {
     `The model's server answered 200 with ${describeBody(body, parsed)}, not with a completion. ${ADDRESS_HINT}`,
     null,
   );
-}
-
-function toDelta(choice: unknown): Record<string, unknown> {
-  const { message, ...others } = isJsonObject(choice) ? choice : {};
-  const calls = jsonList(message, 'tool_calls').map((call, index) => ({
-    index,
-    ...(isJsonObject(call) ? call : {}),
-  }));
-  const delta = isJsonObject(message) ? message : {};
-  return {
-    ...others,
-    delta: calls.length === 0 ? { ...delta, tool_calls: undefined } : { ...delta, tool_calls: calls },
-  };
 }
 
 function describeBody(body: string, parsed: unknown): string {
@@ -227,7 +215,7 @@ function repairedCall(call: unknown): JsonObject {
   const args = jsonAt(call, 'function', 'arguments');
   return {
     ...(isJsonObject(call) && call),
-    index: jsonNumber(call, 'index') ?? Number(jsonText(call, 'index') ?? Number.NaN),
+    index: Number(jsonAt(call, 'index') ?? Number.NaN),
     id: jsonText(call, 'id') ?? jsonNumber(call, 'id')?.toString(),
     function: {
       name: jsonText(call, 'function', 'name'),

@@ -1,4 +1,3 @@
-import { clipText } from '../../clipped-text.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
@@ -15,7 +14,7 @@ const TEXT_MEMBERS = ['message', 'msg', 'detail', 'error', 'error_description'];
 const MAX_DEPTH = 12;
 /** Longer ones are pages, not reasons. */
 const MAX_READ = 50_000;
-const TITLE = /<title[^>]{0,200}>([^<]{0,1000})/i;
+const TITLE = /<title[^>]{0,200}>([^<]{0,300})/i;
 
 export function readRefusal(body: string): Refusal {
   const codes: string[] = [];
@@ -29,12 +28,10 @@ export function readRefusal(body: string): Refusal {
   };
 }
 
-const MAX_TITLE = 300;
-
 /** Null: it is no HTML page; empty when it has no title. */
 export function pageTitle(body: string): string | null {
   return /^\s*<(!doctype|html|head|body|\?xml)/i.test(body)
-    ? clipText((TITLE.exec(body.slice(0, MAX_READ))?.[1] ?? '').replaceAll(/\s+/g, ' ').trim(), MAX_TITLE)
+    ? (TITLE.exec(body.slice(0, MAX_READ))?.[1] ?? '').replaceAll(/\s+/g, ' ').trim()
     : null;
 }
 

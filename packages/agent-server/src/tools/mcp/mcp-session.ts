@@ -78,10 +78,11 @@ export class McpSession {
     try {
       return await McpSession.#open(server, options, request, 'legacy');
     } catch (error) {
+      if (!hasNoHandshake(error)) {
+        throw error;
+      }
       // Last, because some servers with a handshake end, keep silent or refuse the key when asked for anything before it.
-      return await (hasNoHandshake(error)
-        ? McpSession.#open(server, options, request, 'auto').catch(() => Promise.reject(error))
-        : Promise.reject(error));
+      return await McpSession.#open(server, options, request, 'auto').catch(() => Promise.reject(error));
     }
   }
 
@@ -161,7 +162,7 @@ export class McpSession {
     await this.#transport.close();
   }
 
-  /** Servers without sessions announce changes to those who listen alone. */
+  /** Servers without sessions announce changes only to clients that listen. */
   async #listen(): Promise<void> {
     const announces = this.#client.getServerCapabilities()?.tools?.listChanged;
     if (announces && this.#client.getProtocolEra() === 'modern') {
@@ -171,7 +172,7 @@ export class McpSession {
         this.#isDeaf = true;
         this.#isListStale = true;
       } catch {
-        // It announces nothing then, as most servers.
+        // Then it announces nothing, like most servers.
       }
     }
   }

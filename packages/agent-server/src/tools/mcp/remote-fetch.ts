@@ -100,7 +100,7 @@ async function refused(
   if (isInSession && (status === 404 || (status === 400 && /session/i.test(text.slice(0, MAX_QUOTE))))) {
     onSessionLost();
   }
-  // A stream of events that is refused would be told by its status alone.
+  // Of a refused stream of events, the client would tell the status alone.
   if (isPost(init) || status === 401 || status === 403) {
     throw new RefusedMessageError(status, text);
   }

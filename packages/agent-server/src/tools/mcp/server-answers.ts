@@ -76,13 +76,14 @@ function toError(error: unknown): { code: number; message: string; data?: unknow
  */
 function repairedResult(result: JsonObject): JsonObject {
   const given = withoutNulls(result);
-  const { _meta: meta, isError: _, structuredContent: _too, nextCursor: _also, ...members } = given;
-  const { capabilities } = members;
+  const { _meta: meta, capabilities } = given;
   return {
     resultType: 'complete',
-    ...members,
-    ...(isJsonObject(meta) && { _meta: meta }),
+    ...given,
+    _meta: isJsonObject(meta) ? meta : undefined,
     ...(isJsonObject(capabilities) && { capabilities: withoutNullsBelow(capabilities) }),
+    isError: undefined,
+    nextCursor: undefined,
     content: [],
     tools: [],
     ttlMs: 0,
