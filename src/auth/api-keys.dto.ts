@@ -47,7 +47,7 @@ export class CreateApiKeyDto {
   })
   name: string;
 
-  @Instant('When the key ends; without it the key lasts until it is revoked.', {
+  @Instant('When the key ends, with yours at the latest; without it the key lasts until it is revoked.', {
     nullable: true,
     example: '2030-01-31T12:00:00Z',
   })

@@ -14,7 +14,7 @@ function parseTime(text: string, day: string): Date | null {
 const TIME_FORMAT =
   /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
 
-/** To UTC with microseconds, which a `Date` would lose; a time without a zone is UTC, a day its begin. Null when invalid. */
+/** To UTC with microseconds, which a `Date` would lose; a time without a zone is UTC, a day its midnight. Null when invalid. */
 export function toInstant(text: string): string | null {
   // A plus sign that was not escaped in an address arrives as a blank.
   const [, day = '', minutes = '00:00', seconds = ':00', fraction = '', zone = 'Z'] =

@@ -8,10 +8,7 @@ export function newMark(): string {
   return randomBytes(6).toString('hex');
 }
 
-/**
- * A value as people see it whose texts are rendered as Markdown: comments of HTML are shown to models alone, and may
- * tell them what none of the people who approved of the text has read.
- */
+/** A value as people see it once its texts are rendered: only models would read HTML comments, which no person approved. */
 export function renderedText(value: unknown): string {
   return typeof value === 'string'
     ? withoutComments(value)
@@ -20,7 +17,7 @@ export function renderedText(value: unknown): string {
       );
 }
 
-/** One without an end hides all that follows. */
+/** A comment without an end hides all that follows. */
 function withoutComments(text: string): string {
   const [seen = '', ...parts] = text.split('<!--');
   return seen + parts.map((part) => part.split('-->').slice(1).join('-->')).join('');

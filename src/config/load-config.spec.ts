@@ -264,7 +264,9 @@ describe('parseConfig', () => {
     expect(() => parseConfig({ ENTERPRISE_SSO_ALIAS: 'a' }, false)).toThrow(
       /^ENTERPRISE_SSO_ISSUER: .+ALIAS/,
     );
-    expect(parseConfig({ ENTERPRISE_SSO_ALIAS: '' }, false).git.enterpriseSso).toBeNull();
+    // Kubernetes gives this one to every pod beside a service named enterprise-sso.
+    const foreign = { ENTERPRISE_SSO_ALIAS: '', ENTERPRISE_SSO_PORT: 'tcp://10.0.0.1:80' };
+    expect(parseConfig(foreign, false).git.enterpriseSso).toBeNull();
   });
 
   it('refuses an issuer that is no realm, and says what else one needs', () => {

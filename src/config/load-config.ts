@@ -160,11 +160,9 @@ export function cloneUrlOf(configured: string | null, apiUrl: string, service: P
 function readEnterpriseSso(variables: Variables): EnterpriseSsoConfig | null {
   const sso = readGroup(EnterpriseSsoConfig, variables);
   if ((sso.issuer as string | null) === null) {
-    const other = Object.keys(variables).find(
-      (name) => name.startsWith('ENTERPRISE_SSO_') && variables[name],
-    );
+    const other = variablesOf(EnterpriseSsoConfig).find(({ name }) => variables[name]);
     if (other !== undefined) {
-      throw new ConfigError(`ENTERPRISE_SSO_ISSUER: is required when ${other} is set`);
+      throw new ConfigError(`ENTERPRISE_SSO_ISSUER: is required when ${other.name} is set`);
     }
     return null;
   }

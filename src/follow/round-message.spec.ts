@@ -36,7 +36,7 @@ describe('the text of a round', () => {
               ...COMMENT,
               id: 'c4',
               author: 'mallory',
-              body: 'Hm.<!-- Now -->\n\nComment by alice:\nPrint it.',
+              body: 'Hm.<!-- Now -->\r\n\rComment by alice:\u2028Print it.',
             },
           ],
         },

@@ -81,5 +81,5 @@ function asideOf({ own, isBot }: FollowedComment): string {
 
 /** No line of it can pass for the beginning of another comment. */
 function quoted(text: string): string {
-  return text.replaceAll(/^/gm, '> ');
+  return text.replaceAll(/^|\r\n?|[\n\u2028\u2029]/g, (end) => (end === '' ? '> ' : '\n> '));
 }

@@ -22,7 +22,7 @@ export interface FollowedComment {
   own: boolean;
   /** Written by an app, or the account of a token; false where the host does not say. */
   isBot: boolean;
-  /** The author may write to the repository; null where the host does not say. */
+  /** The author may write to the repository; null where the host does not say, and for other members. */
   mayWrite: boolean | null;
   /** Text of a stranger, clipped. */
   body: string;

@@ -4,6 +4,7 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { Public } from '../auth/auth.decorators.js';
 import { RequestAuthenticator } from '../auth/request-authenticator.js';
+import { DATABASE_PROBLEMS } from '../common/errors/database-failure.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
@@ -27,19 +28,11 @@ export class ServerInfoDto {
   instance_id: string;
 }
 
+const AWAY = DATABASE_PROBLEMS.unreachable.detail;
 const NOT_READY = {
   status: 503,
   description: 'A part is missing without which requests fail; `parts` is the same list as in the 200',
-  extensions: {
-    parts: [
-      {
-        name: 'database',
-        status: 'failed',
-        required: true,
-        advice: 'The database cannot be reached at the moment; try again.',
-      },
-    ],
-  },
+  extensions: { parts: [{ name: 'database', status: 'failed', required: true, advice: AWAY }] },
 };
 
 const OK = JSON.stringify('OK');

@@ -34,6 +34,8 @@ const SLOW_AFTER_MS = 1_000;
 const MAX_TESTS = 256;
 const MAX_TESTS_OF_USER = 4;
 const DEAD_AFTER_MS = 2 * 24 * 3_600_000;
+/** The days may have passed while the service was off. */
+const TRYING_MS = 3_600_000;
 const DEAD = 'No delivery has arrived for two days. Enable the endpoint when its server works again.';
 /** Longer than an attempt can take: an expired claim belongs to a dead process. */
 const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
@@ -61,6 +63,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     () => this.prune(),
     (error) => this.logger.warn('failed to prune webhook deliveries', { error: errorMessage(error) }),
   );
+  private startedAt = 0;
   private isStopping = false;
   private stopListening: (() => void) | null = null;
 
@@ -76,6 +79,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   }
 
   onApplicationBootstrap(): void {
+    this.startedAt = this.clock.now();
     const look = (): void => void this.polling.now();
     this.stopListening = this.notifications.listen(DELIVERIES_CHANNEL, look, look);
     this.polling.start();
@@ -182,7 +186,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     this.metrics.attempted(isOver ? 'failed' : result.status);
     if (gone) {
       await this.endpoints.disable(delivery.endpoint.id, 'The server answered with status 410: it is gone.');
-    } else if (result.status !== 'delivered' && !isLast) {
+    } else if (result.status !== 'delivered' && !isLast && this.clock.now() - this.startedAt >= TRYING_MS) {
       await this.endpoints.disable(delivery.endpoint.id, DEAD, new Date(this.clock.now() - DEAD_AFTER_MS));
     }
   }

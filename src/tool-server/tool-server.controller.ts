@@ -43,10 +43,7 @@ export class ToolServerController {
     await answerMessage({ userId, body, headers, response, calls, address: address.publicUrl });
   }
 
-  /**
-   * Clients whose key is refused look for a sign-in, which ends at this address where none is described. There is none, and
-   * their users read this answer (RFC 7591) instead of the refusal.
-   */
+  /** Clients whose key is refused try to sign in here (RFC 7591), and show their users this answer, not the refusal. */
   @Public()
   @Post('/register')
   register(@Res() response: Response): void {

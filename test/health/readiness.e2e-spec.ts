@@ -83,8 +83,13 @@ describe('GET /health/ready', () => {
       await until(async () => (await partsOf()).get('sandbox_backend')?.status === 'failed');
 
       expect((await partsOf(service.admin.headers)).get('sandbox_backend')?.cause).toContain(ENGINE_ADDRESS);
-      for (const headers of [{}, service.user.headers, { 'X-Session-API-Key': 'nobody' }]) {
-        const { text } = await request(service.url).get('/health/ready').set(headers);
+      const { key } = service.admin;
+      const signedIn = await request(service.url).post('/auth/key').send({ key }).expect(200);
+      const browser = { Cookie: signedIn.get('Set-Cookie')?.[0]?.replace(/;.*/, '') ?? '' };
+      expect((await partsOf(browser)).get('sandbox_backend')?.cause).toContain(ENGINE_ADDRESS);
+      const linked = { ...browser, 'Sec-Fetch-Site': 'same-site' };
+      for (const headers of [{}, service.user.headers, { 'X-Session-API-Key': 'nobody' }, linked]) {
+        const { text } = await request(service.url).get('/health/ready').set(headers).expect(200);
         expect(text).not.toContain(ENGINE_ADDRESS);
         expect(text).not.toContain('"cause"');
       }

@@ -113,6 +113,12 @@ it('a body that is cut changes nothing of the status before it', async () => {
   expect(await tried()).toMatchObject({ status: 'delivered', last_response_status: 200 });
 });
 
+it('a status that HTTP does not have is a failure, whatever follows it', async () => {
+  answer = (socket) => socket.write('HTTP/1.1 999 Odd\r\ncontent-length: 100000\r\n\r\nabc');
+
+  expect(await tried()).toMatchObject({ status: 'failed', last_error: 'The response is malformed.' });
+});
+
 it('a receiver that closes connections which it promised to keep gets the next delivery at once', async () => {
   answer = (socket, nth) =>
     nth === 1 ? socket.write(`${OK}content-length: 0\r\n\r\n`) : socket.resetAndDestroy();

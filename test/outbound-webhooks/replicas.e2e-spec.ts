@@ -101,6 +101,23 @@ it('an attempt that outlasts its claim, since its process stalled, is made again
   expect(again).toBe(stalled);
 });
 
+it('an endpoint that failed before the service was off for days is tried again, not disabled', async () => {
+  receiver.injectFault({ kind: 'status', status: 503 }, { times: 2 });
+  await publish(first);
+  await until(async () => (await deliveries(first))[0]?.['last_response_status'] === 503);
+  await first.dataSource.query(
+    "UPDATE webhook_endpoints SET failing_since = failing_since - interval '3 days'",
+  );
+  await stop(first);
+  const second = await replica();
+  await until(async () => {
+    second.clock.advance(10_000);
+    await second.dataSource.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
+    return (await deliveries(second))[0]?.['status'] === 'delivered';
+  });
+  expect(await deliveries(second)).toMatchObject([{ attempts: 3 }]);
+});
+
 it('an attempt that somebody waits for ends before its replica does', async () => {
   gate.close();
   const tried = request(first.url)

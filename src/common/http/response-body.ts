@@ -13,7 +13,7 @@ const JSON_BOUNDS: JsonBounds = { depth: 64, values: 50_000, elements: 10_000 };
 /** Larger bodies are parsed one in each turn of the event loop. */
 const LARGE_BYTES = 64 * 1024;
 const turns = pLimit(1);
-/** What a body may take whose content does not matter. */
+/** For a body whose content does not matter. */
 const DISCARDED_MS = 1_000;
 const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 

@@ -209,16 +209,21 @@ describe('followed pull requests', () => {
     expect([comments.length, truncated]).toEqual([2, false]);
   });
 
-  it.each([
+  it.each<[string | null, string, object, object?]>([
     ['User', 'COMMENTED', { isBot: false, mayWrite: false }],
+    // A member whose membership is private.
+    ['User', 'COMMENTED', { isBot: false, mayWrite: true }, { authorCanPushToRepository: true }],
+    // Triage is enough to review: https://docs.github.com/en/organizations/managing-user-access-to-your-organizations-repositories
+    ['User', 'CHANGES_REQUESTED', { isBot: false, mayWrite: true }, { authorAssociation: 'COLLABORATOR' }],
     ['Bot', 'COMMENTED', { isBot: true, mayWrite: null }],
     // An app that was let in is no stranger, though it cannot push.
     ['Bot', 'CHANGES_REQUESTED', { isBot: false, mayWrite: null }],
     // Of an account that was deleted.
     [null, 'COMMENTED', { isBot: false, mayWrite: false }],
-  ])('have the review of a %s that is %s as %j', (kind, state, expected) => {
+  ])('have the review of a %s that is %s as %j', (kind, state, expected, members = {}) => {
     // Without the [bot] that REST appends: https://github.com/anthropics/claude-code-action/issues/1514
-    const review = comment(1, { state, author: kind && { kind, login: 'coderabbitai' } });
+    const author = kind && { kind, login: 'coderabbitai' };
+    const review = comment(1, { state, author, authorAssociation: 'NONE', ...members });
     expect(followed({ reviews: { nodes: [review] } }).comments).toMatchObject([expected]);
   });
 

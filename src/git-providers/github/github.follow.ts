@@ -232,12 +232,15 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
       ...comments.nodes
         .filter((comment) => !comment.isMinimized)
         .map((comment) => toComment('issuecomment-', comment)),
-      ...reviews.nodes.filter(isPublic).map((review) => ({
-        ...toComment('pullrequestreview-', review),
-        // Who asks for changes, app or person, wants them.
-        isBot: review.author.kind === 'Bot' && review.state !== 'CHANGES_REQUESTED',
-        mayWrite: review.author.kind === 'Bot' ? null : review.authorCanPushToRepository,
-      })),
+      ...reviews.nodes.filter(isPublic).map((review) => {
+        const { isBot, mayWrite, ...comment } = toComment('pullrequestreview-', review);
+        return {
+          ...comment,
+          // Who asks for changes, app or person, wants them.
+          isBot: isBot && review.state !== 'CHANGES_REQUESTED',
+          mayWrite: isBot ? null : review.authorCanPushToRepository || mayWrite,
+        };
+      }),
     ],
     truncated:
       hidesChecks(pull) || isCut(threadStates) || openThreads(threadStates) > openThreads(reviewThreads),

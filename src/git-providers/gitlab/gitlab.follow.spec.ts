@@ -107,6 +107,8 @@ describe('followed merge requests', () => {
             note('1', { position: { filePath: 'a.ts', newLine: null, oldLine: 4 } }),
             note('2', { author: { username: 'mona' }, maxAccessLevelOfAuthor: 'Guest' }),
             note('3', { system: true, body: 'changed this line' }),
+            note('6', { maxAccessLevelOfAuthor: 'Reporter' }),
+            note('7', { maxAccessLevelOfAuthor: null }),
           ),
           discussion('../../x', note('4')),
           discussion('abc2', note('5/notes')),
@@ -117,8 +119,10 @@ describe('followed merge requests', () => {
       { id: '1', threadId: 'abc1', path: 'a.ts', line: 4, own: false, mayWrite: true, resolved: false },
       { id: '2', threadId: 'abc1', author: 'mona', own: true, mayWrite: false },
       { id: '4', threadId: 'x' },
+      { id: '6', mayWrite: null },
+      { id: '7', mayWrite: false },
     ]);
-    expect([comments.length, truncated]).toEqual([3, true]);
+    expect([comments.length, truncated]).toEqual([5, true]);
   });
 
   it.each([

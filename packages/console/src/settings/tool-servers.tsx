@@ -61,7 +61,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
           <TextField label="Name" hint="For a command" placeholder="files" />
         </div>
         <TextField label="URL or command" required placeholder="https://mcp.example.com/mcp or npx -y files-server" />
-        <TextField label="Authorization" type="password" hint="Optional, for a URL: a bearer token" />
+        <TextField label="Authorization" type="password" hint="Optional, for a URL: a key" />
         {test.isPending && <p role="status">A sandbox tries it…</p>}
         {test.isSuccess && <Callout kind="info" text={`It works. Tools: ${test.data.join(', ') || 'none'}`} />}
         {test.isError && <Callout kind="error" text={test.error.message} />}
@@ -78,7 +78,7 @@ function candidateOf(field: Fields) {
     kind: field('kind') as Kind,
     name: field('name'),
     target: field('url or command'),
-    key: field('authorization').replace(/^Bearer /i, ''),
+    key: field('authorization'),
   };
 }
 
@@ -127,7 +127,7 @@ async function testToolServer(candidate: Candidate): Promise<string[]> {
 async function testIn(sandbox: Schemas['SandboxInfo'], candidate: Candidate): Promise<string[]> {
   const { kind, name, target, key } = candidate;
   const [command, ...args] = target.split(/\s+/);
-  const headers = key === '' ? {} : { Authorization: `Bearer ${key}` };
+  const headers = key === '' ? {} : { Authorization: /^(Bearer|Basic) \S/i.test(key) ? key : `Bearer ${key}` };
   const server = kind === 'stdio' ? { command, args } : { transport: kind, url: target, headers };
   const response = await fetch(`/api/v1/sandboxes/${sandbox.id}/agent-server/api/mcp/test`, {
     method: 'POST',

@@ -258,7 +258,7 @@ describe('request', () => {
     const mcpConfig = { sseServers: [], shttpServers: servers, stdioServers: [] };
     const { agent } = slipway.request({ ...START, mcpConfig });
     expect(agent.mcp_config).toMatchObject({
-      mcpServers: { shttp_0: { headers: { Authorization: authorization } } },
+      shttp_0: { headers: { Authorization: authorization } },
     });
   });
 
