@@ -91,7 +91,7 @@ export function createPullRequestTool({ open, push }: PullRequestOptions, curren
       }
       try {
         const { number, url } = await open(input, signal);
-        return { text: `${output}\nOpened pull request ${number}: ${url}`.trim(), isError: false };
+        return { text: `Opened pull request ${number}: ${url}\n${output}`.trim(), isError: false };
       } catch (error) {
         const reason = errorWithCauses(error);
         const text = `The branch is pushed, but the pull request could not be opened: ${reason}`;
