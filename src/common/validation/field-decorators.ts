@@ -44,9 +44,7 @@ export const MAX_EMAIL = 320;
 
 export const Text = fieldOf(({ form, maxLength, pattern, rule, secret, trim }: TextOptions) => {
   const most = maxLength ?? (form?.maxLength ? Infinity : MAX_TEXT);
-  // All rules are asked, and what one of them costs may grow faster than the text.
-  const ofShort = (judge: TextRule): Judge =>
-    sentenceRule((text) => (text.length > most ? null : judge(text)));
+  const match = pattern && ((text: string) => (pattern.regex.test(text) ? null : pattern.expected));
   return {
     schema: {
       type: String,
@@ -59,8 +57,8 @@ export const Text = fieldOf(({ form, maxLength, pattern, rule, secret, trim }: T
     coerce: (value) => (trim && isString(value) ? value.trim() : value),
     rules: {
       ...textOf(most).rules,
-      ...(pattern && { matches: ofShort((text) => (pattern.regex.test(text) ? null : pattern.expected)) }),
-      ...(rule && { rule: ofShort(rule) }),
+      ...(match && { matches: sentenceRule(match, most) }),
+      ...(rule && { rule: sentenceRule(rule, most) }),
     },
   };
 });
@@ -70,20 +68,21 @@ export const Secret = (description: string, example: string, presence: FieldOpti
   Text(description, { secret: true, example, maxLength: MAX_SECRET, ...presence });
 
 function textOf(most: number): FieldKind {
+  const tooLong = `Expected at most ${most} characters.`;
   return {
     schema: { type: 'string', maxLength: most },
-    rules: { isString: must(isString, 'string_type', 'Expected a string.'), maxLength: maxLengthRule(most) },
+    rules: {
+      isString: must(isString, 'string_type', 'Expected a string.'),
+      // Stock `MaxLength` does not count variation selectors, so a text that it admits can be of any size.
+      maxLength: sentenceRule(({ length }) => (length > most ? tooLong : null)),
+    },
   };
 }
 
-/** Stock `MaxLength` does not count variation selectors, so a text that it admits can be of any size. */
-function maxLengthRule(most: number): Judge {
-  return sentenceRule(({ length }) => (length > most ? `Expected at most ${most} characters.` : null));
-}
-
-export function sentenceRule(rule: TextRule): Judge {
+/** @param most of a longer text the rule is not asked, as what it costs may grow faster than the text */
+export function sentenceRule(rule: TextRule, most = Infinity): Judge {
   return (value) => {
-    const msg = isString(value) ? rule(value) : null;
+    const msg = isString(value) && value.length <= most ? rule(value) : null;
     return msg === null ? [] : [{ type: 'value_error', msg }];
   };
 }
@@ -137,10 +136,7 @@ export function textMap({ valueLength = MAX_TEXT, ...form }: MapForm & { valueLe
   return mapOf(textOf(valueLength), ' whose values are strings', form);
 }
 
-interface Bounds {
-  minimum?: number;
-  maximum?: number;
-}
+type Bounds = Partial<Record<'minimum' | 'maximum', number>>;
 
 /** PostgreSQL's `integer`. */
 const MAX_INTEGER = 2_147_483_647;
@@ -249,10 +245,8 @@ function objectOf({ type, onlyMembers, orText, nullableValues = false }: Model):
       }
       const dto = toDto(type, value);
       const strangers = Object.keys(value).filter((name) => onlyMembers?.includes(name) === false);
-      const unknown = strangers.map((name) => ({ ...UNKNOWN, path: [name] }));
-      return Object.defineProperty(dto, PROBLEMS, {
-        value: [...fieldProblems(validateSync(dto)), ...unknown],
-      });
+      const extra = strangers.map((name) => ({ ...UNKNOWN, path: [name] }));
+      return Object.defineProperty(dto, PROBLEMS, { value: [...fieldProblems(validateSync(dto)), ...extra] });
     },
     rules: {
       isModel: must(isModel, 'model_attributes_type', 'Expected an object.'),
