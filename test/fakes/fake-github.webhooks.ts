@@ -121,7 +121,7 @@ export function commentDelivery(change: FakeChangeRequest, comment: FakeComment)
       };
 }
 
-/** `issues`, as somebody puts a label on one. */
+/** `issues`, as a user puts a label on one. */
 export function issueLabeledDelivery(
   world: FakeWorld,
   { repository, number, title }: FakeIssue,

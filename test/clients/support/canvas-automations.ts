@@ -18,7 +18,7 @@ const FILE = {
   },
 };
 
-/** What somebody does with automations in agent-canvas, which makes one from a file by the preset for prompts. */
+/** What a user does with automations in agent-canvas, which makes one from a file by the preset for prompts. */
 export class CanvasAutomations {
   constructor(
     private readonly app: WebApp,
