@@ -14,6 +14,7 @@ import {
 import { EntityRows } from '../database/entity-rows.js';
 import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
 import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import type { EndpointSecrets } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
 
 export const DELIVERIES_CHANNEL = 'webhook_deliveries';
@@ -84,7 +85,8 @@ const CLAIM = `
   SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
   FROM taken JOIN webhook_endpoints e ON e.id = taken.endpoint_id
   WHERE d.id = taken.id
-  RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.user_id, e.url, e.secret`;
+  RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.user_id, e.url, e.secret,
+    e.previous_secret, e.previous_until`;
 
 const EARLIER_TEST = `
   SELECT d.created_at FROM webhook_endpoints e JOIN webhook_deliveries d ON d.endpoint_id = e.id
@@ -168,8 +170,7 @@ export interface ClaimedDelivery {
   data: Record<string, unknown>;
   attempts: number;
   createdAt: Date;
-  /** Encrypted secret. */
-  endpoint: Pick<WebhookEndpoint, 'id' | 'userId' | 'url' | 'secret'>;
+  endpoint: EndpointSecrets & Pick<WebhookEndpoint, 'userId' | 'url'>;
 }
 
 export interface AttemptResult {
@@ -197,6 +198,8 @@ interface ClaimedRow {
   user_id: string;
   url: string;
   secret: string;
+  previous_secret: string | null;
+  previous_until: Date | null;
 }
 
 export interface WorkUnderWay {
@@ -262,7 +265,14 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       data: row.data,
       attempts: row.attempts,
       createdAt: row.created_at,
-      endpoint: { id: row.endpoint_id, userId: row.user_id, url: row.url, secret: row.secret },
+      endpoint: {
+        id: row.endpoint_id,
+        userId: row.user_id,
+        url: row.url,
+        secret: row.secret,
+        previousSecret: row.previous_secret,
+        previousUntil: row.previous_until,
+      },
     }));
   }
 

@@ -173,11 +173,11 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   }
 
   private async attempt(delivery: ClaimedDelivery, { isLast }: { isLast: boolean }): Promise<void> {
-    const secret = this.endpoints.secretOf(delivery.endpoint);
+    const secrets = this.endpoints.secretsOf(delivery.endpoint);
     const at = new Date(this.clock.now());
     // The last one belongs to a request, which may end while the process stops.
     const signal = isLast ? undefined : this.stopping.signal;
-    const { gone, ...result } = await this.sender.attempt(delivery, secret, at, signal);
+    const { gone, ...result } = await this.sender.attempt(delivery, secrets, at, signal);
     const isOver = isLast && result.status === 'pending';
     await this.deliveries.settle(
       delivery,

@@ -21,6 +21,13 @@ export class WebhookEndpoint extends OwnedThing {
   @Column('text')
   secret: string;
 
+  /** Encrypted; it signs as well until `previousUntil`. */
+  @Column('text', { name: 'previous_secret', nullable: true })
+  previousSecret: string | null;
+
+  @Column('timestamptz', { name: 'previous_until', nullable: true })
+  previousUntil: Date | null;
+
   @Column('boolean', { default: true })
   enabled: boolean;
 

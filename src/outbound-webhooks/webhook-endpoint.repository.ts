@@ -4,12 +4,18 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, LessThanOrEqual } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { OwnedRepository } from '../auth/owned.repository.js';
+import { Clock } from '../common/clock.js';
 import { columnById, SecretCipher } from '../common/crypto/secret-cipher.js';
 import { MAX_ENDPOINTS, WebhookEndpoint } from './webhook-endpoint.entity.js';
 
 const SECRET = columnById('webhook_endpoints', 'secret');
+const PREVIOUS_SECRET = columnById('webhook_endpoints', 'previous_secret');
+/** In which receivers take up a new secret. */
+const OVERLAP_MS = 86_400_000;
 
-export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS = [SECRET];
+export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS = [SECRET, PREVIOUS_SECRET];
+
+export type EndpointSecrets = Pick<WebhookEndpoint, 'id' | 'secret' | 'previousSecret' | 'previousUntil'>;
 
 /** In the sentences for their owners. */
 export const ENDPOINT = 'webhook endpoint';
@@ -28,6 +34,7 @@ export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> 
   constructor(
     @InjectDataSource() dataSource: DataSource,
     private readonly cipher: SecretCipher,
+    private readonly clock: Clock,
     audit: AuditRepository,
   ) {
     const rules = { kind: 'webhook_endpoint', noun: ENDPOINT, most: MAX_ENDPOINTS } as const;
@@ -49,15 +56,15 @@ export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> 
   /** Enabling it clears the reason why it was disabled; what was changed has time to work. Throws as `getOf`. */
   async change(userId: string, id: string, given: Partial<EndpointValues>): Promise<WebhookEndpoint> {
     const { secret, enabled } = given;
-    const change = {
+    const change = (before: WebhookEndpoint): Partial<WebhookEndpoint> => ({
       ...given,
       failingSince: null,
-      ...(secret !== undefined && this.encrypted(id, secret)),
+      ...(secret !== undefined && { ...this.retired(before), ...this.encrypted(id, secret) }),
       ...(enabled !== undefined && { disabledReason: null }),
-    };
+    });
     const isRotation = secret !== undefined && Object.keys(given).length === 1;
     const action = isRotation ? 'webhook_endpoint.rotate_secret' : undefined;
-    return this.changeOf({ userId }, id, given, () => change, action);
+    return this.changeOf({ userId }, id, given, change, action);
   }
 
   /** Ends deliveries until the user enables the endpoint again, if it has failed since `failing`. */
@@ -74,9 +81,22 @@ export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> 
     });
   }
 
-  /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
-  secretOf({ id, secret }: Pick<WebhookEndpoint, 'id' | 'secret'>): string {
-    return this.cipher.decrypt(secret, SECRET.binding({ id }));
+  /** The secrets in clear that sign now, the newest first. @throws SecretDecryptionError when the configured keys do not fit */
+  secretsOf({ id, secret, previousSecret, previousUntil }: EndpointSecrets): string[] {
+    const isKept = previousSecret !== null && Number(previousUntil) > this.clock.now();
+    return [
+      this.cipher.decrypt(secret, SECRET.binding({ id })),
+      ...(isKept ? [this.cipher.decrypt(previousSecret, PREVIOUS_SECRET.binding({ id }))] : []),
+    ];
+  }
+
+  private retired(endpoint: WebhookEndpoint): Pick<WebhookEndpoint, 'previousSecret' | 'previousUntil'> {
+    const { id, secret } = endpoint;
+    const clear = this.cipher.decrypt(secret, SECRET.binding({ id }));
+    return {
+      previousSecret: this.cipher.encrypt(clear, PREVIOUS_SECRET.binding({ id })),
+      previousUntil: new Date(this.clock.now() + OVERLAP_MS),
+    };
   }
 
   private encrypted(id: string, secret: string): Pick<WebhookEndpoint, 'secret'> {

@@ -118,7 +118,7 @@ export class WebhookEndpointsController {
   @Post(':id/rotate-secret')
   @ApiRoute('rotate_webhook_secret', 'Replace the signing secret of a webhook endpoint', {
     description:
-      'Everything that is sent from now on is signed with the new one, repeated attempts included.',
+      'Everything that is sent from now on is signed with the new one, repeated attempts included, and for 24 hours with the former one, too.',
     answer: { type: WebhookEndpointWithSecretDto, description: 'The endpoint with its new secret' },
     problems: [UNKNOWN],
   })

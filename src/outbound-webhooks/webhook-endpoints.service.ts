@@ -75,7 +75,7 @@ export class WebhookEndpointsService {
     return endpoint;
   }
 
-  /** Makes a new secret, which also signs the retries of earlier deliveries. @throws DomainError not_found */
+  /** Makes a new secret, which also signs the retries of earlier deliveries; the former one signs for a day as well. @throws DomainError not_found */
   async rotateSecret(userId: string, id: string): Promise<EndpointWithSecret> {
     const secret = createWebhookSecret();
     return { endpoint: await this.change(userId, id, { secret }), secret };

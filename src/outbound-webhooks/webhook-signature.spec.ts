@@ -4,7 +4,7 @@ import { createWebhookSecret, signatureHeaders, webhookSecretBytes } from './web
 describe('signatureHeaders', () => {
   it('signs as the example of Standard Webhooks does', () => {
     expect(
-      signatureHeaders('whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw', {
+      signatureHeaders(['whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw'], {
         id: 'msg_p5jXN8AQM9LWM0D4loKWxJek',
         at: new Date(1_614_265_330_000),
         body: '{"test": 2432232314}',
@@ -17,7 +17,7 @@ describe('signatureHeaders', () => {
   });
 
   it('refuses what is no secret', () => {
-    expect(() => signatureHeaders('secret', { id: 'a', at: new Date(0), body: '' })).toThrow(
+    expect(() => signatureHeaders(['secret'], { id: 'a', at: new Date(0), body: '' })).toThrow(
       'a signing secret has the wrong form',
     );
   });

@@ -28,19 +28,25 @@ export interface SignedDelivery {
 }
 
 /**
- * The headers of https://www.standardwebhooks.com: HMAC-SHA256 over id, timestamp in seconds, and body.
+ * The headers of https://www.standardwebhooks.com: HMAC-SHA256 over id, timestamp in seconds, and body,
+ * with each of the secrets.
  * @throws Error for a malformed secret
  */
-export function signatureHeaders(secret: string, { id, at, body }: SignedDelivery): Record<string, string> {
-  const key = webhookSecretBytes(secret);
-  if (key === null) {
-    throw new Error('a signing secret has the wrong form');
-  }
+export function signatureHeaders(
+  secrets: readonly string[],
+  { id, at, body }: SignedDelivery,
+): Record<string, string> {
   const timestamp = String(Math.floor(at.getTime() / 1000));
-  const signature = createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64');
+  const signatures = secrets.map((secret) => {
+    const key = webhookSecretBytes(secret);
+    if (key === null) {
+      throw new Error('a signing secret has the wrong form');
+    }
+    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+  });
   return {
     'webhook-id': id,
     'webhook-timestamp': timestamp,
-    'webhook-signature': `v1,${signature}`,
+    'webhook-signature': signatures.join(' '),
   };
 }

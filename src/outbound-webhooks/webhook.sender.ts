@@ -69,7 +69,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
    */
   async attempt(
     { id, eventType, data, createdAt, attempts, endpoint }: ClaimedDelivery,
-    secret: string,
+    secrets: readonly string[],
     at: Date,
     signal?: AbortSignal,
   ): Promise<AttemptResult & { gone: boolean }> {
@@ -78,7 +78,7 @@ export class OutboundWebhookSender implements OnApplicationShutdown {
     const { response, error } = await this.post(
       endpoint,
       {
-        ...signatureHeaders(secret, { id, at, body }),
+        ...signatureHeaders(secrets, { id, at, body }),
         'content-type': 'application/json',
         'user-agent': 'Slipway',
       },

@@ -203,6 +203,19 @@ function spent(cost: number, budget: number | null): MetricsSnapshot {
   };
 }
 
+function signature(): unknown {
+  return receiver.requests.at(-1)?.headers['webhook-signature'];
+}
+
+/** The signature of the last request by the rules of Standard Webhooks. */
+function signedWith(secret: string): string {
+  const { headers, body } = receiver.requests.at(-1) ?? {};
+  const digest = createHmac('sha256', Buffer.from(secret.slice('whsec_'.length), 'base64'))
+    .update(`${headers?.['webhook-id']}.${headers?.['webhook-timestamp']}.${body}`)
+    .digest('base64');
+  return `v1,${digest}`;
+}
+
 describe('deliveries', () => {
   it('are signed posts of the events that an endpoint wants', async () => {
     const { id, secret } = await create({ events: ['conversation.finished'] });
@@ -219,12 +232,27 @@ describe('deliveries', () => {
       timestamp: expect.any(String),
       data: FINISHED.data,
     });
-    const { 'webhook-id': messageId, 'webhook-timestamp': timestamp } = sent?.headers ?? {};
-    const signature = createHmac('sha256', Buffer.from(secret.slice(6), 'base64'))
-      .update(`${messageId}.${timestamp}.${sent?.body}`)
-      .digest('base64');
-    expect(sent?.headers['webhook-signature']).toBe(`v1,${signature}`);
-    expect(messageId).toBe(delivery?.id);
+    expect(sent?.headers['webhook-signature']).toBe(signedWith(secret));
+    expect(sent?.headers['webhook-id']).toBe(delivery?.id);
+  });
+
+  it('are signed with the former secret, too, for a day after it was replaced', async () => {
+    const { id, secret: first } = await create();
+    const { secret: second } = (await call('post', `/${id}/rotate-secret`).expect(200)).body;
+    await publish();
+    await until(() => receiver.requests.length === 1);
+    expect(signature()).toBe(`${signedWith(second)} ${signedWith(first)}`);
+
+    const third = `whsec_${Buffer.alloc(32).toString('base64')}`;
+    await call('patch', `/${id}`).send({ secret: third }).expect(200);
+    await publish();
+    await until(() => receiver.requests.length === 2);
+    expect(signature()).toBe(`${signedWith(third)} ${signedWith(second)}`);
+
+    await pass(86_400);
+    await publish();
+    await until(() => receiver.requests.length === 3);
+    expect(signature()).toBe(signedWith(third));
   });
 
   it('come from what happens to a conversation', async () => {
