@@ -11,6 +11,8 @@ import type { ConversationState } from './conversation-state.js';
 const ABORT_GRACE_MS = 5_000;
 /** How long to wait for a rejection to be logged; an agent that responds to it takes longer. */
 const REFUSAL_MS = 1_000;
+/** Time without a run after which garbage is collected. */
+const IDLE_MS = 10_000;
 
 type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
 
@@ -288,6 +290,8 @@ export class RunSlots {
   readonly #max: number;
   readonly #queue: (() => void)[] = [];
   #inUse = 0;
+  /** V8 would keep what a run no longer needs until the next one, which may be hours later (docs/adr/0049). */
+  readonly #collection = setTimeout(() => globalThis.gc?.(), IDLE_MS).unref();
 
   constructor(max: number) {
     this.#max = max;
@@ -311,6 +315,7 @@ export class RunSlots {
     const next = this.#queue.shift();
     if (next === undefined) {
       this.#inUse -= 1;
+      this.#collection.refresh();
     } else {
       next();
     }

@@ -1,7 +1,12 @@
-import { expect, it } from '@jest/globals';
+import { afterEach, expect, it, jest } from '@jest/globals';
 import { RunSlots } from './conversation-run.js';
 
 const never = new AbortController().signal;
+
+afterEach(() => {
+  jest.useRealTimers();
+  Reflect.deleteProperty(globalThis, 'gc');
+});
 
 it('gives out its slots, then queues in the order of arrival', async () => {
   const slots = new RunSlots(2);
@@ -35,4 +40,19 @@ it('skips those that left the queue', async () => {
   release?.();
   expect(await next).not.toBeNull();
   expect(await slots.acquire(AbortSignal.abort())).toBeNull();
+});
+
+it('collects garbage once no run has ended for ten seconds, after each of them', async () => {
+  jest.useFakeTimers();
+  const collect = jest.fn();
+  Object.assign(globalThis, { gc: collect });
+  const slots = new RunSlots(1);
+  for (const collections of [1, 2]) {
+    for (const pause of [9_000, 9_000]) {
+      (await slots.acquire(never))?.();
+      jest.advanceTimersByTime(pause);
+    }
+    jest.advanceTimersByTime(1_000);
+    expect(collect).toHaveBeenCalledTimes(collections);
+  }
 });

@@ -10,7 +10,12 @@ export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 export const SERVICE_VARIABLES = 'SLIPWAY_SERVICE_VARIABLES';
 
 /** A small young generation and WebAssembly without optimizing compilation save 10 MB each (docs/adr/0049). */
-export const AGENT_SERVER_FLAGS = ['--max-semi-space-size=2', '--liftoff-only', '--v8-pool-size=1'];
+export const AGENT_SERVER_FLAGS = [
+  '--max-semi-space-size=2',
+  '--liftoff-only',
+  '--v8-pool-size=1',
+  '--expose-gc',
+];
 
 /**
  * Programs use the operator's proxy (https://nodejs.org/api/cli.html#node_use_env_proxy1), except for loopback and
