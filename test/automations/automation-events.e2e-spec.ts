@@ -327,6 +327,18 @@ describe('the signatures of other hosts', () => {
     await deliver(MERGE, { source: 'gitlab', headers: { 'x-gitlab-token': 'other' } }).expect(401);
   });
 
+  it.each([
+    ['merge_request.open', { object_kind: 'merge_request', object_attributes: { action: 'open' } }],
+    ['release.create', { object_kind: 'release', action: 'create', tag: 'v1.1' }],
+    ['milestone.close', { object_kind: 'milestone', object_attributes: { iid: 1 }, action: 'close' }],
+    ['user_add_to_group', { event_name: 'user_add_to_group', group_name: 'octo' }],
+    ['push', { object_kind: 'push', event_name: 'push', ref: 'refs/heads/main' }],
+  ])('and name %s', async (key, payload) => {
+    await webhook({ source: 'gitlab' });
+    const headers = { 'x-gitlab-token': SECRET };
+    expect(await keyOf(deliver(JSON.stringify(payload), { source: 'gitlab', headers }))).toBe(key);
+  });
+
   it("are GitLab's signing token, unless it is old", async () => {
     const secret = `whsec_${Buffer.alloc(32, 3).toString('base64')}`;
     await webhook({ source: 'gitlab', webhook_secret: secret });

@@ -81,7 +81,7 @@ const HOSTS: Readonly<Record<string, Source>> = {
     keyOf: (_header, payload) =>
       joined(
         jsonText(payload, 'object_kind') ?? jsonText(payload, 'event_name'),
-        jsonText(payload, 'object_attributes', 'action'),
+        jsonText(payload, 'object_attributes', 'action') ?? jsonText(payload, 'action'),
       ),
   },
   bitbucket: { ...BITBUCKET, idHeaders: ['x-request-uuid'] },
