@@ -5,6 +5,7 @@ type Spoken = Extract<ScriptedAnswer, { kind: 'answer' | 'cut' | 'stall' | 'stre
 interface Asked {
   model: string;
   messages: unknown[];
+  tools?: unknown[];
 }
 
 /** The chunks of a streamed answer, the usage last, as the OpenAI API sends them with `include_usage`. */
@@ -88,7 +89,8 @@ function finishReason(answer: Extract<Spoken, { kind: 'answer' }>): string {
 }
 
 function usageOf(answer: Extract<Spoken, { kind: 'answer' }>, asked: Asked) {
-  const prompt = answer.usage?.promptTokens ?? Math.ceil(JSON.stringify(asked.messages).length / 4);
+  const prompt =
+    answer.usage?.promptTokens ?? Math.ceil(JSON.stringify([asked.messages, asked.tools]).length / 4);
   const completion =
     answer.usage?.completionTokens ??
     Math.ceil((JSON.stringify(answer.calls ?? []).length + (answer.text ?? '').length) / 4);
