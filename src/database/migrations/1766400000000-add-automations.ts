@@ -112,12 +112,18 @@ const FOLLOW_TABLE = `
   CREATE INDEX followed_pull_requests_due_idx ON followed_pull_requests (next_look_at) WHERE next_look_at IS NOT NULL;
   CREATE INDEX followed_pull_requests_user_id_idx ON followed_pull_requests (user_id, repository);`;
 
+/** Those of queues that version 0.2.0 created. */
+const KEEP_WAITING_JOBS = `
+  UPDATE pgboss.queue SET retention_seconds = 315360000;
+  UPDATE pgboss.job SET keep_until = start_after + interval '10 years' WHERE state <= 'active';`;
+
 export class AddAutomations1766400000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(AUTOMATION_TABLES);
     await queryRunner.query(EVENT_TABLES);
     await queryRunner.query(FOLLOW_TABLE);
     await queryRunner.query('ALTER TABLE webhook_endpoints ADD COLUMN failing_since timestamptz');
+    await queryRunner.query(KEEP_WAITING_JOBS);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
