@@ -4,6 +4,9 @@ import { openDatabase } from './database/open-database.js';
 import { operatorHosts } from './git-providers/git-host.js';
 import { reportStartFailure, stopOnSignals } from './program/process-end.js';
 
+// A full disk under the log, or a reader of it that has ended, costs lines and not the service.
+[process.stdout, process.stderr].forEach((stream) => stream.on('error', () => undefined));
+
 try {
   const config = loadConfig();
   // First, so that a bad allowlist is one line and not a failing module.

@@ -55,6 +55,8 @@ describe('a start whose host is lost', () => {
     app.clock.advance(milliseconds);
     await reaper.sweep();
   };
+  const waitingJobs = ({ id }: StartTask): Promise<object[]> =>
+    app.dataSource.query<object[]>(`SELECT name FROM pgboss.job WHERE data->>'taskId' = $1`, [id]);
   const statusOf = async ({ id }: StartTask): Promise<string> => (await client.read(id)).status;
 
   it('ends in ERROR with that cause', async () => {
@@ -70,6 +72,8 @@ describe('a start whose host is lost', () => {
       detail: `The start was abandoned: no process of its host ${HOST} is running.`,
     });
     expect(await client.sandboxes()).toEqual([{ id: task.sandboxId, status: 'PAUSED' }]);
+    // Or an alert of jobs that wait would go on for as long as they are kept.
+    expect(await waitingJobs(task)).toEqual([]);
   });
 
   it('has the sandbox removed that was created for it', async () => {

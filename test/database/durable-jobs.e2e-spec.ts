@@ -182,6 +182,20 @@ describe('DurableJobs', () => {
     expect(done).toEqual([{ name: 'Ada' }]);
   });
 
+  it('keeps a job that nobody could work on for months', async () => {
+    const app = await start([]);
+    await app.get(DurableJobs).prepare(QUEUE);
+    await send(app, 'Ada');
+    await app.get(DataSource).query(
+      `UPDATE pgboss.job SET created_on = created_on - interval '200 days',
+        start_after = start_after - interval '200 days', keep_until = keep_until - interval '200 days'`,
+    );
+
+    await app.get(DurableJobs).supervise();
+
+    expect(await jobs(app, QUEUE.name)).toEqual(['created']);
+  });
+
   it('tells the dead-letter queue why the last attempt failed', async () => {
     const dead: { data: unknown; failure: string | null }[] = [];
     const app = await start([

@@ -1,6 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { appendFile, mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -40,7 +41,7 @@ describe('the process of the agent server', () => {
   }
 
   /** Starts it and does not write its key. */
-  async function startUnassigned(stderr: 'inherit' | 'pipe'): Promise<AgentServerClient> {
+  async function startUnassigned(stderr: 'inherit' | 'pipe' | number): Promise<AgentServerClient> {
     const port = await reservedPort();
     const args = ['--port', String(port), '--workspace', path.join(folder, 'work'), '--secrets-stdin'];
     child = spawn(process.execPath, ['--require', LOADER, ENTRY, ...args], {
@@ -61,6 +62,18 @@ describe('the process of the agent server', () => {
     child.kill('SIGKILL');
     await once(child, 'exit');
   }
+
+  it('works on when nothing can be logged, as on a full disk', async () => {
+    const full = openSync('/dev/full', 'w');
+    const client = await startUnassigned(full);
+    closeSync(full);
+    child.stdin?.end(KEY_LINE);
+    await until(async () => (await isReady(client)) || child.exitCode !== null);
+
+    expect(await client.start()).toEqual(expect.any(String));
+    child.kill('SIGTERM');
+    expect(await once(child, 'exit')).toEqual([0, null]);
+  });
 
   it('loses nothing when it is killed: the open call is closed and the conversation paused', async () => {
     const first = await start();

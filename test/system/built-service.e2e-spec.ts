@@ -1,3 +1,6 @@
+import { spawn } from 'node:child_process';
+import { once } from 'node:events';
+import { closeSync, openSync } from 'node:fs';
 import { chmod, mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -5,7 +8,12 @@ import { fileURLToPath } from 'node:url';
 import { afterAll, beforeAll, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { type ServiceProcess, startServiceProcess } from '../support/service-process.js';
+import { reservedPort } from '../support/reserved-port.js';
+import {
+  inheritedEnvironment,
+  type ServiceProcess,
+  startServiceProcess,
+} from '../support/service-process.js';
 import { until } from '../support/until.js';
 
 const ROOT = fileURLToPath(new URL('../..', import.meta.url));
@@ -81,4 +89,25 @@ it('stops in order on a Ctrl-C, which npm passes on once more', async () => {
   await until(() => logged('stopped'));
   await until(() => !service.isRunning());
   expect(logged('failed to stop')).toBe(false);
+});
+
+it('serves on when nothing can be logged, as on a full disk', async () => {
+  const port = await reservedPort();
+  const full = openSync('/dev/full', 'w');
+  const child = spawn(process.execPath, [path.join(ROOT, 'dist/service/main.js')], {
+    cwd: folder,
+    env: { ...inheritedEnvironment(), DATA_DIR: path.join(folder, 'data'), PORT: String(port) },
+    stdio: ['ignore', full, full],
+  });
+  closeSync(full);
+  const isLive = async (): Promise<boolean> =>
+    await fetch(`http://127.0.0.1:${port}/health/live`).then(
+      ({ ok }) => ok,
+      () => false,
+    );
+  await until(async () => child.exitCode !== null || (await isLive()));
+
+  expect(child.exitCode).toBeNull();
+  child.kill('SIGTERM');
+  expect(await once(child, 'exit')).toEqual([0, null]);
 });

@@ -11,6 +11,8 @@ const STOP = Symbol('stop');
 type EngineFactory = (context: EngineContext, server: EngineServerOptions) => Promise<AgentEngine>;
 
 export async function runAgentServer(createEngine: EngineFactory): Promise<void> {
+  // The log is on the disk that its tools fill.
+  process.stderr.on('error', () => undefined);
   const stopping = stopSignal();
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
   const { secretsOnStdin, workspaceName, ...unnamed } = parsed;

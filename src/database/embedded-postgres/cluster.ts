@@ -58,7 +58,7 @@ export async function ensureSystemFolder(folder: string): Promise<void> {
 }
 
 export async function readPassword(file: string): Promise<string | null> {
-  return (await unlessCode('ENOENT', readFile(file, 'utf8')))?.trim() ?? null;
+  return (await unlessCode('ENOENT', readFile(file, 'utf8')))?.trim() || null;
 }
 
 /** Only our own user can read the file. */

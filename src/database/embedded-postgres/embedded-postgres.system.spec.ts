@@ -17,6 +17,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest 
 import { Client } from 'pg';
 import { DataSource } from 'typeorm';
 import { fastFolder } from '../../../test/support/fast-folder.js';
+import { until } from '../../../test/support/until.js';
 import { connectionUrl, startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
 import { readPostmasterPid, processIdentity } from './process-identity.js';
 
@@ -342,8 +343,20 @@ describe('startEmbeddedPostgres', () => {
 
   it('says so when the password was lost', async () => {
     copyInitialised();
-    await rm(path.join(dataDir, 'postgres-password'));
+    const password = path.join(dataDir, 'postgres-password');
+    await writeFile(password, '');
     await expect(start()).rejects.toThrow(/postgres-password is missing/);
+    await rm(password);
+    await expect(start()).rejects.toThrow(/postgres-password is missing/);
+  });
+
+  it('leaves no server behind that it started and that refuses it', async () => {
+    copyInitialised();
+    await writeFile(path.join(dataDir, 'postgres-password'), 'of another database');
+
+    await expect(start(dataDir, 500)).rejects.toThrow(/postgres-password does not fit/);
+
+    await until(() => !existsSync(path.join(clusterOf(), 'postmaster.pid')));
   });
 
   it("says what the server's complaint was", async () => {

@@ -91,12 +91,16 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
   const command = [program, '-D', options.cluster, ...flags(options)] as const;
   const child = await spawnDetached(command, options.user, log.fd).finally(() => log.close());
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
+  const watch = (): Promise<void> => stopWhenUnused({ ...options, pid: child.pid ?? 0 }, options.unusedMs);
   options.onLaunched?.();
   while (!hasEnded() && performance.now() < deadline) {
-    const { client } = await probe(options.connection, 'postgres');
+    const { client } = await probe(options.connection, 'postgres').catch(async (error: unknown) => {
+      await watch();
+      throw error;
+    });
     if (client !== null) {
       await client.end();
-      await stopWhenUnused({ ...options, pid: child.pid ?? 0 }, options.unusedMs);
+      await watch();
       return null;
     }
     await delay(POLL_MS);

@@ -63,6 +63,11 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await this.notifications.publish(manager, CHANNEL, queue);
   }
 
+  /** Removes a job that nobody works on. */
+  async withdraw(queue: string, data: object): Promise<void> {
+    await this.dataSource.query(WITHDRAW, [queue, data]);
+  }
+
   onApplicationBootstrap(): void {
     if (this.handlers.size === 0) {
       return;
@@ -221,6 +226,8 @@ const SUPERVISE_SECONDS = 5;
 /** Longer than any job may take; the heartbeat finds workers that died. */
 const EXPIRE_SECONDS = 4 * 3600;
 const KEEP_FINISHED_SECONDS = 3600;
+/** Nothing else ends what waits for a job. pg-boss would drop it after two weeks in which the service is off. */
+const KEEP_WAITING_SECONDS = 315_360_000;
 const QUERY_TIMEOUT_MS = 20_000;
 
 /** Opens pg-boss with a small pool; `onError` receives what fails in the background. */
@@ -279,6 +286,8 @@ const COUNT_JOBS = `
   FROM pgboss.job WHERE state IN ('created', 'retry', 'active', 'failed')
   GROUP BY name`;
 
+const WITHDRAW = `DELETE FROM pgboss.job WHERE name = $1 AND data @> $2 AND state < 'active'`;
+
 /** Leaves out queues without jobs, and needs no pg-boss. */
 export async function countJobs(dataSource: DataSource): Promise<QueueCounts[]> {
   return dataSource.query<QueueCounts[]>(COUNT_JOBS);
@@ -297,7 +306,11 @@ function withTimeout(databaseUrl: string): string {
 }
 
 export async function createQueue(store: PgBoss, queue: JobQueue): Promise<void> {
-  const common = { expireInSeconds: EXPIRE_SECONDS, deleteAfterSeconds: KEEP_FINISHED_SECONDS };
+  const common = {
+    expireInSeconds: EXPIRE_SECONDS,
+    deleteAfterSeconds: KEEP_FINISHED_SECONDS,
+    retentionSeconds: KEEP_WAITING_SECONDS,
+  };
   if (queue.deadLetter !== null) {
     await store.createQueue(queue.deadLetter, common);
   }

@@ -112,23 +112,31 @@ const FOLLOW_TABLE = `
   CREATE INDEX followed_pull_requests_due_idx ON followed_pull_requests (next_look_at) WHERE next_look_at IS NOT NULL;
   CREATE INDEX followed_pull_requests_user_id_idx ON followed_pull_requests (user_id, repository);`;
 
-const ENDPOINT_COLUMNS = `
+const NEW_COLUMNS = `
   ALTER TABLE webhook_endpoints ADD COLUMN failing_since timestamptz,
-    ADD COLUMN previous_secret text, ADD COLUMN previous_until timestamptz`;
+    ADD COLUMN previous_secret text, ADD COLUMN previous_until timestamptz;
+  ALTER TABLE provider_tokens ADD COLUMN claimed_until timestamptz;`;
 
-const DROP_ENDPOINT_COLUMNS = `
-  ALTER TABLE webhook_endpoints DROP COLUMN failing_since, DROP COLUMN previous_secret, DROP COLUMN previous_until`;
+const DROP_NEW_COLUMNS = `
+  ALTER TABLE provider_tokens DROP COLUMN claimed_until;
+  ALTER TABLE webhook_endpoints DROP COLUMN failing_since, DROP COLUMN previous_secret, DROP COLUMN previous_until;`;
+
+/** Those of queues that version 0.2.0 created. */
+const KEEP_WAITING_JOBS = `
+  UPDATE pgboss.queue SET retention_seconds = 315360000;
+  UPDATE pgboss.job SET keep_until = start_after + interval '10 years' WHERE state <= 'active';`;
 
 export class AddAutomations1766400000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(AUTOMATION_TABLES);
     await queryRunner.query(EVENT_TABLES);
     await queryRunner.query(FOLLOW_TABLE);
-    await queryRunner.query(ENDPOINT_COLUMNS);
+    await queryRunner.query(NEW_COLUMNS);
+    await queryRunner.query(KEEP_WAITING_JOBS);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
-    await queryRunner.query(DROP_ENDPOINT_COLUMNS);
+    await queryRunner.query(DROP_NEW_COLUMNS);
     await queryRunner.query(
       'DROP TABLE followed_pull_requests, automation_events, automation_webhooks, automation_runs, automations',
     );

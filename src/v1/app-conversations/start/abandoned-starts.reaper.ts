@@ -11,6 +11,7 @@ import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { StartFailureHandler } from './start-failure.handler.js';
+import { StartQueue } from './start.worker.js';
 
 const SWEEP_MS = 30_000;
 /** A host that is only restarted goes on with its starts. */
@@ -37,6 +38,7 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
   constructor(
     private readonly tasks: StartTaskRepository,
     private readonly failures: StartFailureHandler,
+    private readonly queue: StartQueue,
     private readonly host: HostIdentity,
     private readonly clock: Clock,
   ) {}
@@ -73,6 +75,7 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
         'host_lost',
         `The start was abandoned: no process of its host ${hostId} is running.`,
       );
+      await this.queue.withdraw(task);
       this.logger.warn('abandoned start of a lost host ended', { task_id: id, host_id: hostId });
     } catch (error) {
       if (!(error instanceof StartSuperseded)) {

@@ -60,6 +60,12 @@ export class StartQueue {
     const job: StartJob = { taskId: id };
     await this.jobs.send(manager, startQueueOf(hostId).name, job);
   }
+
+  /** For a start that was ended on behalf of its host: what waits for a lost one would alarm its operator. */
+  async withdraw({ id, hostId }: Pick<StartTask, 'id' | 'hostId'>): Promise<void> {
+    const job: StartJob = { taskId: id };
+    await this.jobs.withdraw(startQueueOf(hostId).name, job);
+  }
 }
 
 @Injectable()
