@@ -302,6 +302,20 @@ describe('sessions', () => {
         .expect(201);
     });
 
+    it.each(['Basic bW9uYUBleGFtcGxlLmNvbTo=', 'Bearer eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln'])(
+      'is open to a session behind a proxy that adds its own credentials (%s)',
+      async (added) => {
+        const headers = { ...browser.headers, Authorization: added };
+        expect((await ask(headers, '/api/organizations').expect(200)).body.current_org_id).toBe(app.user.id);
+        await request(app.url)
+          .post('/api/v1/api-keys')
+          .set({ ...headers, 'X-CSRF-Token': browser.csrf, Origin: origin() })
+          .send({ name: 'behind a proxy' })
+          .expect(201);
+        await request(app.url).post('/api/v1/api-keys').set(headers).send({ name: 'forged' }).expect(403);
+      },
+    );
+
     it('takes two different cookies for none, as another page may have added one', async () => {
       const planted = await open(app.admin);
       const both = (first: Browser, second: Browser): Record<string, string> => ({
