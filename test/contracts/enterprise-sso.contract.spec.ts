@@ -120,8 +120,15 @@ describe('Enterprise SSO specials', () => {
       expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'invalid' });
     });
 
-    it("the operator's client is not the user's fault", async () => {
-      const { provider, auth } = await start({ apiVersion: 'v2', clientSecret: 'wrong' });
+    it.each([
+      ['a wrong secret', { clientSecret: 'wrong' }],
+      [
+        'a wrong secret for a refresh token',
+        { clientSecret: 'wrong', stored: keycloakToken('Offline', 'first') },
+      ],
+      ['an unknown client', { clientId: 'unknown' }],
+    ])("the operator's client (%s) is not the user's fault", async (_, options) => {
+      const { provider, auth } = await start({ apiVersion: 'v2', ...options });
       expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
         status: 'unverified',
         code: 'unavailable',

@@ -9,7 +9,7 @@ export interface FakeRealm {
   accessTokens: string[];
   /** Refresh and offline tokens the realm accepts. */
   refreshTokens: string[];
-  /** A used refresh token is replaced by a new one and refused from then on. */
+  /** "Revoke Refresh Token": a used refresh token is replaced by a new one, and using it again ends the session. */
   rotates: boolean;
   /** What the identity provider's token is right now. */
   forgeToken: string;
@@ -53,12 +53,13 @@ export async function startFakeKeycloak(
   options: { gate?: (request: FakeRequest) => Promise<void> } = {},
 ): Promise<FakeServer> {
   let exchanges = 0;
+  const used = new Set<string>();
   return FakeServer.start(async (request) => {
     await options.gate?.(request);
     const form = new URLSearchParams(request.method === 'POST' ? request.body : '');
     if (request.path === '/realms/main/protocol/openid-connect/token' && request.method === 'POST') {
       exchanges += 1;
-      return exchange(realm, form, exchanges);
+      return exchange(realm, form, exchanges, used);
     }
     if (request.path === `/realms/main/broker/${realm.alias}/token`) {
       return request.method === 'GET' ? brokerV1(realm, request) : brokerV2(realm, form);
@@ -67,11 +68,22 @@ export async function startFakeKeycloak(
   });
 }
 
-function exchange(realm: FakeRealm, form: URLSearchParams, count: number): FakeResponse {
+function exchange(
+  realm: FakeRealm,
+  form: URLSearchParams,
+  count: number,
+  usedBefore: Set<string>,
+): FakeResponse {
   if (!isClient(realm, form)) {
-    return oauthError(401, 'invalid_client', 'Invalid client or Invalid client credentials');
+    return wrongClient(realm, form);
   }
   const used = form.get('refresh_token') ?? '';
+  if (usedBefore.has(used)) {
+    // As 26.7 does it: the successor is worthless too, and so are the access tokens.
+    realm.refreshTokens.length = 0;
+    realm.accessTokens.length = 0;
+    return oauthError(400, 'invalid_grant', 'Maximum allowed refresh token reuse exceeded');
+  }
   if (form.get('grant_type') !== 'refresh_token' || !realm.refreshTokens.includes(used)) {
     return oauthError(400, 'invalid_grant', 'Token is not active');
   }
@@ -80,6 +92,7 @@ function exchange(realm: FakeRealm, form: URLSearchParams, count: number): FakeR
   if (!realm.rotates) {
     return { body: { access_token: accessToken, expires_in: 300, token_type: 'Bearer' } };
   }
+  usedBefore.add(used);
   const refreshToken = keycloakToken('Offline', `rotated-${count}`);
   realm.refreshTokens.splice(realm.refreshTokens.indexOf(used), 1, refreshToken);
   return {
@@ -116,7 +129,7 @@ function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
 /** Errors as `IdentityBrokerService.getTokenV2` words them. */
 function brokerV2(realm: FakeRealm, form: URLSearchParams): FakeResponse {
   if (!isClient(realm, form)) {
-    return oauthError(401, 'invalid_client', 'Invalid client or Invalid client credentials');
+    return wrongClient(realm, form);
   }
   if (!realm.accessTokens.includes(form.get('token') ?? '')) {
     return oauthError(400, 'invalid_token', 'Invalid token');
@@ -144,6 +157,12 @@ function encoded(value: object): string {
 
 function isClient(realm: FakeRealm, form: URLSearchParams): boolean {
   return form.get('client_id') === realm.clientId && form.get('client_secret') === realm.clientSecret;
+}
+
+/** A client that it does not know is an `invalid_client`; a wrong secret of one that it does makes another error. */
+function wrongClient(realm: FakeRealm, form: URLSearchParams): FakeResponse {
+  const error = form.get('client_id') === realm.clientId ? 'unauthorized_client' : 'invalid_client';
+  return oauthError(401, error, 'Invalid client or Invalid client credentials');
 }
 
 function oauthError(status: number, error: string, description: string): FakeResponse {

@@ -83,6 +83,8 @@ describe('mapKeycloakError', () => {
     [400, '{"error":"invalid_request","error_description":"Invalid identity provider"}', 'unavailable'],
     [401, '', 'unauthorized'],
     [401, '{"error":"invalid_client"}', 'unavailable'],
+    [401, '{"error":"unauthorized_client"}', 'unavailable'],
+    [403, '{"error":"unauthorized_client"}', 'reauth_required'],
     [
       403,
       '{"error":"invalid_client","error_description":"Client not allowed to retrieve token"}',

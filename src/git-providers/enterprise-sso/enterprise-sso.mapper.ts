@@ -71,8 +71,9 @@ export function parseKeycloakTokens(text: string): KeycloakTokens | null {
 
 /** The meaning of a Keycloak failure: `unauthorized` rejects the stored value itself. `text` is never repeated. */
 export function mapKeycloakError(status: number, text: string): ProviderErrorCode {
-  if (oauthErrorSchema.parse(parseJson(text)).error === 'invalid_client') {
-    // The operator's client is wrong or lacks a permission; signing in again would not help.
+  const { error } = oauthErrorSchema.parse(parseJson(text));
+  if (error === 'invalid_client' || (status === 401 && error === 'unauthorized_client')) {
+    // The operator's client is unknown, has another secret or lacks a permission; signing in again would not help.
     return 'unavailable';
   }
   switch (status) {
