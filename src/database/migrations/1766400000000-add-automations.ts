@@ -118,9 +118,11 @@ export class AddAutomations1766400000000 implements MigrationInterface {
     await queryRunner.query(EVENT_TABLES);
     await queryRunner.query(FOLLOW_TABLE);
     await queryRunner.query('ALTER TABLE webhook_endpoints ADD COLUMN failing_since timestamptz');
+    await queryRunner.query('ALTER TABLE provider_tokens ADD COLUMN claimed_until timestamptz');
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('ALTER TABLE provider_tokens DROP COLUMN claimed_until');
     await queryRunner.query('ALTER TABLE webhook_endpoints DROP COLUMN failing_since');
     await queryRunner.query(
       'DROP TABLE followed_pull_requests, automation_events, automation_webhooks, automation_runs, automations',
