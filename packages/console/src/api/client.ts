@@ -20,7 +20,8 @@ export class ProblemError extends Error {
 /** Of the session that the cookie stands for; `onLost` is called when a request shows that it has ended. */
 export const session = { csrfToken: '', onLost: (): void => undefined };
 
-export const api = createClient<paths>();
+/** Proxies that sign people in answer 401 to who accepts JSON, and lead everything else to pages of another origin. */
+export const api = createClient<paths>({ headers: { Accept: 'application/json, */*' } });
 
 /** What a request names by the id in its path. */
 export const at = (id: string) => ({ params: { path: { id } } });
@@ -51,7 +52,9 @@ export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<T> {
 /** The same with the headers. */
 export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; headers: Headers }> {
   const { data, error, response } = await call.catch((cause: unknown) => {
-    throw new ProblemError(0, 'The service cannot be reached. Try again in a moment.', { cause });
+    throw new ProblemError(0, 'The service cannot be reached. Try again in a moment, or load the page again.', {
+      cause,
+    });
   });
   if (!response.ok) {
     const { code, detail } = (error ?? {}) as { code?: string; detail?: string | Schemas['ValidationError'][] };
@@ -62,7 +65,8 @@ export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; 
     if (code === 'unauthorized') {
       session.onLost();
     }
-    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. Try again.`);
+    const again = response.status === 401 ? 'Load the page again to sign in.' : 'Try again.';
+    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. ${again}`);
   }
   return { body: data as T, headers: response.headers };
 }
