@@ -19,6 +19,8 @@ export interface FakeRealm {
   /** False for SAML, and where "Store Tokens" is off. */
   storesTokens: boolean;
   linked: boolean;
+  /** False when the git host's token has expired, and Keycloak gets no new one for it. */
+  renews: boolean;
   /** The user has the role `broker.read-token`. */
   mayReadTokens: boolean;
 }
@@ -35,6 +37,7 @@ export function sampleRealm(forgeToken: string): FakeRealm {
     format: 'json',
     storesTokens: true,
     linked: true,
+    renews: true,
     mayReadTokens: true,
   };
 }
@@ -61,8 +64,9 @@ export async function startFakeKeycloak(
       exchanges += 1;
       return exchange(realm, form, exchanges, used);
     }
-    if (request.path === `/realms/main/broker/${realm.alias}/token`) {
-      return request.method === 'GET' ? brokerV1(realm, request) : brokerV2(realm, form);
+    const alias = /^\/realms\/main\/broker\/([^/]+)\/token$/.exec(request.path)?.[1];
+    if (alias !== undefined) {
+      return request.method === 'GET' ? brokerV1(realm, request, alias) : brokerV2(realm, form, alias);
     }
     return { status: 404, body: { error: 'Realm does not exist' } };
   });
@@ -100,8 +104,8 @@ function exchange(
   };
 }
 
-/** Errors as `IdentityBrokerService.getTokenV1` words them. */
-function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
+/** Errors as 26.7's version 1 words them. */
+function brokerV1(realm: FakeRealm, request: FakeRequest, alias: string): FakeResponse {
   const token = /^Bearer (.+)$/.exec(request.headers['authorization'] ?? '')?.[1] ?? '';
   if (!realm.accessTokens.includes(token)) {
     return refusal(400, 'Invalid token.');
@@ -110,11 +114,17 @@ function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
     const text = `Client [${realm.clientId}] not authorized to retrieve tokens from identity provider [${realm.alias}].`;
     return refusal(403, text);
   }
+  if (alias !== realm.alias) {
+    return { status: 502, body: { error: 'Could not obtain token from identity provider.' } };
+  }
   if (!realm.storesTokens) {
     return refusal(400, `Identity Provider [${realm.alias}] does not support this operation.`);
   }
   if (!realm.linked) {
     return refusal(400, `User [b1946ac9] is not associated with identity provider [${realm.alias}].`);
+  }
+  if (!realm.renews) {
+    return refusal(502, 'Unable to refresh token');
   }
   if (realm.format === 'json') {
     return { body: storedToken(realm) };
@@ -126,10 +136,13 @@ function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
   return { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() };
 }
 
-/** Errors as `IdentityBrokerService.getTokenV2` words them. */
-function brokerV2(realm: FakeRealm, form: URLSearchParams): FakeResponse {
+/** Errors as 26.7's version 2 words them. */
+function brokerV2(realm: FakeRealm, form: URLSearchParams, alias: string): FakeResponse {
   if (!isClient(realm, form)) {
     return wrongClient(realm, form);
+  }
+  if (alias !== realm.alias) {
+    return oauthError(403, 'invalid_client', 'Client not allowed to retrieve token for the provider');
   }
   if (!realm.accessTokens.includes(form.get('token') ?? '')) {
     return oauthError(400, 'invalid_token', 'Invalid token');
@@ -139,6 +152,9 @@ function brokerV2(realm: FakeRealm, form: URLSearchParams): FakeResponse {
   }
   if (!realm.linked) {
     return oauthError(400, 'invalid_request', 'User not associated to identity provider');
+  }
+  if (!realm.renews) {
+    return oauthError(400, 'invalid_request', 'Failed to retrieve token from identity provider');
   }
   return { body: storedToken(realm) };
 }

@@ -91,7 +91,16 @@ describe('mapKeycloakError', () => {
       'unavailable',
     ],
     [403, '{"errorMessage":"Client [c] not authorized to retrieve tokens"}', 'reauth_required'],
+    [
+      403,
+      '{"errorMessage":"Realm has not migrated to support the broker token exchange service"}',
+      'unsupported',
+    ],
+    [404, '{"error":"Realm does not exist"}', 'unavailable'],
+    [404, '{"error":"Unable to find matching target resource method"}', 'unavailable'],
     [429, '', 'rate_limited'],
+    [502, '{"errorMessage":"Unable to refresh token"}', 'reauth_required'],
+    [502, '{"error":"Could not obtain token from identity provider."}', 'unavailable'],
     [500, 'does not support this operation', 'unavailable'],
     [502, '<html>', 'unavailable'],
   ])('%i %s: %s', (status, text, expected) => {
