@@ -272,7 +272,7 @@ describe('sessions', () => {
         const headers = { ...browser.headers, 'Sec-Fetch-Site': site };
         const asked = await ask(headers, '/api/v1/api-keys').expect(403);
 
-        expect(asked.body.detail).toBe('Only pages of the service itself may use a session.');
+        expect(asked.body.detail).toBe('Only pages of the service itself, at PUBLIC_URL, may use a session.');
         const own = await ask({ ...browser.headers, 'Sec-Fetch-Site': 'same-origin' }, '/api/v1/api-keys');
         expect(own.status).toBe(200);
         await ask({ ...app.user.headers, 'Sec-Fetch-Site': site }, '/api/v1/api-keys').expect(200);

@@ -40,11 +40,7 @@ api.use({
 
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
-/**
- * The body of an answer.
- *
- * @throws ProblemError for everything else
- */
+/** The body of an answer. @throws ProblemError for everything else */
 export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<T> {
   return (await answerOf(call)).body;
 }
@@ -52,9 +48,7 @@ export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<T> {
 /** The same with the headers. */
 export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; headers: Headers }> {
   const { data, error, response } = await call.catch((cause: unknown) => {
-    throw new ProblemError(0, 'The service cannot be reached. Try again in a moment, or load the page again.', {
-      cause,
-    });
+    throw new ProblemError(0, 'The service cannot be reached. Load the page again in a moment.', { cause });
   });
   if (!response.ok) {
     const { code, detail } = (error ?? {}) as { code?: string; detail?: string | Schemas['ValidationError'][] };
@@ -65,8 +59,7 @@ export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; 
     if (code === 'unauthorized') {
       session.onLost();
     }
-    const again = response.status === 401 ? 'Load the page again to sign in.' : 'Try again.';
-    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. ${again}`);
+    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. Load the page again.`);
   }
   return { body: data as T, headers: response.headers };
 }
