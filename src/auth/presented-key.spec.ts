@@ -8,6 +8,7 @@ describe('presentedKey', () => {
     [{ 'x-access-token': 'b' }, 'b'],
     [{ authorization: 'Bearer c' }, 'c'],
     [{ authorization: 'Basic c' }, null],
+    [{ authorization: 'Bearer eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln' }, null],
     [{ 'x-session-api-key': 'a', 'x-access-token': 'b', authorization: 'Bearer c' }, 'a'],
     [{ 'x-access-token': 'b', authorization: 'Bearer c' }, 'b'],
     [{ 'x-session-api-key': '', authorization: 'Bearer c' }, ''],
@@ -22,7 +23,8 @@ describe('presentedBesideSandboxKey', () => {
     [{ 'x-session-api-key': 'a' }, 'a'],
     [{ 'x-session-api-key': 'a', authorization: 'Bearer c' }, 'c'],
     [{ 'x-session-api-key': 'a', 'x-access-token': 'b', authorization: 'Bearer c' }, 'b'],
-    [{ 'x-session-api-key': 'a', authorization: 'Basic c' }, null],
+    [{ 'x-session-api-key': 'a', authorization: 'Basic c' }, 'a'],
+    [{ 'x-session-api-key': 'a', authorization: 'Bearer eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln' }, 'a'],
   ])('of %j is %j', (headers, key) => {
     expect(presentedBesideSandboxKey(headers)).toBe(key);
   });

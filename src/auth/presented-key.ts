@@ -9,15 +9,12 @@ export function presentedKey(headers: IncomingHttpHeaders): string | null {
 /** For routes where `X-Session-API-Key` may carry a sandbox's key: the other two headers win. */
 export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string | null {
   const direct = headers['x-access-token'];
-  if (direct !== undefined) {
-    return single(direct);
-  }
-  return headers.authorization === undefined ? presentedKey(headers) : bearerToken(headers);
+  return direct === undefined ? (bearerToken(headers) ?? presentedKey(headers)) : single(direct);
 }
 
-/** The bearer token (RFC 6750), or null. */
+/** The bearer token (RFC 6750), or null. A JSON Web Token is not meant for us: proxies that sign people in add one. */
 export function bearerToken(headers: IncomingHttpHeaders): string | null {
-  return /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
+  return /^Bearer +(?!eyJ[\w-]*\.)(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
 }
 
 function single(value: string | string[]): string | null {

@@ -13,7 +13,7 @@ const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
 /** `Sec-Fetch-Site`, which also images and links of other pages send, without an origin. */
 const OTHER_PAGES: readonly unknown[] = ['same-site', 'cross-site'];
 
-export const FOREIGN_PAGE = 'Only pages of the service itself may use a session.';
+export const FOREIGN_PAGE = 'Only pages of the service itself, at PUBLIC_URL, may use a session.';
 export const NO_CSRF_TOKEN =
   'Changes by a session need its csrf_token, which GET /auth/session answers, in the header X-CSRF-Token.';
 

@@ -56,8 +56,9 @@ export interface CallBounds {
 export interface ProviderCall extends ProviderAuth, CallBounds {
   /** Stores the successor of a secret that can rotate (a Keycloak refresh token). */
   replaceToken?: (token: string) => Promise<void>;
-  /** Set with `replaceToken`: the token stored now, which may be a successor from another replica. */
-  storedToken?: () => Promise<string | null>;
+  /** The token stored now, which no other call of any replica uses until `releaseToken`; null while one does. */
+  claimToken?: () => Promise<string | null>;
+  releaseToken?: () => Promise<void>;
 }
 
 /** A call that ends after `milliseconds`; `now` is epoch milliseconds. */

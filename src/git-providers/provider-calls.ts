@@ -50,11 +50,14 @@ export class StoredTokenCall implements ProviderCall {
     return this.current;
   }
 
-  async storedToken(): Promise<string | null> {
-    const stored = await this.tokens.list(this.userId);
-    const found = stored.find(({ provider }) => provider === this.provider)?.token ?? null;
-    this.current = found ?? this.current;
-    return found;
+  async claimToken(): Promise<string | null> {
+    const claimed = await this.tokens.claimToken(this.userId, this.provider);
+    this.current = claimed ?? this.current;
+    return claimed;
+  }
+
+  async releaseToken(): Promise<void> {
+    await this.tokens.releaseToken(this.userId, this.provider);
   }
 
   async replaceToken(successor: string): Promise<void> {

@@ -272,7 +272,7 @@ describe('sessions', () => {
         const headers = { ...browser.headers, 'Sec-Fetch-Site': site };
         const asked = await ask(headers, '/api/v1/api-keys').expect(403);
 
-        expect(asked.body.detail).toBe('Only pages of the service itself may use a session.');
+        expect(asked.body.detail).toBe('Only pages of the service itself, at PUBLIC_URL, may use a session.');
         const own = await ask({ ...browser.headers, 'Sec-Fetch-Site': 'same-origin' }, '/api/v1/api-keys');
         expect(own.status).toBe(200);
         await ask({ ...app.user.headers, 'Sec-Fetch-Site': site }, '/api/v1/api-keys').expect(200);
@@ -301,6 +301,20 @@ describe('sessions', () => {
         .send({ name: 'by key' })
         .expect(201);
     });
+
+    it.each(['Basic bW9uYUBleGFtcGxlLmNvbTo=', 'Bearer eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln'])(
+      'is open to a session behind a proxy that adds its own credentials (%s)',
+      async (added) => {
+        const headers = { ...browser.headers, Authorization: added };
+        expect((await ask(headers, '/api/organizations').expect(200)).body.current_org_id).toBe(app.user.id);
+        await request(app.url)
+          .post('/api/v1/api-keys')
+          .set({ ...headers, 'X-CSRF-Token': browser.csrf, Origin: origin() })
+          .send({ name: 'behind a proxy' })
+          .expect(201);
+        await request(app.url).post('/api/v1/api-keys').set(headers).send({ name: 'forged' }).expect(403);
+      },
+    );
 
     it('takes two different cookies for none, as another page may have added one', async () => {
       const planted = await open(app.admin);

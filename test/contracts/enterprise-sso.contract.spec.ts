@@ -98,7 +98,10 @@ describe('Enterprise SSO specials', () => {
       ['a user who is not linked', { linked: false }, 'v2', 'not_linked'],
       ['a user who may not read tokens', { mayReadTokens: false }, 'v1', 'reauth_required'],
       ['a user who may not read tokens', { mayReadTokens: false }, 'v2', 'reauth_required'],
-      ['an alias that does not exist', { alias: 'other' }, 'v1', 'not_linked'],
+      ['an expired token of the git host', { renews: false }, 'v1', 'reauth_required'],
+      ['an expired token of the git host', { renews: false }, 'v2', 'reauth_required'],
+      ['an alias that does not exist', { alias: 'other' }, 'v1', 'unavailable'],
+      ['an alias that does not exist', { alias: 'other' }, 'v2', 'unavailable'],
     ] as const)('%s (%j, %s): %s', async (_, change, apiVersion, code) => {
       const { provider, auth, realm, server } = await start({ apiVersion });
       Object.assign(realm, change);
@@ -120,8 +123,15 @@ describe('Enterprise SSO specials', () => {
       expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'invalid' });
     });
 
-    it("the operator's client is not the user's fault", async () => {
-      const { provider, auth } = await start({ apiVersion: 'v2', clientSecret: 'wrong' });
+    it.each([
+      ['a wrong secret', { clientSecret: 'wrong' }],
+      [
+        'a wrong secret for a refresh token',
+        { clientSecret: 'wrong', stored: keycloakToken('Offline', 'first') },
+      ],
+      ['an unknown client', { clientId: 'unknown' }],
+    ])("the operator's client (%s) is not the user's fault", async (_, options) => {
+      const { provider, auth } = await start({ apiVersion: 'v2', ...options });
       expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
         status: 'unverified',
         code: 'unavailable',

@@ -21,6 +21,7 @@ export interface SsoOptions {
   apiVersion?: 'v1' | 'v2';
   /** Stored value; the realm's first access token by default. */
   stored?: string;
+  clientId?: string;
   clientSecret?: string;
   now?: () => number;
   gate?: () => Promise<void>;
@@ -48,7 +49,7 @@ export async function openSso(world: FakeWorld, options: SsoOptions = {}): Promi
       issuer: `${keycloak.origin}/realms/main`,
       alias: realm.alias,
       host: server.origin,
-      clientId: realm.clientId,
+      clientId: options.clientId ?? realm.clientId,
       clientSecret: options.clientSecret ?? realm.clientSecret,
       apiVersion: options.apiVersion ?? 'v1',
       timing,

@@ -9,7 +9,7 @@ export interface FakeRealm {
   accessTokens: string[];
   /** Refresh and offline tokens the realm accepts. */
   refreshTokens: string[];
-  /** A used refresh token is replaced by a new one and refused from then on. */
+  /** "Revoke Refresh Token": a used refresh token is replaced by a new one, and using it again ends the session. */
   rotates: boolean;
   /** What the identity provider's token is right now. */
   forgeToken: string;
@@ -19,6 +19,8 @@ export interface FakeRealm {
   /** False for SAML, and where "Store Tokens" is off. */
   storesTokens: boolean;
   linked: boolean;
+  /** False when the git host's token has expired, and Keycloak gets no new one for it. */
+  renews: boolean;
   /** The user has the role `broker.read-token`. */
   mayReadTokens: boolean;
 }
@@ -35,6 +37,7 @@ export function sampleRealm(forgeToken: string): FakeRealm {
     format: 'json',
     storesTokens: true,
     linked: true,
+    renews: true,
     mayReadTokens: true,
   };
 }
@@ -53,25 +56,38 @@ export async function startFakeKeycloak(
   options: { gate?: (request: FakeRequest) => Promise<void> } = {},
 ): Promise<FakeServer> {
   let exchanges = 0;
+  const used = new Set<string>();
   return FakeServer.start(async (request) => {
     await options.gate?.(request);
     const form = new URLSearchParams(request.method === 'POST' ? request.body : '');
     if (request.path === '/realms/main/protocol/openid-connect/token' && request.method === 'POST') {
       exchanges += 1;
-      return exchange(realm, form, exchanges);
+      return exchange(realm, form, exchanges, used);
     }
-    if (request.path === `/realms/main/broker/${realm.alias}/token`) {
-      return request.method === 'GET' ? brokerV1(realm, request) : brokerV2(realm, form);
+    const alias = /^\/realms\/main\/broker\/([^/]+)\/token$/.exec(request.path)?.[1];
+    if (alias !== undefined) {
+      return request.method === 'GET' ? brokerV1(realm, request, alias) : brokerV2(realm, form, alias);
     }
     return { status: 404, body: { error: 'Realm does not exist' } };
   });
 }
 
-function exchange(realm: FakeRealm, form: URLSearchParams, count: number): FakeResponse {
+function exchange(
+  realm: FakeRealm,
+  form: URLSearchParams,
+  count: number,
+  usedBefore: Set<string>,
+): FakeResponse {
   if (!isClient(realm, form)) {
-    return oauthError(401, 'invalid_client', 'Invalid client or Invalid client credentials');
+    return wrongClient(realm, form);
   }
   const used = form.get('refresh_token') ?? '';
+  if (usedBefore.has(used)) {
+    // As 26.7 does it: the successor is worthless too, and so are the access tokens.
+    realm.refreshTokens.length = 0;
+    realm.accessTokens.length = 0;
+    return oauthError(400, 'invalid_grant', 'Maximum allowed refresh token reuse exceeded');
+  }
   if (form.get('grant_type') !== 'refresh_token' || !realm.refreshTokens.includes(used)) {
     return oauthError(400, 'invalid_grant', 'Token is not active');
   }
@@ -80,6 +96,7 @@ function exchange(realm: FakeRealm, form: URLSearchParams, count: number): FakeR
   if (!realm.rotates) {
     return { body: { access_token: accessToken, expires_in: 300, token_type: 'Bearer' } };
   }
+  usedBefore.add(used);
   const refreshToken = keycloakToken('Offline', `rotated-${count}`);
   realm.refreshTokens.splice(realm.refreshTokens.indexOf(used), 1, refreshToken);
   return {
@@ -87,8 +104,8 @@ function exchange(realm: FakeRealm, form: URLSearchParams, count: number): FakeR
   };
 }
 
-/** Errors as `IdentityBrokerService.getTokenV1` words them. */
-function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
+/** Errors as 26.7's version 1 words them. */
+function brokerV1(realm: FakeRealm, request: FakeRequest, alias: string): FakeResponse {
   const token = /^Bearer (.+)$/.exec(request.headers['authorization'] ?? '')?.[1] ?? '';
   if (!realm.accessTokens.includes(token)) {
     return refusal(400, 'Invalid token.');
@@ -97,11 +114,17 @@ function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
     const text = `Client [${realm.clientId}] not authorized to retrieve tokens from identity provider [${realm.alias}].`;
     return refusal(403, text);
   }
+  if (alias !== realm.alias) {
+    return { status: 502, body: { error: 'Could not obtain token from identity provider.' } };
+  }
   if (!realm.storesTokens) {
     return refusal(400, `Identity Provider [${realm.alias}] does not support this operation.`);
   }
   if (!realm.linked) {
     return refusal(400, `User [b1946ac9] is not associated with identity provider [${realm.alias}].`);
+  }
+  if (!realm.renews) {
+    return refusal(502, 'Unable to refresh token');
   }
   if (realm.format === 'json') {
     return { body: storedToken(realm) };
@@ -113,10 +136,13 @@ function brokerV1(realm: FakeRealm, request: FakeRequest): FakeResponse {
   return { headers: { 'content-type': 'application/x-www-form-urlencoded' }, body: form.toString() };
 }
 
-/** Errors as `IdentityBrokerService.getTokenV2` words them. */
-function brokerV2(realm: FakeRealm, form: URLSearchParams): FakeResponse {
+/** Errors as 26.7's version 2 words them. */
+function brokerV2(realm: FakeRealm, form: URLSearchParams, alias: string): FakeResponse {
   if (!isClient(realm, form)) {
-    return oauthError(401, 'invalid_client', 'Invalid client or Invalid client credentials');
+    return wrongClient(realm, form);
+  }
+  if (alias !== realm.alias) {
+    return oauthError(403, 'invalid_client', 'Client not allowed to retrieve token for the provider');
   }
   if (!realm.accessTokens.includes(form.get('token') ?? '')) {
     return oauthError(400, 'invalid_token', 'Invalid token');
@@ -126,6 +152,9 @@ function brokerV2(realm: FakeRealm, form: URLSearchParams): FakeResponse {
   }
   if (!realm.linked) {
     return oauthError(400, 'invalid_request', 'User not associated to identity provider');
+  }
+  if (!realm.renews) {
+    return oauthError(400, 'invalid_request', 'Failed to retrieve token from identity provider');
   }
   return { body: storedToken(realm) };
 }
@@ -144,6 +173,12 @@ function encoded(value: object): string {
 
 function isClient(realm: FakeRealm, form: URLSearchParams): boolean {
   return form.get('client_id') === realm.clientId && form.get('client_secret') === realm.clientSecret;
+}
+
+/** A client that it does not know is an `invalid_client`; a wrong secret of one that it does makes another error. */
+function wrongClient(realm: FakeRealm, form: URLSearchParams): FakeResponse {
+  const error = form.get('client_id') === realm.clientId ? 'unauthorized_client' : 'invalid_client';
+  return oauthError(401, error, 'Invalid client or Invalid client credentials');
 }
 
 function oauthError(status: number, error: string, description: string): FakeResponse {

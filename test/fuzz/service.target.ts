@@ -8,7 +8,7 @@ const WANTED: WantedFailure[] = [
     checks: ['UndefinedStatusCode', 'AcceptedNegativeData'],
     operations: '.*',
     statuses: [431],
-    answer: 'Address and headers of a request may have 16384 bytes together',
+    answer: 'Address and headers of a request may have 65536 bytes together',
     because:
       'Parameters beyond their bounds make the head too long, which is refused before any route is known.',
   },

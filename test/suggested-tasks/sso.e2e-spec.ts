@@ -1,5 +1,7 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
+import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
+import { until } from '../support/until.js';
 import { type FakeRealm, keycloakToken, sampleRealm, startFakeKeycloak } from '../fakes/fake-keycloak.js';
 import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -111,15 +113,17 @@ describe('GET /api/user/suggested-tasks with enterprise_sso', () => {
       const { client, realm } = await storeRotating();
       const second = await replica(realm, { databaseUrl: app.databaseUrl });
       second.clock.advance(AFTER_BROKER_TOKEN_MS);
-      const exchanges = Promise.withResolvers<void>();
-      let waiting = 0;
+      const claims = [app, second].map((replica) =>
+        jest.spyOn(replica.app.get(ProviderTokenRepository), 'claimToken'),
+      );
+      let underWay = 0;
+      const most: number[] = [];
       beforeAnswer = async ({ path }) => {
         if (path.endsWith('/openid-connect/token')) {
-          waiting += 1;
-          if (waiting === 2) {
-            exchanges.resolve();
-          }
-          await exchanges.promise;
+          underWay += 1;
+          most.push(underWay);
+          await until(() => claims.every((claim) => claim.mock.calls.length > 0));
+          underWay -= 1;
         }
       };
       const answers = await Promise.all(
@@ -129,6 +133,7 @@ describe('GET /api/user/suggested-tasks with enterprise_sso', () => {
 
       expect(answers.map(({ status }) => status)).toEqual([200, 200]);
       expect(answers[1]?.body).toEqual(answers[0]?.body);
+      expect(most).toEqual([1, 1]);
       expect((await client.stored()).map(({ token }) => token)).toEqual(realm.refreshTokens);
     });
 

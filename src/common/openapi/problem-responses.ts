@@ -38,7 +38,7 @@ const USUAL_PROBLEMS: Readonly<Record<number, UsualProblem>> = {
   431: {
     code: 'payload_too_large',
     detail:
-      'Address and headers of a request may have 16384 bytes together. Ask for less at once, such as fewer ids.',
+      'Address and headers of a request may have 65536 bytes together. Ask for less at once, such as fewer ids, or remove cookies.',
     description: 'Address and headers too large',
   },
   500: {

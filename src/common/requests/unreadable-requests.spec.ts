@@ -41,9 +41,9 @@ describe('answerUnreadableRequests', () => {
     ['a length that is no number', `${HEAD}Content-Length: abc\r\n\r\n`, 400, 'Check its method'],
     [
       'headers that are too long',
-      `${HEAD}X-Long: ${'x'.repeat(16_384)}\r\n\r\n`,
+      `${HEAD}X-Long: ${'x'.repeat(65_536)}\r\n\r\n`,
       431,
-      'may have 16384 bytes',
+      'may have 65536 bytes',
     ],
   ])('says what is wrong with %s', async (_what, text, status, detail) => {
     const received = await send([{ text, until: detail }], (_request, response) => response.end('ok'));
@@ -52,6 +52,15 @@ describe('answerUnreadableRequests', () => {
 
     expect(head).toContain(`HTTP/1.1 ${status} `);
     expect(JSON.parse(body)).toMatchObject({ status, detail: expect.stringContaining(detail) });
+  });
+
+  it('reads the cookies and tokens that a proxy adds, of more than 16 KiB together', async () => {
+    const cookies = Array.from({ length: 12 }, (_, part) => `_oauth2_proxy_${part}=${'x'.repeat(4_000)}`);
+    const text = `${HEAD}Connection: close\r\nCookie: ${cookies.join('; ')}\r\n\r\n`;
+    const received = await send([{ text, until: 'read' }], ({ headers }, response) =>
+      response.end(`read ${headers.cookie?.length}`),
+    );
+    expect(received).toContain(`read ${cookies.join('; ').length}`);
   });
 
   it('answers on a connection whose requests before have their responses', async () => {

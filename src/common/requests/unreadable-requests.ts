@@ -1,9 +1,13 @@
-import { maxHeaderSize, type Server, type ServerResponse } from 'node:http';
+import { type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { problem, type Problem } from '../errors/problem.js';
 
+/** Of address and headers: proxies that sign people in add tokens and cookies of more than Node.js's 16 KiB. */
+export const MAX_HEADER_BYTES = 65_536;
+
 /** Node.js alone sends a status without a body. The connection ends, as the next request's beginning is unknown. */
 export function answerUnreadableRequests(server: Server): void {
+  Object.assign(server, { maxHeaderSize: MAX_HEADER_BYTES });
   const responses = new WeakMap<Duplex, ServerResponse>();
   server.prependListener('request', ({ socket }, response) => {
     responses.set(socket, response);
@@ -24,7 +28,7 @@ function problemOf(code: string | undefined): Problem {
       return problem(
         431,
         'payload_too_large',
-        `Address and headers of a request may have ${maxHeaderSize} bytes together. Ask for less at once, such as fewer ids.`,
+        `Address and headers of a request may have ${MAX_HEADER_BYTES} bytes together. Ask for less at once, such as fewer ids, or remove cookies.`,
         null,
       );
     case 'HPE_CHUNK_EXTENSIONS_OVERFLOW':

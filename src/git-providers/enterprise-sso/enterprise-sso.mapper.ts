@@ -38,13 +38,14 @@ export interface KeycloakTokens {
 const MAX_KEEP_MS = 300_000;
 const EXPIRY_MARGIN_MS = 60_000;
 
-// In order. The broker endpoint (`IdentityBrokerService`) sends 400 for most failures: version 1 as `errorMessage`,
-// version 2 and the token endpoint as OAuth errors.
+/** The statuses of what Keycloak puts in words: version 1 as `errorMessage`, the others as OAuth errors. */
+const WORDED: readonly number[] = [400, 403, 404, 502];
+// In order.
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
-  [/does not support this operation|feature not enabled/i, 'unsupported'],
+  [/does not support this operation|feature not enabled|has not migrated/i, 'unsupported'],
   [/not associated|not linked|no token stored/i, 'not_linked'],
   [/invalid[_ ]token|invalid_grant/i, 'unauthorized'],
-  [/failed to retrieve token/i, 'reauth_required'],
+  [/failed to retrieve token|unable to refresh token/i, 'reauth_required'],
 ];
 
 /**
@@ -71,19 +72,20 @@ export function parseKeycloakTokens(text: string): KeycloakTokens | null {
 
 /** The meaning of a Keycloak failure: `unauthorized` rejects the stored value itself. `text` is never repeated. */
 export function mapKeycloakError(status: number, text: string): ProviderErrorCode {
-  if (oauthErrorSchema.parse(parseJson(text)).error === 'invalid_client') {
-    // The operator's client is wrong or lacks a permission; signing in again would not help.
+  const { error } = oauthErrorSchema.parse(parseJson(text));
+  if (error === 'invalid_client' || (status === 401 && error === 'unauthorized_client')) {
+    // The operator's client is unknown, has another secret or lacks a permission; signing in again would not help.
     return 'unavailable';
   }
+  const said = WORDED.includes(status) && MESSAGE_CODES.find(([pattern]) => pattern.test(text));
+  if (said) {
+    return said[1];
+  }
   switch (status) {
-    case 400:
-      return MESSAGE_CODES.find(([pattern]) => pattern.test(text))?.[1] ?? 'unavailable';
     case 401:
       return 'unauthorized';
     case 403:
       return 'reauth_required';
-    case 404:
-      return 'not_linked';
     case 429:
       return 'rate_limited';
     default:

@@ -30,12 +30,12 @@ import type {
 } from '../repository-lists.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
 import { EnterpriseSsoClient } from './enterprise-sso.client.js';
-import { type GitServerToken, isRefreshToken, type KeycloakTokens } from './enterprise-sso.mapper.js';
+import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
 import { EnterpriseSsoTokenCache } from './enterprise-sso.token-cache.js';
 
-/** How often to look for the successor of a token that another replica has exchanged. */
-const SUCCESSOR_LOOKS = 5;
-const SUCCESSOR_PAUSE_MS = 100;
+/** For a replica that exchanges the same token. Together longer than an exchange takes. */
+const CLAIM_TRIES = 90;
+const CLAIM_PAUSE_MS = 100;
 
 export interface EnterpriseSsoOptions {
   issuer: string;
@@ -198,44 +198,41 @@ export class EnterpriseSsoProvider extends GitProvider {
   }
 
   private async lookUp(stored: string, call: ProviderCall): Promise<GitServerToken> {
-    if (!isRefreshToken(stored)) {
-      return this.broker.readGitServerToken(stored, call.userId);
-    }
-    const known = this.cache.successorOf(this.scope, stored)?.token ?? stored;
-    const { refreshToken, tokens } = await this.exchange(known, call);
-    if (tokens.refreshToken !== null && tokens.refreshToken !== refreshToken) {
-      this.cache.noteRotation(this.scope, stored, refreshToken, tokens.refreshToken);
-      // Before anything else can fail: the old token may be worthless now.
-      await this.storeSuccessor(stored, call);
-    }
-    return this.broker.readGitServerToken(tokens.accessToken, call.userId);
+    const accessToken = isRefreshToken(stored) ? await this.exchange(stored, call) : stored;
+    return this.broker.readGitServerToken(accessToken, call.userId);
   }
 
-  /** When two replicas exchange a rotating token, the second one finds its successor in the database. */
-  private async exchange(
-    known: string,
-    call: ProviderCall,
-  ): Promise<{ refreshToken: string; tokens: KeycloakTokens }> {
+  /** One call of all replicas at a time: where tokens rotate, Keycloak ends the user's session at a second use. */
+  private async exchange(stored: string, call: ProviderCall): Promise<string> {
+    const claimed = await this.claim(call);
     try {
-      return { refreshToken: known, tokens: await this.broker.exchangeRefreshToken(known, call.userId) };
-    } catch (error) {
-      const refreshToken = isUnauthorized(error) ? await this.storedElsewhere(known, call) : null;
-      if (refreshToken === null) {
-        throw error;
+      const successor = this.cache.successorOf(this.scope, stored);
+      const newest =
+        successor?.isStored === false ? successor.token : (claimed ?? successor?.token ?? stored);
+      const { accessToken, refreshToken } = await this.broker.exchangeRefreshToken(newest, call.userId);
+      if (refreshToken !== null && refreshToken !== newest) {
+        this.cache.noteRotation(this.scope, stored, newest, refreshToken);
+        // Before anything else can fail: the old token may be worthless now.
+        await this.storeSuccessor(stored, call);
       }
-      return { refreshToken, tokens: await this.broker.exchangeRefreshToken(refreshToken, call.userId) };
+      return accessToken;
+    } finally {
+      await call.releaseToken?.();
     }
   }
 
-  private async storedElsewhere(known: string, call: ProviderCall): Promise<string | null> {
-    for (let look = 0; look < SUCCESSOR_LOOKS; look += 1) {
-      const stored = (await call.storedToken?.()) ?? null;
-      if (stored !== known) {
-        return stored;
+  /** The stored token; null for one that is not stored yet. */
+  private async claim(call: ProviderCall): Promise<string | null> {
+    // Others may wait for this lookup when its first caller has gone.
+    const { signal } = new AbortController();
+    for (let tries = 0; tries < CLAIM_TRIES; tries += 1) {
+      const claimed = (await call.claimToken?.()) ?? null;
+      if (claimed !== null || !call.claimToken) {
+        return claimed;
       }
-      await this.timing.delay(SUCCESSOR_PAUSE_MS, call.signal);
+      await this.timing.delay(CLAIM_PAUSE_MS, signal);
     }
-    return null;
+    throw new GitProviderError('timeout');
   }
 
   private async storeSuccessor(stored: string, call: ProviderCall): Promise<void> {

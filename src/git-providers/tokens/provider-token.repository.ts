@@ -48,6 +48,10 @@ export class ProviderToken extends UserKeyedRow {
   @Column('boolean', { default: true })
   verified: boolean;
 
+  /** Until then, one call alone uses a token that its use may replace. */
+  @Column('timestamptz', { name: 'claimed_until', nullable: true })
+  claimedUntil: Date | null;
+
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
   createdAt: Date;
 
@@ -83,6 +87,14 @@ interface TokenRow {
 /** Every request for suggested tasks reads it, even if the cache serves the rest, so no entities are built. */
 const LIST_TOKENS =
   'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1';
+
+/** Longer than an exchange takes: a replica that has not finished by then is dead. */
+const CLAIM = `
+  UPDATE provider_tokens SET claimed_until = now() + interval '20 seconds'
+  WHERE user_id = $1 AND provider = $2 AND (claimed_until IS NULL OR claimed_until < now())
+  RETURNING token`;
+
+const RELEASE = 'UPDATE provider_tokens SET claimed_until = NULL WHERE user_id = $1 AND provider = $2';
 
 /** Tokens are encrypted at rest and leave this class in clear. */
 @Injectable()
@@ -159,6 +171,16 @@ export class ProviderTokenRepository {
         ...stored.map(({ provider }) => tokenEntry('git_token.delete', userId, provider)),
       );
     });
+  }
+
+  /** The token, for one call at a time of all replicas; null while another one has it. */
+  async claimToken(userId: string, provider: ProviderType): Promise<string | null> {
+    const [[row]] = await this.tokens.query<[{ token: string }[], number]>(CLAIM, [userId, provider]);
+    return row ? this.cipher.decrypt(row.token, providerTokenBinding(userId, provider)) : null;
+  }
+
+  async releaseToken(userId: string, provider: ProviderType): Promise<void> {
+    await this.tokens.query(RELEASE, [userId, provider]);
   }
 
   /** Stores a rotated token unless the user has stored another one; returns whether it did. */

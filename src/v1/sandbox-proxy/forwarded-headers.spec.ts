@@ -32,6 +32,17 @@ it.each<[string, IncomingHttpHeaders, object]>([
     { 'x-yours': '2' },
   ],
   [
+    'nothing by which a proxy in front has signed the user in',
+    {
+      accept: 'a',
+      cookie: '_oauth2_proxy_0=x; theme=dark; AWSELBAuthSessionCookie-0=y; CF_Authorization=z',
+      'set-cookie': ['_oauth2_proxy=planted', 'theme=light'],
+      'x-amzn-oidc-data': 'eyJ',
+      'x-forwarded-access-token': 'eyJ',
+    },
+    { accept: 'a', cookie: 'theme=dark', 'set-cookie': ['theme=light'] },
+  ],
+  [
     "other cookies than the service's session",
     { cookie: 'a=1; slipway_session=ses_x; slipway_sessions=2;slipway_session=y; =slipway_session=z' },
     { cookie: 'a=1; slipway_sessions=2' },

@@ -20,6 +20,11 @@ const HOP_BY_HOP: ReadonlySet<string> = new Set([
   'transfer-encoding',
   'upgrade',
 ]);
+/** What proxies that sign people in give the service: tokens of the identity provider, and their own sessions. */
+const SIGN_IN_HEADER =
+  /^(?:x-forwarded-access-token|x-auth-request-.+|x-amzn-oidc-.+|x-ms-token-.+|x-goog-iap-jwt-assertion|cf-access-jwt-assertion)$/;
+const SIGN_IN_COOKIE =
+  /^[\s=]*(?:_oauth2_proxy|AWSELBAuthSessionCookie-|AppServiceAuthSession|CF_Authorization|authelia_session)/;
 /** `Connection` must not remove a message's length and destination. */
 const NEVER_HOP_BY_HOP = ['content-length', 'host'];
 const MIN_STATUS = 200;
@@ -27,28 +32,33 @@ const MAX_STATUS = 599;
 
 export type HeaderRewrite = (headers: OutgoingHttpHeaders) => void;
 
-/** Removes the headers for the connection on which the message arrived, and the cookie of the service. */
+/** Whether a cookie signs the user in to the service, or to a proxy in front of it. */
+export function isCredential(cookie: string): boolean {
+  return isSessionCookie(cookie) || SIGN_IN_COOKIE.test(cookie);
+}
+
+/** Removes the headers for the connection on which the message arrived, and what signs the user in. */
 export function endToEndHeaders(headers: IncomingHttpHeaders): OutgoingHttpHeaders {
   const named = namedByConnection(headers.connection);
   const forwarded: OutgoingHttpHeaders = {};
   for (const [name, value] of Object.entries(headers)) {
-    if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name)) {
+    if (value !== undefined && !HOP_BY_HOP.has(name) && !named.has(name) && !SIGN_IN_HEADER.test(name)) {
       forwarded[name] = value;
     }
   }
-  return withoutSession(forwarded);
+  return withoutCredentials(forwarded);
 }
 
 /** Browsers send cookies to all ports of a host, and take them from all. */
-function withoutSession({
+function withoutCredentials({
   cookie,
   'set-cookie': setCookie,
   ...others
 }: OutgoingHttpHeaders): OutgoingHttpHeaders {
   const sent = String(cookie ?? '')
     .split(/; */)
-    .filter((pair) => !isSessionCookie(pair));
-  const set = [setCookie ?? []].flat().filter((one) => !isSessionCookie(one));
+    .filter((pair) => !isCredential(pair));
+  const set = [setCookie ?? []].flat().filter((one) => !isCredential(one));
   return {
     ...others,
     ...(sent.join('') !== '' && { cookie: sent.join('; ') }),

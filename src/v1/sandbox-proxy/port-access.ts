@@ -1,7 +1,7 @@
 import type { IncomingMessage, OutgoingHttpHeaders } from 'node:http';
-import { isSessionCookie } from '../../auth/sessions/session-cookie.js';
 import { requestOrigin, requireSandboxAddress } from '../agent-servers/sandbox-address.js';
 import { opensPorts, TOKEN_PARAMETER } from '../sandboxes/session-key.js';
+import { isCredential } from './forwarded-headers.js';
 import type { ProxiedRequest } from './sandbox-forwarder.js';
 
 const PLAIN_COOKIE: string = 'slipway_port';
@@ -44,7 +44,7 @@ export function parsePortRequest(
       .filter((cookie) => nameOf(cookie) === (isSecure ? SECURE_COOKIE : PLAIN_COOKIE))
       .map(valueOf),
     otherCookies: cookies
-      .filter((cookie) => ![SECURE_COOKIE, PLAIN_COOKIE].includes(nameOf(cookie)) && !isSessionCookie(cookie))
+      .filter((cookie) => ![SECURE_COOKIE, PLAIN_COOKIE].includes(nameOf(cookie)) && !isCredential(cookie))
       .join('; '),
     origin: headers.origin ?? null,
     site: singleValue(headers['sec-fetch-site']),

@@ -2,6 +2,7 @@ import { createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { ServerConnections } from '../../common/requests/server-connections.js';
+import { MAX_HEADER_BYTES } from '../../common/requests/unreadable-requests.js';
 import { isWebSocket } from './sandbox-forwarder.js';
 
 const LOOPBACK = '127.0.0.1';
@@ -27,6 +28,7 @@ export class PortListener {
   /** Null when another process listens on the port. */
   static async open({ port, main, onConnection, sessionKey }: ListenerOptions): Promise<PortListener | null> {
     const server = createServer({
+      maxHeaderSize: MAX_HEADER_BYTES,
       headersTimeout: main.headersTimeout,
       requestTimeout: main.requestTimeout,
       keepAliveTimeout: main.keepAliveTimeout,

@@ -20,7 +20,8 @@ export class ProblemError extends Error {
 /** Of the session that the cookie stands for; `onLost` is called when a request shows that it has ended. */
 export const session = { csrfToken: '', onLost: (): void => undefined };
 
-export const api = createClient<paths>();
+/** Proxies that sign people in answer 401 to who accepts JSON, and lead everything else to pages of another origin. */
+export const api = createClient<paths>({ headers: { Accept: 'application/json, */*' } });
 
 /** What a request names by the id in its path. */
 export const at = (id: string) => ({ params: { path: { id } } });
@@ -39,11 +40,7 @@ api.use({
 
 type Answer<T> = { data?: T; error?: unknown; response: Response };
 
-/**
- * The body of an answer.
- *
- * @throws ProblemError for everything else
- */
+/** The body of an answer. @throws ProblemError for everything else */
 export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<T> {
   return (await answerOf(call)).body;
 }
@@ -51,7 +48,7 @@ export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<T> {
 /** The same with the headers. */
 export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; headers: Headers }> {
   const { data, error, response } = await call.catch((cause: unknown) => {
-    throw new ProblemError(0, 'The service cannot be reached. Try again in a moment.', { cause });
+    throw new ProblemError(0, 'The service cannot be reached. Load the page again in a moment.', { cause });
   });
   if (!response.ok) {
     const { code, detail } = (error ?? {}) as { code?: string; detail?: string | Schemas['ValidationError'][] };
@@ -62,7 +59,7 @@ export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; 
     if (code === 'unauthorized') {
       session.onLost();
     }
-    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. Try again.`);
+    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. Load the page again.`);
   }
   return { body: data as T, headers: response.headers };
 }
