@@ -23,6 +23,16 @@ export async function misbehave({ command, session, tell, say, call, end, otherw
       await tell('something_new', { value: 1 });
       await say('still here');
       return 'end_turn';
+    case 'chatter':
+      // Notifications of its own, and a log between its messages: some agents write both for as long as they run.
+      for (let count = 0; count < 30; count += 1) {
+        const text = 'x'.repeat(50_000);
+        process.stdout.write(
+          `${JSON.stringify({ jsonrpc: '2.0', method: '_own/status', params: { text } })}\n[debug] ${text}\n`,
+        );
+        await say(`${count} `);
+      }
+      return 'end_turn';
     case 'collide': {
       for (let count = 0; count < 2; count += 1) {
         await tell('tool_call', { toolCallId: 'same', title: `call ${count}`, status: 'pending' });

@@ -12,6 +12,11 @@ const store = path.join(env.HOME ?? '/tmp', '.scripted-agent');
 const sessions = new Map();
 
 switch (env.START) {
+  case 'says-why':
+    // As kimi-cli 1.52 does.
+    process.stdout.write('This program is no longer maintained.\n');
+    process.exit(0);
+    break;
   case 'dies':
     process.stderr.write('the agent has no configuration\n');
     process.exit(3);
@@ -245,6 +250,25 @@ async function work(session, prompt, earlier) {
       await say(`not allowed: ${answer}`);
       return answer === 'cancelled' ? 'cancelled' : 'end_turn';
     }
+    case 'prepare': {
+      // As Claude Code, Qwen Code and OpenCode do: a call is announced before its model has written what it does.
+      const id = await call('Terminal', { rawInput: {} });
+      await tell('tool_call_update', { toolCallId: id, title: rest, rawInput: { command: rest } });
+      const rawInput = { command: rest, description: 'Runs it' };
+      await tell('tool_call_update', { toolCallId: id, rawInput });
+      await say(await ask(id, { rawInput, locations: [{ path: session.cwd }] }));
+      return 'end_turn';
+    }
+    case 'messages':
+      await say('No id. ');
+      for (const [messageId, text] of [
+        ['a', 'One, '],
+        ['a', 'and more.'],
+        ['b', 'Another.'],
+      ]) {
+        await tell('agent_message_chunk', { messageId, content: { type: 'text', text } });
+      }
+      return 'end_turn';
     case 'ask-two': {
       const ids = [await call('one'), await call('two')];
       const answers = await Promise.all(ids.map((id) => ask(id)));

@@ -52,6 +52,10 @@ export class AcpConnection {
     return !this.#connection.signal.aborted;
   }
 
+  get lastWords(): string {
+    return this.#process.lastWords;
+  }
+
   /** @throws AcpFailure when the agent ends before, refuses, or sends an invalid answer */
   async request<T>(method: string, params: unknown, answer: z.ZodType<T>): Promise<T> {
     let response: unknown;

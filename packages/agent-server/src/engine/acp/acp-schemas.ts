@@ -149,7 +149,11 @@ const toolCall = z.object({
 export type ToolCallReport = z.infer<typeof toolCall>;
 
 const update = z.discriminatedUnion('sessionUpdate', [
-  z.object({ sessionUpdate: z.literal('agent_message_chunk'), content: contentBlock }),
+  z.object({
+    sessionUpdate: z.literal('agent_message_chunk'),
+    messageId: id.nullish().catch(null),
+    content: contentBlock,
+  }),
   z.object({ sessionUpdate: z.literal('agent_thought_chunk'), content: contentBlock }),
   toolCall.extend({ sessionUpdate: z.literal('tool_call') }),
   toolCall.extend({ sessionUpdate: z.literal('tool_call_update') }),

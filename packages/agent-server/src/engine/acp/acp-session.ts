@@ -86,7 +86,7 @@ export class AcpSession {
     );
     try {
       const seconds = launch.startTimeoutMs / 1000;
-      const late = `The agent did not begin within ${seconds} seconds.`;
+      const late = (): string => `The agent did not begin within ${seconds} seconds.${connection.lastWords}`;
       const opening = openSession(connection, options, environment);
       return new AcpSession(connection, await within(launch.startTimeoutMs, opening, late));
     } catch (error) {
@@ -310,7 +310,7 @@ function toList(values: Record<string, string>): { name: string; value: string }
 async function within<T>(
   milliseconds: number,
   work: Promise<T>,
-  message = 'The agent did not answer in time.',
+  message = (): string => 'The agent did not answer in time.',
 ): Promise<T> {
-  return await inTime(milliseconds, work, () => new AcpFailure(message, 'ACPStartupTimeout'));
+  return await inTime(milliseconds, work, () => new AcpFailure(message(), 'ACPStartupTimeout'));
 }

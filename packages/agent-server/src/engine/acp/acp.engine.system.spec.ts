@@ -115,6 +115,21 @@ describe('a run', () => {
     ]);
   });
 
+  it('writes a call again when the agent tells what it does', async () => {
+    const host = await run('prepare rm -r build');
+    expect(
+      host.ofKind('ACPToolCallEvent').map(({ title, raw_input, status }) => [title, raw_input, status]),
+    ).toEqual([
+      ['Terminal', {}, 'pending'],
+      ['rm -r build', { command: 'rm -r build' }, 'pending'],
+      ['rm -r build', { command: 'rm -r build', description: 'Runs it' }, 'completed'],
+    ]);
+  });
+
+  it('writes each message of a turn on its own, if the agent tells them apart', async () => {
+    expect(answers(await run('messages'))).toEqual(['No id. ', 'One, and more.', 'Another.']);
+  });
+
   it('writes thoughts and plans as our own tools would have', async () => {
     const host = await run('think');
     expect(host.ofKind('ActionEvent').map(({ action }) => action)).toEqual([
@@ -209,6 +224,17 @@ describe('permissions', () => {
     expect(host.status).toBe('finished');
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'completed', raw_output: 'ran' });
     expect(answers(host)).toEqual(['allowed: rm']);
+  });
+
+  // zed-industries/zed#52782: the user is asked about "Terminal", and cannot know what it would run.
+  it('show the user all that is known of the call', async () => {
+    const host = await run('prepare rm -r build', { confirmationPolicy: 'always' });
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({
+      title: 'rm -r build',
+      raw_input: { command: 'rm -r build', description: 'Runs it' },
+      status: 'pending',
+    });
   });
 
   it('wait for the user, who rejects and says why', async () => {
@@ -480,6 +506,12 @@ describe('an agent that cannot be started', () => {
       'ACPAgentEnded',
       'exit code 3. It wrote: the agent has no configuration',
     ],
+    [
+      process.execPath,
+      { START: 'says-why' },
+      'ACPAgentEnded',
+      'exit code 0. It wrote: This program is no longer maintained.',
+    ],
     [process.execPath, { START: 'version' }, 'ACPInitError', 'version 99'],
     [
       process.execPath,
@@ -503,13 +535,16 @@ describe('an agent that cannot be started', () => {
     await expect(engine.prepare(host)).rejects.toThrow(detail);
   });
 
-  it('has a time limit', async () => {
-    const host = hostFor({}, { START: 'silent' });
+  it('has a time limit, after which what it wrote is quoted', async () => {
+    const host = hostFor();
+    const command = ['bash', '-c', 'echo Open this page to sign in >&2; exec sleep 60'];
     host.settings = {
       ...host.settings,
-      acp: host.settings.acp && { ...host.settings.acp, startTimeoutMs: 200 },
+      acp: host.settings.acp && { ...host.settings.acp, command, startTimeoutMs: 1_000 },
     };
-    await expect(engine.prepare(host)).rejects.toThrow('did not begin within 0.2 seconds');
+    await expect(engine.prepare(host)).rejects.toThrow(
+      'did not begin within 1 seconds. It wrote: Open this page to sign in',
+    );
   });
 });
 
@@ -518,6 +553,11 @@ describe('a hostile agent', () => {
     const host = await run('garbage', {}, { START: 'noise' });
     expect(answers(host)).toEqual(['still here']);
     expect(host.status).toBe('finished');
+  });
+
+  it('may write more of them in time than any one message has', async () => {
+    const host = await run('chatter');
+    expect([host.status, answers(host).join('').split(' ').length]).toEqual(['finished', 31]);
   });
 
   it('ends with a line that is too long', async () => {
