@@ -38,14 +38,20 @@ switch (env.START) {
 const client = serveAgent({
   initialize: () => ({
     protocolVersion: env.START === 'version' ? 99 : 1,
-    agentInfo: { name: 'scripted', version: '1.2.3' },
+    agentInfo: { name: env.NAME ?? 'scripted', version: '1.2.3' },
     agentCapabilities: {
       loadSession: !env.NO_LOAD,
       promptCapabilities: { image: true },
       mcpCapabilities: { http: Boolean(env.WITH_HTTP), sse: false },
       sessionCapabilities: env.NO_FORK ? {} : { fork: {} },
     },
-    authMethods: env.NEED_KEY ? [{ id: 'gemini-api-key', name: 'Key' }] : [],
+    authMethods: env.NEED_KEY
+      ? [
+          { id: 'gemini-api-key', name: 'Key', description: 'Set GEMINI_API_KEY' },
+          // As codex-acp 0.16 of Zed has them.
+          { type: 'env_var', id: 'own-key', name: 'Own', vars: [{ name: 'OWN_API_KEY' }] },
+        ]
+      : [],
   }),
   authenticate: ({ methodId }) => {
     env.SIGNED_IN = methodId;
@@ -384,6 +390,13 @@ async function work(session, prompt, earlier) {
       });
       await call('after').then((id) => end(id));
       return { stopReason: 'end_turn', usage: { inputTokens: 100, outputTokens: 20, totalTokens: 120 } };
+    case 'used': {
+      const [inputTokens = 0, outputTokens = 0] = words.map(Number);
+      return {
+        stopReason: 'end_turn',
+        usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
+      };
+    }
     case 'tokens':
       return {
         stopReason: 'end_turn',

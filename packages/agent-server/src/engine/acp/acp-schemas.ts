@@ -28,7 +28,17 @@ export const initializeSchema = z.object({
     .nullish()
     .catch(null),
   agentCapabilities: capabilities.catch(() => capabilities.parse({})),
-  authMethods: z.array(z.object({ id, name: text.catch('') })).catch([]),
+  authMethods: z
+    .array(
+      z.object({
+        id,
+        name: text.catch(''),
+        description: text.nullish().catch(null),
+        /** The variables that it takes instead of a dialog. */
+        vars: z.array(z.object({ name: text })).catch([]),
+      }),
+    )
+    .catch([]),
 });
 
 export type AgentDescription = z.infer<typeof initializeSchema>;

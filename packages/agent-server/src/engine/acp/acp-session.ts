@@ -24,10 +24,11 @@ import {
 import { AcpFailure } from './acp-process.js';
 import { z } from 'zod';
 
-/** Sign-in methods that take a key from a variable; agents that sign in without a request are not listed. */
+/** Methods that take a key from a variable without naming it; agents that sign in without a request are not listed. */
 const AUTH_BY_VARIABLE: readonly (readonly [method: string, variable: string])[] = [
   ['gemini-api-key', 'GEMINI_API_KEY'],
   ['api-key', 'OPENAI_API_KEY'],
+  ['api-key', 'CODEX_API_KEY'],
 ];
 /** Predates configuration options, and is still in use. */
 const SET_MODEL = 'session/set_model';
@@ -199,6 +200,7 @@ async function openSession(
       'ACPInitError',
     );
   }
+  connection.signInHint = signInHint(agent);
   const method = launch.authMethod ?? methodOf(agent, environment);
   if (method !== null) {
     await connection.request(AGENT_METHODS.authenticate, { methodId: method }, z.unknown());
@@ -234,13 +236,23 @@ async function load(connection: AcpConnection, params: unknown): Promise<Session
   }
 }
 
+function signInHint({ authMethods }: AgentDescription): string {
+  const methods = authMethods.map(({ id, name, description }) =>
+    description ? `${name || id} (${description})` : name || id,
+  );
+  return methods.length === 0 ? '' : ` Its ways to sign in: ${methods.join('; ')}.`;
+}
+
 function methodOf(
   { authMethods }: AgentDescription,
   environment: Readonly<Record<string, string>>,
 ): string | null {
+  const byVariable = authMethods.find(
+    ({ vars }) => vars.length > 0 && vars.every(({ name }) => environment[name]),
+  );
   const offered = new Set(authMethods.map(({ id }) => id));
   const found = AUTH_BY_VARIABLE.find(([method, variable]) => offered.has(method) && environment[variable]);
-  return found?.[0] ?? null;
+  return byVariable?.id ?? found?.[0] ?? null;
 }
 
 type ConfigOption = SessionDescription['configOptions'][number];

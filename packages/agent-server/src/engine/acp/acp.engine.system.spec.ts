@@ -416,6 +416,28 @@ describe('limits and costs', () => {
     ]);
   });
 
+  // agentclientprotocol/claude-agent-acp#390: the schema says both. Copilot 1.0.102 adds up all turns of a process, Vibe
+  // 3.0.2 those of a session, Claude Code 0.101 counts each turn.
+  it.each([
+    ['scripted', 100 + 150 + 150, 10 + 12 + 12],
+    ['Copilot', 150 + 40, 12 + 4],
+  ])('counts the tokens of %s once', async (name, prompt, completion) => {
+    const host = await run('used 100 10', {}, { NAME: name });
+    for (const usage of ['150 12', '150 12']) {
+      await host.say(`used ${usage}`);
+      await engine.run(host, never);
+    }
+    if (name === 'Copilot') {
+      await engine.close();
+      engine = newEngine();
+      await host.say('used 40 4');
+      await engine.run(host, never);
+    }
+    const sum = (member: 'promptTokens' | 'completionTokens'): number =>
+      host.usage.reduce((total, usage) => total + usage[member], 0);
+    expect([sum('promptTokens'), sum('completionTokens')]).toEqual([prompt, completion]);
+  });
+
   it.each([
     ['end_turn', 'finished', []],
     ['refusal', 'error', ['UsagePolicyRefusal']],
@@ -465,10 +487,20 @@ describe('models, modes and tool servers', () => {
   });
 
   it('signs in with a key of its environment', async () => {
-    const host = await run('session', {}, { NEED_KEY: '1', GEMINI_API_KEY: 'a-key' });
-    expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ signedIn: 'gemini-api-key' });
+    const byKey = { GEMINI_API_KEY: 'gemini-api-key', OWN_API_KEY: 'own-key' };
+    for (const [variable, signedIn] of Object.entries(byKey)) {
+      const host = await run('session', {}, { NEED_KEY: '1', [variable]: 'a-key' });
+      expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ signedIn });
+    }
     const without = await run('hello', {}, { NEED_KEY: '1' });
-    expect(failures(without)).toEqual(['ACPAuthRequired']);
+    expect(without.ofKind('ConversationErrorEvent')).toEqual([
+      expect.objectContaining({
+        code: 'ACPAuthRequired',
+        detail: expect.stringMatching(
+          /: Authentication required\. It takes .* sign in: Key \(Set GEMINI_API_KEY\); Own\.$/,
+        ),
+      }),
+    ]);
   });
 
   function launchWith(
