@@ -62,7 +62,14 @@ const client = serveAgent({
       throw RpcError.authRequired();
     }
     const session = newSession(params, randomUUID());
-    return { sessionId: session.id, ...models(session) };
+    const modes = {
+      currentModeId: session.mode,
+      availableModes: [
+        { id: 'ask', name: 'Ask' },
+        { id: 'plan', name: 'Plan' },
+      ],
+    };
+    return { sessionId: session.id, modes, ...models(session) };
   },
   'session/load': async (params) => {
     const file = fileOf(params.sessionId);
@@ -87,6 +94,9 @@ const client = serveAgent({
     return { sessionId: session.id };
   },
   'session/set_mode': ({ sessionId, modeId }) => {
+    if (modeId === 'no-such-mode') {
+      throw RpcError.invalidParams('Invalid params');
+    }
     sessions.get(sessionId).mode = modeId;
     return {};
   },
@@ -138,7 +148,8 @@ function fileOf(id) {
 
 function known(model) {
   if (!MODELS.includes(model)) {
-    throw RpcError.invalidParams(`no model ${model}`);
+    // All that codex-acp 2.6 says.
+    throw RpcError.invalidParams('Invalid params');
   }
   return model;
 }

@@ -81,7 +81,12 @@ const models = z
   .nullish()
   .catch(null);
 
-const sessionMembers = { models, configOptions };
+const modes = z
+  .object({ availableModes: z.array(z.object({ id })).catch([]) })
+  .nullish()
+  .catch(null);
+
+const sessionMembers = { models, modes, configOptions };
 
 export const newSessionSchema = z.object({ sessionId: id, ...sessionMembers });
 /** Some agents respond without a result. */

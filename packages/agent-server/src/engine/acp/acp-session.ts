@@ -146,7 +146,8 @@ export class AcpSession {
             { sessionId: this.id, configId: option.id, value: model },
             configChangeSchema,
           );
-    const answer = await within(REQUEST_TIMEOUT_MS, request);
+    const offered = offeredModels(this.#described).map(({ model_id: id }) => id);
+    const answer = await taken(`model ${model}`, offered, request);
     const changed = configChangeSchema.safeParse(answer).data?.configOptions ?? [];
     if (changed.length > 0) {
       this.#described = { ...this.#described, configOptions: changed };
@@ -156,10 +157,10 @@ export class AcpSession {
 
   /** @throws AcpFailure when the agent has no such mode */
   async setMode(modeId: string): Promise<void> {
-    await within(
-      REQUEST_TIMEOUT_MS,
-      this.#connection.request(AGENT_METHODS.session_set_mode, { sessionId: this.id, modeId }, z.unknown()),
-    );
+    const params = { sessionId: this.id, modeId };
+    const offered = this.#described.modes?.availableModes.map(({ id }) => id) ?? [];
+    const request = this.#connection.request(AGENT_METHODS.session_set_mode, params, z.unknown());
+    await taken(`mode ${modeId}`, offered, request);
   }
 
   /** Forks the session with everything that it knows, and returns the new id; null when the agent cannot fork. */
@@ -316,6 +317,19 @@ export function toMcpServers(
 
 function toList(values: Record<string, string>): { name: string; value: string }[] {
   return Object.entries(values).map(([name, value]) => ({ name, value }));
+}
+
+/** Adds to a refusal what there is to choose from: some agents say no more than "Invalid params". */
+async function taken<T>(choice: string, offered: readonly string[], request: Promise<T>): Promise<T> {
+  try {
+    return await within(REQUEST_TIMEOUT_MS, request);
+  } catch (error) {
+    if (!(error instanceof AcpFailure) || error.code !== 'ACPPromptError' || offered.length === 0) {
+      throw error;
+    }
+    const message = `The agent does not take the ${choice}; it offers ${offered.join(', ')}. ${error.message}`;
+    throw new AcpFailure(message, error.code, { cause: error });
+  }
 }
 
 /** @throws AcpFailure when the work takes longer */

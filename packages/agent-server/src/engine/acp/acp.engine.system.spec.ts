@@ -464,9 +464,18 @@ describe('models, modes and tool servers', () => {
       await host.say('session');
       await engine.run(host, never);
       expect(JSON.parse(answers(host)[1] ?? '')).toMatchObject({ model: 'small' });
-      await expect(engine.switchModel(host, 'huge')).rejects.toThrow('no model huge');
+      await expect(engine.switchModel(host, 'huge')).rejects.toThrow(
+        'The agent does not take the model huge; it offers small, large.',
+      );
     },
   );
+
+  it('that it does not have are named beside those that it has', async () => {
+    const host = await run('hello', { acp: launchWith({ sessionMode: 'no-such-mode' }, {}) });
+    expect(host.ofKind('ConversationErrorEvent')[0]?.detail).toContain(
+      'does not take the mode no-such-mode; it offers ask, plan.',
+    );
+  });
 
   it('are those of the user, as far as the agent connects to them', async () => {
     const mcpConfig = {
