@@ -298,32 +298,6 @@ async function work(session, prompt, earlier) {
     case 'ask-unknown':
       await say(await ask('never-announced', { title: 'Read it', kind: 'read' }));
       return 'end_turn';
-    case 'ask-or-fail': {
-      const id = await call(rest);
-      if ((await ask(id)) !== 'yes') {
-        throw new RpcError(-32_603, 'Internal error', 'the operation requires approval');
-      }
-      await say('allowed');
-      return 'end_turn';
-    }
-    case 'ask-when-cancelled': {
-      const first = await call('first');
-      await session.cancelled;
-      // Some agents finish the step that they are in, and hear only afterwards that they are cancelled.
-      session.late = await ask(first);
-      session.later = await ask(await call('later'));
-      return 'cancelled';
-    }
-    case 'late-answers':
-      await say(`${session.late} ${session.later}`);
-      return 'end_turn';
-    case 'ask-always': {
-      const answer = await ask(await call('always'), {}, [
-        { optionId: 'always', name: 'A', kind: 'allow_always' },
-      ]);
-      await say(answer);
-      return 'end_turn';
-    }
     case 'env':
       await say(`${rest}=${env[rest] ?? 'unset'}`);
       return 'end_turn';
@@ -380,19 +354,6 @@ async function work(session, prompt, earlier) {
       await say(JSON.stringify({ ...exit, output, truncated }));
       return 'end_turn';
     }
-    case 'shells': {
-      const made = [];
-      for (let count = 0; count < 40; count += 1) {
-        made.push(
-          await client.request('terminal/create', { sessionId: session.id, command: 'sleep 1000' }).then(
-            () => 'made',
-            () => 'refused',
-          ),
-        );
-      }
-      await say(`${made.filter((one) => one === 'made').length} made`);
-      return 'end_turn';
-    }
     case 'spend':
       await tell('usage_update', {
         used: 10,
@@ -419,19 +380,18 @@ async function work(session, prompt, earlier) {
       await call('waiting', { status: 'in_progress' });
       await session.cancelled;
       return 'cancelled';
-    case 'stubborn':
-      await call('stubborn', { status: 'in_progress' });
-      await new Promise(() => undefined);
-      return 'end_turn';
-    case 'idle':
-      await new Promise(() => undefined);
-      return 'end_turn';
-    case 'die':
-      await call('dying', { status: 'in_progress' });
-      process.stderr.write(`the last words of ${env.FAKE_SECRET ?? 'an agent'}\n`);
-      process.exit(9);
-      return 'end_turn';
     default:
-      return await misbehave({ command, session, tell, say, call, end, otherwise: `you said: ${line}` });
+      return await misbehave({
+        command,
+        rest,
+        session,
+        client,
+        tell,
+        say,
+        call,
+        end,
+        ask,
+        otherwise: `you said: ${line}`,
+      });
   }
 }
