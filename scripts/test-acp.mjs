@@ -14,6 +14,10 @@ const CANNOT = 77;
 const PACKAGES = {
   claude: '@agentclientprotocol/claude-agent-acp@0.101.0',
   qwen: '@qwen-code/qwen-code@0.24.4',
+  codex: '@agentclientprotocol/codex-acp@2.6.0',
+  gemini: '@google/gemini-cli@0.61.0',
+  opencode: 'opencode-ai@1.18.33',
+  copilot: '@github/copilot@1.0.102',
 };
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
@@ -32,7 +36,8 @@ function install(name, folder) {
     say(`installing ${PACKAGES[name]}, which takes a while`);
     const { status, stdout, stderr } = spawnSync(
       'npm',
-      ['install', '--ignore-scripts', '--no-audit', '--no-fund', PACKAGES[name]],
+      // OpenCode's program is put in its place by a script.
+      ['install', `--ignore-scripts=${name !== 'opencode'}`, '--no-audit', '--no-fund', PACKAGES[name]],
       { cwd: target, encoding: 'utf8', env: npmEnvironment },
     );
     if (status !== 0) {

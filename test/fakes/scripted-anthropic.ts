@@ -41,11 +41,15 @@ export class ScriptedAnthropic {
     readonly url: string,
   ) {}
 
-  static async start(answers: readonly AnthropicAnswer[] | AnthropicScript): Promise<ScriptedAnthropic> {
+  /** @param refusalOf why a body is refused; null: it is not */
+  static async start(
+    answers: readonly AnthropicAnswer[] | AnthropicScript,
+    refusalOf: (body: unknown) => string | null = anthropicRefusal,
+  ): Promise<ScriptedAnthropic> {
     let self: ScriptedAnthropic | null = null;
     const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
       const body = await readJson(request);
-      const refusal = anthropicRefusal(body);
+      const refusal = refusalOf(body);
       if (refusal !== null) {
         self?.refusals.push(refusal);
         refuse(response, { status: 400, message: refusal });

@@ -63,6 +63,8 @@ export interface ScriptedLlmOptions {
   host?: string;
   /** Pause between two chunks of an answer, for demonstrations; 0 by default. */
   chunkDelayMs?: number;
+  /** Why a body is refused; null: it is not. The rules for our own requests, by default. */
+  refusalOf?: (body: unknown) => string | null;
 }
 
 /**
@@ -79,12 +81,14 @@ export class ScriptedLlm {
   script: Script;
   private readonly server: Server;
   private readonly chunkDelayMs: number;
+  private readonly refusalOf: (body: unknown) => string | null;
 
-  private constructor(server: Server, url: string, script: Script, chunkDelayMs: number) {
+  private constructor(server: Server, url: string, script: Script, options: ScriptedLlmOptions) {
     this.server = server;
     this.url = url;
     this.script = script;
-    this.chunkDelayMs = chunkDelayMs;
+    this.chunkDelayMs = options.chunkDelayMs ?? 0;
+    this.refusalOf = options.refusalOf ?? openAiRefusal;
   }
 
   static async start(script: Script, options: ScriptedLlmOptions = {}): Promise<ScriptedLlm> {
@@ -99,7 +103,7 @@ export class ScriptedLlm {
     });
     const host = options.host ?? '127.0.0.1';
     const port = await startListening(server, options.port, host);
-    self = new ScriptedLlm(server, `http://${host}:${port}/v1`, script, options.chunkDelayMs ?? 0);
+    self = new ScriptedLlm(server, `http://${host}:${port}/v1`, script, options);
     return self;
   }
 
@@ -125,7 +129,7 @@ export class ScriptedLlm {
     }
     const body = await readBody(incoming);
     const request = toRequest(body, incoming, this.requests.length);
-    const refusal = openAiRefusal(body);
+    const refusal = this.refusalOf(body);
     if (refusal !== null) {
       this.refusals.push(refusal);
       await this.answer(fails(400, refusal), body, this.requests.length, response);

@@ -12,6 +12,11 @@ const store = path.join(env.HOME ?? '/tmp', '.scripted-agent');
 const sessions = new Map();
 
 switch (env.START) {
+  case 'says-why':
+    // As kimi-cli 1.52 does.
+    process.stdout.write('This program is no longer maintained.\n');
+    process.exit(0);
+    break;
   case 'dies':
     process.stderr.write('the agent has no configuration\n');
     process.exit(3);
@@ -33,14 +38,20 @@ switch (env.START) {
 const client = serveAgent({
   initialize: () => ({
     protocolVersion: env.START === 'version' ? 99 : 1,
-    agentInfo: { name: 'scripted', version: '1.2.3' },
+    agentInfo: { name: env.NAME ?? 'scripted', version: '1.2.3' },
     agentCapabilities: {
       loadSession: !env.NO_LOAD,
       promptCapabilities: { image: true },
       mcpCapabilities: { http: Boolean(env.WITH_HTTP), sse: false },
       sessionCapabilities: env.NO_FORK ? {} : { fork: {} },
     },
-    authMethods: env.NEED_KEY ? [{ id: 'gemini-api-key', name: 'Key' }] : [],
+    authMethods: env.NEED_KEY
+      ? [
+          { id: 'gemini-api-key', name: 'Key', description: 'Set GEMINI_API_KEY' },
+          // As codex-acp 0.16 of Zed has them.
+          { type: 'env_var', id: 'own-key', name: 'Own', vars: [{ name: 'OWN_API_KEY' }] },
+        ]
+      : [],
   }),
   authenticate: ({ methodId }) => {
     env.SIGNED_IN = methodId;
@@ -51,7 +62,14 @@ const client = serveAgent({
       throw RpcError.authRequired();
     }
     const session = newSession(params, randomUUID());
-    return { sessionId: session.id, ...models(session) };
+    const modes = {
+      currentModeId: session.mode,
+      availableModes: [
+        { id: 'ask', name: 'Ask' },
+        { id: 'plan', name: 'Plan' },
+      ],
+    };
+    return { sessionId: session.id, modes, ...models(session) };
   },
   'session/load': async (params) => {
     const file = fileOf(params.sessionId);
@@ -76,6 +94,9 @@ const client = serveAgent({
     return { sessionId: session.id };
   },
   'session/set_mode': ({ sessionId, modeId }) => {
+    if (modeId === 'no-such-mode') {
+      throw RpcError.invalidParams('Invalid params');
+    }
     sessions.get(sessionId).mode = modeId;
     return {};
   },
@@ -127,7 +148,8 @@ function fileOf(id) {
 
 function known(model) {
   if (!MODELS.includes(model)) {
-    throw RpcError.invalidParams(`no model ${model}`);
+    // All that codex-acp 2.6 says.
+    throw RpcError.invalidParams('Invalid params');
   }
   return model;
 }
@@ -245,6 +267,25 @@ async function work(session, prompt, earlier) {
       await say(`not allowed: ${answer}`);
       return answer === 'cancelled' ? 'cancelled' : 'end_turn';
     }
+    case 'prepare': {
+      // As Claude Code, Qwen Code and OpenCode do: a call is announced before its model has written what it does.
+      const id = await call('Terminal', { rawInput: {} });
+      await tell('tool_call_update', { toolCallId: id, title: rest, rawInput: { command: rest } });
+      const rawInput = { command: rest, description: 'Runs it' };
+      await tell('tool_call_update', { toolCallId: id, rawInput });
+      await say(await ask(id, { rawInput, locations: [{ path: session.cwd }] }));
+      return 'end_turn';
+    }
+    case 'messages':
+      await say('No id. ');
+      for (const [messageId, text] of [
+        ['a', 'One, '],
+        ['a', 'and more.'],
+        ['b', 'Another.'],
+      ]) {
+        await tell('agent_message_chunk', { messageId, content: { type: 'text', text } });
+      }
+      return 'end_turn';
     case 'ask-two': {
       const ids = [await call('one'), await call('two')];
       const answers = await Promise.all(ids.map((id) => ask(id)));
@@ -257,32 +298,6 @@ async function work(session, prompt, earlier) {
     case 'ask-unknown':
       await say(await ask('never-announced', { title: 'Read it', kind: 'read' }));
       return 'end_turn';
-    case 'ask-or-fail': {
-      const id = await call(rest);
-      if ((await ask(id)) !== 'yes') {
-        throw new RpcError(-32_603, 'Internal error', 'the operation requires approval');
-      }
-      await say('allowed');
-      return 'end_turn';
-    }
-    case 'ask-when-cancelled': {
-      const first = await call('first');
-      await session.cancelled;
-      // Some agents finish the step that they are in, and hear only afterwards that they are cancelled.
-      session.late = await ask(first);
-      session.later = await ask(await call('later'));
-      return 'cancelled';
-    }
-    case 'late-answers':
-      await say(`${session.late} ${session.later}`);
-      return 'end_turn';
-    case 'ask-always': {
-      const answer = await ask(await call('always'), {}, [
-        { optionId: 'always', name: 'A', kind: 'allow_always' },
-      ]);
-      await say(answer);
-      return 'end_turn';
-    }
     case 'env':
       await say(`${rest}=${env[rest] ?? 'unset'}`);
       return 'end_turn';
@@ -339,19 +354,6 @@ async function work(session, prompt, earlier) {
       await say(JSON.stringify({ ...exit, output, truncated }));
       return 'end_turn';
     }
-    case 'shells': {
-      const made = [];
-      for (let count = 0; count < 40; count += 1) {
-        made.push(
-          await client.request('terminal/create', { sessionId: session.id, command: 'sleep 1000' }).then(
-            () => 'made',
-            () => 'refused',
-          ),
-        );
-      }
-      await say(`${made.filter((one) => one === 'made').length} made`);
-      return 'end_turn';
-    }
     case 'spend':
       await tell('usage_update', {
         used: 10,
@@ -360,6 +362,13 @@ async function work(session, prompt, earlier) {
       });
       await call('after').then((id) => end(id));
       return { stopReason: 'end_turn', usage: { inputTokens: 100, outputTokens: 20, totalTokens: 120 } };
+    case 'used': {
+      const [inputTokens = 0, outputTokens = 0] = words.map(Number);
+      return {
+        stopReason: 'end_turn',
+        usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
+      };
+    }
     case 'tokens':
       return {
         stopReason: 'end_turn',
@@ -371,19 +380,18 @@ async function work(session, prompt, earlier) {
       await call('waiting', { status: 'in_progress' });
       await session.cancelled;
       return 'cancelled';
-    case 'stubborn':
-      await call('stubborn', { status: 'in_progress' });
-      await new Promise(() => undefined);
-      return 'end_turn';
-    case 'idle':
-      await new Promise(() => undefined);
-      return 'end_turn';
-    case 'die':
-      await call('dying', { status: 'in_progress' });
-      process.stderr.write(`the last words of ${env.FAKE_SECRET ?? 'an agent'}\n`);
-      process.exit(9);
-      return 'end_turn';
     default:
-      return await misbehave({ command, session, tell, say, call, end, otherwise: `you said: ${line}` });
+      return await misbehave({
+        command,
+        rest,
+        session,
+        client,
+        tell,
+        say,
+        call,
+        end,
+        ask,
+        otherwise: `you said: ${line}`,
+      });
   }
 }

@@ -64,6 +64,8 @@ async function announce(host: EngineHost, session: AcpSession): Promise<void> {
     sessionId: session.id,
     isBegun: session.isLoaded && isBegun === true,
     costSeen: session.isLoaded ? (memory['costSeen'] ?? 0) : 0,
+    promptTokensSeen: session.isLoaded ? (memory['promptTokensSeen'] ?? 0) : 0,
+    completionTokensSeen: session.isLoaded ? (memory['completionTokensSeen'] ?? 0) : 0,
   });
   await host.describeAgent(session.details);
 }

@@ -25,6 +25,8 @@ const AUTH_REQUIRED = -32_000;
 export class AcpConnection {
   readonly #process: AcpProcess;
   readonly #connection: ClientConnection;
+  /** For a user whose agent is not signed in: how it lets clients sign in. */
+  signInHint = '';
 
   private constructor(process: AcpProcess, connection: ClientConnection) {
     this.#process = process;
@@ -52,6 +54,10 @@ export class AcpConnection {
     return !this.#connection.signal.aborted;
   }
 
+  get lastWords(): string {
+    return this.#process.lastWords;
+  }
+
   /** @throws AcpFailure when the agent ends before, refuses, or sends an invalid answer */
   async request<T>(method: string, params: unknown, answer: z.ZodType<T>): Promise<T> {
     let response: unknown;
@@ -59,7 +65,7 @@ export class AcpConnection {
       response = await this.#connection.agent.request(method, params);
     } catch (error) {
       if (error instanceof RequestError && this.isOpen) {
-        throw refusal(method, error);
+        throw refusal(method, error, this.signInHint);
       }
       throw await this.failure();
     }
@@ -119,12 +125,12 @@ function clientApp(conversation: AcpConversation): ReturnType<typeof client> {
     });
 }
 
-function refusal(method: string, error: RequestError): AcpFailure {
-  const more = detailOf(error.data);
+function refusal(method: string, error: RequestError, signInHint: string): AcpFailure {
+  const more = detailOf(error);
   const text = clipText(more === null ? error.message : `${error.message}: ${more}`, MAX_REASON);
   if (error.code === AUTH_REQUIRED || /\b(401|unauthorized|authentication)\b/i.test(text)) {
     return new AcpFailure(
-      `The agent is not signed in: ${text} It takes its credentials from its environment only: see which secrets the operator's list of agents names for it, and set them.`,
+      `The agent is not signed in: ${text.replace(/\.$/, '')}. It takes its credentials from its environment only: see which secrets the operator's list of agents names for it, and set them.${signInHint}`,
       'ACPAuthRequired',
       { cause: error },
     );
@@ -132,9 +138,11 @@ function refusal(method: string, error: RequestError): AcpFailure {
   return new AcpFailure(`The agent refused ${method}: ${text}`, 'ACPPromptError', { cause: error });
 }
 
-function detailOf(data: unknown): string | null {
+function detailOf({ code, data }: RequestError): string | null {
   if (typeof data !== 'object' || data === null) {
     return typeof data === 'string' ? data : null;
   }
-  return jsonText(data, 'details') ?? jsonText(data, 'message') ?? JSON.stringify(data);
+  const said = jsonText(data, 'details') ?? jsonText(data, 'message');
+  // Some repeat their sign-in methods there.
+  return said ?? (code === AUTH_REQUIRED ? null : JSON.stringify(data));
 }

@@ -105,17 +105,20 @@ export class AcpConversation {
       return { outcome: 'cancelled' };
     }
     turn.touch();
+    const { confirmationPolicy } = this.#host.settings;
+    const asks = (): boolean => mustAsk(confirmationPolicy, this.#transcript.kindOf(toolCall.toolCallId));
     const callId = await this.#inOrder(async () => {
       const id = await this.#transcript.addCall(toolCall, false);
+      if (asks()) {
+        await this.#transcript.show(toolCall.toolCallId);
+      }
       await this.#countCall(turn);
       return id;
     });
     if (callId === null) {
       return { outcome: 'cancelled' };
     }
-    return mustAsk(this.#host.settings.confirmationPolicy, this.#transcript.kindOf(toolCall.toolCallId))
-      ? await turn.ask(callId, options)
-      : turn.allow(options);
+    return asks() ? await turn.ask(callId, options) : turn.allow(options);
   }
 
   async readTextFile({ path: file, line = null, limit = null }: ReadFileRequest): Promise<string> {
@@ -148,7 +151,7 @@ export class AcpConversation {
     }
     switch (update.sessionUpdate) {
       case 'agent_message_chunk':
-        await this.#transcript.addText(update.content);
+        await this.#transcript.addText(update.content, update.messageId ?? null);
         return;
       case 'agent_thought_chunk':
         await this.#transcript.addThought(update.content);

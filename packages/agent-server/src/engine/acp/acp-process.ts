@@ -7,6 +7,7 @@ import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
+/** Between two messages. */
 const MAX_NOISE_BYTES = 1024 * 1024;
 /** Unanswered requests of the agent at which reading from it stops. */
 const MAX_UNANSWERED = 64;
@@ -107,12 +108,12 @@ export class AcpProcess {
       return new AcpFailure(
         `The agent is not installed in this sandbox: its command ${this.#program} ${
           this.#exitCode === NOT_FOUND ? 'was not found' : 'cannot be run'
-        }.${this.#hint}${this.#lastWords()}`,
+        }.${this.#hint}${this.lastWords}`,
         'ACPSpawnError',
       );
     }
     const how = this.#exitCode === null ? 'closed its connection' : `ended with exit code ${this.#exitCode}`;
-    return new AcpFailure(`The agent ${how}.${this.#lastWords()}`, 'ACPAgentEnded');
+    return new AcpFailure(`The agent ${how}.${this.lastWords}`, 'ACPAgentEnded');
   }
 
   /** Waits a moment for an agent that has closed its connection to end, then ends it. */
@@ -138,7 +139,8 @@ export class AcpProcess {
     await this.#kill();
   }
 
-  #lastWords(): string {
+  /** A sentence that quotes what it wrote beside its messages; empty when it wrote nothing. */
+  get lastWords(): string {
     const words = this.#diagnosis.text().trim();
     return words === '' ? '' : ` It wrote: ${words}`;
   }
@@ -158,14 +160,20 @@ export class AcpProcess {
         const message = parseJson(line);
         if (isUpdate(message)) {
           await this.#onUpdate(message.params);
+          noise = 0;
         } else if (this.#isMessage(message)) {
+          noise = 0;
           yield message;
           while (this.#unanswered >= MAX_UNANSWERED) {
             await this.#answered.promise;
           }
-        } else if ((noise += line.length) > MAX_NOISE_BYTES) {
-          this.#fault = 'The agent writes something other than the Agent Client Protocol.';
-          throw new Error(this.#fault);
+        } else if (!isEnvelope(message)) {
+          // Some agents say on this stream why they end.
+          this.#diagnosis.push(Buffer.from(`${line}\n`));
+          if ((noise += line.length) > MAX_NOISE_BYTES) {
+            this.#fault = 'The agent writes something other than the Agent Client Protocol.';
+            throw new Error(this.#fault);
+          }
         }
       }
     }

@@ -28,7 +28,17 @@ export const initializeSchema = z.object({
     .nullish()
     .catch(null),
   agentCapabilities: capabilities.catch(() => capabilities.parse({})),
-  authMethods: z.array(z.object({ id, name: text.catch('') })).catch([]),
+  authMethods: z
+    .array(
+      z.object({
+        id,
+        name: text.catch(''),
+        description: text.nullish().catch(null),
+        /** The variables that it takes instead of a dialog. */
+        vars: z.array(z.object({ name: text })).catch([]),
+      }),
+    )
+    .catch([]),
 });
 
 export type AgentDescription = z.infer<typeof initializeSchema>;
@@ -71,7 +81,12 @@ const models = z
   .nullish()
   .catch(null);
 
-const sessionMembers = { models, configOptions };
+const modes = z
+  .object({ availableModes: z.array(z.object({ id })).catch([]) })
+  .nullish()
+  .catch(null);
+
+const sessionMembers = { models, modes, configOptions };
 
 export const newSessionSchema = z.object({ sessionId: id, ...sessionMembers });
 /** Some agents respond without a result. */
@@ -149,7 +164,11 @@ const toolCall = z.object({
 export type ToolCallReport = z.infer<typeof toolCall>;
 
 const update = z.discriminatedUnion('sessionUpdate', [
-  z.object({ sessionUpdate: z.literal('agent_message_chunk'), content: contentBlock }),
+  z.object({
+    sessionUpdate: z.literal('agent_message_chunk'),
+    messageId: id.nullish().catch(null),
+    content: contentBlock,
+  }),
   z.object({ sessionUpdate: z.literal('agent_thought_chunk'), content: contentBlock }),
   toolCall.extend({ sessionUpdate: z.literal('tool_call') }),
   toolCall.extend({ sessionUpdate: z.literal('tool_call_update') }),

@@ -24,10 +24,11 @@ import {
 import { AcpFailure } from './acp-process.js';
 import { z } from 'zod';
 
-/** Sign-in methods that take a key from a variable; agents that sign in without a request are not listed. */
+/** Methods that take a key from a variable without naming it; agents that sign in without a request are not listed. */
 const AUTH_BY_VARIABLE: readonly (readonly [method: string, variable: string])[] = [
   ['gemini-api-key', 'GEMINI_API_KEY'],
   ['api-key', 'OPENAI_API_KEY'],
+  ['api-key', 'CODEX_API_KEY'],
 ];
 /** Predates configuration options, and is still in use. */
 const SET_MODEL = 'session/set_model';
@@ -86,7 +87,7 @@ export class AcpSession {
     );
     try {
       const seconds = launch.startTimeoutMs / 1000;
-      const late = `The agent did not begin within ${seconds} seconds.`;
+      const late = (): string => `The agent did not begin within ${seconds} seconds.${connection.lastWords}`;
       const opening = openSession(connection, options, environment);
       return new AcpSession(connection, await within(launch.startTimeoutMs, opening, late));
     } catch (error) {
@@ -145,7 +146,8 @@ export class AcpSession {
             { sessionId: this.id, configId: option.id, value: model },
             configChangeSchema,
           );
-    const answer = await within(REQUEST_TIMEOUT_MS, request);
+    const offered = offeredModels(this.#described).map(({ model_id: id }) => id);
+    const answer = await taken(`model ${model}`, offered, request);
     const changed = configChangeSchema.safeParse(answer).data?.configOptions ?? [];
     if (changed.length > 0) {
       this.#described = { ...this.#described, configOptions: changed };
@@ -155,10 +157,10 @@ export class AcpSession {
 
   /** @throws AcpFailure when the agent has no such mode */
   async setMode(modeId: string): Promise<void> {
-    await within(
-      REQUEST_TIMEOUT_MS,
-      this.#connection.request(AGENT_METHODS.session_set_mode, { sessionId: this.id, modeId }, z.unknown()),
-    );
+    const params = { sessionId: this.id, modeId };
+    const offered = this.#described.modes?.availableModes.map(({ id }) => id) ?? [];
+    const request = this.#connection.request(AGENT_METHODS.session_set_mode, params, z.unknown());
+    await taken(`mode ${modeId}`, offered, request);
   }
 
   /** Forks the session with everything that it knows, and returns the new id; null when the agent cannot fork. */
@@ -199,6 +201,7 @@ async function openSession(
       'ACPInitError',
     );
   }
+  connection.signInHint = signInHint(agent);
   const method = launch.authMethod ?? methodOf(agent, environment);
   if (method !== null) {
     await connection.request(AGENT_METHODS.authenticate, { methodId: method }, z.unknown());
@@ -234,13 +237,23 @@ async function load(connection: AcpConnection, params: unknown): Promise<Session
   }
 }
 
+function signInHint({ authMethods }: AgentDescription): string {
+  const methods = authMethods.map(({ id, name, description }) =>
+    description ? `${name || id} (${description})` : name || id,
+  );
+  return methods.length === 0 ? '' : ` Its ways to sign in: ${methods.join('; ')}.`;
+}
+
 function methodOf(
   { authMethods }: AgentDescription,
   environment: Readonly<Record<string, string>>,
 ): string | null {
+  const byVariable = authMethods.find(
+    ({ vars }) => vars.length > 0 && vars.every(({ name }) => environment[name]),
+  );
   const offered = new Set(authMethods.map(({ id }) => id));
   const found = AUTH_BY_VARIABLE.find(([method, variable]) => offered.has(method) && environment[variable]);
-  return found?.[0] ?? null;
+  return byVariable?.id ?? found?.[0] ?? null;
 }
 
 type ConfigOption = SessionDescription['configOptions'][number];
@@ -306,11 +319,24 @@ function toList(values: Record<string, string>): { name: string; value: string }
   return Object.entries(values).map(([name, value]) => ({ name, value }));
 }
 
+/** Adds to a refusal what there is to choose from: some agents say no more than "Invalid params". */
+async function taken<T>(choice: string, offered: readonly string[], request: Promise<T>): Promise<T> {
+  try {
+    return await within(REQUEST_TIMEOUT_MS, request);
+  } catch (error) {
+    if (!(error instanceof AcpFailure) || error.code !== 'ACPPromptError' || offered.length === 0) {
+      throw error;
+    }
+    const message = `The agent does not take the ${choice}; it offers ${offered.join(', ')}. ${error.message}`;
+    throw new AcpFailure(message, error.code, { cause: error });
+  }
+}
+
 /** @throws AcpFailure when the work takes longer */
 async function within<T>(
   milliseconds: number,
   work: Promise<T>,
-  message = 'The agent did not answer in time.',
+  message = (): string => 'The agent did not answer in time.',
 ): Promise<T> {
-  return await inTime(milliseconds, work, () => new AcpFailure(message, 'ACPStartupTimeout'));
+  return await inTime(milliseconds, work, () => new AcpFailure(message(), 'ACPStartupTimeout'));
 }

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { isDeepStrictEqual } from 'node:util';
 import type {
   ACPToolCallEvent,
   Action,
@@ -61,7 +62,10 @@ export class AcpTranscript {
   readonly #host: EngineHost;
   /** By the agent's own id. A call that has ended stays until the next call with that id. */
   readonly #calls = new Map<string, KnownCall>();
+  /** What the log has of calls that have not ended, by the agent's own id. */
+  readonly #shown = new Map<string, Omit<ACPToolCallEvent, 'id' | 'timestamp'>>();
   #text = '';
+  #messageId: string | null = null;
   #thoughts = '';
 
   constructor(host: EngineHost) {
@@ -70,7 +74,12 @@ export class AcpTranscript {
 
   begun = 0;
 
-  async addText(text: string): Promise<void> {
+  /** @param messageId by which some agents tell messages apart */
+  async addText(text: string, messageId: string | null): Promise<void> {
+    if (messageId !== this.#messageId && text !== '' && this.#text !== '') {
+      await this.flush();
+    }
+    this.#messageId = messageId;
     this.#text += text;
     if (this.#text.length > MAX_MESSAGE) {
       await this.flush();
@@ -115,10 +124,22 @@ export class AcpTranscript {
     }
     const call = merge(known, report);
     this.#calls.set(report.toolCallId, call);
-    if (hasCallEnded(call)) {
-      await this.#host.append(toEvent(call));
+    if (hasCallEnded(call) || isFirstTold(known, call)) {
+      await this.#write(report.toolCallId, call);
     }
     return call.id;
+  }
+
+  /** Brings the log up to date with a call that the user may be asked about. */
+  async show(agentsId: string): Promise<void> {
+    const call = this.#calls.get(agentsId);
+    if (
+      call !== undefined &&
+      !hasCallEnded(call) &&
+      !isDeepStrictEqual(toEvent(call), this.#shown.get(agentsId))
+    ) {
+      await this.#write(agentsId, call);
+    }
   }
 
   kindOf(id: string): string | null {
@@ -136,7 +157,7 @@ export class AcpTranscript {
           content: [{ type: 'content', content: text }],
         };
         this.#calls.set(id, rejected);
-        await this.#host.append(toEvent(rejected));
+        await this.#write(id, rejected);
       }
     }
   }
@@ -167,7 +188,7 @@ export class AcpTranscript {
       if (!hasCallEnded(call)) {
         const ended = { ...call, status };
         this.#calls.set(id, ended);
-        await this.#host.append(toEvent(ended));
+        await this.#write(id, ended);
       }
     }
   }
@@ -188,11 +209,21 @@ export class AcpTranscript {
     );
     this.#calls.set(report.toolCallId, call);
     // The first event says that the call has begun, even if the agent reports at once that it has ended.
-    await this.#host.append(toEvent(hasCallEnded(call) ? { ...call, status: 'in_progress' } : call));
+    await this.#write(report.toolCallId, hasCallEnded(call) ? { ...call, status: 'in_progress' } : call);
     if (hasCallEnded(call)) {
-      await this.#host.append(toEvent(call));
+      await this.#write(report.toolCallId, call);
     }
     return call.id;
+  }
+
+  async #write(agentsId: string, call: KnownCall): Promise<void> {
+    const event = toEvent(call);
+    if (hasCallEnded(call)) {
+      this.#shown.delete(agentsId);
+    } else {
+      this.#shown.set(agentsId, event);
+    }
+    await this.#host.append(event);
   }
 
   #uniqueId(id: string): string {
@@ -227,6 +258,16 @@ export class AcpTranscript {
       observation,
     });
   }
+}
+
+/** Many agents announce a call before their model has written what it does. */
+function isFirstTold(known: KnownCall, call: KnownCall): boolean {
+  const isNamed = known.status === 'pending' && call.title !== known.title;
+  return isNamed || (isEmpty(known.input) && !isEmpty(call.input));
+}
+
+function isEmpty(input: unknown): boolean {
+  return input === undefined || (typeof input === 'object' && Object.keys(input ?? {}).length === 0);
 }
 
 function merge(known: KnownCall, report: ToolCallReport): KnownCall {

@@ -155,8 +155,18 @@ function choose(options: readonly PermissionOption[], accept: boolean): Permissi
   return first === undefined ? { outcome: 'cancelled' } : { outcome: 'selected', optionId: first.optionId };
 }
 
-export async function countTurn(host: EngineHost, response: PromptResponse, isStep: boolean): Promise<void> {
-  const { promptTokens, completionTokens } = tokensOf(response);
+/** Agents that report the tokens of the whole session with each turn, where others report those of the turn. */
+const CUMULATIVE = new Set(['Copilot', '@mistralai/mistral-vibe', 'hermes-agent']);
+
+export async function countTurn(
+  host: EngineHost,
+  response: PromptResponse,
+  { isStep, agent }: { isStep: boolean; agent: string },
+): Promise<void> {
+  const reported = tokensOf(response);
+  const { promptTokens, completionTokens } = CUMULATIVE.has(agent)
+    ? await newTokens(host, reported)
+    : reported;
   const { modelPrices, llm } = host.settings;
   // A cost that the agent reports itself would be counted twice.
   const tellsCost = typeof host.memory()['costSeen'] === 'number' && host.memory()['tellsCost'] === true;
@@ -183,10 +193,32 @@ export async function countCost(
   }
 }
 
-function tokensOf({ usage, _meta: meta }: PromptResponse): {
+interface Tokens {
   promptTokens: number;
   completionTokens: number;
-} {
+}
+
+async function newTokens(host: EngineHost, reported: Tokens): Promise<Tokens> {
+  const { promptTokens, completionTokens } = reported;
+  if (promptTokens === 0) {
+    return reported;
+  }
+  const memory = host.memory();
+  const seen = (name: string): number => (typeof memory[name] === 'number' ? memory[name] : 0);
+  const more = {
+    promptTokens: promptTokens - seen('promptTokensSeen'),
+    completionTokens: completionTokens - seen('completionTokensSeen'),
+  };
+  await host.remember({
+    ...memory,
+    promptTokensSeen: promptTokens,
+    completionTokensSeen: completionTokens,
+  });
+  // A restarted agent may count from zero again.
+  return more.promptTokens < 0 || more.completionTokens < 0 ? reported : more;
+}
+
+function tokensOf({ usage, _meta: meta }: PromptResponse): Tokens {
   if (usage) {
     const { inputTokens, outputTokens, cachedReadTokens, cachedWriteTokens } = usage;
     return {

@@ -115,6 +115,21 @@ describe('a run', () => {
     ]);
   });
 
+  it('writes a call again when the agent tells what it does', async () => {
+    const host = await run('prepare rm -r build');
+    expect(
+      host.ofKind('ACPToolCallEvent').map(({ title, raw_input, status }) => [title, raw_input, status]),
+    ).toEqual([
+      ['Terminal', {}, 'pending'],
+      ['rm -r build', { command: 'rm -r build' }, 'pending'],
+      ['rm -r build', { command: 'rm -r build', description: 'Runs it' }, 'completed'],
+    ]);
+  });
+
+  it('writes each message of a turn on its own, if the agent tells them apart', async () => {
+    expect(answers(await run('messages'))).toEqual(['No id. ', 'One, and more.', 'Another.']);
+  });
+
   it('writes thoughts and plans as our own tools would have', async () => {
     const host = await run('think');
     expect(host.ofKind('ActionEvent').map(({ action }) => action)).toEqual([
@@ -209,6 +224,17 @@ describe('permissions', () => {
     expect(host.status).toBe('finished');
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'completed', raw_output: 'ran' });
     expect(answers(host)).toEqual(['allowed: rm']);
+  });
+
+  // zed-industries/zed#52782: the user is asked about "Terminal", and cannot know what it would run.
+  it('show the user all that is known of the call', async () => {
+    const host = await run('prepare rm -r build', { confirmationPolicy: 'always' });
+    expect(host.status).toBe('waiting_for_confirmation');
+    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({
+      title: 'rm -r build',
+      raw_input: { command: 'rm -r build', description: 'Runs it' },
+      status: 'pending',
+    });
   });
 
   it('wait for the user, who rejects and says why', async () => {
@@ -390,6 +416,28 @@ describe('limits and costs', () => {
     ]);
   });
 
+  // agentclientprotocol/claude-agent-acp#390: the schema says both. Copilot 1.0.102 adds up all turns of a process, Vibe
+  // 3.0.2 those of a session, Claude Code 0.101 counts each turn.
+  it.each([
+    ['scripted', 100 + 150 + 150, 10 + 12 + 12],
+    ['Copilot', 150 + 40, 12 + 4],
+  ])('counts the tokens of %s once', async (name, prompt, completion) => {
+    const host = await run('used 100 10', {}, { NAME: name });
+    for (const usage of ['150 12', '150 12']) {
+      await host.say(`used ${usage}`);
+      await engine.run(host, never);
+    }
+    if (name === 'Copilot') {
+      await engine.close();
+      engine = newEngine();
+      await host.say('used 40 4');
+      await engine.run(host, never);
+    }
+    const sum = (member: 'promptTokens' | 'completionTokens'): number =>
+      host.usage.reduce((total, usage) => total + usage[member], 0);
+    expect([sum('promptTokens'), sum('completionTokens')]).toEqual([prompt, completion]);
+  });
+
   it.each([
     ['end_turn', 'finished', []],
     ['refusal', 'error', ['UsagePolicyRefusal']],
@@ -416,9 +464,18 @@ describe('models, modes and tool servers', () => {
       await host.say('session');
       await engine.run(host, never);
       expect(JSON.parse(answers(host)[1] ?? '')).toMatchObject({ model: 'small' });
-      await expect(engine.switchModel(host, 'huge')).rejects.toThrow('no model huge');
+      await expect(engine.switchModel(host, 'huge')).rejects.toThrow(
+        'The agent does not take the model huge; it offers small, large.',
+      );
     },
   );
+
+  it('that it does not have are named beside those that it has', async () => {
+    const host = await run('hello', { acp: launchWith({ sessionMode: 'no-such-mode' }, {}) });
+    expect(host.ofKind('ConversationErrorEvent')[0]?.detail).toContain(
+      'does not take the mode no-such-mode; it offers ask, plan.',
+    );
+  });
 
   it('are those of the user, as far as the agent connects to them', async () => {
     const mcpConfig = {
@@ -439,10 +496,20 @@ describe('models, modes and tool servers', () => {
   });
 
   it('signs in with a key of its environment', async () => {
-    const host = await run('session', {}, { NEED_KEY: '1', GEMINI_API_KEY: 'a-key' });
-    expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ signedIn: 'gemini-api-key' });
+    const byKey = { GEMINI_API_KEY: 'gemini-api-key', OWN_API_KEY: 'own-key' };
+    for (const [variable, signedIn] of Object.entries(byKey)) {
+      const host = await run('session', {}, { NEED_KEY: '1', [variable]: 'a-key' });
+      expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ signedIn });
+    }
     const without = await run('hello', {}, { NEED_KEY: '1' });
-    expect(failures(without)).toEqual(['ACPAuthRequired']);
+    expect(without.ofKind('ConversationErrorEvent')).toEqual([
+      expect.objectContaining({
+        code: 'ACPAuthRequired',
+        detail: expect.stringMatching(
+          /: Authentication required\. It takes .* sign in: Key \(Set GEMINI_API_KEY\); Own\.$/,
+        ),
+      }),
+    ]);
   });
 
   function launchWith(
@@ -480,6 +547,12 @@ describe('an agent that cannot be started', () => {
       'ACPAgentEnded',
       'exit code 3. It wrote: the agent has no configuration',
     ],
+    [
+      process.execPath,
+      { START: 'says-why' },
+      'ACPAgentEnded',
+      'exit code 0. It wrote: This program is no longer maintained.',
+    ],
     [process.execPath, { START: 'version' }, 'ACPInitError', 'version 99'],
     [
       process.execPath,
@@ -503,13 +576,16 @@ describe('an agent that cannot be started', () => {
     await expect(engine.prepare(host)).rejects.toThrow(detail);
   });
 
-  it('has a time limit', async () => {
-    const host = hostFor({}, { START: 'silent' });
+  it('has a time limit, after which what it wrote is quoted', async () => {
+    const host = hostFor();
+    const command = ['bash', '-c', 'echo Open this page to sign in >&2; exec sleep 60'];
     host.settings = {
       ...host.settings,
-      acp: host.settings.acp && { ...host.settings.acp, startTimeoutMs: 200 },
+      acp: host.settings.acp && { ...host.settings.acp, command, startTimeoutMs: 1_000 },
     };
-    await expect(engine.prepare(host)).rejects.toThrow('did not begin within 0.2 seconds');
+    await expect(engine.prepare(host)).rejects.toThrow(
+      'did not begin within 1 seconds. It wrote: Open this page to sign in',
+    );
   });
 });
 
@@ -518,6 +594,11 @@ describe('a hostile agent', () => {
     const host = await run('garbage', {}, { START: 'noise' });
     expect(answers(host)).toEqual(['still here']);
     expect(host.status).toBe('finished');
+  });
+
+  it('may write more of them in time than any one message has', async () => {
+    const host = await run('chatter');
+    expect([host.status, answers(host).join('').split(' ').length]).toEqual(['finished', 31]);
   });
 
   it('ends with a line that is too long', async () => {

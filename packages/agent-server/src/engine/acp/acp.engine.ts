@@ -91,7 +91,8 @@ export class AcpEngine extends AgentEngine {
         );
       }
       return await conversation.collect(fork, async () => {
-        await countTurn(host, await session.prompt([{ type: 'text', text: question }], fork), false);
+        const answer = await session.prompt([{ type: 'text', text: question }], fork);
+        await countTurn(host, answer, { isStep: false, agent: '' });
       });
     } catch (error) {
       throw unavailable(error);
@@ -197,7 +198,7 @@ export class AcpEngine extends AgentEngine {
     }
   }
 
-  async #conclude(host: EngineHost, { conversation }: OpenAgent, turn: AcpTurn): Promise<boolean> {
+  async #conclude(host: EngineHost, { conversation, session }: OpenAgent, turn: AcpTurn): Promise<boolean> {
     const { result } = turn;
     if (result === null || 'error' in result) {
       await conversation.end('failed');
@@ -210,7 +211,8 @@ export class AcpEngine extends AgentEngine {
     }
     const { stopReason } = result.response;
     await conversation.end(stopReason === 'cancelled' ? 'failed' : 'completed');
-    await countTurn(host, result.response, conversation.begunCalls === 0);
+    const counted = { isStep: conversation.begunCalls === 0, agent: session.details.name };
+    await countTurn(host, result.response, counted);
     switch (stopReason) {
       case 'end_turn':
         return true;
