@@ -10,6 +10,19 @@ describe('modelEndpoint', () => {
   it.each([
     ['openai/gpt-5', null, openai('gpt-5', OPENAI)],
     ['openai/gpt-5', OWN, openai('gpt-5', OWN)],
+    ['openai/responses/own', OWN, { ...openai('own', OWN), dialect: 'responses' }],
+    ['litellm_proxy/responses/org/own', OWN, { ...openai('org/own', OWN), dialect: 'responses' }],
+    ['responses/own', OWN, { ...openai('own', OWN), dialect: 'responses' }],
+    ['openai/responses/', OWN, openai('responses/', OWN)],
+    ['gpt-5', `${OWN}/responses`, { ...openai('gpt-5', OWN), dialect: 'responses' }],
+    [
+      'azure/own',
+      'https://x.openai.azure.com/openai/responses?api-version=1',
+      {
+        ...openai('own', 'https://x.openai.azure.com/openai', { 'api-version': '1' }),
+        dialect: 'responses',
+      },
+    ],
     ['openai/org/model', OWN, openai('org/model', OWN)],
     ['openai/deepseek/x', OWN, openai('deepseek/x', OWN)],
     ['litellm_proxy/claude', OWN, openai('claude', OWN)],

@@ -4,6 +4,8 @@ type ModelEndpoint =
       model: string;
       baseUrl: string;
       query: Record<string, string>;
+      /** The user's choice of OpenAI's newer API. */
+      dialect?: 'responses';
     }
   | { api: 'anthropic'; model: string };
 
@@ -62,8 +64,11 @@ export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoi
   if (full === '') {
     return { problem: 'No model is set: give llm_model in the settings.' };
   }
-  const { provider, model } = splitName(full, baseUrl);
+  const { provider, model: named } = splitName(full, baseUrl);
   const given = (baseUrl ?? '').trim();
+  // A prefix of LiteLLM's, or the address that Azure shows for such a model.
+  const model = named.replace(/^responses\/(?=.)/, '');
+  const asksResponses = model !== named || /\/responses\/*([?#]|$)/.test(given);
   if (provider === 'anthropic' && given === '') {
     return { api: 'anthropic', model };
   }
@@ -75,7 +80,12 @@ export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoi
     };
   }
   const isPassedOn = provider === 'anthropic';
-  return { api: 'openai', model: isPassedOn ? full : model, ...cleanAddress(address, provider) };
+  return {
+    api: 'openai',
+    model: isPassedOn ? full : model,
+    ...cleanAddress(address, provider),
+    ...(asksResponses && { dialect: 'responses' }),
+  };
 }
 
 export function isOwnServer(name: string): boolean {
@@ -132,7 +142,7 @@ function defaultAddress(provider: string, name: string): string | null {
 /** Removes the path that users copy along with the address, and adds the one that they leave out. */
 function cleanAddress(address: string, provider: string): { baseUrl: string; query: Record<string, string> } {
   const [, base = '', search = ''] = /^([^?#]*)\??([^#]*)/.exec(address) ?? [];
-  const clean = base.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
+  const clean = base.replace(/\/+$/, '').replace(/\/(chat\/completions|responses)$/, '');
   const query = Object.fromEntries(new URLSearchParams(search));
   if (!URL.canParse(clean)) {
     return { baseUrl: clean, query };

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { access, languageModel, parametersProblem } from './language-model.js';
+import { access, languageModel, parametersProblem, responsesPlace } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
 async function made(
@@ -25,7 +25,27 @@ describe('languageModel', () => {
       provider: 'anthropic.messages',
       modelId: 'claude',
     });
-    expect(await made('openai/gpt-5', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-5' });
+    expect(await made('openai/gpt-4.1', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-4.1' });
+  });
+
+  it.each([
+    ['openai/gpt-5', null, 'responses'],
+    ['gpt-5.6-luna', null, 'responses'],
+    ['openai/gpt-6-sol', null, 'responses'],
+    ['openai/o3', null, 'responses'],
+    ['azure/gpt-5', 'https://x.openai.azure.com', 'responses'],
+    ['azure/house', 'https://x.openai.azure.com/openai/responses?api-version=1', 'responses'],
+    ['openai/gpt-5-chat-latest', null, 'chat'],
+    ['openai/gpt-5-search-api', null, 'chat'],
+    ['openai/gpt-4.1', null, 'chat'],
+    ['openai/gpt-5', 'https://llm.example/v1', 'chat'],
+    ['litellm_proxy/gpt-5.1-codex-max', 'https://llm.example/v1', 'responses'],
+    ['litellm_proxy/azure/gpt-5.1-codex', 'https://llm.example/v1', 'responses'],
+    ['openrouter/openai/gpt-5.1-codex', null, 'chat'],
+    ['deepseek/deepseek-chat', null, 'chat'],
+    ['gemini/gemini-2.5-pro', null, 'chat'],
+  ])('asks for %s at %s through %s first', async (model, baseUrl, api) => {
+    expect(await made(model, 'k', baseUrl)).toMatchObject({ provider: `openai.${api}` });
   });
 
   it('refuses a model without the address of its provider, naming the setting', async () => {
@@ -68,6 +88,18 @@ describe('access', () => {
     [`${azure}/deployments/own`, { 'api-version': '2' }, '1', { 'api-version': '2' }, { 'api-key': 'k' }],
   ])('to %s with %j, version %s', (baseUrl, query, version, asked, key) => {
     expect(access({ baseUrl, query }, 'k', version)).toEqual({ query: asked, key });
+  });
+});
+
+describe('responsesPlace', () => {
+  const azure = 'https://x.openai.azure.com';
+  it.each([
+    ['https://llm.example/v1', 'gpt', 'https://llm.example/v1'],
+    [`${azure}/openai/v1`, 'gpt', `${azure}/openai/v1`],
+    [`${azure}/openai`, 'gpt', `${azure}/openai/v1`],
+    [`${azure}/openai/deployments/own`, 'own', `${azure}/openai/v1`],
+  ])('of %s', (given, model, baseUrl) => {
+    expect(responsesPlace({ model: 'gpt', baseUrl: given })).toEqual({ model, baseUrl });
   });
 });
 
