@@ -92,7 +92,7 @@ describe('a model that only the Responses API has', () => {
       ],
     });
     const [action] = host.ofKind('ActionEvent');
-    expect(action?.reasoning_content).toContain('**Looking**');
+    expect(action?.reasoning_content).toBe('**Looking**\n\n**Thinking further**');
     expect(action?.thought).toMatchObject([{ text: 'Let me see.' }]);
     expect(answerOf(host)?.content).toEqual([{ type: 'text', text: 'Done.' }]);
     // 200 at the full price, 800 at that of the cache.
@@ -255,7 +255,7 @@ describe('the API', () => {
           : refuses(400, refusal(message));
     const host = await run(script, 'openai/gpt-5.4', { parameters: { reasoning_effort: 'low' } });
     expect(host.status).toBe('finished');
-    const lost = await run(({ url, body }) =>
+    const lost = await run(({ url }) =>
       url.endsWith('/responses') ? refuses(404, { detail: 'Not Found' }) : refuses(400, refusal(message)),
     );
     expect(lost.ofKind('ConversationErrorEvent')).toMatchObject([
@@ -303,15 +303,21 @@ describe('a refusal of the Responses API', () => {
   });
 
   // openai/codex#8145; a gateway that spreads requests over accounts, or another key
-  it('of sealed thoughts leaves these out, and keeps later ones', async () => {
+  it.each([
+    refusal('The encrypted content gAAA...Rg== could not be verified.', {
+      code: 'invalid_encrypted_content',
+    }),
+    // LiteLLM's proxy, 1.110
+    refusal(
+      'litellm.BadRequestError: OpenAIException - {"error":{"message":"The encrypted content gAAA...Rg== could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}\n\n This error occurs when load balancing Responses API',
+      { code: '400' },
+    ),
+  ])('of sealed thoughts leaves these out, and keeps later ones: %j', async (unreadable) => {
     const thinking: ScriptedAnswer = {
       kind: 'answer',
       reasoning: 'Hm.',
       calls: [{ name: 'think', arguments: THINK }],
     };
-    const unreadable = refusal('The encrypted content gAAA...Rg== could not be verified.', {
-      code: 'invalid_encrypted_content',
-    });
     const host = await run(inOrder(thinking, refuses(400, unreadable), thinking, say('Done.')));
     expect(host.status).toBe('finished');
     expect(host.ofKind('ConversationErrorEvent')).toEqual([]);

@@ -158,3 +158,32 @@ function cleanAddress(address: string, provider: string): { baseUrl: string; que
     query,
   };
 }
+
+/** How a server is asked, and with what key. */
+export function access(
+  { baseUrl, query }: { baseUrl: string; query: Record<string, string> },
+  apiKey: string | null,
+  version: string | null | undefined,
+): { query: Record<string, string>; key: Record<string, string> } {
+  const azure = isAzure(baseUrl);
+  const { 'api-version': asked = version, ...others } = query;
+  // Azure's newer API refuses a version, and its older one a key in the usual header.
+  const used = azure && baseUrl.endsWith('/v1') ? undefined : asked;
+  const key: Record<string, string> = azure
+    ? { 'api-key': apiKey ?? '' }
+    : { Authorization: `Bearer ${apiKey}` };
+  return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
+}
+
+/** Where the Responses API is: Azure has one address of it for all deployments, which older addresses name. */
+export function responsesPlace({ model, baseUrl }: { model: string; baseUrl: string }): {
+  model: string;
+  baseUrl: string;
+} {
+  if (!isAzure(baseUrl)) {
+    return { model, baseUrl };
+  }
+  const { origin, pathname } = new URL(baseUrl);
+  const [, deployment] = /^\/openai\/deployments\/([^/]+)/.exec(pathname) ?? [];
+  return { model: deployment ?? model, baseUrl: `${origin}/openai/v1` };
+}

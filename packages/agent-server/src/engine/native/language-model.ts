@@ -1,7 +1,13 @@
 import { APICallError, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { addressToCheck, isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import {
+  access,
+  addressToCheck,
+  isAzure,
+  modelEndpoint,
+  responsesPlace,
+} from '@slipway/common/model-endpoint.js';
 import type { EngineSettings } from '../agent-engine.js';
 import { checkedFetch, idleTimeoutFetch, RefusedParameters, repairingFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
@@ -110,7 +116,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   }
   const middleware = [withParameters(parameters), ...ownMiddleware(parameters)];
   const first = firstApi(endpoint);
-  const make = async (api: OpenAiApi): Promise<ReturnType<typeof wrapLanguageModel>> =>
+  const make = async (api: OpenAiApi): Promise<Exclude<Model, string>> =>
     api === 'chat'
       ? wrapLanguageModel({ model: await chatModel(endpoint, options, fetch), middleware })
       : wrapLanguageModel({
@@ -151,11 +157,13 @@ function otherApi(api: OpenAiApi, error: unknown): OpenAiApi | null {
   return isNoAddress(error.statusCode ?? 0, refusal) ? 'chat' : null;
 }
 
+type Model = Parameters<typeof wrapLanguageModel>[0]['model'];
+
 async function chatModel(
   endpoint: OpenAiEndpoint,
   { apiKey, parameters = {} }: LanguageModelOptions,
   fetch: typeof globalThis.fetch,
-) {
+): Promise<Model> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const { host } = new URL(endpoint.baseUrl);
   const { query, key } = access(endpoint, apiKey, parameters.api_version);
@@ -185,7 +193,7 @@ async function responsesModel(
   endpoint: OpenAiEndpoint,
   { apiKey, parameters = {} }: LanguageModelOptions,
   fetch: typeof globalThis.fetch,
-) {
+): Promise<Model> {
   // Of the provider's parts, as Azure's provider is made, for its addresses and keys.
   const { OpenAIResponsesLanguageModel } = await import('@ai-sdk/openai/internal');
   const { model, baseUrl } = responsesPlace(endpoint);
@@ -197,19 +205,6 @@ async function responsesModel(
     headers: () => ({ ...key, ...parameters.extra_headers }),
     fetch,
   });
-}
-
-/** Azure has one address of it for all deployments, which older addresses name. */
-export function responsesPlace({
-  model,
-  baseUrl,
-}: Pick<OpenAiEndpoint, 'model' | 'baseUrl'>): Pick<OpenAiEndpoint, 'model' | 'baseUrl'> {
-  if (!isAzure(baseUrl)) {
-    return { model, baseUrl };
-  }
-  const { origin, pathname } = new URL(baseUrl);
-  const [, deployment] = /^\/openai\/deployments\/([^/]+)/.exec(pathname) ?? [];
-  return { model: deployment ?? model, baseUrl: `${origin}/openai/v1` };
 }
 
 /** Nothing is kept at the server: what the model has thought comes sealed, and goes back with the history. */
@@ -236,22 +231,6 @@ function withResponses(model: string): LanguageModelMiddleware {
 }
 
 const NOT_REASONING = /gpt-[34]|chat/i;
-
-/** How a server is asked, and with what key. */
-export function access(
-  { baseUrl, query }: { baseUrl: string; query: Record<string, string> },
-  apiKey: string | null,
-  version: string | null | undefined,
-): { query: Record<string, string>; key: Record<string, string> } {
-  const azure = isAzure(baseUrl);
-  const { 'api-version': asked = version, ...others } = query;
-  // Azure's newer API refuses a version, and its older one a key in the usual header.
-  const used = azure && baseUrl.endsWith('/v1') ? undefined : asked;
-  const key: Record<string, string> = azure
-    ? { 'api-key': apiKey ?? '' }
-    : { Authorization: `Bearer ${apiKey}` };
-  return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
-}
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 

@@ -143,6 +143,9 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
       case 'text-delta':
         response.text += part.text;
         break;
+      case 'reasoning-start':
+        response.reasoning += response.reasoning === '' ? '' : '\n\n';
+        break;
       case 'reasoning-delta':
         response.reasoning += part.text;
         break;

@@ -4,7 +4,7 @@ import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/comm
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
-import { pageTitle, readRefusal, wantsResponses } from './refusal-words.js';
+import { isUnreadable, pageTitle, readRefusal, wantsResponses } from './refusal-words.js';
 
 /** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
 export function idleTimeoutFetch(
@@ -291,7 +291,7 @@ export class RefusedParameters {
         const text = await response.text();
         const refusal = readRefusal(text);
         const sealed = jsonList(sent, 'input').flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
-        if (refusal.codes.includes('invalid encrypted content') && sealed.length > 0) {
+        if (isUnreadable(refusal) && sealed.length > 0) {
           sealed.forEach((content) => this.#unreadable.add(content));
           continue;
         }

@@ -147,6 +147,11 @@ export function wantsResponses({ text }: Pick<Refusal, 'text'>): boolean {
   );
 }
 
+/** Whether reasoning that goes back cannot be read. LiteLLM quotes the code in its sentence. */
+export function isUnreadable({ codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
+  return [...codes, text].some((words) => /\binvalid encrypted content\b/.test(words));
+}
+
 /** Whether a server lacks the address of an API, or Azure the API in a region, and not only the model. */
 export function isNoAddress(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
   return (
