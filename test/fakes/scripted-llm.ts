@@ -4,7 +4,7 @@ import { startListening } from '../support/start-listening.js';
 import { openAiRefusal } from './model-limits.js';
 import { fails, refuses, type ScriptedAnswer } from './scripted-llm.answers.js';
 import { answerChunks, answerWhole } from './scripted-llm.wire.js';
-import { asChatBody, responseEvents, responsesRefusal } from './scripted-responses.js';
+import { asChatBody, responseEvents, responsesRefusal, wholeResponse } from './scripted-responses.js';
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
@@ -155,6 +155,11 @@ export class ScriptedLlm {
     const answer = await this.script(request);
     if (answer.kind === 'hang' || answer.kind === 'status' || answer.kind === 'body') {
       await this.answer(answer, asked, request.index, response);
+      return;
+    }
+    if (answer.kind === 'answer' && (!asked.stream || answer.isWhole === true)) {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(wholeResponse(answer, body, request.index)));
       return;
     }
     response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });

@@ -93,6 +93,11 @@ export function responseEvents(answer: Spoken, body: object, index: number): Ite
   return events.map((event, sequence) => ({ ...event, sequence_number: sequence }));
 }
 
+/** The same in one piece. */
+export function wholeResponse(answer: Spoken, body: object, index: number): unknown {
+  return jsonAt(responseEvents(answer, body, index).at(-1), 'response');
+}
+
 function itemsOf(answer: Spoken, index: number, includes: boolean, summarizes: boolean): Item[] {
   const said = answer.kind === 'answer' ? answer : { text: answer.text };
   const reasoning = 'reasoning' in said ? said.reasoning : undefined;

@@ -111,6 +111,44 @@ describe('a model that only the Responses API has', () => {
     expect(typesOf(1).filter((type) => type === 'function_call_output')).toHaveLength(2);
   });
 
+  // gpt-5-pro and o1-pro (model_prices_and_context_window.json of LiteLLM), by the words of github/gh-models#31
+  it('may answer in one piece only', async () => {
+    const message =
+      "Unsupported value: 'stream' does not support true with this model. Supported values are: false.";
+    const answers: ScriptedAnswer[] = [
+      {
+        kind: 'answer',
+        reasoning: 'Hm.\n\nMore.',
+        text: 'Let me see.',
+        calls: [{ name: 'think', arguments: THINK }],
+        usage: { promptTokens: 90, completionTokens: 9 },
+      },
+      endsWith('length', { text: 'One, ' }),
+      say('two.'),
+    ];
+    const script: Script = ({ body, text }) =>
+      body['stream'] === true
+        ? refuses(400, refusal(message, { param: 'stream', code: 'unsupported_value' }))
+        : (answers.shift() ?? say(text));
+    const host = await run(script, 'openai/gpt-5-pro');
+    expect(agent.llm.refusals).toEqual([]);
+    expect(agent.llm.requests.map(({ body }) => body['stream'])).toEqual([
+      true,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(typesOf(2).slice(1)).toEqual(['reasoning', 'message', 'function_call', 'function_call_output']);
+    expect(host.ofKind('ActionEvent')[0]).toMatchObject({
+      reasoning_content: 'Hm.\n\nMore.',
+      thought: [{ text: 'Let me see.' }],
+    });
+    expect(host.usage[0]).toMatchObject({ promptTokens: 90, completionTokens: 9 });
+    expect(answerOf(host)?.content).toEqual([{ type: 'text', text: 'two.' }]);
+    await run(inOrder({ kind: 'answer', text: 'Done.', isWhole: true }));
+    expect(agent.llm.requests).toHaveLength(1);
+  });
+
   it('gets no parameters that it refuses', async () => {
     const parameters = { temperature: 0.2, top_p: 0.5, reasoning_effort: 'high', max_output_tokens: 4_000 };
     await run(inOrder(say('Done.')), CODEX, { parameters });

@@ -80,6 +80,11 @@ function asStream(body: string, url: string): string {
     const chunk = { ...parsed, choices: deltas };
     return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
   }
+  if (isJsonObject(parsed) && parsed['object'] === 'response' && !isJsonObject(parsed['error'])) {
+    return eventsOf(parsed)
+      .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+      .join('');
+  }
   // Google's servers put the error into a list.
   const error = jsonAt([parsed].flat()[0], 'error');
   if (error !== undefined && error !== null) {
@@ -99,6 +104,29 @@ function asStream(body: string, url: string): string {
     `The model's server answered 200 with ${describeBody(body, parsed)}, not with a completion. ${ADDRESS_HINT}`,
     null,
   );
+}
+
+/** A whole answer of OpenAI's Responses API in the events of a streamed one. */
+function eventsOf(response: JsonObject): object[] {
+  const items = jsonList(response, 'output').flatMap((item, index) => {
+    const part = (type: string, members: object): object => ({
+      type: `response.${type}`,
+      item_id: jsonText(item, 'id'),
+      output_index: index,
+      ...members,
+    });
+    const texts = jsonList(item, 'content').map((content) =>
+      part('output_text.delta', { delta: jsonText(content, 'text') ?? jsonText(content, 'refusal') ?? '' }),
+    );
+    const summaries = jsonList(item, 'summary').flatMap((summary, summary_index) => [
+      part('reasoning_summary_part.added', { summary_index }),
+      part('reasoning_summary_text.delta', { summary_index, delta: jsonText(summary, 'text') ?? '' }),
+    ]);
+    const body = jsonText(item, 'type') === 'message' ? texts : summaries;
+    return [part('output_item.added', { item }), ...body, part('output_item.done', { item })];
+  });
+  const end = response['status'] === 'incomplete' ? 'response.incomplete' : 'response.completed';
+  return [{ type: 'response.created', response }, ...items, { type: end, response }];
 }
 
 function describeBody(body: string, parsed: unknown): string {
@@ -242,6 +270,7 @@ const OPTIONAL = new Set([
   'stop_sequences',
   'reasoning_effort',
   'thinking',
+  'stream',
   'stream_options',
   'max_tokens',
   'max_output_tokens',
@@ -304,7 +333,8 @@ export class RefusedParameters {
         }
         // Of two that exclude each other, the first stays.
         const dropped = /\bboth\b/i.test(text) ? named.slice(-1) : named;
-        this.#refused.set(model, new Set([...refused, ...dropped]));
+        const options = dropped.includes('stream') ? ['stream_options'] : [];
+        this.#refused.set(model, new Set([...refused, ...dropped, ...options]));
       }
     };
   }
@@ -343,13 +373,22 @@ function membersOf(body: JsonObject): string[] {
   return [...new Set([...all, ...nested])].filter((name) => OPTIONAL.has(name));
 }
 
+/** Names that stand in other sentences as well, and how refusals name them. */
+const PLAIN_WORDS: ReadonlyMap<string, RegExp> = new Map([
+  ['include', /encrypted[_ ]content/i],
+  ['stream', /'stream'|"param":\s*"stream"/],
+]);
+
 /** A value that is out of bounds is not a parameter that is unknown. */
 function isRefused(text: string, parameter: string): boolean {
-  if (parameter === 'include') {
-    // Of its values, the one that is sent; as a word, it stands in any sentence.
-    return REFUSED.test(text) && /encrypted[_ ]content/i.test(text);
+  if (!REFUSED.test(text)) {
+    return false;
+  }
+  const sign = PLAIN_WORDS.get(parameter);
+  if (sign !== undefined) {
+    return sign.test(text);
   }
   // xAI names them as `reasoningEffort`.
   const name = parameter.replaceAll('_', '_?').replace('.', String.raw`\.`);
-  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i').test(text);
+  return new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i').test(text);
 }
