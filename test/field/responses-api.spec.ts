@@ -109,6 +109,26 @@ describe('a model that only the Responses API has', () => {
     expect(agent.llm.refusals).toEqual([]);
     expect(host.status).toBe('finished');
     expect(typesOf(1).filter((type) => type === 'function_call_output')).toHaveLength(2);
+    const image = 'data:image/png;base64,iVBORw0KGgo=';
+    await host.append({
+      kind: 'MessageEvent',
+      source: 'user',
+      llm_message: { role: 'user', content: [{ type: 'image', image_urls: [image] }] },
+      activated_skills: [],
+      extended_content: [],
+    });
+    await agent.goOn(host);
+    expect(inputOf(2).at(-1)).toMatchObject({
+      role: 'user',
+      content: [{ type: 'input_image', image_url: image }],
+    });
+    expect(agent.llm.refusals).toEqual([]);
+  });
+
+  it('answers a question beside a run, without calls', async () => {
+    const script: Script = ({ toolChoice }) => (toolChoice === 'none' ? say('Well.') : say('Done.'));
+    const host = await run(script);
+    expect(await agent.ask(host, 'How is it going?')).toBe('Well.');
   });
 
   // gpt-5-pro and o1-pro (model_prices_and_context_window.json of LiteLLM), by the words of github/gh-models#31

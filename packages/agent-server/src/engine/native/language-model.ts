@@ -116,7 +116,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   }
   const middleware = [withParameters(parameters), ...ownMiddleware(parameters)];
   const first = firstApi(endpoint);
-  const make = async (api: OpenAiApi): Promise<Exclude<Model, string>> =>
+  const make = async (api: OpenAiApi): Promise<Model> =>
     api === 'chat'
       ? wrapLanguageModel({ model: await chatModel(endpoint, options, fetch), middleware })
       : wrapLanguageModel({
@@ -157,7 +157,7 @@ function otherApi(api: OpenAiApi, error: unknown): OpenAiApi | null {
   return isNoAddress(error.statusCode ?? 0, refusal) ? 'chat' : null;
 }
 
-type Model = Parameters<typeof wrapLanguageModel>[0]['model'];
+type Model = ReturnType<typeof wrapLanguageModel>;
 
 async function chatModel(
   endpoint: OpenAiEndpoint,
