@@ -76,7 +76,14 @@ export function responseEvents(answer: Spoken, body: object, index: number): Ite
     incomplete_details: null,
     model,
     output: [],
+    // It repeats what it was asked.
+    ...Object.fromEntries(ECHOED.map((name) => [name, jsonAt(body, name) ?? null])),
+    tools: jsonList(body, 'tools'),
+    metadata: {},
+    parallel_tool_calls: true,
     store: jsonAt(body, 'store') ?? true,
+    temperature: 1,
+    top_p: 1,
     usage: null,
     ...members,
   });
@@ -86,7 +93,9 @@ export function responseEvents(answer: Spoken, body: object, index: number): Ite
     ...items.flatMap((item, position) => eventsOf(item, position, answer.kind === 'answer')),
   ];
   if (answer.kind === 'streamError') {
-    events.push(Object(answer.error));
+    const members = Object(jsonAt(answer.error, 'response'));
+    const isFailed = jsonText(answer.error, 'type') === 'response.failed';
+    events.push({ ...Object(answer.error), ...(isFailed && { response: response('failed', members) }) });
   } else if (answer.kind === 'answer' && answer.finish !== '') {
     events.push(lastEvent(answer, response, { output: items, usage: usageIn(answer, { model, messages }) }));
   }
@@ -183,13 +192,13 @@ function eventsOf(item: Item, position: number, isEnded: boolean): Item[] {
     added({ content: [], status: 'in_progress' }),
     {
       type: 'response.content_part.added',
-      part: { type: 'output_text', text: '', annotations: [] },
+      part: { type: 'output_text', text: '', annotations: [], logprobs: [] },
       ...place,
     },
-    ...deltas('response.output_text.delta', text, { content_index: 0 }),
+    ...deltas('response.output_text.delta', text, { content_index: 0, logprobs: [] }),
     ...(isEnded
       ? [
-          { type: 'response.output_text.done', text, ...place },
+          { type: 'response.output_text.done', text, logprobs: [], ...place },
           { type: 'response.content_part.done', part, ...place },
           done,
         ]
@@ -201,6 +210,8 @@ const INCOMPLETE = new Map([
   ['length', 'max_output_tokens'],
   ['content_filter', 'content_filter'],
 ]);
+
+const ECHOED = ['instructions', 'max_output_tokens', 'reasoning', 'text', 'tool_choice'];
 
 function lastEvent(
   answer: Extract<Spoken, { kind: 'answer' }>,
@@ -223,7 +234,7 @@ function usageIn(
   const { prompt_tokens, completion_tokens, total_tokens } = usageOf(answer, asked);
   return {
     input_tokens: prompt_tokens,
-    input_tokens_details: { cached_tokens: answer.usage?.cachedTokens ?? 0 },
+    input_tokens_details: { cached_tokens: answer.usage?.cachedTokens ?? 0, cache_write_tokens: 0 },
     output_tokens: completion_tokens,
     output_tokens_details: { reasoning_tokens: 0 },
     total_tokens,
