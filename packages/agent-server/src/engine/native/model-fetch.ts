@@ -324,7 +324,7 @@ export class RefusedParameters {
           sealed.forEach((content) => this.#unreadable.add(content));
           continue;
         }
-        const isElsewhere = !isChatOnly() && wantsResponses(refusal);
+        const isElsewhere = 'messages' in body && !isChatOnly() && wantsResponses(refusal);
         const all = drops && !isElsewhere ? membersOf(sent).filter((name) => isRefused(text, name)) : [];
         const named = all.filter((name) => !all.some((other) => other.startsWith(`${name}.`)));
         if (named.length === 0) {
