@@ -238,7 +238,7 @@ function anthropicOrderProblem(messages: readonly unknown[]): string | null {
   return open.length > 0 ? '`tool_use` ids were found without `tool_result` blocks immediately after' : null;
 }
 
-function toolProblem(tool: unknown, schemaMember: string): string | null {
+export function toolProblem(tool: unknown, schemaMember: string): string | null {
   const schema = jsonAt(tool, schemaMember);
   return first([
     TOOL_NAME.test(jsonText(tool, 'name') ?? '') ? null : `name: does not match the pattern`,
@@ -334,7 +334,7 @@ function dataUrlProblem(url: string): string | null {
   return bytes.toString('hex').startsWith(beginning) ? null : `image: does not match the media type ${type}`;
 }
 
-function textProblem(body: unknown): string | null {
+export function textProblem(body: unknown): string | null {
   let problem: string | null = null;
   JSON.stringify(body, (name, value: unknown) => {
     const texts = typeof value === 'string' ? [name, value] : [name];
@@ -349,14 +349,14 @@ function textProblem(body: unknown): string | null {
   return problem;
 }
 
-function duplicateNames(names: readonly (string | null)[]): string | null {
+export function duplicateNames(names: readonly (string | null)[]): string | null {
   return new Set(names).size < names.length ? 'names and ids must be unique' : null;
 }
 
-function first(problems: readonly (string | null)[]): string | null {
+export function first(problems: readonly (string | null)[]): string | null {
   return problems.find((problem) => problem !== null) ?? null;
 }
 
-function at(place: string, problem: string | null): string | null {
+export function at(place: string, problem: string | null): string | null {
   return problem === null ? null : `${place}: ${problem}`;
 }

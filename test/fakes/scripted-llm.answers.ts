@@ -10,6 +10,8 @@ export interface ScriptedToolCall {
 export interface ScriptedUsage {
   promptTokens: number;
   completionTokens: number;
+  /** Of the prompt; told by the Responses API alone. */
+  cachedTokens?: number;
 }
 
 /** What the model says, or what goes wrong instead. */

@@ -2,8 +2,9 @@ import { createServer, type IncomingMessage, type Server, type ServerResponse } 
 import { setTimeout as wait } from 'node:timers/promises';
 import { startListening } from '../support/start-listening.js';
 import { openAiRefusal } from './model-limits.js';
-import { fails, type ScriptedAnswer } from './scripted-llm.answers.js';
+import { fails, refuses, type ScriptedAnswer } from './scripted-llm.answers.js';
 import { answerChunks, answerWhole } from './scripted-llm.wire.js';
+import { asChatBody, responseEvents, responsesRefusal, wholeResponse } from './scripted-responses.js';
 
 export interface ChatMessage {
   role: 'system' | 'user' | 'assistant' | 'tool';
@@ -20,7 +21,7 @@ export interface ChatMessage {
   tool_call_id?: string;
 }
 
-interface ChatBody {
+export interface ChatBody {
   model: string;
   stream?: boolean;
   tool_choice?: unknown;
@@ -68,7 +69,7 @@ export interface ScriptedLlmOptions {
 }
 
 /**
- * A model behind an OpenAI-compatible API over real HTTP, streamed and whole, whose answers a script decides.
+ * A model behind OpenAI's two APIs over real HTTP, Chat Completions and Responses, whose answers a script decides.
  * It shows that loops, tools and failures work; it says nothing about what a model can do.
  */
 export class ScriptedLlm {
@@ -122,13 +123,17 @@ export class ScriptedLlm {
       response.end(JSON.stringify({ object: 'list', data: [] }));
       return;
     }
+    if (incoming.method === 'POST' && path?.endsWith('/v1/responses') === true) {
+      await this.serveResponses(incoming, response);
+      return;
+    }
     if (incoming.method !== 'POST' || path !== '/v1/chat/completions') {
       response.writeHead(404, { 'content-type': 'application/json' });
       response.end(JSON.stringify({ error: { message: `no such address: ${incoming.url ?? ''}` } }));
       return;
     }
-    const body = await readBody(incoming);
-    const request = toRequest(body, incoming, this.requests.length);
+    const body: ChatBody = await readBody(incoming);
+    const request = toRequest(body, body, incoming, this.requests.length);
     const refusal = this.refusalOf(body);
     if (refusal !== null) {
       this.refusals.push(refusal);
@@ -137,6 +142,39 @@ export class ScriptedLlm {
     }
     this.requests.push(request);
     await this.answer(await this.script(request), body, request.index, response);
+  }
+
+  private async serveResponses(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
+    const body: object = await readBody(incoming);
+    const asked = asChatBody(body);
+    const request = toRequest(asked, body, incoming, this.requests.length);
+    const refused = responsesRefusal(body);
+    if (refused !== null) {
+      this.refusals.push(refused.message);
+      const error = { type: 'invalid_request_error', param: null, code: null, ...refused };
+      await this.answer(refuses(400, { error }), asked, request.index, response);
+      return;
+    }
+    this.requests.push(request);
+    const answer = await this.script(request);
+    if (answer.kind === 'hang' || answer.kind === 'status' || answer.kind === 'body') {
+      await this.answer(answer, asked, request.index, response);
+      return;
+    }
+    if (answer.kind === 'answer' && (!asked.stream || answer.isWhole === true)) {
+      response.writeHead(200, { 'content-type': 'application/json' });
+      response.end(JSON.stringify(wholeResponse(answer, body, request.index)));
+      return;
+    }
+    response.writeHead(200, { 'content-type': 'text/event-stream; charset=utf-8' });
+    for (const event of responseEvents(answer, body, request.index)) {
+      response.write(`event: ${String(event['type'])}\ndata: ${JSON.stringify(event)}\n\n`);
+    }
+    if (answer.kind === 'cut') {
+      response.write(': cut\n\n', () => response.destroy());
+    } else if (answer.kind !== 'stall') {
+      response.end();
+    }
   }
 
   private async answer(
@@ -180,16 +218,16 @@ export class ScriptedLlm {
   }
 }
 
-async function readBody(incoming: IncomingMessage): Promise<ChatBody> {
+async function readBody<T extends object>(incoming: IncomingMessage): Promise<T> {
   const parts: Buffer[] = [];
   for await (const part of incoming) {
     parts.push(Buffer.from(part));
   }
-  const body: ChatBody = JSON.parse(Buffer.concat(parts).toString('utf8'));
+  const body: T = JSON.parse(Buffer.concat(parts).toString('utf8'));
   return body;
 }
 
-function toRequest(body: ChatBody, incoming: IncomingMessage, index: number): ChatRequest {
+function toRequest(body: ChatBody, sent: object, incoming: IncomingMessage, index: number): ChatRequest {
   const tools = body.tools ?? [];
   return {
     index,
@@ -197,7 +235,7 @@ function toRequest(body: ChatBody, incoming: IncomingMessage, index: number): Ch
       Object.entries(incoming.headers).map(([name, value]) => [name, String(value)]),
     ),
     url: incoming.url ?? '',
-    body: { ...body },
+    body: { ...sent },
     model: body.model,
     messages: body.messages,
     text: JSON.stringify(body.messages),

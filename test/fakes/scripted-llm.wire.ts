@@ -88,7 +88,7 @@ function finishReason(answer: Extract<Spoken, { kind: 'answer' }>): string {
   return answer.finish ?? ((answer.calls ?? []).length > 0 ? 'tool_calls' : 'stop');
 }
 
-function usageOf(answer: Extract<Spoken, { kind: 'answer' }>, asked: Asked) {
+export function usageOf(answer: Extract<Spoken, { kind: 'answer' }>, asked: Asked) {
   const prompt =
     answer.usage?.promptTokens ?? Math.ceil(JSON.stringify([asked.messages, asked.tools]).length / 4);
   const completion =
@@ -98,6 +98,6 @@ function usageOf(answer: Extract<Spoken, { kind: 'answer' }>, asked: Asked) {
 }
 
 /** Uneven pieces, as a tokenizer would cut them. */
-function pieces(text: string): string[] {
+export function pieces(text: string): string[] {
   return text.match(/[^]{1,7}/g) ?? [];
 }

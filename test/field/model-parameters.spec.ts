@@ -70,6 +70,24 @@ describe('the parameters of a model', () => {
     expect(agent.llm.requests[0]?.headers).not.toHaveProperty('x-title');
   });
 
+  // github/gh-models#31
+  it('are left to a model that answers in one piece only', async () => {
+    const message =
+      "Unsupported value: 'stream' does not support true with this model. Supported values are: false.";
+    const error = { message, type: 'invalid_request_error', param: 'stream', code: 'unsupported_value' };
+    const host = await agent.run(
+      ({ body }) => (body['stream'] === true ? refuses(400, { error }) : say('done')),
+      { llm: llmWith({ temperature: 0.5 }) },
+    );
+    expect(host.status).toBe('finished');
+    expect(
+      agent.llm.requests.map(({ body }) => [body['stream'], body['stream_options'], body['temperature']]),
+    ).toEqual([
+      [true, { include_usage: true }, 0.5],
+      [undefined, undefined, 0.5],
+    ]);
+  });
+
   it('may leave images out', async () => {
     const host = await agent.run(inOrder(say('done')), { llm: llmWith({ disable_vision: true }) });
     await host.append({

@@ -51,6 +51,11 @@ export class NativeAgent {
     await this.engine.run(host, new AbortController().signal);
   }
 
+  /** A question beside the run. */
+  async ask(host: MemoryEngineHost, question: string): Promise<string> {
+    return await this.engine.ask(host, question, new AbortController().signal);
+  }
+
   /** Ends what the latest conversation holds open. */
   async forget(): Promise<void> {
     await this.engine.close();

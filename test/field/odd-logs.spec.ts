@@ -10,7 +10,7 @@ import {
   type OfferedTool,
   quietPatience,
 } from '../../packages/agent-server/src/engine/native/model-call.js';
-import { originOf } from '../../packages/agent-server/src/engine/native/language-model.js';
+import { originOf } from '../../packages/agent-server/src/engine/native/prompt-limits.js';
 import type {
   OpaqueMembers,
   OpaqueData,

@@ -1,9 +1,10 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { jsonAt, jsonList } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { call, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { type ChatMessage, inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
+import { sealed } from '../fakes/scripted-responses.js';
 import { startRequest, startWithModelAt } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 
@@ -79,6 +80,32 @@ describe('opaque data of a provider', () => {
     await moveTo(id, llm.url);
     await talk(id);
     expect(callsIn(llm)[0]).toMatchObject(SIGNED);
+  });
+
+  it('goes back to the Responses API as an item, after a restart too, and to no other model', async () => {
+    const calls = [{ name: 'think', arguments: THINK }];
+    const id = await startWith({ kind: 'answer', reasoning: 'Hm.', calls }, say('Done.'));
+    const items = () =>
+      jsonList(llm.requests.at(-1)?.body, 'input').flatMap(
+        (item) => jsonText(item, 'encrypted_content') ?? [],
+      );
+    await moveTo(id, llm.url, 'openai/responses/fake');
+    await talk(id);
+    expect(items()).toEqual([sealed('rs_0')]);
+    expect(JSON.stringify(await server.client.events(id))).not.toContain('gAAA');
+
+    await server.restart();
+    await moveTo(id, llm.url, 'openai/responses/fake');
+    await talk(id);
+    expect(items()).toEqual([sealed('rs_0')]);
+
+    await moveTo(id, llm.url, 'openai/responses/another');
+    await talk(id);
+    expect(items()).toEqual([]);
+    await moveTo(id, llm.url);
+    await talk(id);
+    expect(JSON.stringify(llm.requests.at(-1)?.body)).not.toContain('gAAA');
+    expect(llm.refusals).toEqual([]);
   });
 
   it('goes back with its message, joined from its pieces', async () => {

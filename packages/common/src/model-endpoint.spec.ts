@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { addressToCheck, isOwnServer, modelEndpoint } from './model-endpoint.js';
+import { access, addressToCheck, isOwnServer, modelEndpoint, responsesPlace } from './model-endpoint.js';
 
 const OWN = 'http://llm.local/v1';
 const OPENAI = 'https://api.openai.com/v1';
@@ -10,6 +10,19 @@ describe('modelEndpoint', () => {
   it.each([
     ['openai/gpt-5', null, openai('gpt-5', OPENAI)],
     ['openai/gpt-5', OWN, openai('gpt-5', OWN)],
+    ['openai/responses/own', OWN, { ...openai('own', OWN), dialect: 'responses' }],
+    ['litellm_proxy/responses/org/own', OWN, { ...openai('org/own', OWN), dialect: 'responses' }],
+    ['responses/own', OWN, { ...openai('own', OWN), dialect: 'responses' }],
+    ['openai/responses/', OWN, openai('responses/', OWN)],
+    ['gpt-5', `${OWN}/responses`, { ...openai('gpt-5', OWN), dialect: 'responses' }],
+    [
+      'azure/own',
+      'https://x.openai.azure.com/openai/responses?api-version=1',
+      {
+        ...openai('own', 'https://x.openai.azure.com/openai', { 'api-version': '1' }),
+        dialect: 'responses',
+      },
+    ],
     ['openai/org/model', OWN, openai('org/model', OWN)],
     ['openai/deepseek/x', OWN, openai('deepseek/x', OWN)],
     ['litellm_proxy/claude', OWN, openai('claude', OWN)],
@@ -100,4 +113,30 @@ it.each([
   ['gpt-5', false],
 ])('isOwnServer(%s) is %s', (name, expected) => {
   expect(isOwnServer(name)).toBe(expected);
+});
+
+// pydantic/pydantic-ai#5066, block/goose#8236
+describe('access', () => {
+  const azure = 'https://x.openai.azure.com/openai';
+  it.each([
+    ['https://llm.example/v1', {}, '1', { 'api-version': '1' }, { Authorization: 'Bearer k' }],
+    [`${azure}/v1`, {}, '2024-10-21', {}, { 'api-key': 'k' }],
+    [`${azure}/v1`, { 'api-version': '2024-10-21' }, null, {}, { 'api-key': 'k' }],
+    [`${azure}/deployments/own`, {}, '2024-10-21', { 'api-version': '2024-10-21' }, { 'api-key': 'k' }],
+    [`${azure}/deployments/own`, { 'api-version': '2' }, '1', { 'api-version': '2' }, { 'api-key': 'k' }],
+  ])('to %s with %j, version %s', (baseUrl, query, version, asked, key) => {
+    expect(access({ baseUrl, query }, 'k', version)).toEqual({ query: asked, key });
+  });
+});
+
+describe('responsesPlace', () => {
+  const azure = 'https://x.openai.azure.com';
+  it.each([
+    ['https://llm.example/v1', 'gpt', 'https://llm.example/v1'],
+    [`${azure}/openai/v1`, 'gpt', `${azure}/openai/v1`],
+    [`${azure}/openai`, 'gpt', `${azure}/openai/v1`],
+    [`${azure}/openai/deployments/own`, 'own', `${azure}/openai/v1`],
+  ])('of %s', (given, model, baseUrl) => {
+    expect(responsesPlace({ model: 'gpt', baseUrl: given })).toEqual({ model, baseUrl });
+  });
 });

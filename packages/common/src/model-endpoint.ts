@@ -4,6 +4,8 @@ type ModelEndpoint =
       model: string;
       baseUrl: string;
       query: Record<string, string>;
+      /** The user's choice of OpenAI's newer API. */
+      dialect?: 'responses';
     }
   | { api: 'anthropic'; model: string };
 
@@ -62,8 +64,11 @@ export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoi
   if (full === '') {
     return { problem: 'No model is set: give llm_model in the settings.' };
   }
-  const { provider, model } = splitName(full, baseUrl);
+  const { provider, model: named } = splitName(full, baseUrl);
   const given = (baseUrl ?? '').trim();
+  // A prefix of LiteLLM's, or the address that Azure shows for such a model.
+  const model = named.replace(/^responses\/(?=.)/, '');
+  const asksResponses = model !== named || /\/responses\/*([?#]|$)/.test(given);
   if (provider === 'anthropic' && given === '') {
     return { api: 'anthropic', model };
   }
@@ -75,7 +80,12 @@ export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoi
     };
   }
   const isPassedOn = provider === 'anthropic';
-  return { api: 'openai', model: isPassedOn ? full : model, ...cleanAddress(address, provider) };
+  return {
+    api: 'openai',
+    model: isPassedOn ? full : model,
+    ...cleanAddress(address, provider),
+    ...(asksResponses && { dialect: 'responses' }),
+  };
 }
 
 export function isOwnServer(name: string): boolean {
@@ -132,7 +142,7 @@ function defaultAddress(provider: string, name: string): string | null {
 /** Removes the path that users copy along with the address, and adds the one that they leave out. */
 function cleanAddress(address: string, provider: string): { baseUrl: string; query: Record<string, string> } {
   const [, base = '', search = ''] = /^([^?#]*)\??([^#]*)/.exec(address) ?? [];
-  const clean = base.replace(/\/+$/, '').replace(/\/chat\/completions$/, '');
+  const clean = base.replace(/\/+$/, '').replace(/\/(chat\/completions|responses)$/, '');
   const query = Object.fromEntries(new URLSearchParams(search));
   if (!URL.canParse(clean)) {
     return { baseUrl: clean, query };
@@ -147,4 +157,33 @@ function cleanAddress(address: string, provider: string): { baseUrl: string; que
     baseUrl: isKnown && pathname === '/' ? `${clean}${usual.pathname}`.replace(/\/+$/, '') : clean,
     query,
   };
+}
+
+/** How a server is asked, and with what key. */
+export function access(
+  { baseUrl, query }: { baseUrl: string; query: Record<string, string> },
+  apiKey: string | null,
+  version: string | null | undefined,
+): { query: Record<string, string>; key: Record<string, string> } {
+  const azure = isAzure(baseUrl);
+  const { 'api-version': asked = version, ...others } = query;
+  // Azure's newer API refuses a version, and its older one a key in the usual header.
+  const used = azure && baseUrl.endsWith('/v1') ? undefined : asked;
+  const key: Record<string, string> = azure
+    ? { 'api-key': apiKey ?? '' }
+    : { Authorization: `Bearer ${apiKey}` };
+  return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
+}
+
+/** Where the Responses API is: Azure has one address of it for all deployments, which older addresses name. */
+export function responsesPlace({ model, baseUrl }: { model: string; baseUrl: string }): {
+  model: string;
+  baseUrl: string;
+} {
+  if (!isAzure(baseUrl)) {
+    return { model, baseUrl };
+  }
+  const { origin, pathname } = new URL(baseUrl);
+  const [, deployment] = /^\/openai\/deployments\/([^/]+)/.exec(pathname) ?? [];
+  return { model: deployment ?? model, baseUrl: `${origin}/openai/v1` };
 }

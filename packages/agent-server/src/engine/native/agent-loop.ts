@@ -17,7 +17,8 @@ import {
 import { conversationFailure, countUsage, failRun, limitReached, reportCutPrompt } from '../limits.js';
 import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
-import { type ChosenModel, type ModelFactory, originOf } from './language-model.js';
+import type { ChosenModel, ModelFactory } from './language-model.js';
+import { originOf } from './prompt-limits.js';
 import { LlmFailure } from './llm-failure.js';
 import { repeatedCalls } from './loop-detection.js';
 import { messagesFromEvents } from './messages-from-events.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { access, languageModel, parametersProblem } from './language-model.js';
+import { languageModel, parametersProblem } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
 async function made(
@@ -25,7 +25,27 @@ describe('languageModel', () => {
       provider: 'anthropic.messages',
       modelId: 'claude',
     });
-    expect(await made('openai/gpt-5', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-5' });
+    expect(await made('openai/gpt-4.1', 'k')).toEqual({ provider: 'openai.chat', modelId: 'gpt-4.1' });
+  });
+
+  it.each([
+    ['openai/gpt-5', null, 'responses'],
+    ['gpt-5.6-luna', null, 'responses'],
+    ['openai/gpt-6-sol', null, 'responses'],
+    ['openai/o3', null, 'responses'],
+    ['azure/gpt-5', 'https://x.openai.azure.com', 'responses'],
+    ['azure/house', 'https://x.openai.azure.com/openai/responses?api-version=1', 'responses'],
+    ['openai/gpt-5-chat-latest', null, 'chat'],
+    ['openai/gpt-5-search-api', null, 'chat'],
+    ['openai/gpt-4.1', null, 'chat'],
+    ['openai/gpt-5', 'https://llm.example/v1', 'chat'],
+    ['litellm_proxy/gpt-5.1-codex-max', 'https://llm.example/v1', 'responses'],
+    ['litellm_proxy/azure/gpt-5.1-codex', 'https://llm.example/v1', 'responses'],
+    ['openrouter/openai/gpt-5.1-codex', null, 'chat'],
+    ['deepseek/deepseek-chat', null, 'chat'],
+    ['gemini/gemini-2.5-pro', null, 'chat'],
+  ])('asks for %s at %s through %s first', async (model, baseUrl, api) => {
+    expect(await made(model, 'k', baseUrl)).toMatchObject({ provider: `openai.${api}` });
   });
 
   it('refuses a model without the address of its provider, naming the setting', async () => {
@@ -54,20 +74,6 @@ describe('languageModel', () => {
     }
     await expect(made('deepseek/deepseek-chat', 'k', null, allowlist)).rejects.toThrow('OUTBOUND_ALLOWLIST');
     expect(await made('deepseek/deepseek-chat', 'k')).toMatchObject({ modelId: 'deepseek-chat' });
-  });
-});
-
-// pydantic/pydantic-ai#5066, block/goose#8236
-describe('access', () => {
-  const azure = 'https://x.openai.azure.com/openai';
-  it.each([
-    ['https://llm.example/v1', {}, '1', { 'api-version': '1' }, { Authorization: 'Bearer k' }],
-    [`${azure}/v1`, {}, '2024-10-21', {}, { 'api-key': 'k' }],
-    [`${azure}/v1`, { 'api-version': '2024-10-21' }, null, {}, { 'api-key': 'k' }],
-    [`${azure}/deployments/own`, {}, '2024-10-21', { 'api-version': '2024-10-21' }, { 'api-key': 'k' }],
-    [`${azure}/deployments/own`, { 'api-version': '2' }, '1', { 'api-version': '2' }, { 'api-key': 'k' }],
-  ])('to %s with %j, version %s', (baseUrl, query, version, asked, key) => {
-    expect(access({ baseUrl, query }, 'k', version)).toEqual({ query: asked, key });
   });
 });
 

@@ -1,10 +1,18 @@
-import { type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
+import { APICallError, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { addressToCheck, isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
-import type { EngineSettings, OpaqueMembers } from '../agent-engine.js';
+import {
+  access,
+  addressToCheck,
+  isAzure,
+  modelEndpoint,
+  responsesPlace,
+} from '@slipway/common/model-endpoint.js';
+import type { EngineSettings } from '../agent-engine.js';
 import { checkedFetch, idleTimeoutFetch, RefusedParameters, repairingFetch } from './model-fetch.js';
 import { LlmFailure } from './llm-failure.js';
+import type { ModelTarget } from './prompt-limits.js';
+import { isNoAddress, readRefusal, wantsResponses } from './refusal-words.js';
 import { textTools } from './text-tools.js';
 
 export interface ChosenModel {
@@ -16,8 +24,9 @@ export type ModelFactory = (settings: EngineSettings) => Promise<ChosenModel>;
 
 export function modelFactory(anthropicUrl: string): ModelFactory {
   const refused = new RefusedParameters();
+  const learnt: LearntApis = new Map();
   return async ({ llm, llmTimeoutMs: timeoutMs, outboundAllowlist: allowlist }) => {
-    const chosen = await languageModel({ ...llm, timeoutMs, allowlist, anthropicUrl, refused });
+    const chosen = await languageModel({ ...llm, timeoutMs, allowlist, anthropicUrl, refused, learnt });
     const endpoint = knownEndpoint(llm);
     return {
       languageModel: chosen,
@@ -27,6 +36,7 @@ export function modelFactory(anthropicUrl: string): ModelFactory {
 }
 
 type Endpoint = Exclude<ReturnType<typeof modelEndpoint>, { problem: string }>;
+type OpenAiEndpoint = Extract<Endpoint, { api: 'openai' }>;
 
 function knownEndpoint({ model, baseUrl }: Pick<EngineSettings['llm'], 'model' | 'baseUrl'>): Endpoint {
   const endpoint = modelEndpoint(model, baseUrl);
@@ -42,7 +52,26 @@ type LanguageModelOptions = EngineSettings['llm'] & {
   /** Base address of Anthropic's own API, which no setting names. */
   anthropicUrl: string;
   refused?: RefusedParameters;
+  learnt?: LearntApis;
 };
+
+type OpenAiApi = 'chat' | 'responses';
+/** Which API a server wants a model to be asked through, by both. */
+type LearntApis = Map<string, OpenAiApi>;
+
+/** Models that have no other API. */
+const RESPONSES_ONLY = /(^|\/)(gpt-\d[\d.]*-codex|codex-|(gpt-\d[\d.]*|o\d)-pro|o\d[\w-]*-deep-research)/i;
+/** Models that take tools and reason there only, or keep what they have thought there only. */
+const RESPONSES_AT_OPENAI = /^(gpt-([5-9]|\d\d)|o[1-9])(?!.*(chat|search))/i;
+
+function firstApi({ model, baseUrl, dialect }: OpenAiEndpoint): OpenAiApi {
+  const { host } = new URL(baseUrl);
+  const isAtOpenAi = host === OPENAI || isAzure(baseUrl);
+  // OpenRouter has an API of one kind for all models.
+  const byName =
+    host !== OPENROUTER && (RESPONSES_ONLY.test(model) || (isAtOpenAi && RESPONSES_AT_OPENAI.test(model)));
+  return dialect === 'responses' || byName ? 'responses' : 'chat';
+}
 
 /**
  * The model that the settings configure. Loads only the code for its API, to save time and memory.
@@ -50,7 +79,7 @@ type LanguageModelOptions = EngineSettings['llm'] & {
  */
 export async function languageModel(options: LanguageModelOptions): Promise<LanguageModel> {
   const { model, apiKey, baseUrl, timeoutMs, allowlist, anthropicUrl, parameters = {} } = options;
-  const { refused = new RefusedParameters() } = options;
+  const { refused = new RefusedParameters(), learnt = new Map() } = options;
   const endpoint = knownEndpoint(options);
   const address = addressToCheck(model, baseUrl);
   const problem = address === null ? null : new OutboundAddresses(allowlist).problem(address);
@@ -63,7 +92,9 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   }
   // An allowed server could redirect to any other.
   const plain = withBody(idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error'), parameters);
-  const fetch = checkedFetch(parameters.drop_params === false ? plain : refused.dropping(plain));
+  const place = endpoint.api === 'openai' ? `${endpoint.baseUrl} ${endpoint.model}` : '';
+  const isChatOnly = (): boolean => learnt.get(place) === 'chat';
+  const fetch = checkedFetch(refused.dropping(plain, parameters.drop_params !== false, isChatOnly));
   const headers = parameters.extra_headers ?? {};
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
@@ -83,15 +114,68 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       ],
     });
   }
+  const middleware = [withParameters(parameters), ...ownMiddleware(parameters)];
+  const first = firstApi(endpoint);
+  const make = async (api: OpenAiApi): Promise<Model> =>
+    api === 'chat'
+      ? wrapLanguageModel({ model: await chatModel(endpoint, options, fetch), middleware })
+      : wrapLanguageModel({
+          model: await responsesModel(endpoint, options, fetch),
+          middleware: [...middleware, withResponses(endpoint.model)],
+        });
+  return wrapLanguageModel({
+    model: await make(first),
+    middleware: {
+      specificationVersion: 'v4',
+      wrapStream: async ({ params }) => {
+        for (;;) {
+          const api = learnt.get(place) ?? first;
+          try {
+            return await (await make(api)).doStream(params);
+          } catch (error) {
+            const other = otherApi(api, error);
+            // In the second case, each API has pointed to the other one.
+            if (other === null || (other === 'responses' && learnt.delete(place))) {
+              throw error;
+            }
+            learnt.set(place, other);
+          }
+        }
+      },
+    },
+  });
+}
+
+function otherApi(api: OpenAiApi, error: unknown): OpenAiApi | null {
+  if (!APICallError.isInstance(error)) {
+    return null;
+  }
+  const refusal = readRefusal(error.responseBody ?? '');
+  if (api === 'chat') {
+    return wantsResponses(refusal) ? 'responses' : null;
+  }
+  return isNoAddress(error.statusCode ?? 0, refusal) ? 'chat' : null;
+}
+
+type Model = ReturnType<typeof wrapLanguageModel>;
+
+async function chatModel(
+  endpoint: OpenAiEndpoint,
+  { apiKey, parameters = {} }: LanguageModelOptions,
+  fetch: typeof globalThis.fetch,
+): Promise<Model> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
   const { host } = new URL(endpoint.baseUrl);
-  const isOpenAi = host === 'api.openai.com';
   const { query, key } = access(endpoint, apiKey, parameters.api_version);
-  const chatModel = createOpenAICompatible({
+  return createOpenAICompatible({
     name: 'openai',
     baseURL: endpoint.baseUrl,
     ...(Object.keys(query).length > 0 && { queryParams: query }),
-    headers: { ...key, ...(host === OPENROUTER && openRouterHeaders(parameters)), ...headers },
+    headers: {
+      ...key,
+      ...(host === OPENROUTER && openRouterHeaders(parameters)),
+      ...parameters.extra_headers,
+    },
     includeUsage: true,
     // Else the SDK would fetch images itself, from inside the sandbox.
     supportedUrls: () => ({ 'image/*': [/^https?:/] }),
@@ -99,33 +183,56 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     transformRequestBody: ({ max_tokens: limit, ...body }) => ({
       ...body,
       // OpenAI's reasoning models refuse the older name, which others know alone.
-      [isOpenAi ? 'max_completion_tokens' : 'max_tokens']: limit,
+      [host === OPENAI ? 'max_completion_tokens' : 'max_tokens']: limit,
       top_k: parameters.top_k ?? undefined,
     }),
   }).chatModel(endpoint.model);
-  return wrapLanguageModel({
-    model: chatModel,
-    middleware: [withParameters(parameters), ...ownMiddleware(parameters)],
+}
+
+async function responsesModel(
+  endpoint: OpenAiEndpoint,
+  { apiKey, parameters = {} }: LanguageModelOptions,
+  fetch: typeof globalThis.fetch,
+): Promise<Model> {
+  // Of the provider's parts, as Azure's provider is made, for its addresses and keys.
+  const { OpenAIResponsesLanguageModel } = await import('@ai-sdk/openai/internal');
+  const { model, baseUrl } = responsesPlace(endpoint);
+  const { query, key } = access({ baseUrl, query: endpoint.query }, apiKey, parameters.api_version);
+  const search = new URLSearchParams(query).toString();
+  return new OpenAIResponsesLanguageModel(model, {
+    provider: 'openai.responses',
+    url: ({ path }) => `${baseUrl}${path}${search && `?${search}`}`,
+    headers: () => ({ ...key, ...parameters.extra_headers }),
+    fetch,
   });
 }
 
-/** How a server is asked, and with what key. */
-export function access(
-  { baseUrl, query }: { baseUrl: string; query: Record<string, string> },
-  apiKey: string | null,
-  version: string | null | undefined,
-): { query: Record<string, string>; key: Record<string, string> } {
-  const azure = isAzure(baseUrl);
-  const { 'api-version': asked = version, ...others } = query;
-  // Azure's newer API refuses a version, and its older one a key in the usual header.
-  const used = azure && baseUrl.endsWith('/v1') ? undefined : asked;
-  const key: Record<string, string> = azure
-    ? { 'api-key': apiKey ?? '' }
-    : { Authorization: `Bearer ${apiKey}` };
-  return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
+/** Nothing is kept at the server: what the model has thought comes sealed, and goes back with the history. */
+function withResponses(model: string): LanguageModelMiddleware {
+  return {
+    specificationVersion: 'v4',
+    transformParams: async ({ params }) => ({
+      ...params,
+      prompt: params.prompt.filter(({ role }) => role !== 'system'),
+      providerOptions: {
+        ...params.providerOptions,
+        openai: {
+          store: false,
+          instructions: params.prompt
+            .flatMap((message) => (message.role === 'system' ? [message.content] : []))
+            .join('\n\n'),
+          // The SDK knows models by name, and nothing of a deployment's.
+          forceReasoning: !NOT_REASONING.test(model),
+          reasoningSummary: 'auto',
+        },
+      },
+    }),
+  };
 }
 
-const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh'] as const;
+const NOT_REASONING = /gpt-[34]|chat/i;
+
+const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
 function withParameters(
   parameters: ModelParameters & { topK?: number | undefined },
@@ -146,6 +253,7 @@ function withParameters(
   };
 }
 
+const OPENAI = 'api.openai.com';
 const OPENROUTER = 'openrouter.ai';
 
 function openRouterHeaders({
@@ -230,7 +338,7 @@ function withBody(
   fetch: typeof globalThis.fetch,
   { litellm_extra_body: extra }: ModelParameters,
 ): typeof fetch {
-  const { messages: _, stream: __, ...members } = extra ?? {};
+  const { messages: _, input: __, stream: ___, ...members } = extra ?? {};
   if (Object.keys(members).length === 0) {
     return fetch;
   }
@@ -270,62 +378,4 @@ export function parametersProblem({ extra_headers: headers }: ModelParameters): 
 
 function notConfigured(reason: string): LlmFailure {
   return new LlmFailure('LlmNotConfigured', reason, null);
-}
-
-export interface ModelTarget {
-  api: 'openai' | 'anthropic';
-  /** Null: Anthropic's own. */
-  baseUrl: string | null;
-  model: string;
-}
-
-export interface TargetRules {
-  callId: RegExp;
-  imageUrls: 'https' | 'any';
-  maxDescription: number;
-  /** Schemas of tools are Google's, which are a part of OpenAPI's. */
-  isGoogle: boolean;
-  /** Its chat template takes the user and the agent in turns only, and the agent after a tool. */
-  alternates: boolean;
-  /** Sent along with calls that another model wrote. */
-  foreignCall: OpaqueMembers | null;
-}
-
-const UNLIMITED = Number.MAX_SAFE_INTEGER;
-/** Families of models whose chat templates raise an error otherwise. */
-const STRICT_TEMPLATES = /gemma|mixtral|ministral/i;
-const MISTRAL = /mistral|codestral|devstral|magistral|pixtral/i;
-
-/** Names of the model that wrote a response: what it signed is of use to no other. */
-export function originOf({ api, baseUrl, model }: ModelTarget): string {
-  return `${api} ${baseUrl ?? ''} ${model}`;
-}
-
-/** The documented limits of a server, and those of its chat template where the model's name tells. */
-export function targetRules({ api, baseUrl, model }: ModelTarget): TargetRules {
-  if (api === 'anthropic') {
-    return {
-      callId: /^[a-zA-Z0-9_-]{1,64}$/,
-      imageUrls: 'https',
-      maxDescription: UNLIMITED,
-      isGoogle: false,
-      alternates: false,
-      foreignCall: null,
-    };
-  }
-  const host = URL.canParse(baseUrl ?? '') ? new URL(baseUrl ?? '').hostname : '';
-  const isMistral = MISTRAL.test(model) || host.endsWith('mistral.ai');
-  const isGemini = /gemini/i.test(model) || host.endsWith('googleapis.com');
-  const isOpenAi = host === 'api.openai.com' || host.endsWith('.azure.com');
-  return {
-    callId: isMistral ? /^[a-zA-Z0-9]{9}$/ : /^[!-~]{1,40}$/,
-    imageUrls: 'any',
-    maxDescription: isOpenAi ? 1_024 : UNLIMITED,
-    isGoogle: isGemini,
-    alternates: isMistral || STRICT_TEMPLATES.test(model),
-    // As Google documents it for histories that other models have begun.
-    foreignCall: isGemini
-      ? { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } }
-      : null,
-  };
 }

@@ -159,6 +159,8 @@ function streamError(chain: readonly unknown[]): { status: number; text: string 
     // The SDK passes the object on, or reports that it does not know its form.
     const said =
       jsonAt(found, 'value', 'error') ??
+      jsonAt(found, 'data', 'response', 'error') ??
+      jsonAt(found, 'data', 'error') ??
       jsonAt(found, 'data') ??
       (found instanceof Error ? undefined : found);
     const code = jsonNumber(said, 'code') ?? jsonNumber(said, 'status') ?? 0;
@@ -174,7 +176,7 @@ function streamError(chain: readonly unknown[]): { status: number; text: string 
 }
 
 function hasNoVersion(url: string): boolean {
-  return URL.canParse(url) && new URL(url).pathname === '/chat/completions';
+  return URL.canParse(url) && /^\/(chat\/completions|responses)$/.test(new URL(url).pathname);
 }
 
 function connectionFailure(error: unknown): LlmFailure {

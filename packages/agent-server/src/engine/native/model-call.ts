@@ -2,10 +2,10 @@ import type { ModelParameters } from '@slipway/agent-protocol/conversation-schem
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
 import type { OpaqueMembers, OriginalPart, EngineHost } from '../agent-engine.js';
 import { type AnswerEnding, answerEnding } from '../cut-answers.js';
-import { type ChosenModel, originOf } from './language-model.js';
+import type { ChosenModel } from './language-model.js';
 import { LlmFailure, toLlmFailure } from './llm-failure.js';
 import { filterPrompt } from './prompt-filter.js';
-import { type LeftOutImages, imagesIn } from './prompt-images.js';
+import { type LeftOutImages, imagesIn, originOf } from './prompt-limits.js';
 import { ResponseParts, splitThinking } from './response-parts.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
@@ -143,6 +143,9 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
       case 'text-delta':
         response.text += part.text;
         break;
+      case 'reasoning-start':
+        response.reasoning += response.reasoning === '' ? '' : '\n\n';
+        break;
       case 'reasoning-delta':
         response.reasoning += part.text;
         break;
@@ -157,7 +160,8 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         });
         break;
       case 'finish-step':
-        if (part.rawFinishReason === undefined) {
+        // OpenAI's Responses API has no reason for an answer that is complete.
+        if (part.rawFinishReason === undefined && /^(error|interrupted)$/.test(part.finishReason)) {
           throw new Error('the stream ended before the answer');
         }
         response.id = part.response.id;

@@ -4,7 +4,7 @@ import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/comm
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
-import { pageTitle } from './refusal-words.js';
+import { isUnreadable, pageTitle, readRefusal, wantsResponses } from './refusal-words.js';
 
 /** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
 export function idleTimeoutFetch(
@@ -80,6 +80,11 @@ function asStream(body: string, url: string): string {
     const chunk = { ...parsed, choices: deltas };
     return `data: ${JSON.stringify(chunk)}\n\ndata: [DONE]\n\n`;
   }
+  if (isJsonObject(parsed) && parsed['object'] === 'response' && !isJsonObject(parsed['error'])) {
+    return eventsOf(parsed)
+      .map((event) => `data: ${JSON.stringify(event)}\n\n`)
+      .join('');
+  }
   // Google's servers put the error into a list.
   const error = jsonAt([parsed].flat()[0], 'error');
   if (error !== undefined && error !== null) {
@@ -99,6 +104,29 @@ function asStream(body: string, url: string): string {
     `The model's server answered 200 with ${describeBody(body, parsed)}, not with a completion. ${ADDRESS_HINT}`,
     null,
   );
+}
+
+/** A whole answer of OpenAI's Responses API in the events of a streamed one. */
+function eventsOf(response: JsonObject): object[] {
+  const items = jsonList(response, 'output').flatMap((item, index) => {
+    const part = (type: string, members: object): object => ({
+      type: `response.${type}`,
+      item_id: jsonText(item, 'id'),
+      output_index: index,
+      ...members,
+    });
+    const texts = jsonList(item, 'content').map((content) =>
+      part('output_text.delta', { delta: jsonText(content, 'text') ?? jsonText(content, 'refusal') ?? '' }),
+    );
+    const summaries = jsonList(item, 'summary').flatMap((summary, summary_index) => [
+      part('reasoning_summary_part.added', { summary_index }),
+      part('reasoning_summary_text.delta', { summary_index, delta: jsonText(summary, 'text') ?? '' }),
+    ]);
+    const body = jsonText(item, 'type') === 'message' ? texts : summaries;
+    return [part('output_item.added', { item }), ...body, part('output_item.done', { item })];
+  });
+  const end = response['status'] === 'incomplete' ? 'response.incomplete' : 'response.completed';
+  return [{ type: 'response.created', response }, ...items, { type: end, response }];
 }
 
 function describeBody(body: string, parsed: unknown): string {
@@ -242,10 +270,15 @@ const OPTIONAL = new Set([
   'stop_sequences',
   'reasoning_effort',
   'thinking',
+  'stream',
   'stream_options',
   'max_tokens',
+  'max_output_tokens',
+  'include',
   // Some servers need these back.
   'reasoning',
+  'reasoning.effort',
+  'reasoning.summary',
   'reasoning_content',
   'reasoning_details',
   'reasoning_opaque',
@@ -259,8 +292,18 @@ const REFUSED =
 export class RefusedParameters {
   readonly #refused = new Map<string, ReadonlySet<string>>();
 
-  /** Leaves out what was refused before, and repeats a request without what is refused now. */
-  dropping(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+  /** What models thought, sealed by another account or machine of their server: it refuses the whole request. */
+  readonly #unreadable = new Set<unknown>();
+
+  /**
+   * Leaves out what was refused before, and repeats a request without what is refused now. `isChatOnly`: the model is
+   * offered by no other API, to which a refusal may point.
+   */
+  dropping(
+    fetch: typeof globalThis.fetch,
+    drops = true,
+    isChatOnly: () => boolean = () => true,
+  ): typeof globalThis.fetch {
     return async (input, init) => {
       const body = typeof init?.body === 'string' ? parseJson(init.body) : null;
       if (!isJsonObject(body)) {
@@ -269,45 +312,83 @@ export class RefusedParameters {
       const model = jsonText(body, 'model') ?? '';
       for (;;) {
         const refused = this.#refused.get(model) ?? new Set();
-        const sent = without(body, refused);
+        const sent = without(body, refused, this.#unreadable);
         const response = await fetch(input, { ...init, body: JSON.stringify(sent) });
         if (response.status !== 400 && response.status !== 422) {
           return response;
         }
         const text = await response.text();
-        const named = membersOf(sent).filter((name) => isRefused(text, name));
+        const refusal = readRefusal(text);
+        const sealed = jsonList(sent, 'input').flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
+        if (isUnreadable(refusal) && sealed.length > 0) {
+          sealed.forEach((content) => this.#unreadable.add(content));
+          continue;
+        }
+        const isElsewhere = 'messages' in body && !isChatOnly() && wantsResponses(refusal);
+        const all = drops && !isElsewhere ? membersOf(sent).filter((name) => isRefused(text, name)) : [];
+        const named = all.filter((name) => !all.some((other) => other.startsWith(`${name}.`)));
         if (named.length === 0) {
           const { status, statusText, headers } = response;
           return new Response(text, { status, statusText, headers });
         }
         // Of two that exclude each other, the first stays.
         const dropped = /\bboth\b/i.test(text) ? named.slice(-1) : named;
-        this.#refused.set(model, new Set([...refused, ...dropped]));
+        const options = dropped.includes('stream') ? ['stream_options'] : [];
+        this.#refused.set(model, new Set([...refused, ...dropped, ...options]));
       }
     };
   }
 }
 
-function without(body: JsonObject, refused: ReadonlySet<string>): JsonObject {
-  const kept = (object: JsonObject): JsonObject =>
-    Object.fromEntries(Object.entries(object).filter(([name]) => !refused.has(name)));
-  const limit = body['max_tokens'];
+function without(
+  body: JsonObject,
+  refused: ReadonlySet<string>,
+  unreadable: ReadonlySet<unknown>,
+): JsonObject {
+  const kept = (object: JsonObject, path = ''): JsonObject =>
+    Object.fromEntries(Object.entries(object).filter(([name]) => !refused.has(path + name)));
+  const { max_tokens: limit, messages, input, reasoning } = body;
   return {
     ...kept(body),
-    messages: jsonList(body, 'messages').map((message) => (isJsonObject(message) ? kept(message) : message)),
+    ...(Array.isArray(messages) && {
+      messages: messages.map((message: unknown) => (isJsonObject(message) ? kept(message) : message)),
+    }),
+    ...(Array.isArray(input) && {
+      // By its id, an item would have to be followed by the one that it had at the server.
+      input: jsonList(body, 'input').flatMap((item) => {
+        const { id: _, ...rest } = isJsonObject(item) ? item : {};
+        return unreadable.has(rest['encrypted_content']) ? [] : [rest];
+      }),
+    }),
+    ...(isJsonObject(reasoning) && !refused.has('reasoning') && { reasoning: kept(reasoning, 'reasoning.') }),
     // The newer name of the same.
     ...(refused.has('max_tokens') && limit !== undefined && { max_completion_tokens: limit }),
   };
 }
 
 function membersOf(body: JsonObject): string[] {
+  const { reasoning } = body;
   const all = [body, ...jsonList(body, 'messages')].flatMap((object) => Object.keys(Object(object)));
-  return [...new Set(all)].filter((name) => OPTIONAL.has(name));
+  const nested = isJsonObject(reasoning) ? Object.keys(reasoning).map((name) => `reasoning.${name}`) : [];
+  return [...new Set([...all, ...nested])].filter((name) => OPTIONAL.has(name));
 }
+
+/** Names that stand in other sentences as well, and how refusals name them. */
+const PLAIN_WORDS: ReadonlyMap<string, RegExp> = new Map([
+  ['include', /encrypted[_ ]content/i],
+  ['stream', /'stream'|"param":\s*"stream"/],
+]);
 
 /** A value that is out of bounds is not a parameter that is unknown. */
 function isRefused(text: string, parameter: string): boolean {
+  if (!REFUSED.test(text)) {
+    return false;
+  }
+  const sign = PLAIN_WORDS.get(parameter);
+  if (sign !== undefined) {
+    return sign.test(text);
+  }
   // xAI names them as `reasoningEffort`.
-  const name = parameter.replaceAll('_', '_?');
-  return REFUSED.test(text) && new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i').test(text);
+  const name = parameter.replaceAll('_', '_?').replace('.', String.raw`\.`);
+  return new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i').test(text);
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ModelMessage } from 'ai';
-import type { ModelTarget } from './language-model.js';
+import type { ModelTarget } from './prompt-limits.js';
 import { filterPrompt, googleSchema } from './prompt-filter.js';
 
 const OPENAI: ModelTarget = { api: 'openai', baseUrl: 'https://api.openai.com/v1', model: 'gpt' };

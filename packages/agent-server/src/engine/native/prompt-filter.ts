@@ -12,10 +12,16 @@ import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { cleanJson, cleanText, isBlank, textHead } from '@slipway/common/well-formed-text.js';
 import { cleanToolName } from '../../tools/tool.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
-import { type ModelTarget, type TargetRules, targetRules } from './language-model.js';
 import { UNKNOWN_RESULT } from '../open-calls.js';
 import type { OfferedTool } from './model-call.js';
-import { ImageAllowance, imagePart, type LeftOutImages } from './prompt-images.js';
+import {
+  ImageAllowance,
+  imagePart,
+  type LeftOutImages,
+  type ModelTarget,
+  type TargetRules,
+  targetRules,
+} from './prompt-limits.js';
 
 const BEGINNING_LEFT_OUT = '(The beginning of this conversation was left out.)';
 const GO_ON = 'Go on.';

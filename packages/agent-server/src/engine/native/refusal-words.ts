@@ -140,6 +140,28 @@ export function isWithoutTools({ text }: Pick<Refusal, 'text'>): boolean {
   );
 }
 
+/** Whether a model is offered by OpenAI's Responses API only: words of OpenAI, Azure, Copilot. */
+export function wantsResponses({ text }: Pick<Refusal, 'text'>): boolean {
+  return /\bv1\/responses\b|\bchat completion operation does not work\b|not accessible via the \/chat\/completions\b/.test(
+    text,
+  );
+}
+
+/** Whether reasoning that goes back cannot be read. LiteLLM quotes the code in its sentence. */
+export function isUnreadable({ codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
+  return [...codes, text].some((words) => /\binvalid encrypted content\b/.test(words));
+}
+
+/** Whether a server lacks the address of an API, or Azure the API in a region, and not only the model. */
+export function isNoAddress(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
+  return (
+    (status === 404 || status === 405 || /\bresponses api is not enabled\b/.test(text)) &&
+    !/\bmodel not found\b|\bdeployment ?not ?found\b|\bmodel\b.{0,80}\bnot (exist|found)\b/.test(
+      [...codes, text].join('\n'),
+    )
+  );
+}
+
 /** How many milliseconds an answer asks to wait, by its headers or its words; 0 if it does not say. */
 export function namedPause(
   headers: Readonly<Record<string, string | undefined>>,

@@ -1,6 +1,64 @@
 import { imageType, isBase64 } from '@slipway/common/well-formed-text.js';
 import type { FilePart, ModelMessage, TextPart } from 'ai';
-import type { TargetRules } from './language-model.js';
+import type { OpaqueMembers } from '../agent-engine.js';
+
+export interface ModelTarget {
+  api: 'openai' | 'anthropic';
+  /** Null: Anthropic's own. */
+  baseUrl: string | null;
+  model: string;
+}
+
+export interface TargetRules {
+  callId: RegExp;
+  imageUrls: 'https' | 'any';
+  maxDescription: number;
+  /** Schemas of tools are Google's, which are a part of OpenAPI's. */
+  isGoogle: boolean;
+  /** Its chat template takes the user and the agent in turns only, and the agent after a tool. */
+  alternates: boolean;
+  /** Sent along with calls that another model wrote. */
+  foreignCall: OpaqueMembers | null;
+}
+
+const UNLIMITED = Number.MAX_SAFE_INTEGER;
+/** Families of models whose chat templates raise an error otherwise. */
+const STRICT_TEMPLATES = /gemma|mixtral|ministral/i;
+const MISTRAL = /mistral|codestral|devstral|magistral|pixtral/i;
+
+/** Names of the model that wrote a response: what it signed is of use to no other. */
+export function originOf({ api, baseUrl, model }: ModelTarget): string {
+  return `${api} ${baseUrl ?? ''} ${model}`;
+}
+
+/** The documented limits of a server, and those of its chat template where the model's name tells. */
+export function targetRules({ api, baseUrl, model }: ModelTarget): TargetRules {
+  if (api === 'anthropic') {
+    return {
+      callId: /^[a-zA-Z0-9_-]{1,64}$/,
+      imageUrls: 'https',
+      maxDescription: UNLIMITED,
+      isGoogle: false,
+      alternates: false,
+      foreignCall: null,
+    };
+  }
+  const host = URL.canParse(baseUrl ?? '') ? new URL(baseUrl ?? '').hostname : '';
+  const isMistral = MISTRAL.test(model) || host.endsWith('mistral.ai');
+  const isGemini = /gemini/i.test(model) || host.endsWith('googleapis.com');
+  const isOpenAi = host === 'api.openai.com' || host.endsWith('.azure.com');
+  return {
+    callId: isMistral ? /^[a-zA-Z0-9]{9}$/ : /^[!-~]{1,40}$/,
+    imageUrls: 'any',
+    maxDescription: isOpenAi ? 1_024 : UNLIMITED,
+    isGoogle: isGemini,
+    alternates: isMistral || STRICT_TEMPLATES.test(model),
+    // As Google documents it for histories that other models have begun.
+    foreignCall: isGemini
+      ? { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } }
+      : null,
+  };
+}
 
 /** Bytes. Anthropic takes no larger image, and few servers do. */
 const MAX_IMAGE_BYTES = 5 * 1024 * 1024;
