@@ -1,3 +1,4 @@
+import { exemptIfInRange } from '@slipway/common/http/address-rules.js';
 import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
 import { boundedText } from '../../clipped-text.js';
@@ -72,6 +73,7 @@ async function fetchWithinOrigin(
     if (refusal !== null) {
       throw new Error(refusal);
     }
+    exemptIfInRange(url, process.env);
     const response = await fetch(url, { ...init, redirect: 'manual' });
     const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
     if (location === null || !URL.canParse(location, url.href)) {
