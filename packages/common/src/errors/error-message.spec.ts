@@ -48,6 +48,7 @@ describe('connectionProblem', () => {
       'ERR_PROXY_TUNNEL',
       'the proxy answered 407',
     ],
+    ['Proxy response (503) !== 200 when HTTP Tunneling', 'UND_ERR_ABORTED', 'answered 503: it cannot reach'],
     ['unable to verify the first certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
     ['self-signed certificate in certificate chain', 'SELF_SIGNED_CERT_IN_CHAIN', 'NODE_EXTRA_CA_CERTS'],
     ['self-signed certificate', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'NODE_EXTRA_CA_CERTS'],

@@ -60,9 +60,12 @@ export function connectionProblem(error: unknown, causes = MAX_CAUSES): string |
   if (status === undefined) {
     return connectionProblem(error.cause, causes - 1);
   }
-  return status === '407'
-    ? 'the proxy answered 407: HTTPS_PROXY needs the right user and password'
-    : `the proxy answered ${status}: it has to let this server through, or NO_PROXY has to name it`;
+  if (status === '407') {
+    return 'the proxy answered 407: HTTPS_PROXY needs the right user and password';
+  }
+  return Number(status) < 500
+    ? `the proxy answered ${status}: it has to let this server through, or NO_PROXY has to name it`
+    : `the proxy answered ${status}: it cannot reach this server, which NO_PROXY may have to name`;
 }
 
 /** Null instead of an error with this code, such as `ENOENT` for a file that is not there. */
