@@ -111,7 +111,8 @@ describe('providerErrorFromUpstream', () => {
 
   it("says what is in the way of a connection, and nothing of the server's own trouble", () => {
     const cause = new Error('the proxy answered 407: HTTPS_PROXY needs the right user and password');
-    const failed = (reason: UpstreamReason) => new UpstreamError(reason, 'https://git.example.com', { cause });
+    const failed = (reason: UpstreamReason) =>
+      new UpstreamError(reason, 'https://git.example.com', { cause });
 
     expect(providerErrorFromUpstream(failed('network')).said).toBe(cause.message);
     expect(providerErrorFromUpstream(failed('malformed')).said).toBeNull();

@@ -217,7 +217,7 @@ function matches(entry: string, host: string, port: string): boolean {
   return host.endsWith(`.${suffix}`) || (!belowOnly && (host === suffix || host === `[${suffix}]`));
 }
 
-/** To be called before a `fetch`: that of Node.js knows no ranges, and reads NO_PROXY with each request. */
+/** To be called before a `fetch`, which reads NO_PROXY with each request. */
 export function exemptIfInRange({ hostname }: URL, environment: NodeJS.ProcessEnv): void {
   const noProxy = environment['no_proxy'] ?? environment['NO_PROXY'] ?? '';
   const entries = proxyExemptions(noProxy);

@@ -1,6 +1,5 @@
 import { APICallError } from 'ai';
 import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
-import { exemptIfInRange } from '@slipway/common/http/address-rules.js';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
@@ -19,7 +18,6 @@ export function idleTimeoutFetch(
     const timer = setTimeout(fail, milliseconds).unref();
     const signals = [timeout.signal, ...(init?.signal ? [init.signal] : [])];
     try {
-      exemptIfInRange(new URL(requestedUrl(input)), process.env);
       const response = await fetch(input, { ...init, redirect, signal: AbortSignal.any(signals) });
       timer.refresh();
       if (response.body === null) {

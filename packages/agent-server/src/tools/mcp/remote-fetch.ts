@@ -1,4 +1,3 @@
-import { exemptIfInRange } from '@slipway/common/http/address-rules.js';
 import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
 import { boundedText } from '../../clipped-text.js';
@@ -73,7 +72,6 @@ async function fetchWithinOrigin(
     if (refusal !== null) {
       throw new Error(refusal);
     }
-    exemptIfInRange(url, process.env);
     const response = await fetch(url, { ...init, redirect: 'manual' });
     const location = REDIRECTS.includes(response.status) ? response.headers.get('location') : null;
     if (location === null || !URL.canParse(location, url.href)) {
