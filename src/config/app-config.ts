@@ -193,10 +193,16 @@ export class OutboundConfig {
   )
   webhookAllowlist: string[] | null;
 
-  @UrlVariable('HTTPS_PROXY', 'Proxy of https requests to git hosts, and of sandboxes.', { isSecret: true })
+  @ProxyVariable('HTTPS_PROXY', 'Proxy of https requests of the service, and of programs in sandboxes.')
   proxyUrl: string | null;
 
-  @TextVariable('NO_PROXY', "Hosts that are reached without the proxy, in curl's notation without ranges.")
+  @ProxyVariable('HTTP_PROXY', 'Proxy of http requests of programs in sandboxes.')
+  sandboxProxyUrl: string | null;
+
+  @TextVariable(
+    'NO_PROXY',
+    'Hosts that are reached without a proxy: names with all below them, `.suffix`, addresses, ranges such as `10.0.0.0/8`.',
+  )
   noProxy: string | null;
 }
 
@@ -223,6 +229,21 @@ export class AppConfig implements Readonly<GeneralConfig> {
 
   constructor(groups: AppConfig) {
     Object.assign(this, groups);
+  }
+}
+
+function ProxyVariable(name: string, description: string): PropertyDecorator {
+  const message = 'must be an http(s) address, with special characters of its password percent-encoded';
+  return UrlVariable(name, description, { isSecret: true, message }, Satisfies(isDecodable, message));
+}
+
+/** Node.js ends where user or password are not. */
+function isDecodable(address: unknown): boolean {
+  try {
+    decodeURIComponent(String(address));
+    return true;
+  } catch {
+    return false;
   }
 }
 

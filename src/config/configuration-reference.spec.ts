@@ -37,6 +37,7 @@ describe('docs/configuration.md', () => {
       'ENCRYPTION_KEYS',
       'ENTERPRISE_SSO_CLIENT_SECRET',
       'HTTPS_PROXY',
+      'HTTP_PROXY',
       'OTEL_EXPORTER_OTLP_HEADERS',
     ]);
     expect(configVariables().filter(({ isPlain, isSecret }) => isPlain && isSecret)).toEqual([]);

@@ -212,7 +212,9 @@ describe('parseConfig', () => {
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0'],
     ['SUGGESTED_TASKS_TIMEOUT_SECONDS', 'soon'],
     ['FOLLOW_POLL_SECONDS', '0'],
-    ['HTTPS_PROXY', 'proxy'],
+    ['HTTPS_PROXY', 'socks5://proxy:1080'],
+    ['HTTPS_PROXY', 'http://user:100%@proxy:3128'],
+    ['HTTP_PROXY', 'http://user:a#b@proxy:3128'],
   ])('refuses %s=%s in one line that names it', (name, value) => {
     expect(() => parseConfig({ [name]: value }, false)).toThrow(new RegExp(`^${name}: [^\\n]+$`));
   });
@@ -231,6 +233,23 @@ describe('parseConfig', () => {
     ).sandboxes;
 
     expect(environment).toEqual({ PATH: '/bin', LC_ALL: 'C', HTTPS_PROXY: 'http://proxy:3128' });
+  });
+
+  it.each([
+    [{ https_proxy: 'proxy:3128' }, { HTTPS_PROXY: 'http://proxy:3128' }],
+    [{ HTTPS_PROXY: 'http://upper', https_proxy: 'http://lower' }, { HTTPS_PROXY: 'http://upper' }],
+    [
+      { http_proxy: 'u:p@proxy:1', ALL_PROXY: 'socks5h://proxy:2' },
+      { HTTP_PROXY: 'http://u:p@proxy:1', ALL_PROXY: 'socks5h://proxy:2' },
+    ],
+    [{ NO_PROXY: 'upper', no_proxy: 'lower' }, { NO_PROXY: 'upper,lower' }],
+  ])('reads %j in any spelling', (given, environment) => {
+    const { outbound, sandboxes } = parseConfig(given, false);
+    expect(sandboxes.environment).toEqual(environment);
+    expect(outbound).toMatchObject({
+      proxyUrl: 'HTTPS_PROXY' in environment ? environment.HTTPS_PROXY : null,
+      noProxy: 'NO_PROXY' in environment ? environment.NO_PROXY : null,
+    });
   });
 
   it('never repeats a key in its refusal', () => {

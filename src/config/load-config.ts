@@ -72,23 +72,18 @@ export function loadConfig(): AppConfig {
     }
   }
   const { env } = process;
-  return parseConfig(
-    {
-      ...env,
-      HTTPS_PROXY: env['HTTPS_PROXY'] ?? env['https_proxy'],
-      NO_PROXY: env['NO_PROXY'] ?? env['no_proxy'],
-    },
-    process.stdout.isTTY,
-  );
+  return parseConfig(env, process.stdout.isTTY);
 }
 
 /** Has the rules that concern several variables. @throws ConfigError one line for each wrong variable */
 export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): AppConfig {
-  const variables = withSecretFiles(
-    Object.fromEntries(
-      Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
+  const variables = withProxies(
+    withSecretFiles(
+      Object.fromEntries(
+        Object.entries(environment).flatMap(([name, value]) => (value ? [[name, value] as const] : [])),
+      ),
+      configVariables().flatMap(({ name, isSecret }) => (isSecret ? [name] : [])),
     ),
-    configVariables().flatMap(({ name, isSecret }) => (isSecret ? [name] : [])),
   );
   // Reports all of them at once, so an operator can fix them in one go.
   const problems = Object.values(GROUPS)
@@ -122,6 +117,19 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     outbound: readGroup(OutboundConfig, variables),
     telemetry: readTelemetry(variables),
   });
+}
+
+/** Upper case only; `proxy:3128` is http, as to curl, where Node.js in a sandbox would end with an error. */
+function withProxies(variables: Variables): Variables {
+  const given = (name: string): string[] =>
+    [variables[name], variables[name.toLowerCase()]].filter((value) => value !== undefined);
+  const proxies = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'].flatMap((name) =>
+    given(name)
+      .slice(0, 1)
+      .map((value) => [name, value.includes('://') ? value : `http://${value}`]),
+  );
+  const exempt = given('NO_PROXY').join(',');
+  return { ...variables, ...Object.fromEntries(proxies), ...(exempt && { NO_PROXY: exempt }) };
 }
 
 function readLog(variables: Variables, terminal: boolean, database: DatabaseConfig): LogConfig {
@@ -197,7 +205,7 @@ function isLocalUrl(address: string): boolean {
 
 /** Variables that any program needs; none belongs to the service. */
 const INHERITED =
-  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY)$/i;
+  /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY)$/;
 
 function inherited(variables: Variables): Record<string, string> {
   return Object.fromEntries(Object.entries(variables).filter(([name]) => INHERITED.test(name)));

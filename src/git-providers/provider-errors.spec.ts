@@ -109,6 +109,15 @@ describe('providerErrorFromUpstream', () => {
     expect(providerErrorFromUpstream(cause)).toMatchObject({ code, cause });
   });
 
+  it("says what is in the way of a connection, and nothing of the server's own trouble", () => {
+    const cause = new Error('the proxy answered 407: HTTPS_PROXY needs the right user and password');
+    const failed = (reason: UpstreamReason) =>
+      new UpstreamError(reason, 'https://git.example.com', { cause });
+
+    expect(providerErrorFromUpstream(failed('network')).said).toBe(cause.message);
+    expect(providerErrorFromUpstream(failed('malformed')).said).toBeNull();
+  });
+
   it('hands a provider error back as it is', () => {
     const error = new GitProviderError('sso_required');
 

@@ -1,3 +1,4 @@
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isJsonObject } from '@slipway/common/json-merge.js';
 import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
@@ -91,8 +92,13 @@ function failureOf(cause: UpstreamError): GitProviderError {
     case 'share':
       return new GitProviderError('rate_limited', { cause, retryAfterSeconds: SHARE_RETRY_SECONDS });
     default:
-      return new GitProviderError('unavailable', { cause });
+      return new GitProviderError('unavailable', { cause, said: connectionFailure(cause) });
   }
+}
+
+/** A proxy, a certificate or a name, which nobody mends at the server. */
+function connectionFailure({ reason, cause }: UpstreamError): string | null {
+  return reason === 'network' && cause !== undefined ? errorMessage(cause) : null;
 }
 
 /** One error for a question of which no part could be read: a rejected token first, else the first reason. */

@@ -9,7 +9,7 @@ import {
   PeriodicExportingMetricReader,
   type PushMetricExporter,
 } from '@opentelemetry/sdk-metrics';
-import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
+import { connectionProblem, errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { OutboundConfig } from '../config/app-config.js';
 import type { TelemetryConfig } from '../config/telemetry-config.js';
 import type { Metrics } from './metrics.js';
@@ -147,5 +147,7 @@ async function beforeStop(work: Promise<void> | undefined): Promise<void> {
 
 function reasonOf(failure: Error): string {
   const code = 'code' in failure ? failure.code : undefined;
-  return typeof code === 'number' ? `status ${code}` : (errorCode(failure) ?? errorMessage(failure));
+  return typeof code === 'number'
+    ? `status ${code}`
+    : (connectionProblem(failure) ?? errorCode(failure) ?? errorMessage(failure));
 }

@@ -1,5 +1,6 @@
 import type { PushMetricExporter } from '@opentelemetry/sdk-metrics';
 import type { SpanExporter } from '@opentelemetry/sdk-trace';
+import { bypassesProxy } from '@slipway/common/http/address-rules.js';
 import type { OutboundConfig } from '../config/app-config.js';
 import type { TelemetryConfig } from '../config/telemetry-config.js';
 
@@ -28,7 +29,8 @@ export async function createExporters(
     userAgent: 'slipway',
     httpAgentOptions: {
       keepAlive: true,
-      ...(proxyUrl !== null && { proxyEnv: { HTTPS_PROXY: proxyUrl, NO_PROXY: noProxy ?? '' } }),
+      ...(proxyUrl !== null &&
+        !bypassesProxy(new URL(endpoint), noProxy ?? '') && { proxyEnv: { HTTPS_PROXY: proxyUrl } }),
     },
   };
   return {

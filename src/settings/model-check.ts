@@ -5,6 +5,7 @@ import { isJsonObject } from '@slipway/common/json-merge.js';
 import { addressToCheck, isAzure, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseDestination } from '../common/http/network-destination.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
 import type { AppConfig } from '../config/app-config.js';
@@ -116,7 +117,9 @@ export class ModelCheck {
       return verdict({ status: response.status, text: await response.text() }, request, apiKey);
     } catch (error) {
       if (error instanceof UpstreamError) {
-        return unverified(...UNREACHED[error.reason]);
+        const [code, reason] = UNREACHED[error.reason];
+        const why = error.reason === 'network' ? `: ${errorMessage(error.cause)}` : '';
+        return unverified(code, `${reason}${why}`);
       }
       throw error;
     }

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
-import { nodeProblem, OLDEST_NODE } from './program.js';
+import { fetchInRanges, nodeProblem, OLDEST_NODE } from './program.js';
 
 const read = (file: string): string => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 
@@ -18,6 +18,19 @@ it.each([
 
 it('is what package.json says', () => {
   expect(JSON.parse(read('package.json'))).toMatchObject({ engines: { node: `>=${OLDEST_NODE}` } });
+});
+
+it('exempts an address within a range of NO_PROXY before it is called', async () => {
+  const environment: NodeJS.ProcessEnv = { NO_PROXY: '10.0.0.0/8' };
+  const seen: unknown[] = [];
+  const fetch = fetchInRanges(() => {
+    seen.push(environment['no_proxy']);
+    return Promise.resolve(new Response());
+  }, environment);
+  await fetch(new Request('http://model.example/'));
+  await fetch('http://10.2.3.4:8000/v1');
+
+  expect(seen).toEqual([undefined, '10.0.0.0/8,10.2.3.4']);
 });
 
 describe('the build of an image', () => {

@@ -16,6 +16,9 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   const stopping = stopSignal();
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
   const { secretsOnStdin, workspaceName, ...unnamed } = parsed;
+  if (process.env['NODE_USE_ENV_PROXY'] === '1') {
+    globalThis.fetch = fetchInRanges(globalThis.fetch, process.env);
+  }
   const fromEnvironment = takeSessionKeys(process.env);
   const [server, sessionKeys] = await Promise.all([
     listenUnassigned(unnamed),
@@ -75,4 +78,17 @@ export function nodeProblem(version: string): string | null {
   return major > oldestMajor || (major === oldestMajor && minor >= oldestMinor)
     ? null
     : `Slipway needs Node.js ${OLDEST_NODE} or newer; this is ${version}`;
+}
+
+/** Calls addresses within ranges of NO_PROXY directly, of which the `fetch` of Node.js knows nothing. */
+export function fetchInRanges(
+  fetch: typeof globalThis.fetch,
+  environment: NodeJS.ProcessEnv,
+): typeof globalThis.fetch {
+  return async (input, init) => {
+    // Loaded with the first request, so that it does not delay the start of listening.
+    const { exemptIfInRange } = await import('@slipway/common/http/address-rules.js');
+    exemptIfInRange(new URL(input instanceof Request ? input.url : input), environment);
+    return await fetch(input, init);
+  };
 }

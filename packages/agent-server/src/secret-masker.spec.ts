@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { SecretMasker } from './secret-masker.js';
+import { proxySecrets, SecretMasker } from './secret-masker.js';
 import { clipText } from './clipped-text.js';
 
 const SECRET = 'pa/ss"w?rd\n€';
@@ -78,5 +78,28 @@ describe('SecretMasker', () => {
 
   it('changes nothing without secrets', () => {
     expect(new SecretMasker([]).text('anything')).toBe('anything');
+  });
+});
+
+describe('proxySecrets', () => {
+  it.each([
+    ['the address', 'https_proxy=http://deploy:p%40ss%2Fw%3Ard@proxy.corp:3128'],
+    ['the password', 'password: p@ss/w:rd'],
+    ['a header', `Proxy-Authorization: Basic ${Buffer.from('deploy:p@ss/w:rd').toString('base64')}`],
+  ])('finds what is secret in %s', (_, text) => {
+    const masker = new SecretMasker(
+      proxySecrets({ HTTPS_PROXY: 'http://deploy:p%40ss%2Fw%3Ard@proxy.corp:3128' }),
+    );
+    expect(masker.text(text)).not.toMatch(/w(:|%3A)rd|cEBzcy/);
+  });
+
+  it('finds nothing elsewhere', () => {
+    const environment = {
+      HTTP_PROXY: 'http://proxy',
+      NO_PROXY: 'a,b',
+      ALL_PROXY: 'proxy:1',
+      X: 'http://a:secret@b',
+    };
+    expect(proxySecrets(environment)).toEqual([]);
   });
 });

@@ -1,3 +1,4 @@
+import { unescape } from 'node:querystring';
 import { unmaskableReason, MASK } from '@slipway/common/secret-mask.js';
 import { CUT_MARK } from './clipped-text.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
@@ -114,6 +115,15 @@ export class SecretMasker {
 /** For values that were rebuilt member by member: texts became texts, and what may be absent may be missing. */
 export function isSameShape<T>(value: unknown, like: T): value is T {
   return typeof value === typeof like;
+}
+
+/** What addresses of proxies hold, and what programs send of it. */
+export function proxySecrets(environment: Readonly<Record<string, string>>): string[] {
+  return Object.entries(environment).flatMap(([name, value]) => {
+    const { username = '', password = '' } = (/_PROXY$/i.test(name) && URL.parse(value)) || {};
+    const sent = unescape(password);
+    return password === '' ? [] : [password, sent, `${unescape(username)}:${sent}`];
+  });
 }
 
 function formsOf(secret: string): string[] {

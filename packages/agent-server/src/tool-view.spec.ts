@@ -15,6 +15,8 @@ it('passes on the variables on the list, and nothing else', () => {
     HOME: '/home/a',
     LC_ALL: 'C.UTF-8',
     https_proxy: 'http://proxy:3128',
+    NODE_USE_ENV_PROXY: '1',
+    SSL_CERT_FILE: '/corp.pem',
     OH_SESSION_API_KEYS_0: 'k',
     LLM_API_KEY: 'k',
     NODE_OPTIONS: '--inspect',
@@ -26,6 +28,9 @@ it('passes on the variables on the list, and nothing else', () => {
     HOME: '/home/a',
     LC_ALL: 'C.UTF-8',
     https_proxy: 'http://proxy:3128',
+    NODE_USE_ENV_PROXY: '1',
+    SSL_CERT_FILE: '/corp.pem',
+    GIT_SSL_CAINFO: '/corp.pem',
     SLIPWAY_SANDBOX: 'instance/id',
     ...UNATTENDED,
   });

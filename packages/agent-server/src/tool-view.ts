@@ -59,7 +59,7 @@ export function scriptInView(
 }
 
 const INHERITED_VARIABLES =
-  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|XDG_[A-Z_]+|SLIPWAY_SANDBOX)$/i;
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|NODE_USE_ENV_PROXY|XDG_[A-Z_]+|SLIPWAY_SANDBOX)$/i;
 
 /** Lists the names of further variables for tools, such as the ports that they may use. */
 const EXTRA_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
@@ -86,6 +86,8 @@ export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
   );
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
+    // Unlike other programs, git has a variable of its own for certificates.
+    ...(own['SSL_CERT_FILE'] && { GIT_SSL_CAINFO: own['SSL_CERT_FILE'] }),
     ...Object.fromEntries(inherited),
     // No user can answer a prompt, or quit a pager or an editor.
     GIT_TERMINAL_PROMPT: '0',

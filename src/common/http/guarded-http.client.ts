@@ -1,8 +1,7 @@
 import { lookup } from 'node:dns/promises';
 import { SpanKind } from '@opentelemetry/api';
 import type { Dispatcher } from 'undici';
-import { errorCode } from '@slipway/common/errors/error-message.js';
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { connectionProblem, errorCode } from '@slipway/common/errors/error-message.js';
 import {
   AddressRefusedError,
   bypassesProxy,
@@ -27,7 +26,7 @@ export interface GuardedHttpOptions {
   allowlist: HostAllowlist;
   maxResponseBytes: number;
   timeoutMs: number;
-  /** For https, with CONNECT; it resolves names and so must check addresses. Allowlisted loopback is never proxied. */
+  /** For https, with CONNECT; it resolves names and so must check addresses. */
   proxy?: { url: string; noProxy?: string };
   /** For callers that limit their requests by other means. */
   connectionsPerOrigin?: number;
@@ -189,10 +188,8 @@ export class GuardedHttpClient {
     const { direct, proxied } = await this.agents;
     const reach = this.options.allowlist.reachOf(url);
     const dispatcher = direct[reach];
-    if (!proxied || url.protocol !== 'https:' || (reach !== 'public' && isLoopbackHost(url.hostname))) {
-      return dispatcher;
-    }
-    return bypassesProxy(url, this.options.proxy?.noProxy ?? '') ? dispatcher : proxied;
+    const isProxied = url.protocol === 'https:' && !bypassesProxy(url, this.options.proxy?.noProxy ?? '');
+    return isProxied ? (proxied ?? dispatcher) : dispatcher;
   }
 
   private async openAgents(): Promise<GuardedAgents> {
@@ -258,7 +255,7 @@ function ownerOf({ holder, work }: GuardedRequestInit): RequestOwner {
   return { holder: holder ?? currentRequest()?.userId ?? '', work: work ?? {} };
 }
 
-/** Keeps only the code: message and fields of transport errors can hold parts of the request. */
+/** Keeps only the code, or our own words: message and fields of transport errors can hold parts of the request. */
 function toUpstreamError(error: unknown, origin: string): UpstreamError {
   if (error instanceof UpstreamError) {
     return error;
@@ -267,7 +264,7 @@ function toUpstreamError(error: unknown, origin: string): UpstreamError {
     return new UpstreamError('refused', origin);
   }
   return new UpstreamError('network', origin, {
-    cause: new Error(errorCode(error) ?? 'connection failed'),
+    cause: new Error(connectionProblem(error) ?? errorCode(error) ?? 'connection failed'),
   });
 }
 

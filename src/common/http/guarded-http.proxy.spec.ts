@@ -3,11 +3,14 @@ import { createServer as createTlsServer, type Server as TlsServer } from 'node:
 import { connect } from 'node:net';
 import { getCACertificates, setDefaultCACertificates } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../test/support/tls-certificate.js';
 import { upstreamFailure } from '../../../test/support/upstream-failure.js';
 import { GuardedHttpClient } from './guarded-http.client.js';
+
+const AUTHORIZATION = `Basic ${Buffer.from('user:p@ss').toString('base64')}`;
 
 describe('GuardedHttpClient over TLS and through a proxy', () => {
   let target: TlsServer;
@@ -41,8 +44,14 @@ describe('GuardedHttpClient over TLS and through a proxy', () => {
     });
     proxy.on('connect', (request, tunnel, head) => {
       asked.push({ line: `CONNECT ${request.url}`, authorization: request.headers['proxy-authorization'] });
-      if (request.url !== 'git.example.com:443') {
-        tunnel.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+      const refusal =
+        request.headers['proxy-authorization'] !== AUTHORIZATION
+          ? 'HTTP/1.1 407 Proxy Authentication Required'
+          : request.url === 'git.example.com:443'
+            ? null
+            : 'HTTP/1.1 403 Forbidden';
+      if (refusal !== null) {
+        tunnel.end(`${refusal}\r\nContent-Type: text/html\r\n\r\n<html>Access denied</html>`);
         return;
       }
       const upstream = connect(targetPort, '127.0.0.1', () => {
@@ -65,13 +74,13 @@ describe('GuardedHttpClient over TLS and through a proxy', () => {
     }
   });
 
-  function clientFor(allowed: string[], noProxy?: string): GuardedHttpClient {
+  function clientFor(allowed: string[], noProxy?: string, password = 'p%40ss'): GuardedHttpClient {
     client = new GuardedHttpClient({
       allowlist: HostAllowlist.parse(allowed),
       maxResponseBytes: 1000,
       timeoutMs: 20_000,
       proxy: {
-        url: `http://user:p%40ss@127.0.0.1:${proxyPort}`,
+        url: `http://user:${password}@127.0.0.1:${proxyPort}`,
         ...(noProxy === undefined ? {} : { noProxy }),
       },
       lookup: () => Promise.resolve([{ address: '127.0.0.1', family: 4 }]),
@@ -88,7 +97,7 @@ describe('GuardedHttpClient over TLS and through a proxy', () => {
     expect(asked).toEqual([
       {
         line: 'CONNECT git.example.com:443',
-        authorization: `Basic ${Buffer.from('user:p@ss').toString('base64')}`,
+        authorization: AUTHORIZATION,
       },
     ]);
   });
@@ -110,11 +119,23 @@ describe('GuardedHttpClient over TLS and through a proxy', () => {
     },
   );
 
-  it('reports a proxy that refuses, without its address', async () => {
-    const error = await upstreamFailure(clientFor([]).fetch('https://unknown.example.com/'));
+  it.each([
+    ['p%40ss', 'https://unknown.example.com/', /^the proxy answered 403: .*NO_PROXY/],
+    ['other', 'https://git.example.com/', /^the proxy answered 407: HTTPS_PROXY/],
+  ])('says what a proxy refuses, with password %s, without its address', async (password, url, expected) => {
+    const { reason, message, cause } = await upstreamFailure(clientFor([], '', password).fetch(url));
 
-    expect(error.reason).toBe('network');
-    expect(`${error.message} ${String(error.cause)}`).not.toMatch(/127\.0\.0\.1|p@ss|p%40ss/);
+    expect(reason).toBe('network');
+    expect(errorMessage(cause)).toMatch(expected);
+    expect(`${message} ${String(cause)}`).not.toMatch(/127\.0\.0\.1|p@ss|p%40ss|other/);
+  });
+
+  it('says where to put an authority that is not known', async () => {
+    setDefaultCACertificates(authorities);
+    const { cause } = await upstreamFailure(clientFor([]).fetch('https://git.example.com/'));
+    setDefaultCACertificates([...authorities, TEST_CERTIFICATE]);
+
+    expect(errorMessage(cause)).toMatch(/NODE_EXTRA_CA_CERTS .*SELF_SIGNED/);
   });
 
   it('reports a proxy that is not there', async () => {

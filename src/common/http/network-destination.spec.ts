@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseDestination } from './network-destination.js';
+import { destinationsOf, parseDestination } from './network-destination.js';
 
 describe('parseDestination', () => {
   it('reads hosts, ports and ranges', () => {
@@ -16,4 +16,18 @@ describe('parseDestination', () => {
     'refuses %j',
     (text) => expect(parseDestination(text)).toBeNull(),
   );
+});
+
+describe('destinationsOf', () => {
+  it.each([
+    ['http://10.0.0.5', ['10.0.0.5:80']],
+    ['https://git.example.com/x', ['git.example.com:443']],
+    ['proxy.corp:3128', ['proxy.corp:3128']],
+    ['http://user:secret@127.0.0.1:3128', ['127.0.0.1:3128']],
+    ['http://[::1]:3000/api', []],
+    ['https://[fd00::5]', []],
+    ['http://:', []],
+  ])('%s: %j', (address, entries) => {
+    expect(destinationsOf(address)).toEqual(entries);
+  });
 });

@@ -21,3 +21,10 @@ export function parseDestination(text: string): NetworkDestination | null {
   const isPort = port === null ? !isLoopbackHost(host) : port > 0 && port <= MAX_PORT;
   return HOST.test(host) && isPort ? { kind: 'host', host, port } : null;
 }
+
+/** Host and port of an address as such an entry; none for addresses of IPv6, which no entry can name. */
+export function destinationsOf(address: string): string[] {
+  const url = URL.parse(address.includes('://') ? address : `https://${address}`);
+  const entry = url === null ? '' : `${url.hostname}:${url.port || (url.protocol === 'http:' ? 80 : 443)}`;
+  return parseDestination(entry) === null ? [] : [entry];
+}

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { DataSource } from 'typeorm';
-import { parseDestination } from '../../common/http/network-destination.js';
+import { destinationsOf } from '../../common/http/network-destination.js';
 import type { AppConfig } from '../../config/app-config.js';
 import { PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
@@ -42,11 +42,7 @@ export function configuredDestinations({ git, outbound, sandboxes }: AppConfig):
     ...[...git.hostAllowlist, ...(outbound.allowlist ?? [])].filter((entry) => !entry.includes('*')),
     ...Object.entries(sandboxes.environment).flatMap(([name, value]) => (/_PROXY$/i.test(name) ? value : [])),
   ];
-  const hosts = addresses.flatMap((address) => {
-    const url = URL.parse(address.includes('://') ? address : `https://${address}`);
-    return url === null ? [] : `${url.hostname}:${url.port || (url.protocol === 'http:' ? 80 : 443)}`;
-  });
-  return [...new Set(hosts)].filter((host) => parseDestination(host) !== null && !isPublic(host));
+  return [...new Set(addresses.flatMap(destinationsOf))].filter((host) => !isPublic(host));
 }
 
 /** No start has to resolve these names. */

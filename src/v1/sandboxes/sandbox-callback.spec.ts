@@ -38,6 +38,8 @@ describe('callbackUrl', () => {
 describe('callbackProblem', () => {
   it.each([
     [{}, false],
+    [{ host: '::' }, false],
+    [{ host: '::1' }, true],
     [{ backend: 'docker' as const }, true],
     [{ backend: 'docker' as const, host: 'localhost' }, true],
     [{ backend: 'kubernetes' as const }, true],

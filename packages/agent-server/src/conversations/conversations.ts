@@ -12,7 +12,7 @@ import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
 import { resolvePath } from '../path-aliases.js';
-import { SecretMasker } from '../secret-masker.js';
+import { proxySecrets, SecretMasker } from '../secret-masker.js';
 import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
 import { ConversationState } from './conversation-state.js';
@@ -58,9 +58,11 @@ export class Conversations {
   readonly #starting = new Map<string, Promise<Conversation>>();
   readonly #listeners: ConversationListener[] = [];
   readonly #limits: RunLimits;
+  readonly #serverSecrets: readonly string[];
 
   constructor(options: ConversationsOptions) {
     this.#options = options;
+    this.#serverSecrets = [...options.sessionKeys, ...proxySecrets(options.environment)];
     const { maxConcurrentRuns, pauseGraceMs } = options;
     this.#limits = { slots: new RunSlots(maxConcurrentRuns), pauseGraceMs };
   }
@@ -81,7 +83,7 @@ export class Conversations {
 
   masker(): SecretMasker {
     const known = this.all().flatMap(({ knownSecrets }) => [...knownSecrets]);
-    return new SecretMasker([...this.#options.sessionKeys, ...known]);
+    return new SecretMasker([...this.#serverSecrets, ...known]);
   }
 
   /** @throws HttpError 404 */
@@ -242,7 +244,7 @@ export class Conversations {
       originals: await KeptOriginals.open(folder),
       credentials,
       baseEnvironment: this.#options.environment,
-      serverSecrets: this.#options.sessionKeys,
+      serverSecrets: this.#serverSecrets,
       ownSecret: this.#options.ownSecret,
       loadSkills: async () => {
         // This module loads zod, which must not delay the start of listening.

@@ -69,15 +69,12 @@ export interface GitOutcome {
  * @throws Error when git is not installed
  */
 export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
-  // Unlike other programs, git has a variable of its own for certificates.
-  const certificates = git.environment['SSL_CERT_FILE'];
   return await outcomeOf({
     command: ['git', '--no-pager', ...git.args],
     cwd: git.cwd,
     env: {
       ...git.environment,
       ...ownConfiguration(git.cwd),
-      ...(certificates && { GIT_SSL_CAINFO: certificates }),
       GIT_TERMINAL_PROMPT: '0',
       GIT_ALLOW_PROTOCOL: 'http:https',
       // We parse its messages.

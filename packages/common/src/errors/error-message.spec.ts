@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { errorWithCauses } from './error-message.js';
+import { connectionProblem, errorWithCauses } from './error-message.js';
 
 describe('errorWithCauses', () => {
   const refused = Object.assign(new Error('connect ECONNREFUSED 127.0.0.1:9'), { code: 'ECONNREFUSED' });
@@ -22,5 +22,48 @@ describe('errorWithCauses', () => {
     [circle, 'round: and round'],
   ])('of %p is %p', (error, text) => {
     expect(errorWithCauses(error)).toBe(text);
+  });
+});
+
+describe('connectionProblem', () => {
+  /** As `fetch` throws them. */
+  const fetchFailed = (message: string, code: string): Error =>
+    new TypeError('fetch failed', {
+      cause: new Error('Request was cancelled.', { cause: Object.assign(new Error(message), { code }) }),
+    });
+
+  it.each([
+    [
+      'Proxy response (407) !== 200 when HTTP Tunneling',
+      'UND_ERR_ABORTED',
+      'the proxy answered 407: HTTPS_PROXY',
+    ],
+    [
+      'Proxy response (403) !== 200 when HTTP Tunneling',
+      'UND_ERR_ABORTED',
+      'the proxy answered 403: .*NO_PROXY',
+    ],
+    [
+      'Failed to establish tunnel to a.example:443 via http://10.0.0.8:3128/: HTTP/1.1 407 Proxy Authentication Required',
+      'ERR_PROXY_TUNNEL',
+      'the proxy answered 407',
+    ],
+    ['Proxy response (503) !== 200 when HTTP Tunneling', 'UND_ERR_ABORTED', 'answered 503: it cannot reach'],
+    ['unable to verify the first certificate', 'UNABLE_TO_VERIFY_LEAF_SIGNATURE', 'NODE_EXTRA_CA_CERTS'],
+    ['self-signed certificate in certificate chain', 'SELF_SIGNED_CERT_IN_CHAIN', 'NODE_EXTRA_CA_CERTS'],
+    ['self-signed certificate', 'DEPTH_ZERO_SELF_SIGNED_CERT', 'NODE_EXTRA_CA_CERTS'],
+  ])('of %j says what to do', (message, code, expected) => {
+    const error = fetchFailed(message, code);
+    expect(connectionProblem(error)).toMatch(new RegExp(expected));
+    expect(errorWithCauses(error)).toMatch(new RegExp(`${expected}.*$`));
+  });
+
+  it.each([
+    fetchFailed('certificate has expired', 'CERT_HAS_EXPIRED'),
+    fetchFailed('connect ECONNREFUSED 127.0.0.1:9', 'ECONNREFUSED'),
+    'a text',
+    undefined,
+  ])('of %p is nothing', (error) => {
+    expect(connectionProblem(error)).toBeNull();
   });
 });

@@ -6,7 +6,7 @@ export function errorMessage(error: unknown): string {
   return isError(error) ? error.message : String(error);
 }
 
-/** The message with those of its causes: `fetch failed: connect ECONNREFUSED 127.0.0.1:9`. */
+/** The message with those of its causes, `fetch failed: connect ECONNREFUSED 127.0.0.1:9`, and what to do about it. */
 export function errorWithCauses(error: unknown): string {
   const messages: string[] = [];
   const seen = new Set<unknown>();
@@ -26,6 +26,7 @@ export function errorWithCauses(error: unknown): string {
     add(isError(value) ? value.cause : undefined);
   };
   add(error);
+  messages.push(...[connectionProblem(error)].filter((problem) => problem !== null));
   return messages.join(': ') || errorMessage(error);
 }
 
@@ -37,6 +38,34 @@ export function errorStack(error: unknown): string {
 export function errorCode(error: unknown): string | undefined {
   const isObject = typeof error === 'object' && error !== null;
   return isObject && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
+}
+
+/** Of certificates whose authority is unknown here (X509_verify_cert_error_string(3)). */
+const UNKNOWN_AUTHORITY =
+  /^(UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*)$/;
+/** Of `fetch` and undici's agent, then of Node.js' own. */
+const REFUSED_TUNNEL = /^Proxy response \((\d{3})\)|^Failed to establish tunnel .* (\d{3})\b/;
+
+/** The clause that tells an operator of a proxy or a certificate in the way of a connection; null for other failures. */
+export function connectionProblem(error: unknown, causes = MAX_CAUSES): string | null {
+  if (!isError(error) || causes === 0) {
+    return null;
+  }
+  const code = errorCode(error) ?? '';
+  if (UNKNOWN_AUTHORITY.test(code)) {
+    return `the authority of its certificate has to be in the file that NODE_EXTRA_CA_CERTS names (${code})`;
+  }
+  const [, ofUndici, ofNode] = REFUSED_TUNNEL.exec(error.message) ?? [];
+  const status = ofUndici ?? ofNode;
+  if (status === undefined) {
+    return connectionProblem(error.cause, causes - 1);
+  }
+  if (status === '407') {
+    return 'the proxy answered 407: HTTPS_PROXY needs the right user and password';
+  }
+  return Number(status) < 500
+    ? `the proxy answered ${status}: it has to let this server through, or NO_PROXY has to name it`
+    : `the proxy answered ${status}: it cannot reach this server, which NO_PROXY may have to name`;
 }
 
 /** Null instead of an error with this code, such as `ENOENT` for a file that is not there. */

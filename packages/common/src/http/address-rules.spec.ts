@@ -6,6 +6,7 @@ import {
   AddressRefusedError,
   bypassesProxy,
   checkedLookup,
+  exemptIfInRange,
   isPrivateAddress,
   isPublicAddress,
   isPublicHostName,
@@ -179,12 +180,37 @@ describe('bypassesProxy', () => {
     ['git.example.com:443', 'https://git.example.com', true],
     ['git.example.com:80', 'http://git.example.com', true],
     ['10.0.0.7', 'https://10.0.0.7', true],
-    ['::1', 'https://[::1]', true],
-    ['[::1]', 'https://[::1]', true],
-    ['[::1]:8443', 'https://[::1]:8443', true],
-    ['[::1]:8443', 'https://[::1]', false],
+    ['fd00::1', 'https://[fd00::1]', true],
+    ['[fd00::1]', 'https://[fd00::1]', true],
+    ['[fd00::1]:8443', 'https://[fd00::1]:8443', true],
+    ['[fd00::1]:8443', 'https://[fd00::1]', false],
+    ['10.0.0.0/8', 'https://10.20.30.40:8443', true],
+    ['10.0.0.0/8,fd00::/8', 'https://[fd12::7]', true],
+    ['10.0.0.0/8,fd00::/8', 'https://11.0.0.1', false],
+    ['10.0.0.0/8', 'https://10.example.com', false],
+    ['10.0.0.0/99', 'https://10.0.0.1', false],
+    ['', 'https://127.0.0.2', true],
+    ['', 'https://[::1]:8443', true],
+    ['', 'https://localhost', true],
+    ['', 'https://gitea.git.svc', true],
+    ['', 'https://gitea.git.svc.cluster.local:3000', true],
   ])('%j and %s: %s', (noProxy, address, bypassed) => {
     expect(bypassesProxy(new URL(address), noProxy)).toBe(bypassed);
+  });
+});
+
+describe('exemptIfInRange', () => {
+  it.each([
+    ['10.0.0.0/8,a', 'http://10.2.3.4:8000/v1', '10.0.0.0/8,a,10.2.3.4'],
+    ['fd00::/8', 'https://[fd12::7]/v1', 'fd00::/8,[fd12::7]'],
+    ['10.0.0.0/8', 'http://11.2.3.4/', undefined],
+    ['10.0.0.0/8,10.2.3.4', 'http://10.2.3.4/', undefined],
+    ['10.0.0.0/8', 'http://model.example/', undefined],
+    ['*', 'http://10.2.3.4/', undefined],
+  ])('with NO_PROXY=%s and %s: %s', (noProxy, address, expected) => {
+    const environment: NodeJS.ProcessEnv = { NO_PROXY: noProxy };
+    exemptIfInRange(new URL(address), environment);
+    expect(environment['no_proxy']).toBe(expected);
   });
 });
 

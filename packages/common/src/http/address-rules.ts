@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
+import { isLoopbackHost } from './loopback.js';
 
 const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
 /** Prefix of IPv4 addresses translated for IPv6-only networks (RFC 6052). */
@@ -179,20 +180,32 @@ function oneOf(words: readonly string[]): string {
   return words.length < 2 ? words.join('') : `${words.slice(0, -1).join(', ')} or ${words.at(-1) ?? ''}`;
 }
 
-/** By the rules of https://pkg.go.dev/golang.org/x/net/http/httpproxy, without address ranges. */
+/** Names of services in a cluster, which no proxy outside of it knows. */
+export const CLUSTER_NAMES: readonly string[] = ['.svc', '.cluster.local'];
+
+/** By the rules of https://pkg.go.dev/golang.org/x/net/http/httpproxy, which never proxies loopback. */
 export function bypassesProxy(url: URL, noProxy: string): boolean {
   const host = url.hostname.replace(/\.$/, '');
   const port = url.port === '' ? (url.protocol === 'http:' ? '80' : '443') : url.port;
+  return (
+    isLoopbackHost(host) ||
+    [...CLUSTER_NAMES, ...proxyExemptions(noProxy)].some((entry) => matches(entry, host, port))
+  );
+}
+
+export function proxyExemptions(noProxy: string): string[] {
   return noProxy
     .toLowerCase()
     .split(/[\s,]+/)
-    .filter((entry) => entry !== '')
-    .some((entry) => matches(entry, host, port));
+    .filter((entry) => entry !== '');
 }
 
 function matches(entry: string, host: string, port: string): boolean {
   if (entry === '*') {
     return true;
+  }
+  if (ipaddr.isValidCIDR(entry)) {
+    return isInRange(host, entry);
   }
   const withPort = /^(\[[^\]]*\]|[^:]*):(\d+)$/.exec(entry);
   const name = withPort?.[1] ?? entry;
@@ -202,6 +215,24 @@ function matches(entry: string, host: string, port: string): boolean {
   const suffix = name.replace(/^\*?\./, '');
   const belowOnly = suffix !== name;
   return host.endsWith(`.${suffix}`) || (!belowOnly && (host === suffix || host === `[${suffix}]`));
+}
+
+/** To be called before a `fetch`, which reads NO_PROXY with each request. */
+export function exemptIfInRange({ hostname }: URL, environment: NodeJS.ProcessEnv): void {
+  const noProxy = environment['no_proxy'] ?? environment['NO_PROXY'] ?? '';
+  const entries = proxyExemptions(noProxy);
+  const isListed = entries.includes('*') || entries.includes(hostname);
+  if (!isListed && entries.some((entry) => ipaddr.isValidCIDR(entry) && isInRange(hostname, entry))) {
+    environment['no_proxy'] = `${noProxy},${hostname}`;
+  }
+}
+
+/** Whether a host that is an address, in brackets if of IPv6, is in a range; names are not resolved. */
+function isInRange(host: string, range: string): boolean {
+  const address = host.replace(/^\[(.*)\]$/, '$1');
+  const [network, bits] = ipaddr.parseCIDR(range);
+  const ip = ipaddr.isValid(address) ? ipaddr.parse(address) : null;
+  return ip !== null && ip.kind() === network.kind() && ip.match(network, bits);
 }
 
 const KEY_LIKE = /^(?=.*\d)[\w~.%-]{16,}$/;

@@ -5,39 +5,50 @@ const LAUNCH = { env: {}, callbackUrl: 'http://service.example:3000/api/v1/webho
 
 it('sets nothing where there is no proxy', () => {
   expect(
-    proxyVariables({ PATH: '/bin', NO_PROXY: '*', HTTPS_PROXY: undefined, http_proxy: '' }, LAUNCH, true),
+    proxyVariables({ PATH: '/bin', NO_PROXY: '*', HTTPS_PROXY: undefined, HTTP_PROXY: '' }, LAUNCH, true),
   ).toEqual({});
 });
 
-it('passes proxies on, with the service exempt', () => {
+const OWN = 'localhost,127.0.0.1,::1,[::1],.svc,.cluster.local';
+
+it('passes proxies on in both cases, with the service exempt', () => {
   const service = {
     HTTPS_PROXY: 'http://proxy:3128',
-    http_proxy: 'proxy:3128',
+    HTTP_PROXY: 'http://other:3128',
     NO_PROXY: '.corp',
     PATH: '/bin',
   };
-  const noProxy = '.corp,localhost,127.0.0.1,::1,service.example';
+  const noProxy = `.corp,${OWN},service.example`;
   expect(proxyVariables(service, LAUNCH, false)).toEqual({
     HTTPS_PROXY: 'http://proxy:3128',
-    http_proxy: 'proxy:3128',
+    https_proxy: 'http://proxy:3128',
+    HTTP_PROXY: 'http://other:3128',
+    http_proxy: 'http://other:3128',
     NO_PROXY: noProxy,
     no_proxy: noProxy,
     NODE_USE_ENV_PROXY: '1',
   });
 });
 
-it('merges the exemptions of both spellings', () => {
-  const service = { HTTPS_PROXY: 'http://proxy:3128', NO_PROXY: 'upper', no_proxy: 'lower' };
+it.each([
+  [{}, OWN],
+  [{ NO_PROXY: '10.0.0.0/8  *.corp, git.corp:8443' }, `10.0.0.0/8,.corp,git.corp:8443,${OWN}`],
+  [{ NO_PROXY: '[fd00::7],fd00::8' }, `fd00::7,[fd00::7],fd00::8,[fd00::8],${OWN}`],
+  [{ NO_PROXY: 'a.corp,*' }, '*'],
+])('writes the exemptions of %j as any program reads them', (exemptions, expected) => {
+  const service = { HTTPS_PROXY: 'http://proxy:3128', ...exemptions };
   expect(proxyVariables(service, { env: {}, callbackUrl: null }, true)).toMatchObject({
-    NO_PROXY: 'lower,upper,localhost,127.0.0.1,::1',
+    NO_PROXY: expected,
+    no_proxy: expected,
   });
 });
 
 it('leaves variables of the specification alone, in whichever case', () => {
-  const service = { https_proxy: 'http://proxy:3128', HTTP_PROXY: 'http://proxy:3128' };
+  const service = { HTTPS_PROXY: 'http://proxy:3128', HTTP_PROXY: 'http://proxy:3128' };
   const env = { HTTPS_PROXY: 'http://other:3128', NO_PROXY: '*' };
   expect(proxyVariables(service, { ...LAUNCH, env }, true)).toEqual({
     HTTP_PROXY: 'http://proxy:3128',
+    http_proxy: 'http://proxy:3128',
     NODE_USE_ENV_PROXY: '1',
   });
 });

@@ -1,9 +1,10 @@
+import { isIPv6 } from 'node:net';
+import { CLUSTER_NAMES, proxyExemptions } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import type { SandboxLaunch } from './sandbox-backend.js';
 
-/** The form of entries in `NO_PROXY`. */
-const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '::1'];
-const PROXY_VARIABLE = /^(HTTPS?|ALL)_PROXY$/i;
+const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
+const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
 /** Variables that our agent server passes on to tools, besides those it knows by name. */
 export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 /** Variables that are not of the image, which cannot be inspected here: our agent server passes on all others. */
@@ -27,29 +28,36 @@ export function proxyVariables(
   { env, callbackUrl }: Pick<SandboxLaunch, 'env' | 'callbackUrl'>,
   sharesLoopback: boolean,
 ): Record<string, string> {
-  const proxies = Object.entries(serviceEnvironment).flatMap(([name, value]) =>
-    value && PROXY_VARIABLE.test(name) && (sharesLoopback || !listensOnLoopback(value))
-      ? [[name, value] as const]
-      : [],
-  );
+  const proxies = PROXY_VARIABLES.flatMap((name) => {
+    const value = serviceEnvironment[name];
+    return value && (sharesLoopback || !listensOnLoopback(value)) ? inBothCases(name, value) : [];
+  });
   if (proxies.length === 0) {
     return {};
   }
-  const exempt = [
-    serviceEnvironment['no_proxy'],
-    serviceEnvironment['NO_PROXY'],
-    ...LOOPBACK_HOSTS,
-    callbackUrl === null ? null : new URL(callbackUrl).hostname,
-  ];
-  const noProxy = [...new Set(exempt.filter(Boolean))].join(',');
+  const configured = proxyExemptions(serviceEnvironment['NO_PROXY'] ?? '');
+  const service = callbackUrl === null ? [] : [new URL(callbackUrl).hostname];
+  const exempt = [...configured, ...LOOPBACK_HOSTS, ...CLUSTER_NAMES, ...service].flatMap(spellings);
+  // Only alone it means everything to curl, git and Python.
+  const noProxy = exempt.includes('*') ? '*' : [...new Set(exempt)].join(',');
   const specified = new Set(Object.keys(env).map((name) => name.toLowerCase()));
-  const variables = [
-    ...proxies,
-    ['NO_PROXY', noProxy] as const,
-    ['no_proxy', noProxy] as const,
-    ['NODE_USE_ENV_PROXY', '1'] as const,
-  ];
+  const variables = [...proxies, ...inBothCases('NO_PROXY', noProxy), ['NODE_USE_ENV_PROXY', '1'] as const];
   return Object.fromEntries(variables.filter(([name]) => !specified.has(name.toLowerCase())));
+}
+
+/** Some programs read only one of them: wget and apt the lower case, others the upper. */
+function inBothCases(name: string, value: string): [string, string][] {
+  return [
+    [name, value],
+    [name.toLowerCase(), value],
+  ];
+}
+
+/** Python knows no `*.suffix`; Node.js wants brackets around an address of IPv6, and curl and Go want none. */
+function spellings(exemption: string): string[] {
+  const [, address] = /^\[(.*)\]$/.exec(exemption) ?? [];
+  const bare = address ?? exemption.replace(/^\*(?=\.)/, '');
+  return isIPv6(bare) ? [bare, `[${bare}]`] : [bare];
 }
 
 function listensOnLoopback(proxy: string): boolean {

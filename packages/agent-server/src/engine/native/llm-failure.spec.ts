@@ -90,6 +90,10 @@ describe('toLlmFailure', () => {
       new Error('socket', { cause: new Error('Error: socket hang up') }),
       'The model could not be reached, or its answer broke off: Error: socket hang up',
     ],
+    [
+      new TypeError('fetch failed', { cause: new Error('Proxy response (403) !== 200 when HTTP Tunneling') }),
+      'The model could not be reached, or its answer broke off: fetch failed: Proxy response (403) !== 200 when HTTP Tunneling (the proxy answered 403: it has to let this server through, or NO_PROXY has to name it)',
+    ],
   ])('tells what happened once: %s', (error, message) => {
     expect(toLlmFailure(error, NOW).message).toBe(message);
   });

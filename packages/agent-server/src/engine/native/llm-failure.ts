@@ -1,6 +1,6 @@
 import { isIPv4 } from 'node:net';
 import { APICallError } from 'ai';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { connectionProblem, errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
 import {
@@ -183,11 +183,13 @@ function connectionFailure(error: unknown): LlmFailure {
   // The SDK also throws plain objects with a message.
   const reasons = causes(error).map((cause) => jsonText(cause, 'message') ?? errorMessage(cause));
   const text = clipText(distinct(reasons).join(': '), MAX_REASON);
+  const problem = connectionProblem(error);
   const closed = closedDestination(error);
-  const hint =
+  const opening =
     closed === null
       ? ''
       : ` The sandbox may have a network of its own, which leads to public addresses only: an operator can open this one with SANDBOX_NETWORK_ALLOW=${closed}.`;
+  const hint = problem === null ? opening : ` (${problem})`;
   return new LlmFailure(
     'LlmUnavailable',
     `The model could not be reached, or its answer broke off: ${text}${hint}`,

@@ -66,7 +66,7 @@ export const processBackend = {
   hostBound: true,
   runsContainers: false,
   serviceHost: ({ host }) => host ?? '127.0.0.1',
-  cutOffFromLoopback: () => null,
+  cutOffFromLoopback: ({ host }) => (host === '::1' ? 'process sandboxes, which have no IPv6,' : null),
   create: async ({ sandboxes, dataDir, instanceId, hostId, defaults, allow, hiddenPaths }) => {
     const { ProcessSandboxBackend } = await import('./process.backend.js');
     return new ProcessSandboxBackend({

@@ -5,6 +5,7 @@ import { realpath, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
+import { destinationsOf } from '../../../../common/http/network-destination.js';
 import { diskSpace, spaceProblem } from '../disk-guard.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
@@ -195,7 +196,7 @@ export class ProgramLauncher {
       return null;
     }
     const { allow } = this.options.network;
-    const callback = callbackUrl === null ? [] : [hostOf(callbackUrl)];
+    const callback = callbackUrl === null ? [] : destinationsOf(callbackUrl);
     const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
     const addresses = own.map(({ address }) => address);
     return await networkRules([...allow, ...callback], addresses, resolveBriefly);
@@ -268,11 +269,6 @@ function throwIfAlive(record: ProgramRecord, error: unknown): void {
   if (isProgramAlive(record)) {
     throw error;
   }
-}
-
-function hostOf(address: string): string {
-  const { protocol, hostname, port } = new URL(address);
-  return `${hostname}:${port || (protocol === 'https:' ? 443 : 80)}`;
 }
 
 async function resolveBriefly(hostname: string): Promise<LookupAddress[]> {
