@@ -30,6 +30,8 @@ export class FakeKubernetes {
     podIP: '127.0.0.9',
     containerStatuses: [{ name: 'agent', state: { running: {} } }],
   };
+  /** The only one that is accepted; a real one expires after an hour. */
+  token = 'a-token';
   readonly #faults: { match: (request: string) => boolean; fault: KubernetesFault; left: number }[] = [];
   readonly #watches = new Set<{ path: string; response: ServerResponse }>();
   readonly #server: Server;
@@ -61,14 +63,14 @@ export class FakeKubernetes {
   }
 
   /** A configuration that leads here. */
-  static kubeconfig(port: number): string {
+  static kubeconfig(port: number, token = 'a-token'): string {
     return JSON.stringify({
       apiVersion: 'v1',
       kind: 'Config',
       clusters: [
         { name: 'fake', cluster: { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } },
       ],
-      users: [{ name: 'fake', user: { token: 'a-token' } }],
+      users: [{ name: 'fake', user: { token } }],
       contexts: [{ name: 'fake', context: { cluster: 'fake', user: 'fake' } }],
       'current-context': 'fake',
     });
@@ -135,6 +137,10 @@ export class FakeKubernetes {
     let text = '';
     for await (const chunk of request) {
       text += String(chunk);
+    }
+    if (request.headers.authorization !== `Bearer ${this.token}`) {
+      send(response, 401, { kind: 'Status', message: 'Unauthorized', reason: 'Unauthorized' });
+      return;
     }
     const entry = this.#faults.find(({ match, left }) => left > 0 && match(name));
     if (entry) {

@@ -25,6 +25,7 @@ describe('sandboxes on an API server with faults', () => {
   let cluster: FakeKubernetes;
   let folder: string;
   let port: number;
+  let kubeconfig: string;
   let backend: KubernetesSandboxBackend;
   let changes: number;
 
@@ -32,7 +33,7 @@ describe('sandboxes on an API server with faults', () => {
     cluster = new FakeKubernetes();
     port = await cluster.listen();
     folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-faults-'));
-    const kubeconfig = path.join(folder, 'config');
+    kubeconfig = path.join(folder, 'config');
     await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port));
     backend = new KubernetesSandboxBackend({
       ...KUBERNETES_OPTIONS,
@@ -88,6 +89,21 @@ describe('sandboxes on an API server with faults', () => {
     }
     expect(cluster.objects.size).toBe(1);
     expect(objectsOf(SANDBOXES)).toEqual([]);
+  });
+
+  it('takes the credentials that have replaced those that it has read', async () => {
+    await backend.start(launch(), SIGNAL);
+    cluster.token = 'the-next';
+    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port, cluster.token));
+    cluster.breakWatches();
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    await until(async () => (await listed()).includes(`${one.id} running`));
+  });
+
+  it('says that its credentials are not accepted', async () => {
+    cluster.token = 'the-next';
+    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(/does not accept the credentials of KUBECONFIG/);
   });
 
   it('says what was refused, and tries no more', async () => {

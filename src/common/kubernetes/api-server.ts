@@ -36,6 +36,11 @@ class ClusterConfig extends KubeConfig {
     context.setDispatcher(this.#kept);
   }
 
+  /** Its open requests still end. */
+  async retire(): Promise<void> {
+    await this.#kept?.close();
+  }
+
   async close(): Promise<void> {
     await this.#kept?.destroy();
   }
@@ -77,9 +82,10 @@ export class ApiServer {
         return parseResponse(await this.text(path, call));
       } catch (error) {
         call.signal?.throwIfAborted();
-        const failure = this.#outages.judge(error);
+        const failure = this.#judge(error);
         const pauseMs = pauseBefore(attempt, failure);
-        if (!failure.isTemporary || performance.now() + pauseMs > endsAt) {
+        const hasOldCredentials = failure.status === 401 && attempt === 0;
+        if (!(failure.isTemporary || hasOldCredentials) || performance.now() + pauseMs > endsAt) {
           throw failure;
         }
         await delay(pauseMs, undefined, call.signal && { signal: call.signal });
@@ -109,7 +115,7 @@ export class ApiServer {
       yield* jsonLines(await this.#open(path, { query, signal }, 0));
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#outages.judge(error);
+      throw this.#judge(error);
     }
   }
 
@@ -142,7 +148,7 @@ export class ApiServer {
       socket.on('error', () => undefined);
       socket.terminate();
       signal?.throwIfAborted();
-      throw this.#outages.judge(error);
+      throw this.#judge(error);
     } finally {
       signal?.removeEventListener('abort', abort);
     }
@@ -151,6 +157,16 @@ export class ApiServer {
   async close(): Promise<void> {
     await this.#config?.close();
     this.#config = null;
+  }
+
+  /** Credentials expire, and other programs replace their file; so the next request reads them again. */
+  #judge(error: unknown): ApiServerError {
+    const failure = this.#outages.judge(error);
+    if (failure.status === 401) {
+      void this.#config?.retire();
+      this.#config = null;
+    }
+    return failure;
   }
 
   async #open(
