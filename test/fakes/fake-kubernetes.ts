@@ -9,7 +9,7 @@ interface FakeObject {
 
 /** What happens to a request instead of its response. */
 export type KubernetesFault =
-  | { kind: 'status'; status: number; reason?: string; headers?: Record<string, string> }
+  | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
   | { kind: 'reset' }
   /** Does what was asked, and breaks off before it says so. */
   | { kind: 'lose-response' };
@@ -30,6 +30,8 @@ export class FakeKubernetes {
     podIP: '127.0.0.9',
     containerStatuses: [{ name: 'agent', state: { running: {} } }],
   };
+  /** Rights that the client lacks, as `create pods/attach`; they are only said, the requests succeed. */
+  readonly lacking = new Set<string>();
   /** The only one that is accepted; a real one expires after an hour. */
   token = 'a-token';
   readonly #faults: { match: (request: string) => boolean; fault: KubernetesFault; left: number }[] = [];
@@ -149,8 +151,8 @@ export class FakeKubernetes {
         this.#handle(method, url, text);
       }
       if (entry.fault.kind === 'status') {
-        const { status, reason, headers } = entry.fault;
-        send(response, status, { kind: 'Status', message: `fault ${status}`, reason }, headers);
+        const { status, reason, message = `fault ${status}`, headers } = entry.fault;
+        send(response, status, { kind: 'Status', message, reason }, headers);
       } else {
         request.socket.resetAndDestroy();
       }
@@ -170,6 +172,12 @@ export class FakeKubernetes {
 
   #handle(method: string, { pathname, searchParams }: URL, text: string): { status: number; body: unknown } {
     const object = this.objects.get(pathname);
+    if (pathname.endsWith('/selfsubjectaccessreviews')) {
+      const asked = asRecord(jsonAt(JSON.parse(text), 'spec', 'resourceAttributes'));
+      const resource = [asked['resource'], asked['subresource']].filter(Boolean).join('/');
+      const status = { allowed: !this.lacking.has(`${String(asked['verb'])} ${resource}`) };
+      return { status: 201, body: { kind: 'SelfSubjectAccessReview', status } };
+    }
     if (method === 'POST') {
       return this.#create(pathname, JSON.parse(text));
     }

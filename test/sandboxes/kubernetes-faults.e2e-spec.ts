@@ -103,12 +103,39 @@ describe('sandboxes on an API server with faults', () => {
 
   it('says that its credentials are not accepted', async () => {
     cluster.token = 'the-next';
-    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(/does not accept the credentials of KUBECONFIG/);
+    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(
+      /does not accept the credentials of KUBECONFIG/,
+    );
   });
 
-  it('says what was refused, and tries no more', async () => {
-    cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden' });
-    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(/lacks a right, or a quota .* is used up/);
+  it('says at once which rights its account lacks', async () => {
+    cluster.lacking
+      .add('create pods/attach')
+      .add('get pods/log')
+      .add('watch sandboxes')
+      .add('patch sandboxes');
+    const warnings = (await backend.prepare()).filter(({ level }) => level === 'warn');
+    expect(warnings.map(({ text }) => text)).toEqual([
+      "the service's account lacks rights in the namespace agents: sandboxes (watch, patch), pods/log (get), pods/attach (create); the Role of deploy/kubernetes and of the chart has all of them",
+    ]);
+  });
+
+  it.each([
+    [
+      'User "x" cannot create resource "sandboxes" in API group "agents.x-k8s.io"',
+      /account lacks a right \(User/,
+    ],
+    [
+      'exceeded quota: sandboxes, requested: count/sandboxes.agents.x-k8s.io=1',
+      /a quota .* is used up \(exceeded/,
+    ],
+    [
+      'ValidatingAdmissionPolicy "owners" denied request: a label is missing',
+      /a rule of the cluster refuses it/,
+    ],
+  ])('says what was refused, and tries no more: %s', async (message, expected) => {
+    cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden', message });
+    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(expected);
     expect(cluster.requests.filter(isCreate)).toHaveLength(1);
   });
 
@@ -202,6 +229,19 @@ describe('sandboxes on an API server with faults', () => {
       'node',
       { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] },
       /no node of the cluster can run its pod: 0\/1 nodes are available \(smaller resources/,
+    ],
+    [
+      'node without a taint',
+      {
+        conditions: [
+          {
+            type: 'PodScheduled',
+            status: 'False',
+            message: '0/3 nodes are available: 3 node(s) had untolerated taint(s).',
+          },
+        ],
+      },
+      /SANDBOX_POD_TEMPLATE has the tolerations/,
     ],
     [
       'volume',

@@ -14,7 +14,8 @@ import {
 } from '../container-layout.js';
 import type { KubernetesBackendOptions } from './kubernetes.descriptor.js';
 
-export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
+export const SANDBOX_GROUP = 'agents.x-k8s.io';
+export const SANDBOX_API = `${SANDBOX_GROUP}/v1beta1`;
 export const AGENT_CONTAINER = 'agent';
 /** This init container copies our agent server into images without it. */
 const COPY_CONTAINER = 'agent-server';
@@ -69,6 +70,11 @@ interface PodTemplate {
 /** Name of a Sandbox and of its pod: hexadecimal, because names have no upper case and ids of base62 do. */
 export function sandboxObjectName(id: string): string {
   return `sbx-${Buffer.from(id, 'utf8').toString('hex')}`;
+}
+
+/** Of the claim that the controller makes. */
+export function volumeName(objectName: string): string {
+  return `${VOLUME}-${objectName}`;
 }
 
 /** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
