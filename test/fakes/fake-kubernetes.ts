@@ -217,7 +217,12 @@ export class FakeKubernetes {
     return { status: 201, body: stored };
   }
 
-  #patch(pathname: string, object: FakeObject, change: Record<string, unknown>): FakeObject {
+  #patch(pathname: string, object: FakeObject, change: Record<string, unknown> | unknown[]): FakeObject {
+    if (Array.isArray(change)) {
+      // Only what a resume sends: the pod's template as a whole.
+      const spec = { ...asRecord(object['spec']), podTemplate: jsonAt(change[0], 'value') };
+      return this.put(pathname, { ...object, spec });
+    }
     const merged = this.put(pathname, {
       ...object,
       ...asRecord(merge(object, change)),

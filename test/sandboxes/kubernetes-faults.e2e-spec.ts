@@ -99,6 +99,7 @@ describe('sandboxes on an API server with faults', () => {
     const one = launch();
     await backend.start(one, SIGNAL);
     await until(async () => (await listed()).includes(`${one.id} running`));
+    expect(await listed()).toHaveLength(2);
   });
 
   it('says that its credentials are not accepted', async () => {
@@ -353,7 +354,7 @@ describe('sandboxes on an API server with faults', () => {
     const one = launch();
     await backend.start(one, SIGNAL);
     expect((await backend.inspect(one.id)).exit).toMatchObject({ code: 137, outOfMemory: false });
-    expect(cluster.requests.filter((request) => request.startsWith('PATCH'))).toHaveLength(6);
+    expect(cluster.requests.filter((request) => request.startsWith('PATCH'))).toHaveLength(9);
   });
 
   it('gives up a start when its signal says so, and says what it waited for', async () => {

@@ -14,7 +14,11 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const DEFAULT_PATIENCE_MS = 10_000;
 /** Allows for a page of objects. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
-const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;
+const CONTENT_TYPES = {
+  json: 'application/json',
+  merge: 'application/merge-patch+json',
+  patch: 'application/json-patch+json',
+} as const;
 
 export interface ApiCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';

@@ -88,8 +88,10 @@ export class ClusterObjects {
     return this.#pods.known(name);
   }
 
+  /** @param body a JSON merge patch, or the operations of a JSON patch */
   async patch(id: string, body: object, asking: Asking = {}): Promise<void> {
-    await this.api.call(this.path(id), { method: 'PATCH', body, as: 'merge', ...asking });
+    const as = Array.isArray(body) ? 'patch' : 'merge';
+    await this.api.call(this.path(id), { method: 'PATCH', body, as, ...asking });
   }
 
   /** Every sandbox as the watch last reported it. Throws ApiServerError when the cluster cannot be asked. */

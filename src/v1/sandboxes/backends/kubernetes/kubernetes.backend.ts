@@ -36,7 +36,7 @@ import {
   type PodReach,
   sandboxFacts,
 } from './sandbox-facts.js';
-import { podTemplate, resumePatch, sandboxManifest, SANDBOX_API, volumeName } from './sandbox-manifest.js';
+import { POD_ANNOTATION, podTemplate, sandboxManifest, SANDBOX_API, volumeName } from './sandbox-manifest.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
@@ -263,7 +263,14 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
     // The controller replaces a failed pod only after the sandbox was suspended.
     await this.#suspend(found, signal);
-    await this.#objects.patch(id, resumePatch(podTemplate(launch, this.#options)), asking);
+    // Whole, so that nothing stays of the template of an earlier start.
+    const template = { op: 'replace', path: '/spec/podTemplate', value: podTemplate(launch, this.#options) };
+    await this.#objects.patch(id, [template], asking);
+    const resumed = {
+      metadata: { annotations: { [POD_ANNOTATION]: null } },
+      spec: { operatingMode: 'Running' },
+    };
+    await this.#objects.patch(id, resumed, asking);
     return null;
   }
 
