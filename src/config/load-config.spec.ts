@@ -172,6 +172,8 @@ describe('parseConfig', () => {
     ['SANDBOX_STORAGE_CLASS', 'fast disks'],
     ['SANDBOX_RUNTIME_CLASS', '-gvisor'],
     ['SANDBOX_SERVICE_ACCOUNT', 'a/b'],
+    ['SANDBOX_POD_TEMPLATE', '{"spec":{"containers":[]}}'],
+    ['SANDBOX_POD_TEMPLATE', 'team=a'],
     ['SANDBOX_REACHED_FROM', '10.0.0.5'],
     ['SANDBOX_NODE_WAIT_SECONDS', 'long'],
     ['SANDBOX_ISOLATION', 'gvisor'],

@@ -1,8 +1,12 @@
 import path from 'node:path';
+import { z } from 'zod';
+import { parseJson } from '@slipway/common/json-access.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 import { parseDestination } from '../common/http/network-destination.js';
 import {
   ChoiceVariable,
   For,
+  FromVariable,
   hasNamesBelow,
   IntegerVariable,
   ListVariable,
@@ -25,6 +29,21 @@ const DNS_LABEL_EXPECTED = 'must be 1 to 63 lower-case letters, digits or -, as 
 const DNS_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
 const DNS_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
 const POD_PEER = /^(?:[\da-f.:]+\/\d{1,3}|[A-Za-z0-9./_-]+=[A-Za-z0-9._-]+)$/;
+
+const names = namedValues(z.string(), z.string()).optional();
+const object = namedValues(z.string(), z.unknown()).optional();
+const list = z.array(z.unknown()).optional();
+const word = z.string().optional();
+
+/** What operators add to the pods of sandboxes, by the names of Kubernetes; the rest of a pod is ours. */
+export const podTemplateSchema = z.strictObject({
+  metadata: z.strictObject({ labels: names, annotations: names }).optional(),
+  spec: z
+    .strictObject({ nodeSelector: names, affinity: object, securityContext: object, dnsConfig: object })
+    .extend({ tolerations: list, topologySpreadConstraints: list, imagePullSecrets: list, hostAliases: list })
+    .extend({ priorityClassName: word, schedulerName: word, dnsPolicy: word })
+    .optional(),
+});
 
 export class SandboxConfig {
   @ChoiceVariable(
@@ -229,6 +248,18 @@ export class SandboxConfig {
     DNS_NAME_EXPECTED,
   )
   serviceAccount: string | null;
+
+  @For('kubernetes')
+  @FromVariable(
+    'SANDBOX_POD_TEMPLATE',
+    'Labels, annotations, node selector, tolerations, priority class, pull secrets and the like of the pods, as a merge patch of a pod template; `pod.template` of a specification is applied after it.',
+    { absent: {}, form: 'JSON, by the names of Kubernetes', convert: (text) => parseJson(text) ?? text },
+    Satisfies(
+      (template) => podTemplateSchema.safeParse(template).success,
+      `must be JSON such as {"metadata":{"labels":{}},"spec":{"tolerations":[]}}, with labels and annotations, and of spec ${Object.keys(podTemplateSchema.shape.spec.unwrap().shape).join(', ')}`,
+    ),
+  )
+  podTemplate: z.infer<typeof podTemplateSchema>;
 
   @For('kubernetes')
   @ListVariable(

@@ -110,6 +110,28 @@ function comparable(object: KubernetesObject): KubernetesObject {
     });
   });
 
+  it('leaves replicas to an autoscaler, users to the cluster, and takes labels and tolerations', () => {
+    const objects = objectsOf(
+      output('helm', 'template', 'slipway', CHART, '--values', `${CHART}/ci/all.yaml`),
+    );
+    const spec = objects.get('Deployment/default/slipway')?.spec;
+
+    expect(spec).not.toHaveProperty('replicas');
+    expect(spec?.template).toMatchObject({
+      metadata: { labels: { 'app.kubernetes.io/name': 'slipway', team: 'platform' } },
+      spec: {
+        securityContext: { runAsNonRoot: true, seccompProfile: { type: 'RuntimeDefault' } },
+        priorityClassName: 'vip',
+      },
+    });
+    expect(spec?.template).not.toHaveProperty('spec.securityContext.runAsUser');
+    const config = objects.get('ConfigMap/default/slipway')?.data?.['SANDBOX_POD_TEMPLATE'];
+    expect(JSON.parse(config ?? '')).toEqual({
+      metadata: { labels: { team: 'platform' } },
+      spec: { tolerations: [{ key: 'agents', operator: 'Exists' }] },
+    });
+  });
+
   it('refuses values that it does not know', () => {
     const { status, stderr } = spawnSync('helm', ['template', 'slipway', CHART, '--set', 'replicass=3'], {
       cwd: ROOT,

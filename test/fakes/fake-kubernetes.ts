@@ -9,7 +9,7 @@ interface FakeObject {
 
 /** What happens to a request instead of its response. */
 export type KubernetesFault =
-  | { kind: 'status'; status: number; reason?: string; headers?: Record<string, string> }
+  | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
   | { kind: 'reset' }
   /** Does what was asked, and breaks off before it says so. */
   | { kind: 'lose-response' };
@@ -30,6 +30,10 @@ export class FakeKubernetes {
     podIP: '127.0.0.9',
     containerStatuses: [{ name: 'agent', state: { running: {} } }],
   };
+  /** Rights that the client lacks, as `create pods/attach`; they are only said, the requests succeed. */
+  readonly lacking = new Set<string>();
+  /** The only one that is accepted; a real one expires after an hour. */
+  token = 'a-token';
   readonly #faults: { match: (request: string) => boolean; fault: KubernetesFault; left: number }[] = [];
   readonly #watches = new Set<{ path: string; response: ServerResponse }>();
   readonly #server: Server;
@@ -61,14 +65,14 @@ export class FakeKubernetes {
   }
 
   /** A configuration that leads here. */
-  static kubeconfig(port: number): string {
+  static kubeconfig(port: number, token = 'a-token'): string {
     return JSON.stringify({
       apiVersion: 'v1',
       kind: 'Config',
       clusters: [
         { name: 'fake', cluster: { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } },
       ],
-      users: [{ name: 'fake', user: { token: 'a-token' } }],
+      users: [{ name: 'fake', user: { token } }],
       contexts: [{ name: 'fake', context: { cluster: 'fake', user: 'fake' } }],
       'current-context': 'fake',
     });
@@ -136,6 +140,10 @@ export class FakeKubernetes {
     for await (const chunk of request) {
       text += String(chunk);
     }
+    if (request.headers.authorization !== `Bearer ${this.token}`) {
+      send(response, 401, { kind: 'Status', message: 'Unauthorized', reason: 'Unauthorized' });
+      return;
+    }
     const entry = this.#faults.find(({ match, left }) => left > 0 && match(name));
     if (entry) {
       entry.left -= 1;
@@ -143,8 +151,8 @@ export class FakeKubernetes {
         this.#handle(method, url, text);
       }
       if (entry.fault.kind === 'status') {
-        const { status, reason, headers } = entry.fault;
-        send(response, status, { kind: 'Status', message: `fault ${status}`, reason }, headers);
+        const { status, reason, message = `fault ${status}`, headers } = entry.fault;
+        send(response, status, { kind: 'Status', message, reason }, headers);
       } else {
         request.socket.resetAndDestroy();
       }
@@ -164,6 +172,12 @@ export class FakeKubernetes {
 
   #handle(method: string, { pathname, searchParams }: URL, text: string): { status: number; body: unknown } {
     const object = this.objects.get(pathname);
+    if (pathname.endsWith('/selfsubjectaccessreviews')) {
+      const asked = asRecord(jsonAt(JSON.parse(text), 'spec', 'resourceAttributes'));
+      const resource = [asked['resource'], asked['subresource']].filter(Boolean).join('/');
+      const status = { allowed: !this.lacking.has(`${String(asked['verb'])} ${resource}`) };
+      return { status: 201, body: { kind: 'SelfSubjectAccessReview', status } };
+    }
     if (method === 'POST') {
       return this.#create(pathname, JSON.parse(text));
     }
@@ -203,7 +217,12 @@ export class FakeKubernetes {
     return { status: 201, body: stored };
   }
 
-  #patch(pathname: string, object: FakeObject, change: Record<string, unknown>): FakeObject {
+  #patch(pathname: string, object: FakeObject, change: Record<string, unknown> | unknown[]): FakeObject {
+    if (Array.isArray(change)) {
+      // Only what a resume sends: the pod's template as a whole.
+      const spec = { ...asRecord(object['spec']), podTemplate: jsonAt(change[0], 'value') };
+      return this.put(pathname, { ...object, spec });
+    }
     const merged = this.put(pathname, {
       ...object,
       ...asRecord(merge(object, change)),

@@ -25,6 +25,7 @@ describe('sandboxes on an API server with faults', () => {
   let cluster: FakeKubernetes;
   let folder: string;
   let port: number;
+  let kubeconfig: string;
   let backend: KubernetesSandboxBackend;
   let changes: number;
 
@@ -32,7 +33,7 @@ describe('sandboxes on an API server with faults', () => {
     cluster = new FakeKubernetes();
     port = await cluster.listen();
     folder = await mkdtemp(path.join(tmpdir(), 'kubernetes-faults-'));
-    const kubeconfig = path.join(folder, 'config');
+    kubeconfig = path.join(folder, 'config');
     await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port));
     backend = new KubernetesSandboxBackend({
       ...KUBERNETES_OPTIONS,
@@ -90,9 +91,52 @@ describe('sandboxes on an API server with faults', () => {
     expect(objectsOf(SANDBOXES)).toEqual([]);
   });
 
-  it('says what was refused, and tries no more', async () => {
-    cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden' });
-    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(/lacks a right, or a quota .* is used up/);
+  it('takes the credentials that have replaced those that it has read', async () => {
+    await backend.start(launch(), SIGNAL);
+    cluster.token = 'the-next';
+    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port, cluster.token));
+    cluster.breakWatches();
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    await until(async () => (await listed()).includes(`${one.id} running`));
+    expect(await listed()).toHaveLength(2);
+  });
+
+  it('says that its credentials are not accepted', async () => {
+    cluster.token = 'the-next';
+    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(
+      /does not accept the credentials of KUBECONFIG/,
+    );
+  });
+
+  it('says at once which rights its account lacks', async () => {
+    cluster.lacking
+      .add('create pods/attach')
+      .add('get pods/log')
+      .add('watch sandboxes')
+      .add('patch sandboxes');
+    const warnings = (await backend.prepare()).filter(({ level }) => level === 'warn');
+    expect(warnings.map(({ text }) => text)).toEqual([
+      "the service's account lacks rights in the namespace agents: sandboxes (watch, patch), pods/log (get), pods/attach (create); the Role of deploy/kubernetes and of the chart has all of them",
+    ]);
+  });
+
+  it.each([
+    [
+      'User "x" cannot create resource "sandboxes" in API group "agents.x-k8s.io"',
+      /account lacks a right \(User/,
+    ],
+    [
+      'exceeded quota: sandboxes, requested: count/sandboxes.agents.x-k8s.io=1',
+      /a quota .* is used up \(exceeded/,
+    ],
+    [
+      'ValidatingAdmissionPolicy "owners" denied request: a label is missing',
+      /a rule of the cluster refuses it/,
+    ],
+  ])('says what was refused, and tries no more: %s', async (message, expected) => {
+    cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden', message });
+    await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(expected);
     expect(cluster.requests.filter(isCreate)).toHaveLength(1);
   });
 
@@ -166,9 +210,9 @@ describe('sandboxes on an API server with faults', () => {
     await until(async () => (await listed()).length === 1);
     const before = changes;
     cluster.remove(`${PODS}/${sandboxObjectName(one.id)}`);
+    await until(async () => (await listed()).includes(`${one.id} stopped`));
     await until(() => changes > before);
     const [fact] = await backend.list();
-    expect(fact).toMatchObject({ state: 'stopped' });
     expect(fact?.exit?.cause).toContain('removed by something else');
   });
 
@@ -186,6 +230,19 @@ describe('sandboxes on an API server with faults', () => {
       'node',
       { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] },
       /no node of the cluster can run its pod: 0\/1 nodes are available \(smaller resources/,
+    ],
+    [
+      'node without a taint',
+      {
+        conditions: [
+          {
+            type: 'PodScheduled',
+            status: 'False',
+            message: '0/3 nodes are available: 3 node(s) had untolerated taint(s).',
+          },
+        ],
+      },
+      /SANDBOX_POD_TEMPLATE has the tolerations/,
     ],
     [
       'volume',
@@ -297,7 +354,7 @@ describe('sandboxes on an API server with faults', () => {
     const one = launch();
     await backend.start(one, SIGNAL);
     expect((await backend.inspect(one.id)).exit).toMatchObject({ code: 137, outOfMemory: false });
-    expect(cluster.requests.filter((request) => request.startsWith('PATCH'))).toHaveLength(6);
+    expect(cluster.requests.filter((request) => request.startsWith('PATCH'))).toHaveLength(9);
   });
 
   it('gives up a start when its signal says so, and says what it waited for', async () => {

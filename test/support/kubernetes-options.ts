@@ -10,6 +10,7 @@ export const KUBERNETES_OPTIONS: Omit<KubernetesBackendOptions, 'kubeconfig' | '
     storageClass: null,
     runtimeClass: null,
     serviceAccount: null,
+    podTemplate: {},
     cpu: 1,
     memoryMb: 512,
     reachedFrom: [],

@@ -57,7 +57,7 @@ async function listenAt(server: Server, end: RelayEnd): Promise<void> {
 
 export async function listening(
   server: Server,
-  options: { path: string } | { host: string; port: number },
+  options: { path: string } | { host?: string; port: number },
 ): Promise<void> {
   await new Promise<void>((resolve, reject) => {
     server.once('error', reject);

@@ -186,7 +186,9 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
 
 /** @returns the port; null for a Unix socket */
 async function listen(server: Server, { host, port, socket }: ListenOptions): Promise<number | null> {
-  await (socket === null ? listening(server, { host, port }) : listenOnSocket(server, socket));
-  const address = server.address();
-  return typeof address === 'object' ? (address?.port ?? null) : null;
+  // Without a host, Node.js takes IPv4 where the kernel has no IPv6.
+  const address = host === '::' ? { port } : { host, port };
+  await (socket === null ? listening(server, address) : listenOnSocket(server, socket));
+  const bound = server.address();
+  return typeof bound === 'object' ? (bound?.port ?? null) : null;
 }

@@ -14,7 +14,11 @@ const HANDSHAKE_TIMEOUT_MS = 10_000;
 const DEFAULT_PATIENCE_MS = 10_000;
 /** Allows for a page of objects. */
 const MAX_RESPONSE_BYTES = 64 * 1024 * 1024;
-const CONTENT_TYPES = { json: 'application/json', merge: 'application/merge-patch+json' } as const;
+const CONTENT_TYPES = {
+  json: 'application/json',
+  merge: 'application/merge-patch+json',
+  patch: 'application/json-patch+json',
+} as const;
 
 export interface ApiCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -34,6 +38,11 @@ class ClusterConfig extends KubeConfig {
     await super.applySecurityAuthentication(context);
     this.#kept ??= context.getDispatcher() ?? new Agent();
     context.setDispatcher(this.#kept);
+  }
+
+  /** Its open requests still end. */
+  async retire(): Promise<void> {
+    await this.#kept?.close();
   }
 
   async close(): Promise<void> {
@@ -77,9 +86,10 @@ export class ApiServer {
         return parseResponse(await this.text(path, call));
       } catch (error) {
         call.signal?.throwIfAborted();
-        const failure = this.#outages.judge(error);
+        const failure = this.#judge(error);
         const pauseMs = pauseBefore(attempt, failure);
-        if (!failure.isTemporary || performance.now() + pauseMs > endsAt) {
+        const hasOldCredentials = failure.status === 401 && attempt === 0;
+        if (!(failure.isTemporary || hasOldCredentials) || performance.now() + pauseMs > endsAt) {
           throw failure;
         }
         await delay(pauseMs, undefined, call.signal && { signal: call.signal });
@@ -109,7 +119,7 @@ export class ApiServer {
       yield* jsonLines(await this.#open(path, { query, signal }, 0));
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#outages.judge(error);
+      throw this.#judge(error);
     }
   }
 
@@ -142,7 +152,7 @@ export class ApiServer {
       socket.on('error', () => undefined);
       socket.terminate();
       signal?.throwIfAborted();
-      throw this.#outages.judge(error);
+      throw this.#judge(error);
     } finally {
       signal?.removeEventListener('abort', abort);
     }
@@ -151,6 +161,16 @@ export class ApiServer {
   async close(): Promise<void> {
     await this.#config?.close();
     this.#config = null;
+  }
+
+  /** Credentials expire, and other programs replace their file; so the next request reads them again. */
+  #judge(error: unknown): ApiServerError {
+    const failure = this.#outages.judge(error);
+    if (failure.status === 401) {
+      void this.#config?.retire();
+      this.#config = null;
+    }
+    return failure;
   }
 
   async #open(

@@ -17,7 +17,12 @@ describe('parseSandboxSpecs', () => {
         resources: { cpu: 1.5, memory_mb: 2048 },
         runtime: 'runsc',
         network: 'agents',
-        pod: { volume_size: '20Gi', storage_class: 'fast', service_account: 'puller' },
+        pod: {
+          volume_size: '20Gi',
+          storage_class: 'fast',
+          service_account: 'puller',
+          template: { spec: { nodeSelector: { gpu: 'yes' } } },
+        },
         ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
       },
     ]);
@@ -36,7 +41,12 @@ describe('parseSandboxSpecs', () => {
         memoryMb: 2048,
         runtime: 'runsc',
         network: 'agents',
-        pod: { volumeSize: '20Gi', storageClass: 'fast', serviceAccount: 'puller' },
+        pod: {
+          volumeSize: '20Gi',
+          storageClass: 'fast',
+          serviceAccount: 'puller',
+          template: { spec: { nodeSelector: { gpu: 'yes' } } },
+        },
         ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
         createdAt: NOW,
       },

@@ -2,6 +2,7 @@ import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
+import { podTemplateSchema } from '../../config/sandbox-config.js';
 import {
   DEFAULT_PORTS,
   DEFAULT_WORKING_DIR,
@@ -48,6 +49,7 @@ const entrySchema = z
         volume_size: z.string().regex(VOLUME_SIZE, 'must be a size such as 20Gi or 500Mi').optional(),
         storage_class: z.string().regex(OBJECT_NAME, OBJECT_NAME_EXPECTED).optional(),
         service_account: z.string().regex(OBJECT_NAME, OBJECT_NAME_EXPECTED).optional(),
+        template: podTemplateSchema.optional(),
       })
       .optional(),
     ports: namedValues(
@@ -141,6 +143,7 @@ function toSpec(entry: Entry, now: Date): SandboxSpec {
           volumeSize: entry.pod.volume_size ?? null,
           storageClass: entry.pod.storage_class ?? null,
           serviceAccount: entry.pod.service_account ?? null,
+          template: entry.pod.template ?? {},
         }
       : null,
     ports: entry.ports ?? DEFAULT_PORTS,

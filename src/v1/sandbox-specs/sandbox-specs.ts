@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { ConfigError } from '../../config/config.error.js';
+import type { SandboxConfig } from '../../config/sandbox-config.js';
 
 export type SandboxSpecProgram =
   | { kind: 'native'; image: string | null }
@@ -19,7 +20,12 @@ export interface SandboxSpec {
   runtime: string | null;
   network: string | null;
   /** Applies only to pods in a cluster. Null means the backend's default. */
-  pod: { volumeSize: string | null; storageClass: string | null; serviceAccount: string | null } | null;
+  pod: {
+    volumeSize: string | null;
+    storageClass: string | null;
+    serviceAccount: string | null;
+    template: SandboxConfig['podTemplate'];
+  } | null;
   /** Ports for programs that agents start, by name. The sandbox gets each number in a variable of that name. */
   ports: Readonly<Record<string, number>>;
   createdAt: Date;

@@ -12,6 +12,7 @@ app.kubernetes.io/part-of: slipway
   "SHUTDOWN_DELAY_SECONDS" (.Values.shutdownDelaySeconds | toString)
   "METRICS_PORT" "9464"
   "LOG_FORMAT" "json" }}
+{{- with .Values.sandboxes.podTemplate }}{{ $_ := set $config "SANDBOX_POD_TEMPLATE" (toJson .) }}{{ end }}
 {{- with .Values.sandboxes.image }}{{ $_ := set $config "SANDBOX_IMAGE" . }}{{ end }}
 {{- if .Values.ingress.enabled }}
 {{- $_ := set $config "PUBLIC_URL" (printf "https://%s" .Values.ingress.host) }}

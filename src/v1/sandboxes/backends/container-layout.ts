@@ -23,8 +23,9 @@ export const AGENT_SERVER_COMMAND = [
   AGENT_SERVER_NODE,
   ...AGENT_SERVER_FLAGS,
   AGENT_SERVER_ENTRY,
+  // Both families: pods of some clusters have IPv6 addresses only.
   '--host',
-  EVERY_ADDRESS,
+  '::',
   '--port',
   String(AGENT_PORT),
   '--secrets-stdin',

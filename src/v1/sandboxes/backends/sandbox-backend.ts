@@ -30,11 +30,20 @@ export type SandboxProgram =
   /** An image whose entry point is an agent server that listens on port 8000. */
   | { kind: 'image'; image: string; args: string[] };
 
-interface PodSettings {
+/** A merge patch (RFC 7396). Members that are ours come last. */
+export interface PodTemplatePatch {
+  metadata?:
+    | { labels?: Record<string, string> | undefined; annotations?: Record<string, string> | undefined }
+    | undefined;
+  spec?: Readonly<Record<string, unknown>> | undefined;
+}
+
+export interface PodSettings {
   /** Fixed at the first start. */
   volumeSize: string | null;
   storageClass: string | null;
   serviceAccount: string | null;
+  template: PodTemplatePatch;
 }
 
 /** Everything a backend needs to start or resume a sandbox; read from the row each time. */

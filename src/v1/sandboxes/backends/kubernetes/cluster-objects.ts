@@ -1,5 +1,5 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonList } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
 import type { ApiCall, ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ObjectWatch } from '../../../../common/kubernetes/object-watch.js';
@@ -12,10 +12,11 @@ import {
   readSandbox,
   type ClusterSandbox,
 } from './sandbox-facts.js';
-import { SANDBOX_API, sandboxObjectName } from './sandbox-manifest.js';
+import { SANDBOX_API, SANDBOX_GROUP, sandboxObjectName } from './sandbox-manifest.js';
 
 /** Changes of an object come in groups, which listeners hear of once. */
 const SETTLE_MS = 20;
+const ACCESS_REVIEWS = '/apis/authorization.k8s.io/v1/selfsubjectaccessreviews';
 
 type Asking = Pick<ApiCall, 'signal' | 'patienceMs'>;
 
@@ -87,8 +88,10 @@ export class ClusterObjects {
     return this.#pods.known(name);
   }
 
+  /** @param body a JSON merge patch, or the operations of a JSON patch */
   async patch(id: string, body: object, asking: Asking = {}): Promise<void> {
-    await this.api.call(this.path(id), { method: 'PATCH', body, as: 'merge', ...asking });
+    const as = Array.isArray(body) ? 'patch' : 'merge';
+    await this.api.call(this.path(id), { method: 'PATCH', body, as, ...asking });
   }
 
   /** Every sandbox as the watch last reported it. Throws ApiServerError when the cluster cannot be asked. */
@@ -105,6 +108,57 @@ export class ClusterObjects {
       this.#change = new AbortController();
       this.listener();
     }, SETTLE_MS).unref();
+  }
+}
+
+/** What the backend does in its namespace; the policy reports its own. The Role of deploy/kubernetes gives it. */
+const RIGHTS = [
+  {
+    group: SANDBOX_GROUP,
+    resource: 'sandboxes',
+    verbs: ['get', 'list', 'watch', 'create', 'patch', 'delete'],
+  },
+  { group: '', resource: 'pods', verbs: ['list', 'watch'] },
+  { group: '', resource: 'events', verbs: ['list'] },
+  { group: '', resource: 'pods', subresource: 'log', verbs: ['get'] },
+  { group: '', resource: 'pods', subresource: 'attach', verbs: ['get', 'create'] },
+];
+const TUNNEL = { group: '', resource: 'pods', subresource: 'portforward', verbs: ['get', 'create'] };
+
+/** One sentence for the operator; null where nothing is missing, or where the API server does not say. */
+export async function missingRights(
+  api: ApiServer,
+  namespace: string,
+  reach: 'pod' | 'proxy',
+): Promise<string | null> {
+  const asked = (reach === 'proxy' ? [...RIGHTS, TUNNEL] : RIGHTS).map(async ({ verbs, ...attributes }) => {
+    const allowed = await Promise.all(
+      verbs.map((verb) => isAllowed(api, { namespace, verb, ...attributes })),
+    );
+    const missing = verbs.filter((_, index) => !allowed[index]);
+    const name = [attributes.resource, attributes.subresource].filter(Boolean).join('/');
+    return missing.length === 0 ? [] : [`${name} (${missing.join(', ')})`];
+  });
+  const missing = (await Promise.all(asked)).flat();
+  return missing.length === 0
+    ? null
+    : `the service's account lacks rights in the namespace ${namespace}: ${missing.join(', ')}; the Role of deploy/kubernetes and of the chart has all of them`;
+}
+
+async function isAllowed(api: ApiServer, resourceAttributes: object): Promise<boolean> {
+  try {
+    const body = {
+      kind: 'SelfSubjectAccessReview',
+      apiVersion: 'authorization.k8s.io/v1',
+      spec: { resourceAttributes },
+    };
+    const review = await api.call(ACCESS_REVIEWS, { method: 'POST', body, patienceMs: 0 });
+    return jsonAt(review, 'status', 'allowed') !== false;
+  } catch (error) {
+    if (error instanceof ApiServerError) {
+      return true;
+    }
+    throw error;
   }
 }
 
@@ -145,8 +199,18 @@ function reasonOf({ isTemporary, status, message }: ApiServerError): string {
     case 401:
       return `the Kubernetes API server does not accept the credentials of KUBECONFIG (${message})`;
     case 403:
-      return `the service's account lacks a right, or a quota of the namespace is used up (${message})`;
+      return `${refusalOf(message)} (${message})`;
     default:
       return message;
   }
+}
+
+/** The API server refuses for these reasons with the same status. */
+function refusalOf(message: string): string {
+  if (message.includes('exceeded quota')) {
+    return 'a quota of the namespace is used up';
+  }
+  return / cannot \w+ resource /.test(message)
+    ? "the service's account lacks a right"
+    : 'a rule of the cluster refuses it';
 }

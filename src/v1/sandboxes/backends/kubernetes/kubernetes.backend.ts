@@ -19,7 +19,13 @@ import {
   type WarmStarts,
   type WarmTemplate,
 } from '../sandbox-backend.js';
-import { callCluster, changeWithin, clusterFailure, ClusterObjects } from './cluster-objects.js';
+import {
+  callCluster,
+  changeWithin,
+  clusterFailure,
+  ClusterObjects,
+  missingRights,
+} from './cluster-objects.js';
 import { DEFAULT_NAMESPACE, type KubernetesBackendOptions } from './kubernetes.descriptor.js';
 import { InstancePolicy } from './network-policy.js';
 import { PodStart } from './pod-start.js';
@@ -30,7 +36,7 @@ import {
   type PodReach,
   sandboxFacts,
 } from './sandbox-facts.js';
-import { podTemplate, resumePatch, sandboxManifest, SANDBOX_API } from './sandbox-manifest.js';
+import { POD_ANNOTATION, podTemplate, sandboxManifest, SANDBOX_API, volumeName } from './sandbox-manifest.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
@@ -84,8 +90,10 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       );
     }
     const objects = this.#objects;
+    const missing = await missingRights(this.#api, objects.namespace, reach);
     await callCluster(
-      `the cluster has no ${SANDBOX_API}, or it may not be used (install kubernetes-sigs/agent-sandbox 0.5 or later)`,
+      missing ??
+        `the cluster has no ${SANDBOX_API}, or it may not be used (install kubernetes-sigs/agent-sandbox 0.5 or later)`,
       () => this.#api.call(objects.sandboxesPath, { query: { limit: 1 } }),
     );
     objects.start();
@@ -95,6 +103,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         level: 'log',
         text: `sandboxes are pods in the namespace ${objects.namespace} of ${this.#api.address}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
       },
+      ...(missing === null ? [] : [{ level: 'warn' as const, text: missing }]),
       ...(await this.#policy.keep()),
     ];
   }
@@ -150,7 +159,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         // Foreground: the pod and the volume are gone before the object is.
         const body = { propagationPolicy: 'Foreground', preconditions: { uid: found.sandbox.uid } };
         await this.#api.find(this.#objects.path(id), { method: 'DELETE', body });
-        await this.#until(id, (left) => left === null, 'its pod or its volume is still there');
+        await this.#until(id, (left) => left === null);
       });
     });
   }
@@ -242,7 +251,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         );
       }
       if (found !== null) {
-        await this.#until(id, (left) => left === null, 'its predecessor is still there', signal);
+        await this.#until(id, (left) => left === null, signal);
       }
       await this.#create(launch, asking);
       return null;
@@ -254,7 +263,14 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
     // The controller replaces a failed pod only after the sandbox was suspended.
     await this.#suspend(found, signal);
-    await this.#objects.patch(id, resumePatch(podTemplate(launch, this.#options)), asking);
+    // Whole, so that nothing stays of the template of an earlier start.
+    const template = { op: 'replace', path: '/spec/podTemplate', value: podTemplate(launch, this.#options) };
+    await this.#objects.patch(id, [template], asking);
+    const resumed = {
+      metadata: { annotations: { [POD_ANNOTATION]: null } },
+      spec: { operatingMode: 'Running' },
+    };
+    await this.#objects.patch(id, resumed, asking);
     return null;
   }
 
@@ -282,23 +298,23 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     if (sandbox.mode !== 'Suspended') {
       await this.#objects.patch(sandbox.sandboxId, { spec: { operatingMode: 'Suspended' } }, { signal });
     }
-    await this.#until(sandbox.sandboxId, isSuspended, 'its pod has not ended', signal);
+    await this.#until(sandbox.sandboxId, isSuspended, signal);
   }
 
   async #until(
     id: string,
     isOver: (found: ClusterSandbox | null) => boolean,
-    problem: string,
     signal?: AbortSignal,
   ): Promise<void> {
     const endsAt = performance.now() + END_DEADLINE_MS;
     for (;;) {
       const change = this.#objects.nextChange;
-      if (isOver(await this.#objects.find(id, { signal }))) {
+      const found = await this.#objects.find(id, { signal });
+      if (isOver(found)) {
         return;
       }
       if (performance.now() > endsAt) {
-        throw new SandboxBackendUnavailableError(`${problem} after ${END_DEADLINE_MS / 1000} s`);
+        throw new SandboxBackendUnavailableError(remainder(found, this.#objects.namespace));
       }
       await changeWithin(LOOK_AGAIN_MS, change, signal);
     }
@@ -343,6 +359,19 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       throw clusterFailure('sandboxes cannot run', error);
     }
   }
+}
+
+/** What is left of a sandbox that should have ended, and what an operator can do. */
+function remainder(found: ClusterSandbox | null, namespace: string): string {
+  const after = `after ${END_DEADLINE_MS / 1000} s`;
+  const kubectl = `kubectl --namespace ${namespace}`;
+  if (found?.pod?.isDeleting) {
+    const { name, node } = found.pod;
+    return `its pod on the node ${node} has not ended ${after}: is that node ready? If it is lost, remove it from the cluster, or only the pod: ${kubectl} delete pod ${name} --force`;
+  }
+  return found?.sandbox.isDeleting
+    ? `its volume is still there ${after}: ${kubectl} describe pvc ${volumeName(found.sandbox.name)} says what holds it`
+    : `the cluster has not said ${after} that its pod has ended: does the controller of agent-sandbox run?`;
 }
 
 function isSuspended(found: ClusterSandbox | null): boolean {

@@ -1,5 +1,5 @@
 import { GRACE_SECONDS, type SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
-import type { SandboxBackendOptions } from '../sandbox-backend.js';
+import type { PodTemplatePatch, SandboxBackendOptions } from '../sandbox-backend.js';
 
 export const DEFAULT_NAMESPACE = 'slipway-sandboxes';
 
@@ -17,6 +17,7 @@ export interface KubernetesBackendOptions extends Pick<SandboxBackendOptions, 'i
   storageClass: string | null;
   runtimeClass: string | null;
   serviceAccount: string | null;
+  podTemplate: PodTemplatePatch;
   cpu: number;
   memoryMb: number;
   /** Address ranges and pod labels that may connect to pods; when empty they are found out. */
@@ -48,6 +49,7 @@ export const kubernetesBackend = {
       storageClass: sandboxes.storageClass,
       runtimeClass: sandboxes.runtimeClass,
       serviceAccount: sandboxes.serviceAccount,
+      podTemplate: sandboxes.podTemplate,
       ...defaults,
       reachedFrom: sandboxes.reachedFrom,
       allow,

@@ -23,6 +23,8 @@ import { type WriteMoments, writeToStandardInput } from './standard-input.js';
 /** The cluster is asked again after this time even if the watch reports no change. */
 const LOOK_AGAIN_MS = 2_000;
 const SAY_WHY_MS = 2_000;
+/** What does not react is named after this time. */
+const SAY_WHO_MS = 10_000;
 const MIN_POLL_MS = 10;
 /** After an outage of the API server its controllers may take this long to catch up. */
 const RECOVERY_MS = 120_000;
@@ -124,6 +126,12 @@ export class PodStart {
     if (pod === null || pod.isDeleting) {
       if (sandbox.problem !== null) {
         this.#say(`the cluster cannot make its pod yet: ${sandbox.problem}`);
+      } else if (performance.now() - this.#startedAt >= SAY_WHO_MS) {
+        this.#say(
+          pod === null
+            ? 'the cluster has not made its pod yet: does the controller of agent-sandbox run?'
+            : `its former pod has not ended yet: is the node ${pod.node} ready?`,
+        );
       }
       return LOOK_AGAIN_MS;
     }
@@ -250,21 +258,23 @@ export class PodStart {
         : -Infinity;
       const hasWaited = now - Math.max(this.#unscheduledSince, recoveredAt) >= this.tools.nodeWaitMs;
       if (hasWaited && !(await this.#events(pod)).some(({ reason }) => NODE_COMES.has(reason))) {
-        const advice = NO_VOLUME.test(pod.unscheduled)
-          ? 'its volume is missing: is the storage class there, that of SANDBOX_STORAGE_CLASS or the default one'
-          : 'smaller resources in the specification, or more nodes';
         throw new SandboxBackendError(
-          `no node of the cluster can run its pod: ${pod.unscheduled} (${advice}; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
+          `no node of the cluster can run its pod: ${pod.unscheduled} (${adviceFor(pod.unscheduled)}; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
         );
       }
       return;
     }
     this.#unscheduledSince = null;
-    if (now - this.#startedAt >= SAY_WHY_MS) {
-      const line = progressOf(await this.#events(pod), this.image);
-      if (line !== null) {
-        this.#say(line);
-      }
+    const waitedMs = now - this.#startedAt;
+    const line = waitedMs >= SAY_WHY_MS ? progressOf(await this.#events(pod), this.image) : null;
+    if (line !== null) {
+      this.#say(line);
+    } else if (waitedMs >= SAY_WHO_MS && !pod.isSeen) {
+      this.#say(
+        pod.node === null
+          ? 'the scheduler of the cluster has not placed its pod yet'
+          : `its node has not begun to start its pod yet: is the node ${pod.node} ready?`,
+      );
     }
   }
 
@@ -291,6 +301,16 @@ export class PodStart {
       throw error;
     }
   }
+}
+
+function adviceFor(unscheduled: string): string {
+  if (NO_VOLUME.test(unscheduled)) {
+    return 'its volume is missing: is the storage class there, that of SANDBOX_STORAGE_CLASS or the default one';
+  }
+  return /untolerated taint|node affinity\/selector/.test(unscheduled) &&
+    !unscheduled.includes('Insufficient')
+    ? 'kubectl get nodes says whether they are ready; SANDBOX_POD_TEMPLATE has the tolerations and the nodeSelector of sandboxes'
+    : 'smaller resources in the specification, or more nodes';
 }
 
 interface PodEvent {

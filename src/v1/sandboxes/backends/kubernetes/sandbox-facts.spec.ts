@@ -109,6 +109,30 @@ describe('sandboxFacts', () => {
     expect(exit?.cause).toContain('Evicted: The node was low on resource: memory.');
   });
 
+  it('says why the cluster removed a pod', () => {
+    const message = 'default-scheduler: preempting to accommodate a higher priority pod';
+    const conditions = [
+      { type: 'DisruptionTarget', status: 'True', reason: 'PreemptionByScheduler', message },
+    ];
+    const metadata = { ...POD.metadata, deletionTimestamp: '2026-11-22T21:32:59Z' };
+    const pod = readPod({ ...POD, metadata, status: { ...terminated({ exitCode: 0 }), conditions } });
+    expect(sandboxFacts({ ...found(null), pod }, REACH).exit?.cause).toMatch(
+      /^The cluster ended its pod \(PreemptionByScheduler: default-scheduler: preempting .* its files are kept\.$/,
+    );
+  });
+
+  it.each([
+    ['a busy node has not ended yet', 30, 'running'],
+    ['a lost node does not end', 61, 'stopped'],
+  ])('knows a pod that %s', (_, seconds, state) => {
+    const metadata = { ...POD.metadata, deletionTimestamp: '2026-11-22T21:20:00Z' };
+    const pod = readPod({ ...POD, metadata, status: RUNNING });
+    const now = Date.parse('2026-11-22T21:20:00Z') + seconds * 1000;
+    const facts = sandboxFacts({ ...found(null), pod }, REACH, now);
+    expect(facts.state).toBe(state);
+    expect(facts.exit?.cause ?? '').toMatch(state === 'stopped' ? /node that was lost/ : /^$/);
+  });
+
   it.each([
     ['is gone', null],
     ['was made anew', 'another-uid'],

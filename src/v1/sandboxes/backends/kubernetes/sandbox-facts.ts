@@ -34,6 +34,11 @@ export interface ObservedPod extends ObservedObject {
   phase: string;
   /** Why the node or the cluster ended it: `Evicted: The node was low on resource: memory`. */
   endedBy: string | null;
+  /** Epoch milliseconds; null unless it was told to end. */
+  endsAt: number | null;
+  node: string | null;
+  /** Whether its node has reported anything about it. */
+  isSeen: boolean;
   unscheduled: string | null;
   container: ObservedContainer;
 }
@@ -93,7 +98,12 @@ export function readPod(object: unknown): ObservedPod | null {
     (reference) => jsonText(reference, 'kind') === 'Sandbox',
   );
   const scheduled = condition(object, 'PodScheduled');
-  const reason = jsonText(object, 'status', 'reason');
+  const disruption = condition(object, 'DisruptionTarget');
+  const end =
+    jsonText(object, 'status', 'reason') === null && jsonText(disruption, 'status') === 'True'
+      ? disruption
+      : jsonAt(object, 'status');
+  const reason = jsonText(end, 'reason');
   const ports = jsonText(jsonAt(object, 'metadata', 'annotations'), PORTS_ANNOTATION) ?? '';
   return {
     ...observed,
@@ -101,10 +111,10 @@ export function readPod(object: unknown): ObservedPod | null {
     ip: jsonText(object, 'status', 'podIP'),
     ports: parsePorts(parseJson(ports)),
     phase: jsonText(object, 'status', 'phase') ?? 'Unknown',
-    endedBy:
-      reason === null
-        ? null
-        : clipped([reason, jsonText(object, 'status', 'message')].filter(Boolean).join(': ')),
+    endedBy: reason === null ? null : clipped([reason, jsonText(end, 'message')].filter(Boolean).join(': ')),
+    endsAt: Date.parse(jsonText(object, 'metadata', 'deletionTimestamp') ?? '') || null,
+    node: jsonText(object, 'spec', 'nodeName'),
+    isSeen: jsonText(object, 'status', 'startTime') !== null,
     unscheduled:
       jsonText(scheduled, 'status') === 'False'
         ? clipped(jsonText(scheduled, 'message') ?? jsonText(scheduled, 'reason'))
@@ -183,6 +193,9 @@ const CONTAINER_CAUSES = new Set(['CreateContainerConfigError', 'CreateContainer
 const PASSING =
   /pull QPS exceeded|deadline exceeded|is reserved for|time(d )?out|connection (refused|reset)|\bEOF\b|temporary failure|too ?many ?requests|\b50[0234]\b/i;
 
+/** For the clocks of nodes and for what a busy one does last. */
+const OVERDUE_MS = 60_000;
+
 export interface PodReach {
   by: 'pod' | 'proxy';
   namespace: string;
@@ -204,12 +217,17 @@ export function wasKilled({ container, endedBy }: ObservedPod): boolean {
   return isSignal && reason !== 'OOMKilled' && endedBy === null;
 }
 
+/** Whether a node that ends pods would have: one that was lost says nothing, and keeps the pod's object for ever. */
+function isOverdue({ endsAt }: ObservedPod, now: number): boolean {
+  return endsAt !== null && now > endsAt + OVERDUE_MS;
+}
+
 /** Whether the controller has replaced the pod that has the key. */
 export function isReplaced({ sandbox, pod }: ClusterSandbox): boolean {
   return sandbox.mode === 'Running' && sandbox.keyedPod !== null && sandbox.keyedPod !== pod?.uid;
 }
 
-export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFacts {
+export function sandboxFacts(found: ClusterSandbox, reach: PodReach, now = Date.now()): SandboxFacts {
   const { sandbox, pod } = found;
   const { sandboxId: id, createdAt } = sandbox;
   if (isReplaced(found)) {
@@ -220,10 +238,11 @@ export function sandboxFacts(found: ClusterSandbox, reach: PodReach): SandboxFac
     const state = sandbox.mode === 'Running' && !sandbox.isDeleting ? 'running' : 'stopped';
     return { ...stopped(id, createdAt), state };
   }
-  if (hasPodEnded(pod)) {
+  const isRemoved = pod.isDeleting && sandbox.mode === 'Running' && !sandbox.isDeleting;
+  if (hasPodEnded(pod) || (isRemoved && isOverdue(pod, now))) {
     // An evicted or deleted pod ends in order, and its object goes a moment later.
-    const isRemoved = pod.isDeleting && sandbox.mode === 'Running' && !sandbox.isDeleting;
-    return { ...stopped(id, createdAt), exit: isRemoved ? exitOfReplaced() : exitOf(pod) };
+    const isUnexplained = isRemoved && pod.endedBy === null;
+    return { ...stopped(id, createdAt), exit: isUnexplained ? exitOfReplaced() : exitOf(pod) };
   }
   return {
     id,

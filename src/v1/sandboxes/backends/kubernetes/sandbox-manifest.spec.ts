@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { randomBase62 } from '../../../../common/identifiers.js';
 import type { SandboxLaunch } from '../sandbox-backend.js';
-import { podTemplate, resumePatch, sandboxManifest, sandboxObjectName } from './sandbox-manifest.js';
+import { podTemplate, sandboxManifest, sandboxObjectName } from './sandbox-manifest.js';
 
 const OPTIONS = {
   instanceId: 'test',
@@ -10,6 +10,7 @@ const OPTIONS = {
   storageClass: null,
   runtimeClass: null,
   serviceAccount: null,
+  podTemplate: {},
   cpu: 2,
   memoryMb: 4096,
   environment: {},
@@ -69,15 +70,15 @@ describe('sandboxManifest', () => {
   });
 
   it('takes the volume and the account of the specification before those of the service', () => {
-    const pod = { volumeSize: '50Gi', storageClass: 'slow', serviceAccount: 'puller' };
-    const options = { ...OPTIONS, storageClass: 'fast', serviceAccount: 'other' };
+    const pod = { volumeSize: '50Gi', storageClass: 'slow', serviceAccount: 'puller', template: {} };
+    const options = { ...OPTIONS, storageClass: 'fast', serviceAccount: 'other', template: {} };
     expect(sandboxManifest({ ...LAUNCH, pod }, options).spec).toMatchObject({
       podTemplate: { spec: { serviceAccountName: 'puller', automountServiceAccountToken: false } },
       volumeClaimTemplates: [
         { spec: { storageClassName: 'slow', resources: { requests: { storage: '50Gi' } } } },
       ],
     });
-    const silent = { volumeSize: null, storageClass: null, serviceAccount: null };
+    const silent = { volumeSize: null, storageClass: null, serviceAccount: null, template: {} };
     expect(sandboxManifest({ ...LAUNCH, pod: silent }, options)).toEqual(sandboxManifest(LAUNCH, options));
   });
 
@@ -208,14 +209,40 @@ describe('podTemplate', () => {
   });
 });
 
-describe('resumePatch', () => {
-  it('takes back what an earlier start had and this one has not', () => {
-    expect(resumePatch(podOf())).toMatchObject({
-      metadata: { annotations: { 'slipway.pod': null } },
-      spec: {
-        operatingMode: 'Running',
-        podTemplate: { spec: { runtimeClassName: null, serviceAccountName: null, initContainers: null } },
-      },
+describe('the template of the operator', () => {
+  const podTemplate = {
+    metadata: {
+      labels: { team: 'platform', 'slipway.sandbox-id': 'other' },
+      annotations: { cost: 'agents' },
+    },
+    spec: {
+      nodeSelector: { pool: 'agents' },
+      tolerations: [{ key: 'agents', operator: 'Exists' }],
+      securityContext: { runAsUser: null, fsGroup: null },
+    },
+  };
+  const template = { metadata: { labels: { team: 'research' } }, spec: { nodeSelector: { gpu: 'yes' } } };
+  const launch = { ...LAUNCH, pod: { volumeSize: null, storageClass: null, serviceAccount: null, template } };
+
+  it('is added to all objects of a sandbox, that of its specification last', () => {
+    const { metadata, spec } = sandboxManifest(launch, { ...OPTIONS, podTemplate });
+    const labels = { team: 'research', 'slipway.instance': 'test', 'slipway.sandbox-id': LAUNCH.id };
+    expect(metadata.labels).toEqual(labels);
+    expect(spec.volumeClaimTemplates[0]?.metadata?.labels).toEqual(labels);
+    expect(spec.podTemplate.metadata).toEqual({
+      labels,
+      annotations: { cost: 'agents', 'slipway.ports': '{}' },
     });
+    expect(spec.podTemplate.spec).toMatchObject({
+      nodeSelector: { pool: 'agents', gpu: 'yes' },
+      tolerations: [{ key: 'agents', operator: 'Exists' }],
+    });
+  });
+
+  it('takes away what a cluster sets itself', () => {
+    const { securityContext } = podOf({}, { podTemplate }).spec;
+    expect(securityContext).toMatchObject({ runAsNonRoot: true, runAsGroup: 10_001 });
+    expect(securityContext).not.toHaveProperty('runAsUser');
+    expect(securityContext).not.toHaveProperty('fsGroup');
   });
 });

@@ -1,4 +1,5 @@
 import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
+import { type JsonObject, mergePatch } from '@slipway/common/json-merge.js';
 import { portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
 import {
   AGENT_PORT,
@@ -14,7 +15,8 @@ import {
 } from '../container-layout.js';
 import type { KubernetesBackendOptions } from './kubernetes.descriptor.js';
 
-export const SANDBOX_API = 'agents.x-k8s.io/v1beta1';
+export const SANDBOX_GROUP = 'agents.x-k8s.io';
+export const SANDBOX_API = `${SANDBOX_GROUP}/v1beta1`;
 export const AGENT_CONTAINER = 'agent';
 /** This init container copies our agent server into images without it. */
 const COPY_CONTAINER = 'agent-server';
@@ -63,7 +65,7 @@ interface ObjectMetadata {
 
 interface PodTemplate {
   metadata: ObjectMetadata;
-  spec: Record<string, unknown>;
+  spec: JsonObject;
 }
 
 /** Name of a Sandbox and of its pod: hexadecimal, because names have no upper case and ids of base62 do. */
@@ -71,9 +73,15 @@ export function sandboxObjectName(id: string): string {
   return `sbx-${Buffer.from(id, 'utf8').toString('hex')}`;
 }
 
+/** Of the claim that the controller makes. */
+export function volumeName(objectName: string): string {
+  return `${VOLUME}-${objectName}`;
+}
+
 /** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
 export function sandboxManifest(launch: ContainerLaunch, options: ManifestOptions): SandboxManifest {
-  const labels = labelsOf(launch, options);
+  const template = podTemplate(launch, options);
+  const { labels } = template.metadata;
   const storageClass = launch.pod?.storageClass ?? options.storageClass;
   return {
     apiVersion: SANDBOX_API,
@@ -81,7 +89,7 @@ export function sandboxManifest(launch: ContainerLaunch, options: ManifestOption
     metadata: { name: sandboxObjectName(launch.id), labels },
     spec: {
       operatingMode: 'Running',
-      podTemplate: podTemplate(launch, options),
+      podTemplate: template,
       volumeClaimTemplates: [
         {
           metadata: { name: VOLUME, labels },
@@ -104,40 +112,44 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
   const memoryMb = launch.memoryMb ?? options.memoryMb;
   const runtimeClass = launch.runtime ?? options.runtimeClass;
   const serviceAccount = launch.pod?.serviceAccount ?? options.serviceAccount;
+  const patches = [options.podTemplate, launch.pod?.template ?? {}];
+  const added = (member: 'labels' | 'annotations', own: Record<string, string>): Record<string, string> =>
+    patches.toReversed().reduce((all, { metadata }) => ({ ...metadata?.[member], ...all }), own);
+  const spec = {
+    restartPolicy: 'Never',
+    automountServiceAccountToken: false,
+    enableServiceLinks: false,
+    // The node's pause program becomes the first process and reaps orphans. A first process also ignores SIGTERM
+    // until it has a handler, so an agent server that is still loading would use up its grace time.
+    shareProcessNamespace: true,
+    terminationGracePeriodSeconds: options.graceSeconds,
+    ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
+    ...(serviceAccount !== null && { serviceAccountName: serviceAccount }),
+    securityContext: {
+      runAsNonRoot: true,
+      runAsUser: AGENT_USER,
+      runAsGroup: AGENT_USER,
+      fsGroup: AGENT_USER,
+      fsGroupChangePolicy: 'OnRootMismatch',
+      seccompProfile: { type: 'RuntimeDefault' },
+    },
+    ...(isCopied && { initContainers: [copyContainer(options)] }),
+    containers: [agentContainer(launch, layout, isCopied, options)],
+    volumes: [
+      // In memory, which bounds it at once; a folder of the node is only measured at intervals.
+      {
+        name: TEMPORARY,
+        emptyDir: { medium: 'Memory', sizeLimit: `${Math.floor(memoryMb / 2)}${MEBIBYTES}` },
+      },
+      ...(isCopied ? [{ name: COPY_CONTAINER, emptyDir: {} }] : []),
+    ],
+  };
   return {
     metadata: {
-      labels: labelsOf(launch, options),
-      annotations: { [PORTS_ANNOTATION]: JSON.stringify(launch.ports) },
+      labels: added('labels', labelsOf(launch, options)),
+      annotations: added('annotations', { [PORTS_ANNOTATION]: JSON.stringify(launch.ports) }),
     },
-    spec: {
-      restartPolicy: 'Never',
-      automountServiceAccountToken: false,
-      enableServiceLinks: false,
-      // The node's pause program becomes the first process and reaps orphans. A first process also ignores SIGTERM
-      // until it has a handler, so an agent server that is still loading would use up its grace time.
-      shareProcessNamespace: true,
-      terminationGracePeriodSeconds: options.graceSeconds,
-      ...(runtimeClass !== null && { runtimeClassName: runtimeClass }),
-      ...(serviceAccount !== null && { serviceAccountName: serviceAccount }),
-      securityContext: {
-        runAsNonRoot: true,
-        runAsUser: AGENT_USER,
-        runAsGroup: AGENT_USER,
-        fsGroup: AGENT_USER,
-        fsGroupChangePolicy: 'OnRootMismatch',
-        seccompProfile: { type: 'RuntimeDefault' },
-      },
-      ...(isCopied && { initContainers: [copyContainer(options)] }),
-      containers: [agentContainer(launch, layout, isCopied, options)],
-      volumes: [
-        // In memory, which bounds it at once; a folder of the node is only measured at intervals.
-        {
-          name: TEMPORARY,
-          emptyDir: { medium: 'Memory', sizeLimit: `${Math.floor(memoryMb / 2)}${MEBIBYTES}` },
-        },
-        ...(isCopied ? [{ name: COPY_CONTAINER, emptyDir: {} }] : []),
-      ],
-    },
+    spec: patches.reduce<JsonObject>((all, patch) => mergePatch(all, patch.spec ?? {}), spec),
   };
 }
 
@@ -211,14 +223,4 @@ function labelsOf({ id }: ContainerLaunch, { instanceId }: ManifestOptions): Rec
 /** Kubernetes replaces `$(NAME)` in variables and arguments, and takes `$$` for a dollar sign. */
 function literal(value: string): string {
   return value.replaceAll('$', () => '$$');
-}
-
-/** A merge patch with what a resume changes; members that it does not name stay. */
-export function resumePatch(template: PodTemplate): object {
-  const { runtimeClassName = null, serviceAccountName = null, initContainers = null } = template.spec;
-  const spec = { ...template.spec, runtimeClassName, serviceAccountName, initContainers };
-  return {
-    metadata: { annotations: { [POD_ANNOTATION]: null } },
-    spec: { operatingMode: 'Running', podTemplate: { ...template, spec } },
-  };
 }
