@@ -5,7 +5,7 @@ import { BackgroundLoop } from '../common/background-loop.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { AppConfig } from '../config/app-config.js';
-import type { FollowedChangeRequest } from '../git-providers/followed-change-request.js';
+import type { FollowedChangeRequest } from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
