@@ -7,7 +7,7 @@ import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
 import type { DatabaseAddresses } from './database/database-addresses.js';
 import { DatabaseModule } from './database/database.module.js';
-import { FollowModule } from './follow/follow.module.js';
+import { FollowModule } from './follow/follow.worker.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';

@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { parseDestination } from '../common/http/network-destination.js';
+import { parseDestination } from '@slipway/common/http/host-allowlist.js';
 import {
   ChoiceVariable,
   For,

@@ -3,7 +3,7 @@ import { z } from 'zod';
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import {
-  type AnsweredComment,
+  type CommentPlace,
   type ChangeRequestRef,
   type FollowedChangeRequest,
   type FollowedCheck,
@@ -27,7 +27,7 @@ export interface ChangeRequestHost {
   create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
   read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]>;
   output(ref: ChangeRequestRef, check: FollowedCheck): Promise<string>;
-  reply(ref: ChangeRequestRef, comment: AnsweredComment, body: string): Promise<{ id: string }>;
+  reply(ref: ChangeRequestRef, comment: CommentPlace, body: string): Promise<{ id: string }>;
 }
 
 /** What the adapters of all kinds of git servers share. */
@@ -58,7 +58,7 @@ export abstract class GitServerAdapter extends GitProvider {
 
   async replyToComment(
     ref: ChangeRequestRef,
-    comment: AnsweredComment,
+    comment: CommentPlace,
     body: string,
     call: ProviderCall,
   ): Promise<{ id: string }> {

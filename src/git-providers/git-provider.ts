@@ -45,7 +45,7 @@ export interface FollowedComment {
   resolved: boolean | null;
 }
 
-export type AnsweredComment = Pick<FollowedComment, 'id' | 'threadId'>;
+export type CommentPlace = Pick<FollowedComment, 'id' | 'threadId'>;
 
 export interface FollowedChangeRequest {
   state: 'open' | 'merged' | 'closed';
@@ -318,7 +318,7 @@ export abstract class GitProvider {
    */
   abstract replyToComment(
     ref: ChangeRequestRef,
-    comment: AnsweredComment,
+    comment: CommentPlace,
     body: string,
     call: ProviderCall,
   ): Promise<{ id: string }>;

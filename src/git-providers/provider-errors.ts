@@ -1,4 +1,4 @@
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import {

@@ -9,11 +9,11 @@ import {
   PeriodicExportingMetricReader,
   type PushMetricExporter,
 } from '@opentelemetry/sdk-metrics';
+import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { OutboundConfig } from '../config/app-config.js';
 import type { TelemetryConfig } from '../config/telemetry-config.js';
 import type { Metrics } from './metrics.js';
-import { createExporters, type OtlpExporters } from './otlp-exporters.js';
 import { PrometheusProducer } from './prometheus.producer.js';
 import { type DropReason, SpanDelivery } from './span-delivery.js';
 import { registerTracing, unregisterTracing } from './tracing.js';
@@ -148,4 +148,38 @@ async function beforeStop(work: Promise<void> | undefined): Promise<void> {
 function reasonOf(failure: Error): string {
   const code = 'code' in failure ? failure.code : undefined;
   return typeof code === 'number' ? `status ${code}` : (errorCode(failure) ?? errorMessage(failure));
+}
+
+export interface OtlpExporters {
+  traces: SpanExporter;
+  metrics: PushMetricExporter;
+}
+
+export async function createExporters(
+  { endpoint, headers, protocol, timeoutMs }: TelemetryConfig,
+  { proxyUrl, noProxy }: Pick<OutboundConfig, 'proxyUrl' | 'noProxy'>,
+): Promise<OtlpExporters> {
+  const [{ OTLPTraceExporter }, { OTLPMetricExporter }] =
+    protocol === 'http/json'
+      ? await Promise.all([
+          import('@opentelemetry/exporter-trace-otlp-http'),
+          import('@opentelemetry/exporter-metrics-otlp-http'),
+        ])
+      : await Promise.all([
+          import('@opentelemetry/exporter-trace-otlp-proto'),
+          import('@opentelemetry/exporter-metrics-otlp-proto'),
+        ]);
+  const options = {
+    headers,
+    timeoutMillis: timeoutMs,
+    userAgent: 'slipway',
+    httpAgentOptions: {
+      keepAlive: true,
+      ...(proxyUrl !== null && { proxyEnv: { HTTPS_PROXY: proxyUrl, NO_PROXY: noProxy ?? '' } }),
+    },
+  };
+  return {
+    traces: new OTLPTraceExporter({ ...options, url: `${endpoint}/v1/traces` }),
+    metrics: new OTLPMetricExporter({ ...options, url: `${endpoint}/v1/metrics` }),
+  };
 }

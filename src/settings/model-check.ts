@@ -1,11 +1,9 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { HostAllowlist, OutboundAddresses, parseDestination } from '@slipway/common/http/host-allowlist.js';
+import { jsonAt, jsonList, jsonText, parseJson, isJsonObject } from '@slipway/common/json-access.js';
 import { addressToCheck, isAzure, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { parseDestination } from '../common/http/network-destination.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
 import type { AppConfig } from '../config/app-config.js';
 

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { AuditRetentionWorker } from '../../src/audit/audit-retention.worker.js';
-import type { AuditEntryDto } from '../../src/audit/api/audit.dto.js';
+import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { runKeysOn } from '../support/run-keys.js';

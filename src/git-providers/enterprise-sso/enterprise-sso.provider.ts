@@ -3,7 +3,7 @@ import {
   type ChangeRequestRef,
   type FollowedChangeRequest,
   type FollowedCheck,
-  type AnsweredComment,
+  type CommentPlace,
   GitProviderError,
   GitProvider,
   type GitServerKind,
@@ -135,7 +135,7 @@ export class EnterpriseSsoProvider extends GitProvider {
 
   async replyToComment(
     ref: ChangeRequestRef,
-    comment: AnsweredComment,
+    comment: CommentPlace,
     body: string,
     call: ProviderCall,
   ): Promise<{ id: string }> {

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { JobsModule } from '../../database/jobs/jobs.module.js';
+import { JobsModule } from '../../database/jobs/durable-jobs.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
@@ -8,7 +8,7 @@ import { SettingsModule } from '../../settings/settings.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
-import { IdempotencyModule } from '../idempotency/idempotency.module.js';
+import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SkillsModule } from '../skills/skills.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';

@@ -1,11 +1,12 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, Module } from '@nestjs/common';
 import { ApiHeader } from '@nestjs/swagger';
 import type { EntityManager } from 'typeorm';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { lockUser } from '../../auth/user.repository.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
-import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
+import { IdempotencyKeyRepository, IdempotencyKey } from './idempotency-key.repository.js';
 
 const KEY_LIFETIME_MS = 24 * 3_600_000;
 const PURGE_MS = 3_600_000;
@@ -100,3 +101,10 @@ export function idempotencyKey(header: string | undefined): string | null {
 function invalidKey(msg: string): InvalidInputError {
   return new InvalidInputError([{ loc: ['header', 'Idempotency-Key'], msg, type: 'value_error' }]);
 }
+
+@Module({
+  imports: [TypeOrmModule.forFeature([IdempotencyKey])],
+  providers: [IdempotencyKeyRepository, IdempotencyService],
+  exports: [IdempotencyService],
+})
+export class IdempotencyModule {}

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseDestination } from './network-destination.js';
+import { parseDestination } from './host-allowlist.js';
 
 describe('parseDestination', () => {
   it('reads hosts, ports and ranges', () => {
