@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
-import { isLoopbackHost } from '@slipway/common/http/address-rules.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { AppConfig } from './app-config.js';
 
 const LOCAL_NAMES = ['localhost', '127.0.0.1', '[::1]'];

@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '@slipway/common/http/address-rules.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 
 /** Browsers never send fragments to a server. */
 const FRAGMENT = 'code=';

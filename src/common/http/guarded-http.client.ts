@@ -2,8 +2,8 @@ import { lookup } from 'node:dns/promises';
 import { SpanKind } from '@opentelemetry/api';
 import type { Dispatcher } from 'undici';
 import { errorCode } from '@slipway/common/errors/error-message.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import {
-  isLoopbackHost,
   AddressRefusedError,
   bypassesProxy,
   isPublicHostName,

@@ -1,25 +1,7 @@
 import type { LookupAddress } from 'node:dns';
-import { isIP, type LookupFunction, BlockList } from 'node:net';
+import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
-
-/** RFC 6761, section 6.3. */
-const LOCAL_NAME = /^(?:[a-z0-9_.-]+\.)?localhost\.?$/i;
-
-/** Node.js looks into IPv6 addresses that hold one of IPv4 (`::ffff:127.0.0.1`) as well. */
-const ADDRESSES = new BlockList();
-ADDRESSES.addSubnet('127.0.0.0', 8, 'ipv4');
-ADDRESSES.addAddress('::1', 'ipv6');
-
-/** Whether a name, or an address with or without brackets, is this machine's loopback; names are not resolved. */
-export function isLoopbackHost(host: string): boolean {
-  if (LOCAL_NAME.test(host)) {
-    return true;
-  }
-  const address = host.startsWith('[') && host.endsWith(']') ? host.slice(1, -1) : host;
-  const version = isIP(address);
-  return version !== 0 && ADDRESSES.check(address, version === 4 ? 'ipv4' : 'ipv6');
-}
 
 const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
 /** Prefix of IPv4 addresses translated for IPv6-only networks (RFC 6052). */

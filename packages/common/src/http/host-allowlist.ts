@@ -1,6 +1,7 @@
 import { isIP } from 'node:net';
 import ipaddr from 'ipaddr.js';
-import { type AddressReach, isLoopbackHost } from './address-rules.js';
+import { isLoopbackHost } from './loopback.js';
+import type { AddressReach } from './address-rules.js';
 
 type Scheme = 'http' | 'https';
 

@@ -40,7 +40,7 @@ export class AcpAgents implements OnModuleInit {
     const { acpAgentsFile: file } = this.config.agent;
     if (file !== null) {
       // The parsers take long to load.
-      const { readAcpAgents } = await import('./acp-agents.file.js');
+      const { readAcpAgents } = await import('./operator-files.js');
       this.agents = await readAcpAgents(file);
     }
   }

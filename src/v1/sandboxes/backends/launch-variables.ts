@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '@slipway/common/http/address-rules.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import type { SandboxLaunch } from './sandbox-backend.js';
 
 /** The form of entries in `NO_PROXY`. */

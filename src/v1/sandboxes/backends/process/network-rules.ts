@@ -1,6 +1,6 @@
 import type { LookupAddress } from 'node:dns';
 import ipaddr from 'ipaddr.js';
-import { isLoopbackHost } from '@slipway/common/http/address-rules.js';
+import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { parseDestination } from '@slipway/common/http/host-allowlist.js';
 
 /** The machine's loopback as slirp4netns(1) maps it. */

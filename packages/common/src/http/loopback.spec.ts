@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isLoopbackHost } from './address-rules.js';
+import { isLoopbackHost } from './loopback.js';
 
 describe('isLoopbackHost', () => {
   it.each([
