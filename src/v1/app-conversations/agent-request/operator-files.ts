@@ -74,7 +74,7 @@ export async function readModelPrices(file: string): Promise<Map<string, ModelPr
 
 /** Reads YAML or JSON. @throws ConfigError with the variable, the file and what is wrong in one line */
 async function readFileOf<T>(
-  variable: string,
+  setting: string,
   file: string,
   schema: z.ZodType<T>,
   otherwise: string,
@@ -89,6 +89,6 @@ async function readFileOf<T>(
     return parsed.data;
   } catch (error) {
     const [reason] = errorMessage(error).split('\n', 1);
-    throw new ConfigError(`${variable}: ${file}: ${reason}`, { cause: error });
+    throw new ConfigError(`${setting}: ${file}: ${reason}`, { cause: error });
   }
 }
