@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { parseDestination } from '@slipway/common/http/host-allowlist.js';
+import { parseDestination } from '@slipway/common/http/address-rules.js';
 import {
   ChoiceVariable,
   For,

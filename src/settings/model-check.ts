@@ -1,5 +1,6 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { HostAllowlist, OutboundAddresses, parseDestination } from '@slipway/common/http/host-allowlist.js';
+import { parseDestination } from '@slipway/common/http/address-rules.js';
+import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { jsonAt, jsonList, jsonText, parseJson, isJsonObject } from '@slipway/common/json-access.js';
 import { addressToCheck, isAzure, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';

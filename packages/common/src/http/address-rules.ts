@@ -2,6 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
+import { isLoopbackHost } from './loopback.js';
 
 const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
 /** Prefix of IPv4 addresses translated for IPv6-only networks (RFC 6052). */
@@ -214,4 +215,25 @@ export function shownAddress(address: string): string {
   const { protocol, host, pathname } = new URL(address);
   const path = pathname.split('/').map((part) => (KEY_LIKE.test(part) ? '…' : part));
   return `${protocol}//${host}${path.join('/')}`;
+}
+
+const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/;
+const MAX_PORT = 65_535;
+
+/** What an operator opens to programs that otherwise reach public addresses only. */
+type NetworkDestination =
+  /** IPv4, as `10.20.0.0/16`. */
+  | { kind: 'range'; range: string }
+  /** A null `port` stands for all ports. */
+  | { kind: 'host'; host: string; port: number | null };
+
+/** Null also for loopback without a port, which would open all of this machine's services. */
+export function parseDestination(text: string): NetworkDestination | null {
+  if (text.includes('/')) {
+    return ipaddr.IPv4.isValidCIDR(text) ? { kind: 'range', range: text } : null;
+  }
+  const [, host = '', digits] = /^([^:]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
+  const port = digits === undefined ? null : Number(digits);
+  const isPort = port === null ? !isLoopbackHost(host) : port > 0 && port <= MAX_PORT;
+  return HOST.test(host) && isPort ? { kind: 'host', host, port } : null;
 }

@@ -1,6 +1,4 @@
 import { isIP } from 'node:net';
-import ipaddr from 'ipaddr.js';
-import { isLoopbackHost } from './loopback.js';
 import type { AddressReach } from './address-rules.js';
 
 type Scheme = 'http' | 'https';
@@ -148,25 +146,4 @@ export class OutboundAddresses {
       ? null
       : 'This server may not be used here; OUTBOUND_ALLOWLIST names those that may.';
   }
-}
-
-const HOST = /^[A-Za-z0-9]([A-Za-z0-9.-]*[A-Za-z0-9])?$/;
-const MAX_PORT = 65_535;
-
-/** What an operator opens to programs that otherwise reach public addresses only. */
-type NetworkDestination =
-  /** IPv4, as `10.20.0.0/16`. */
-  | { kind: 'range'; range: string }
-  /** A null `port` stands for all ports. */
-  | { kind: 'host'; host: string; port: number | null };
-
-/** Null also for loopback without a port, which would open all of this machine's services. */
-export function parseDestination(text: string): NetworkDestination | null {
-  if (text.includes('/')) {
-    return ipaddr.IPv4.isValidCIDR(text) ? { kind: 'range', range: text } : null;
-  }
-  const [, host = '', digits] = /^([^:]*)(?::(\d{1,5}))?$/.exec(text) ?? [];
-  const port = digits === undefined ? null : Number(digits);
-  const isPort = port === null ? !isLoopbackHost(host) : port > 0 && port <= MAX_PORT;
-  return HOST.test(host) && isPort ? { kind: 'host', host, port } : null;
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseDestination } from './host-allowlist.js';
+import { parseDestination } from './address-rules.js';
 
 describe('parseDestination', () => {
   it('reads hosts, ports and ranges', () => {
