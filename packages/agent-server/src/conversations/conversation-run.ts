@@ -1,7 +1,6 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { within } from '@slipway/common/async.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import type { AgentEngine } from '../engine/agent-engine.js';
+import { type AgentEngine, settledWithin } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
 import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
 import { HttpError } from '../http/http-error.js';
@@ -82,7 +81,7 @@ export class ConversationRun {
   async confirm(accept: boolean, reason: string | null): Promise<void> {
     await this.#begin((engine, signal) => engine.confirm(this.#state, accept, reason, signal));
     if (!accept && this.#active !== null) {
-      await within(REFUSAL_MS, this.#active.ended);
+      await settledWithin(REFUSAL_MS, this.#active.ended);
     }
   }
 
@@ -135,7 +134,7 @@ export class ConversationRun {
       await this.#state.setStatus('paused');
     } else if (immediately || this.#isQueued || openCalls(this.#state.events()).length === 0) {
       active.aborter.abort();
-      await within(ABORT_GRACE_MS, active.ended);
+      await settledWithin(ABORT_GRACE_MS, active.ended);
     } else {
       this.#abortAfterGrace(active);
     }
@@ -156,10 +155,10 @@ export class ConversationRun {
       await this.#state.change({ wasRunning: !this.#state.pauseRequested() });
       this.#state.requestPause(true);
       if (!this.#isQueued) {
-        await within(graceMs, active.ended);
+        await settledWithin(graceMs, active.ended);
       }
       active.aborter.abort();
-      await within(ABORT_GRACE_MS, active.ended);
+      await settledWithin(ABORT_GRACE_MS, active.ended);
       if (this.#state.record.status === 'running') {
         await this.#state.setStatus('paused');
       }

@@ -134,6 +134,13 @@ export class AgentUnavailableError extends Error {
   override readonly name = 'AgentUnavailableError';
 }
 
+/** Resolves when the engine's work does, or after that time; what has not ended by then goes on. */
+export async function settledWithin(milliseconds: number, work: Promise<void>): Promise<void> {
+  const time = Promise.withResolvers<void>();
+  const timer = setTimeout(time.resolve, milliseconds);
+  await Promise.race([work, time.promise]).finally(() => clearTimeout(timer));
+}
+
 export type AgentKind = 'native' | 'acp';
 
 export interface EngineContext {

@@ -1,4 +1,3 @@
-import { within } from '@slipway/common/async.js';
 import { clipText } from '../../clipped-text.js';
 import type { ToolView } from '../../tool-view.js';
 import {
@@ -6,6 +5,7 @@ import {
   AgentUnavailableError,
   type EngineHost,
   type EngineServerOptions,
+  settledWithin,
 } from '../agent-engine.js';
 import { failRun, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../open-calls.js';
@@ -237,7 +237,7 @@ export class AcpEngine extends AgentEngine {
       const { session, conversation } = agent;
       turn.withdraw();
       await session.cancel();
-      await within(CANCEL_WAIT_MS, turn.finished);
+      await settledWithin(CANCEL_WAIT_MS, turn.finished);
       await conversation.end('failed');
       if (turn.result === null) {
         this.#settling = this.#settle(turn);
@@ -246,7 +246,7 @@ export class AcpEngine extends AgentEngine {
   }
 
   async #settle(turn: AcpTurn): Promise<void> {
-    await within(CANCEL_GRACE_MS, turn.finished);
+    await settledWithin(CANCEL_GRACE_MS, turn.finished);
     if (turn.result === null) {
       await this.#closeAgent();
     }
