@@ -7,7 +7,7 @@ import type { AppConfig } from './config/app-config.js';
 import { ConfigModule } from './config/config.module.js';
 import type { DatabaseAddresses } from './database/database-addresses.js';
 import { DatabaseModule } from './database/database.module.js';
-import { FollowModule } from './follow/follow.module.js';
+import { FollowModule } from './follow/follow.worker.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
@@ -16,16 +16,11 @@ import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
 import { ToolServerModule } from './tool-server/tool-server.module.js';
 import { V0Module } from './v0/v0.module.js';
+import { V1Module } from './v1/v1.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
-import { SandboxSettingsModule } from './v1/sandbox-settings/sandbox-settings.module.js';
-import { ModelsModule } from './v1/models/models.module.js';
-import { SkillsModule } from './v1/skills/skills.module.js';
 import { EventsModule } from './v1/events/events.module.js';
-import { GitModule } from './v1/git/git.module.js';
 import { PullRequestsModule } from './v1/pull-requests/pull-requests.module.js';
-import { WebClientModule } from './v1/web-client/web-client.module.js';
-import { WebhooksModule } from './v1/webhooks/webhooks.module.js';
 
 /** Known only at run time. */
 export interface AppResources {
@@ -48,16 +43,11 @@ export class AppModule {
         SettingsModule,
         OutboundWebhooksModule,
         SuggestedTasksModule,
-        GitModule,
+        V1Module,
         SandboxProxyModule,
         AppConversationsModule,
-        SandboxSettingsModule,
-        ModelsModule,
-        SkillsModule,
         EventsModule,
         PullRequestsModule,
-        WebClientModule,
-        WebhooksModule,
         FollowModule,
         AutomationsModule,
         V0Module,

@@ -26,8 +26,10 @@ import { ServiceAddress } from './config/service-address.js';
 import { Draining } from './health/draining.js';
 import { Metrics } from './observability/metrics.js';
 import { ProgramMetrics } from './observability/program.metrics.js';
-import { requestMetricsMiddleware } from './observability/request-metrics.middleware.js';
-import { requestSpansMiddleware } from './observability/request-spans.middleware.js';
+import {
+  requestMetricsMiddleware,
+  requestSpansMiddleware,
+} from './observability/request-spans.middleware.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
 import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.js';
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';

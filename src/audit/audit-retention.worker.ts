@@ -1,8 +1,7 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../common/background-loop.js';
 import { AppConfig } from '../config/app-config.js';
 import { AuditRepository } from './audit.repository.js';
 
@@ -12,38 +11,23 @@ const BATCH = 5_000;
 
 /** Removes entries that are older than `AUDIT_RETENTION_DAYS`, on one replica at a time. */
 @Injectable()
-export class AuditRetentionWorker implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger('Audit');
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.removeOld(),
-    (error) => this.logger.warn('failed to remove old audit entries', { error: errorMessage(error) }),
-  );
+export class AuditRetentionWorker extends BackgroundLoop {
   private stopping = false;
 
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly audit: AuditRepository,
     private readonly config: AppConfig,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    if (this.config.database.auditRetentionDays > 0) {
-      this.loop.start();
-    }
+  ) {
+    super(EVERY_MS, new Logger('Audit'), 'failed to remove old audit entries', 'warn');
   }
 
-  async onModuleDestroy(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    await this.loop.stop();
+    await super.beforeApplicationShutdown();
   }
 
-  /** Runs now instead of within the hour. */
-  async sweep(): Promise<void> {
-    await this.loop.now();
-  }
-
-  private async removeOld(): Promise<void> {
+  protected async work(): Promise<void> {
     const { auditRetentionDays: days } = this.config.database;
     let removed = 0;
     for (let batch: number | null = days === 0 ? 0 : BATCH; batch === BATCH && !this.stopping;) {

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { JobsModule } from '../database/jobs/jobs.module.js';
+import { JobsModule } from '../database/jobs/durable-jobs.js';
 import { HealthModule } from '../health/health.module.js';
 import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';
 import { SuggestedTasksModule } from '../suggested-tasks/suggested-tasks.module.js';
@@ -15,8 +15,7 @@ import { AutomationEventsController } from './events/automation-events.controlle
 import { AutomationEventsService } from './events/automation-events.service.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './events/automation-webhook.repository.js';
 import { AutomationWebhooksController } from './events/automation-webhooks.controller.js';
-import { AutomationRun } from './runs/automation-run.entity.js';
-import { AutomationRunRepository } from './runs/automation-run.repository.js';
+import { AutomationRun, AutomationRunRepository } from './runs/automation-run.repository.js';
 import { AutomationRunWorker } from './runs/automation-run.worker.js';
 import { RunSettler } from './runs/run-settler.js';
 import { NotOfferedController, ServiceInfoController } from './service-info.controller.js';

@@ -1,21 +1,25 @@
 import { type BeforeApplicationShutdown, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import { RepeatedWork } from '@slipway/common/async.js';
-import { errorStack } from '@slipway/common/errors/error-message.js';
+import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 
 /** A service that repeats its work from the start of the application to its shutdown. */
 export abstract class BackgroundLoop implements OnApplicationBootstrap, BeforeApplicationShutdown {
   protected readonly loop: RepeatedWork;
 
-  /** @param failure what the log says when the work fails */
+  /** @param failure what the log says when the work fails; a warning where the next turn makes up for it */
   protected constructor(
     everyMs: number,
     protected readonly logger: Logger,
     failure: string,
+    level: 'error' | 'warn' = 'error',
   ) {
     this.loop = new RepeatedWork(
       everyMs,
       () => this.work(),
-      (error) => logger.error(failure, errorStack(error)),
+      (error) =>
+        level === 'warn'
+          ? logger.warn(failure, { error: errorMessage(error) })
+          : logger.error(failure, errorStack(error)),
     );
   }
 

@@ -1,4 +1,4 @@
-import { existsSync } from 'node:fs';
+import { existsSync, readFileSync } from 'node:fs';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { AgentConfig } from './agent-config.js';
@@ -20,7 +20,6 @@ import {
   type PublicGitServer,
 } from './git-config.js';
 import { SandboxConfig } from './sandbox-config.js';
-import { withSecretFiles } from './secret-files.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
 import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
 
@@ -209,4 +208,32 @@ const INHERITED =
 
 function inherited(variables: Variables): Record<string, string> {
   return Object.fromEntries(Object.entries(variables).filter(([name]) => INHERITED.test(name)));
+}
+
+/**
+ * Adds the secrets that are given as `X_FILE`, the form in which container platforms mount them. One newline at the end is
+ * not part of the secret.
+ *
+ * @throws ConfigError for a file that cannot be read, and for a secret that is given twice
+ */
+export function withSecretFiles(variables: Variables, secrets: readonly string[]): Variables {
+  const found = secrets.flatMap((name): [string, string][] => {
+    const file = variables[`${name}_FILE`];
+    if (file === undefined) {
+      return [];
+    }
+    if (variables[name] !== undefined) {
+      throw new ConfigError(`${name}_FILE: ${name} is set too; only one of them may be`);
+    }
+    return [[name, contentOf(`${name}_FILE`, file)]];
+  });
+  return { ...variables, ...Object.fromEntries(found) };
+}
+
+function contentOf(variable: string, file: string): string {
+  try {
+    return readFileSync(file, 'utf8').replace(/\r?\n$/, '');
+  } catch (error) {
+    throw new ConfigError(`${variable}: the file cannot be read: ${errorMessage(error)}`, { cause: error });
+  }
 }

@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { z } from 'zod';
+import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { parseDestination } from '../common/http/network-destination.js';
 import {
   ChoiceVariable,
   For,

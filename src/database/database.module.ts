@@ -8,7 +8,7 @@ import { DatabaseClock } from './database-clock.js';
 import { EncryptionKeyCheck } from './encryption-key-check.js';
 import { dataSourceOptions, poolUse } from './data-source-options.js';
 import { ServiceState, ServiceStateRepository } from './service-state.repository.js';
-import { StatementSpans } from './statement-spans.js';
+import { StatementSpans } from './named-statement.js';
 
 /** Longer than the server's limit for a statement, so that only a connection that hangs reaches it. */
 const QUERY_TIMEOUT_MS = 20_000;

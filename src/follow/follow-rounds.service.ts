@@ -7,7 +7,7 @@ import { lockUser } from '../auth/user.repository.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { toHexId } from '../common/identifiers.js';
-import type { FollowedChangeRequest } from '../git-providers/followed-change-request.js';
+import type { FollowedChangeRequest } from '../git-providers/git-provider.js';
 import type { WebhookEventType } from '../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../outbound-webhooks/webhook-delivery.repository.js';
 import { ConversationActionsService } from '../v1/app-conversations/conversation-actions.service.js';

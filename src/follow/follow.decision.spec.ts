@@ -1,9 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type {
-  FollowedChangeRequest,
-  FollowedCheck,
-  FollowedComment,
-} from '../git-providers/followed-change-request.js';
+import type { FollowedChangeRequest, FollowedCheck, FollowedComment } from '../git-providers/git-provider.js';
 import type {
   FollowWishes,
   KnownOfPullRequest,

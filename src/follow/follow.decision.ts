@@ -1,8 +1,4 @@
-import type {
-  FollowedChangeRequest,
-  FollowedCheck,
-  FollowedComment,
-} from '../git-providers/followed-change-request.js';
+import type { FollowedChangeRequest, FollowedCheck, FollowedComment } from '../git-providers/git-provider.js';
 import {
   type FollowedPullRequest,
   type KnownOfPullRequest,

@@ -1,11 +1,11 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, Module } from '@nestjs/common';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../common/background-loop.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { AppConfig } from '../config/app-config.js';
-import type { FollowedChangeRequest } from '../git-providers/followed-change-request.js';
+import type { FollowedChangeRequest } from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
@@ -13,6 +13,10 @@ import {
   FollowedPullRequestRepository,
   LOOKS_OF_A_USER,
 } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
+import { GitProvidersModule } from '../git-providers/git-providers.module.js';
+import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';
+import { AppConversationsModule } from '../v1/app-conversations/app-conversations.module.js';
+import { EventsModule } from '../v1/events/events.module.js';
 import { FollowRoundsService } from './follow-rounds.service.js';
 import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
 
@@ -172,3 +176,9 @@ export class FollowWorker extends BackgroundLoop {
 function pullRequestOf({ pull_requests: opened, pr_number: about }: ConversationRow): number | null {
   return opened.at(-1)?.number ?? about.at(-1) ?? null;
 }
+
+@Module({
+  imports: [AppConversationsModule, EventsModule, GitProvidersModule, OutboundWebhooksModule],
+  providers: [FollowRoundsService, FollowWorker, RoundTalk],
+})
+export class FollowModule {}

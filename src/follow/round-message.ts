@@ -1,7 +1,7 @@
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { fenced, newMark, renderedText } from '../common/fenced-text.js';
 import { withoutCommands } from '../git-providers/change-requests.js';
-import type { FollowedCheck, FollowedComment } from '../git-providers/followed-change-request.js';
+import type { FollowedCheck, FollowedComment } from '../git-providers/git-provider.js';
 
 /** Characters; the findings of one round fit a message by far. */
 const MAX_TEXT = 150_000;

@@ -1,7 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DomainError } from '../common/errors/domain-error.js';
-import type { FollowedCheck } from '../git-providers/followed-change-request.js';
-import type { GitProvider, ProviderCall, ProviderType } from '../git-providers/git-provider.js';
+import type {
+  FollowedCheck,
+  GitProvider,
+  ProviderCall,
+  ProviderType,
+} from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import type { ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';

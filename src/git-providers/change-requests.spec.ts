@@ -7,8 +7,7 @@ import {
 import { bitbucketGitCredential, bitbucketReasons, openBetween } from './bitbucket/bitbucket.mapper.js';
 import { refusalSchema as bitbucketRefusalSchema } from './bitbucket/bitbucket.schema.js';
 import { boundFollowed, logTail, readInBatches, toOpenedChangeRequest } from './change-requests.js';
-import type { FollowedChangeRequest, FollowedComment } from './followed-change-request.js';
-import { GitProviderError } from './git-provider.js';
+import { type FollowedChangeRequest, type FollowedComment, GitProviderError } from './git-provider.js';
 import { githubReasons } from './github/github.mapper.js';
 import { refusalSchema as githubRefusalSchema } from './github/github.schema.js';
 import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.mapper.js';

@@ -1,17 +1,69 @@
 import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
+import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
-import type { ChangeRequestRef, FollowedChangeRequest, FollowedComment } from './followed-change-request.js';
-import { GitProviderError, type NewChangeRequest, type OpenedChangeRequest } from './git-provider.js';
+import {
+  type CommentPlace,
+  type ChangeRequestRef,
+  type FollowedChangeRequest,
+  type FollowedCheck,
+  type FollowedComment,
+  GitProvider,
+  GitProviderError,
+  type NewChangeRequest,
+  type OpenedChangeRequest,
+  type ProviderCall,
+} from './git-provider.js';
 import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody } from './provider-errors.js';
+import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
 import { requireFitting } from './response-schema.js';
 
+/** The change requests of one call to one server, as the port describes them. */
 export interface ChangeRequestHost {
   /** Null for an empty repository. */
-  defaultBranch(): Promise<string | null>;
-  findOpen(sourceBranch: string, targetBranch: string): Promise<OpenedChangeRequest | null>;
+  defaultBranch(repository: string): Promise<string | null>;
+  findOpen(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest | null>;
   /** Sent once: if the response is lost, the change may have been made. */
   create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
+  read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]>;
+  output(ref: ChangeRequestRef, check: FollowedCheck): Promise<string>;
+  reply(ref: ChangeRequestRef, comment: CommentPlace, body: string): Promise<{ id: string }>;
+}
+
+/** What the adapters of all kinds of git servers share. */
+export abstract class GitServerAdapter extends GitProvider {
+  constructor(
+    protected readonly http: GuardedHttpClient,
+    protected readonly timing: RetryTiming = SYSTEM_RETRY_TIMING,
+  ) {
+    super();
+  }
+
+  protected abstract changesOf(call: ProviderCall): ChangeRequestHost;
+
+  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
+    return await openOrFind(this.changesOf(call), request);
+  }
+
+  async readChangeRequests(
+    refs: readonly ChangeRequestRef[],
+    call: ProviderCall,
+  ): Promise<(FollowedChangeRequest | null)[]> {
+    return await this.changesOf(call).read(refs);
+  }
+
+  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
+    return await this.changesOf(call).output(ref, check);
+  }
+
+  async replyToComment(
+    ref: ChangeRequestRef,
+    comment: CommentPlace,
+    body: string,
+    call: ProviderCall,
+  ): Promise<{ id: string }> {
+    return await this.changesOf(call).reply(ref, comment, body);
+  }
 }
 
 const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
@@ -21,17 +73,14 @@ const NOT_FOUND = 'the repository or branch does not exist, or the token may not
  * one, and again after a failure: another request may have been quicker, or only the response was lost.
  * @throws GitProviderError with a `reason` when the host refuses
  */
-export async function openOrFind(
-  host: ChangeRequestHost,
-  request: NewChangeRequest,
-): Promise<OpenedChangeRequest> {
-  const targetBranch = request.targetBranch ?? (await host.defaultBranch());
+async function openOrFind(host: ChangeRequestHost, request: NewChangeRequest): Promise<OpenedChangeRequest> {
+  const targetBranch = request.targetBranch ?? (await host.defaultBranch(request.repository));
   if (targetBranch === null) {
     throw new GitProviderError('unsupported', {
       reason: 'the repository has no default branch: name the target branch',
     });
   }
-  const existing = await host.findOpen(request.sourceBranch, targetBranch);
+  const existing = await host.findOpen(request, targetBranch);
   if (existing) {
     return existing;
   }
@@ -39,7 +88,7 @@ export async function openOrFind(
     return await host.create(request, targetBranch);
   } catch (error) {
     const mayExist = isRefusal(error) || (error instanceof GitProviderError && error.code === 'unavailable');
-    const meanwhile = mayExist ? await host.findOpen(request.sourceBranch, targetBranch) : null;
+    const meanwhile = mayExist ? await host.findOpen(request, targetBranch) : null;
     if (meanwhile) {
       return meanwhile;
     }

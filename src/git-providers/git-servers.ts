@@ -1,16 +1,88 @@
-import { bitbucketDataCenter } from './bitbucket-data-center/bitbucket-data-center.descriptor.js';
-import { bitbucket } from './bitbucket/bitbucket.descriptor.js';
-import type { GitServerKind, ProviderType } from './git-provider.js';
-import type { GitServerDescriptor } from './git-server.descriptor.js';
-import { github } from './github/github.descriptor.js';
-import { gitlab } from './gitlab/gitlab.descriptor.js';
+import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
+import type { GitServerAddresses, PublicGitServerName } from '../config/git-config.js';
+import type { GitProvider, GitServerKind, ProviderType } from './git-provider.js';
+import type { RetryTiming } from './provider-http.js';
+
+/** What is known of a kind of git server before its adapter is loaded. */
+interface GitServer {
+  readonly provider: PublicGitServerName;
+  /** Whether tokens without a host go to it. */
+  readonly isPublic: boolean;
+  /** Where a token's own host may have servers: at its root, below a path too, or nowhere. */
+  readonly ownHosts: 'none' | 'root' | 'path';
+  readonly tokenVariable: string;
+  /** A sentence with the right form for a token that can never work; it contains no part of the token. */
+  readonly tokenProblem: (token: string) => string | null;
+  /** Loaded on demand: the schemas and octokit would add about 80 ms to every start. */
+  readonly load: (
+    http: GuardedHttpClient,
+    options: GitServerAddresses & { timing: RetryTiming },
+  ) => Promise<GitProvider>;
+}
+
+/** Tokens that act for a job, a deployment or a runner (https://docs.gitlab.com/security/tokens/). */
+const GITLAB_MACHINES = ['glcbt-', 'gldt-', 'glrt-', 'glrtr-', 'glptt-'];
 
 /** Every kind of git server; nothing else chooses by kind. */
-export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServerDescriptor & { kind: Kind } } = {
-  github,
-  gitlab,
-  bitbucket,
-  bitbucket_dc: bitbucketDataCenter,
+export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { readonly kind: Kind } } = {
+  github: {
+    kind: 'github',
+    provider: 'github',
+    isPublic: true,
+    ownHosts: 'root',
+    tokenVariable: 'GITHUB_TOKEN',
+    tokenProblem: (token) =>
+      token.startsWith('ghs_')
+        ? 'Use a personal access token (ghp_… or github_pat_…) or a user access token: an installation token (ghs_…) has no user.'
+        : null,
+    load: async (http, options) => {
+      const { GithubProvider } = await import('./github/github.provider.js');
+      return new GithubProvider(http, options);
+    },
+  },
+  gitlab: {
+    kind: 'gitlab',
+    provider: 'gitlab',
+    isPublic: true,
+    // Below a relative root.
+    ownHosts: 'path',
+    tokenVariable: 'GITLAB_TOKEN',
+    tokenProblem: (token) =>
+      GITLAB_MACHINES.some((prefix) => token.startsWith(prefix))
+        ? 'Use a personal access token (glpat-…) or an OAuth token: job, deploy, runner and trigger tokens have no user.'
+        : null,
+    load: async (http, options) => {
+      const { GitlabProvider } = await import('./gitlab/gitlab.provider.js');
+      return new GitlabProvider(http, options);
+    },
+  },
+  bitbucket: {
+    kind: 'bitbucket',
+    provider: 'bitbucket',
+    isPublic: true,
+    ownHosts: 'none',
+    tokenVariable: 'BITBUCKET_TOKEN',
+    tokenProblem: bitbucketTokenProblem,
+    load: async (http, options) => {
+      const { BitbucketProvider } = await import('./bitbucket/bitbucket.provider.js');
+      return new BitbucketProvider(http, options);
+    },
+  },
+  bitbucket_dc: {
+    kind: 'bitbucket_dc',
+    provider: 'bitbucket',
+    isPublic: false,
+    // Below a context path.
+    ownHosts: 'path',
+    tokenVariable: 'BITBUCKET_TOKEN',
+    // Tokens have no form of their own.
+    tokenProblem: () => null,
+    load: async (http, options) => {
+      const { BitbucketDataCenterProvider } =
+        await import('./bitbucket-data-center/bitbucket-data-center.provider.js');
+      return new BitbucketDataCenterProvider(http, options);
+    },
+  },
 };
 
 export const TOKEN_VARIABLES: ReadonlySet<string> = new Set(
@@ -18,12 +90,43 @@ export const TOKEN_VARIABLES: ReadonlySet<string> = new Set(
 );
 
 /** The kind of server for a provider's tokens. Null for enterprise_sso, whose server only the configuration names. */
-export function gitServerFor(provider: ProviderType, host: string | null): GitServerDescriptor | null {
-  const servers: GitServerDescriptor[] = Object.values(GIT_SERVERS);
+export function gitServerFor(
+  provider: ProviderType,
+  host: string | null,
+): (typeof GIT_SERVERS)[GitServerKind] | null {
   return (
-    servers.find(
+    Object.values(GIT_SERVERS).find(
       (server) =>
         server.provider === provider && (host === null ? server.isPublic : server.ownHosts !== 'none'),
     ) ?? null
   );
+}
+
+/** User names that mean "the password is a token" in Bitbucket's git addresses. */
+const BITBUCKET_GIT_USERS: ReadonlySet<string> = new Set(['x-token-auth', 'x-bitbucket-api-token-auth']);
+
+const BITBUCKET_TOKEN_FORM =
+  'Use email:api_token (the e-mail address of your Atlassian account) or an OAuth or access token';
+
+function bitbucketTokenProblem(token: string): string | null {
+  const colon = token.indexOf(':');
+  const user = colon < 0 ? null : token.slice(0, colon);
+  const secret = token.slice(colon + 1);
+  if (user !== null && BITBUCKET_GIT_USERS.has(user)) {
+    return `${BITBUCKET_TOKEN_FORM}, without the user name that git addresses carry.`;
+  }
+  if (secret.startsWith('ATBB') || (user !== null && !isEmail(user))) {
+    return `${BITBUCKET_TOKEN_FORM}: app passwords ended on 2026-07-28.`;
+  }
+  if (user !== null && (secret === '' || secret.includes(':'))) {
+    return `${BITBUCKET_TOKEN_FORM}.`;
+  }
+  if (user === null && secret.startsWith('ATATT')) {
+    return `${BITBUCKET_TOKEN_FORM}: an API token needs the e-mail address before it.`;
+  }
+  return null;
+}
+
+function isEmail(text: string): boolean {
+  return /^[^@]+@[^@.]+(\.[^@.]+)*$/.test(text);
 }

@@ -1,4 +1,5 @@
 import { LRUCache } from 'lru-cache';
+import { inTime } from '@slipway/common/async.js';
 import type { Clock } from '../common/clock.js';
 import { GitProviderError, type ProviderErrorCode } from './git-provider.js';
 
@@ -144,8 +145,13 @@ export async function settled<Value>(
   if (served) {
     return served;
   }
+  if (!refresh) {
+    throw new Error('what is due was not asked for');
+  }
   try {
-    return { value: await within(refresh, waitMs), age: 0, stale: false };
+    // The work goes on for other readers and the cache.
+    const value = await inTime(waitMs, refresh, () => new GitProviderError('timeout'));
+    return { value, age: 0, stale: false };
   } catch (error) {
     if (fallback && error instanceof GitProviderError && mayServeStale(error.code)) {
       return fallback;
@@ -179,22 +185,4 @@ function remaining(error: GitProviderError, elapsedMs: number): GitProviderError
       : Math.max(1, error.retryAfterSeconds - Math.floor(elapsedMs / 1000));
   const { reason, said } = error;
   return new GitProviderError(error.code, { cause: error, retryAfterSeconds: left, reason, said });
-}
-
-/** Stops waiting; the work goes on for other readers and the cache. */
-async function within<T>(work: Promise<T> | null, ms: number): Promise<T> {
-  if (!work) {
-    throw new Error('what is due was not asked for');
-  }
-  let timer: NodeJS.Timeout | undefined;
-  const timeout = new Promise<never>((_resolve, reject) => {
-    timer = setTimeout(() => {
-      reject(new GitProviderError('timeout'));
-    }, ms);
-  });
-  try {
-    return await Promise.race([work, timeout]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

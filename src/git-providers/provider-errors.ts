@@ -1,5 +1,5 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import {

@@ -1,4 +1,4 @@
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { z } from 'zod';
 import { GitProviderError } from './git-provider.js';
 

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
-import { JobsModule } from '../database/jobs/jobs.module.js';
+import { JobsModule } from '../database/jobs/durable-jobs.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { DiagnosticsController } from './diagnostics.controller.js';

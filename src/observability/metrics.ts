@@ -2,6 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import pLimit from 'p-limit';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
 import type { DataSource } from 'typeorm';
+import { inTime } from '@slipway/common/async.js';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -189,7 +190,7 @@ export class Metrics {
       return null;
     }
     try {
-      return await withTimeout(read());
+      return await inTime(READ_TIMEOUT_MS, read(), () => new Error('the read timed out'));
     } catch (error) {
       if (fromDatabase) {
         this.databaseAwayUntil = performance.now() + READ_TIMEOUT_MS;
@@ -219,14 +220,4 @@ function combinations(labels: LabelValues): Record<string, string>[] {
     (found, [label, values]) => found.flatMap((each) => values.map((value) => ({ ...each, [label]: value }))),
     [{}],
   );
-}
-
-async function withTimeout<T>(reading: Promise<T>): Promise<T> {
-  const timeout = Promise.withResolvers<never>();
-  const timer = setTimeout(() => timeout.reject(new Error('the read timed out')), READ_TIMEOUT_MS);
-  try {
-    return await Promise.race([reading, timeout.promise]);
-  } finally {
-    clearTimeout(timer);
-  }
 }

@@ -1,5 +1,5 @@
 import { Module } from '@nestjs/common';
-import { JobsModule } from '../database/jobs/jobs.module.js';
+import { JobsModule } from '../database/jobs/durable-jobs.js';
 import { Metrics } from './metrics.js';
 import { MetricsServer } from './metrics.server.js';
 import { ProgramMetrics } from './program.metrics.js';

@@ -9,11 +9,12 @@ import {
   PeriodicExportingMetricReader,
   type PushMetricExporter,
 } from '@opentelemetry/sdk-metrics';
+import type { SpanExporter } from '@opentelemetry/sdk-trace';
 import { connectionProblem, errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
+import { bypassesProxy } from '@slipway/common/http/address-rules.js';
 import type { OutboundConfig } from '../config/app-config.js';
 import type { TelemetryConfig } from '../config/telemetry-config.js';
 import type { Metrics } from './metrics.js';
-import { createExporters, type OtlpExporters } from './otlp-exporters.js';
 import { PrometheusProducer } from './prometheus.producer.js';
 import { type DropReason, SpanDelivery } from './span-delivery.js';
 import { registerTracing, unregisterTracing } from './tracing.js';
@@ -150,4 +151,39 @@ function reasonOf(failure: Error): string {
   return typeof code === 'number'
     ? `status ${code}`
     : (connectionProblem(failure) ?? errorCode(failure) ?? errorMessage(failure));
+}
+
+export interface OtlpExporters {
+  traces: SpanExporter;
+  metrics: PushMetricExporter;
+}
+
+export async function createExporters(
+  { endpoint, headers, protocol, timeoutMs }: TelemetryConfig,
+  { proxyUrl, noProxy }: Pick<OutboundConfig, 'proxyUrl' | 'noProxy'>,
+): Promise<OtlpExporters> {
+  const [{ OTLPTraceExporter }, { OTLPMetricExporter }] =
+    protocol === 'http/json'
+      ? await Promise.all([
+          import('@opentelemetry/exporter-trace-otlp-http'),
+          import('@opentelemetry/exporter-metrics-otlp-http'),
+        ])
+      : await Promise.all([
+          import('@opentelemetry/exporter-trace-otlp-proto'),
+          import('@opentelemetry/exporter-metrics-otlp-proto'),
+        ]);
+  const options = {
+    headers,
+    timeoutMillis: timeoutMs,
+    userAgent: 'slipway',
+    httpAgentOptions: {
+      keepAlive: true,
+      ...(proxyUrl !== null &&
+        !bypassesProxy(new URL(endpoint), noProxy ?? '') && { proxyEnv: { HTTPS_PROXY: proxyUrl } }),
+    },
+  };
+  return {
+    traces: new OTLPTraceExporter({ ...options, url: `${endpoint}/v1/traces` }),
+    metrics: new OTLPMetricExporter({ ...options, url: `${endpoint}/v1/metrics` }),
+  };
 }

@@ -1,5 +1,5 @@
 import { Column, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
-import { WebhookEndpoint } from './webhook-endpoint.entity.js';
+import { WebhookEndpoint } from './webhook-endpoint.repository.js';
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 

@@ -13,8 +13,7 @@ import {
 } from '../common/pagination/page.js';
 import { EntityRows } from '../database/entity-rows.js';
 import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
-import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
-import type { EndpointSecrets } from './webhook-endpoint.repository.js';
+import type { EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
 
 export const DELIVERIES_CHANNEL = 'webhook_deliveries';

@@ -13,8 +13,11 @@ import {
   WebhookDeliveryRepository,
 } from './webhook-delivery.repository.js';
 import type { WebhookDelivery } from './webhook-delivery.entity.js';
-import { MAX_ENDPOINTS, type WebhookEndpoint } from './webhook-endpoint.entity.js';
-import { WebhookEndpointRepository } from './webhook-endpoint.repository.js';
+import {
+  MAX_ENDPOINTS,
+  type WebhookEndpoint,
+  WebhookEndpointRepository,
+} from './webhook-endpoint.repository.js';
 import { WebhookMetrics } from './webhook.metrics.js';
 import { ATTEMPT_TIMEOUT_MS, OutboundWebhookSender } from './webhook.sender.js';
 

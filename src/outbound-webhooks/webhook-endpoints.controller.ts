@@ -4,8 +4,7 @@ import { UserId } from '../auth/auth.decorators.js';
 import { tooMany, unknownId } from '../common/errors/domain-error.js';
 import { ApiRoute, badInput, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
-import { MAX_ENDPOINTS } from './webhook-endpoint.entity.js';
-import { ENDPOINT } from './webhook-endpoint.repository.js';
+import { MAX_ENDPOINTS, ENDPOINT } from './webhook-endpoint.repository.js';
 import {
   CreateWebhookEndpointDto,
   SearchWebhookDeliveriesQueryDto,

@@ -7,8 +7,12 @@ import { AppConfig } from '../config/app-config.js';
 import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
-import type { WebhookEndpoint } from './webhook-endpoint.entity.js';
-import { ENDPOINT, type EndpointValues, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
+import {
+  type WebhookEndpoint,
+  ENDPOINT,
+  type EndpointValues,
+  WebhookEndpointRepository,
+} from './webhook-endpoint.repository.js';
 import { EVERY_EVENT } from './webhook-event.js';
 import { webhookHosts } from './webhook.sender.js';
 import { createWebhookSecret } from './webhook-signature.js';

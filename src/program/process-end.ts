@@ -2,7 +2,7 @@ import type { LoggerService } from '@nestjs/common';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import type { HttpConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
-import { EmbeddedPostgresError } from '../database/embedded-postgres/embedded-postgres.error.js';
+import { EmbeddedPostgresError } from '../database/embedded-postgres/programs.js';
 import type { RunningService } from './start-service.js';
 
 /** A stop that hangs is cut short after this time, which begins when the listener closes. */

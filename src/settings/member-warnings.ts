@@ -1,5 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { SETTINGS, type SettingsColumn } from './settings-table.js';
 
 const MEMBER_WARNING_CODES = ['unknown_member', 'null_keeps'] as const;

@@ -1,12 +1,11 @@
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { jsonAt, jsonList, jsonText, parseJson, isJsonObject } from '@slipway/common/json-access.js';
 import { addressToCheck, isAzure, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { parseDestination } from '../common/http/network-destination.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
 import type { AppConfig } from '../config/app-config.js';
 

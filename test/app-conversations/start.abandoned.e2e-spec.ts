@@ -24,7 +24,7 @@ describe('a start whose host is lost', () => {
     // The sweep forgets the hosts that earlier tests lost.
     await app.dataSource.query('DELETE FROM app_conversation_start_tasks');
     await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
-    await reaper.sweep();
+    await reaper.now();
     client = new StartsClient(app, await app.createUser());
   });
 
@@ -53,7 +53,7 @@ describe('a start whose host is lost', () => {
   };
   const sweepAfter = async (milliseconds: number): Promise<void> => {
     app.clock.advance(milliseconds);
-    await reaper.sweep();
+    await reaper.now();
   };
   const waitingJobs = ({ id }: StartTask): Promise<object[]> =>
     app.dataSource.query<object[]>(`SELECT name FROM pgboss.job WHERE data->>'taskId' = $1`, [id]);
@@ -62,7 +62,7 @@ describe('a start whose host is lost', () => {
   it('ends in ERROR with that cause', async () => {
     const task = await startThere();
     await age(task);
-    await reaper.sweep();
+    await reaper.now();
     expect(await statusOf(task)).toBe('WORKING');
 
     await sweepAfter(GRACE_MS);
@@ -84,7 +84,7 @@ describe('a start whose host is lost', () => {
       [task.id],
     );
     await age(task);
-    await reaper.sweep();
+    await reaper.now();
     await sweepAfter(GRACE_MS);
 
     expect(await statusOf(task)).toBe('ERROR');
@@ -95,12 +95,12 @@ describe('a start whose host is lost', () => {
     const task = await startThere();
     await age(task, 3600);
     await seen(20);
-    await reaper.sweep();
+    await reaper.now();
     await sweepAfter(GRACE_MS);
     expect(await statusOf(task)).toBe('WORKING');
 
     await seen(61);
-    await reaper.sweep();
+    await reaper.now();
     await sweepAfter(GRACE_MS);
     expect(await statusOf(task)).toBe('ERROR');
   });
@@ -109,7 +109,7 @@ describe('a start whose host is lost', () => {
     const task = await startThere();
     await age(task, 3600);
     // A host that stops deletes its row.
-    await reaper.sweep();
+    await reaper.now();
     await seen(0);
     await sweepAfter(GRACE_MS);
     await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
@@ -125,7 +125,7 @@ describe('a start whose host is lost', () => {
     await age(old);
     const young = await startThere();
     await age(young, 20);
-    await reaper.sweep();
+    await reaper.now();
     await sweepAfter(GRACE_MS);
 
     expect([await statusOf(old), await statusOf(young)]).toEqual(['ERROR', 'WORKING']);
@@ -137,7 +137,7 @@ describe('a start whose host is lost', () => {
   ])('is left alone when %s', async (_case, change, left) => {
     const task = await startThere();
     await age(task);
-    await reaper.sweep();
+    await reaper.now();
 
     let sweeping = Promise.resolve();
     await app.dataSource.transaction(async (manager) => {

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { AuditRetentionWorker } from '../../src/audit/audit-retention.worker.js';
-import type { AuditEntryDto } from '../../src/audit/api/audit.dto.js';
+import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { runKeysOn } from '../support/run-keys.js';
@@ -340,7 +340,7 @@ describe('GET /api/v1/audit', () => {
 
   describe('retention', () => {
     const old = (days: number): string => new Date(Date.now() - days * 86_400_000).toISOString();
-    const sweep = (): Promise<void> => app.app.get(AuditRetentionWorker).sweep();
+    const sweep = (): Promise<void> => app.app.get(AuditRetentionWorker).now();
 
     it('removes what is older than AUDIT_RETENTION_DAYS in batches, and says so', async () => {
       await insert([old(364), ...Array.from({ length: 5_001 }, () => '2019-01-01T00:00:00Z')]);
@@ -372,7 +372,7 @@ describe('GET /api/v1/audit', () => {
     it('removes nothing at 0', async () => {
       await insert(['2019-01-01T00:00:00Z']);
       const replica = await createTestApp({ AUDIT_RETENTION_DAYS: '0' }, app.databaseUrl);
-      await replica.app.get(AuditRetentionWorker).sweep();
+      await replica.app.get(AuditRetentionWorker).now();
       await replica.close();
 
       expect(await audit.find({ owner_user_id: user.id, until: '2020-01-01T00:00:00Z' })).toHaveLength(1);

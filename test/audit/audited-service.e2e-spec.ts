@@ -1,5 +1,5 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
-import type { AuditEntryDto } from '../../src/audit/api/audit.dto.js';
+import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';

@@ -1,6 +1,9 @@
 import { describe, expect, it } from '@jest/globals';
-import type { FollowedChangeRequest } from '../../src/git-providers/followed-change-request.js';
-import type { CallBounds, ProviderAuth } from '../../src/git-providers/git-provider.js';
+import type {
+  FollowedChangeRequest,
+  CallBounds,
+  ProviderAuth,
+} from '../../src/git-providers/git-provider.js';
 import {
   addCheck,
   addComment,

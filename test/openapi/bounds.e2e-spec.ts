@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { resolvedOperations } from '../support/resolved-document.js';
 

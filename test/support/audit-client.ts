@@ -1,4 +1,4 @@
-import type { AuditEntryDto, AuditPageDto } from '../../src/audit/api/audit.dto.js';
+import type { AuditEntryDto, AuditPageDto } from '../../src/audit/api/audit.controller.js';
 import type { TestApp, TestUser } from './create-test-app.js';
 
 /** Reads the audit as the administrator, and takes its table away for a while. */

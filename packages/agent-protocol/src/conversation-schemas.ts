@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import type { Content } from './events.js';
 import { gitAccessSchema } from './git.js';

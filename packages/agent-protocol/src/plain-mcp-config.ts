@@ -1,4 +1,4 @@
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 
 /** Brings tool servers of the published API into the form with `mcpServers`; the schema refuses the rest. */
 export function plainMcpConfig(config: unknown): unknown {

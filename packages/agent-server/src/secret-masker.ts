@@ -1,7 +1,7 @@
 import { unescape } from 'node:querystring';
 import { unmaskableReason, MASK } from '@slipway/common/secret-mask.js';
 import { CUT_MARK } from './clipped-text.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 
 export const HIDDEN = '<secret-hidden>';
 /** Shorter fragments give nothing away, and many words end with them by chance. */

@@ -16,8 +16,12 @@ import {
 import { Identifier } from '../../common/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';
-import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';
-import { AutomationRunRepository } from '../runs/automation-run.repository.js';
+import {
+  type AutomationRun,
+  RUN_STATUSES,
+  RUN_TRIGGERS,
+  AutomationRunRepository,
+} from '../runs/automation-run.repository.js';
 import {
   AUTOMATION_ID,
   AutomationIdDto,
@@ -28,11 +32,12 @@ import {
   PROMPT_EXAMPLE,
   RUN_ID,
   UpdateAutomationDto,
+  DraftReportDto,
+  ValidateDraftDto,
 } from './automation.dto.js';
 import { type Automation, AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
 import { AutomationRepository, MAX_AUTOMATIONS } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
-import { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
 import { FIVE_FIELDS } from './schedule.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
 

@@ -6,11 +6,15 @@ import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import type { Owner } from '../current-owner.js';
 import { AutomationEventRepository } from '../events/automation-event.repository.js';
-import { CreateAutomationDto, type UpdateAutomationDto } from './automation.dto.js';
+import {
+  CreateAutomationDto,
+  type UpdateAutomationDto,
+  type DraftReportDto,
+  type ValidateDraftDto,
+} from './automation.dto.js';
 import { Automation, type AutomationWork } from './automation.entity.js';
 import { AutomationRepository, type AutomationValues } from './automation.repository.js';
-import type { DraftReportDto, ValidateDraftDto } from './draft.dto.js';
-import { type IncomingEvent, mismatch } from './event-match.js';
+import { type IncomingEvent, mismatch } from './event-filter.js';
 import { nextTime, nextTimes, type Schedule } from './schedule.js';
 import { toTrigger, TriggerDto } from './trigger.dto.js';
 

@@ -10,8 +10,7 @@ import { CurrentOwner, type Owner } from '../current-owner.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService } from './automation-events.service.js';
-import { readEventBody } from './event-body.js';
-import { isConnectionTest } from './event-source.js';
+import { readEventBody, isConnectionTest } from './event-source.js';
 
 const UNKNOWN = thrown(unknownId('event'), 'Unknown event, or not yours');
 const BAD_SIGNATURE = thrown(

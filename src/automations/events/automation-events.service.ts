@@ -10,7 +10,7 @@ import { parseHexId } from '../../common/identifiers.js';
 import { toldPullRequest } from '../../follow/told-pull-request.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
-import { mismatch } from '../definitions/event-match.js';
+import { mismatch } from '../definitions/event-filter.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
   AutomationEvent,
@@ -19,8 +19,7 @@ import {
   type NewAutomationEvent,
 } from './automation-event.repository.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
-import { parseEvent } from './event-body.js';
-import { BUILT_IN_SOURCES, identityOf, type SentEvent, sourceOf } from './event-source.js';
+import { parseEvent, BUILT_IN_SOURCES, identityOf, type SentEvent, sourceOf } from './event-source.js';
 
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */

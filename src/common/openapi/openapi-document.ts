@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import type { INestApplication } from '@nestjs/common';
 import { DocumentBuilder, type OpenAPIObject, SwaggerModule } from '@nestjs/swagger';
 import { ROUTE_RULES } from './api-route.js';
-import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './derived-responses.js';
+import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './invalid-input-example.js';
 import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introduction.js';
 import { withDeprecations } from './older-generations.js';
 import {

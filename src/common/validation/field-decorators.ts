@@ -1,6 +1,6 @@
 import { getSchemaPath } from '@nestjs/swagger';
 import { isBoolean, isDate, isIn, isInt, isObject, isString, max, min, validateSync } from 'class-validator';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { toInstant } from '../clock.js';
 import { parseHexId } from '../identifiers.js';
 import {

@@ -2,7 +2,7 @@ import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
 import { type ClassTransformOptions, Expose, plainToInstance, Transform, Type } from 'class-transformer';
 import { isArray, IsOptional, ValidateBy, ValidateIf, type ValidationError } from 'class-validator';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 
 export type DtoClass<T extends object = object> = new () => T;
 

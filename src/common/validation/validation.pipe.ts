@@ -1,5 +1,5 @@
 import { type ArgumentMetadata, ValidationPipe } from '@nestjs/common';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
 import { type DtoClass, fieldProblems, TO_DTO } from './field.js';

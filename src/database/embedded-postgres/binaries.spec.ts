@@ -13,7 +13,7 @@ import {
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { findPlatformPackage, notInstalled, platformPackageName, prepareBinaries } from './binaries.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { EmbeddedPostgresError } from './programs.js';
 
 const STRANGER = { name: 'stranger', uid: 54_321, gid: 54_321 };
 

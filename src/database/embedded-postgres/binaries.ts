@@ -3,7 +3,7 @@ import { chmod, cp, lstat, mkdtemp, readdir, readFile, rename, rm, stat, symlink
 import { findPackageJSON } from 'node:module';
 import path from 'node:path';
 import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { EmbeddedPostgresError } from './programs.js';
 import { canReach, type UnixUser } from './unprivileged-user.js';
 
 const SUPPORTED = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'];

@@ -20,8 +20,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
 import { removeUnfinished } from './binaries.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
-import { optionsFor, programFailure } from './programs.js';
+import { EmbeddedPostgresError, optionsFor, programFailure } from './programs.js';
 import type { UnixUser } from './unprivileged-user.js';
 
 export const DATABASE_USER = 'slipway';

@@ -14,7 +14,7 @@ import {
   readPassword,
 } from './cluster.js';
 import { DiskReserve, type DiskReserveOptions, type SupervisionReport } from './disk-reserve.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { EmbeddedPostgresError } from './programs.js';
 import {
   connectToPostmaster,
   type EmbeddedConnection,

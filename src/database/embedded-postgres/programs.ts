@@ -3,8 +3,15 @@ import { once } from 'node:events';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
 import type { UnixUser } from './unprivileged-user.js';
+
+/** The message is one line, safe to show, and says what would help. */
+export class EmbeddedPostgresError extends Error {
+  constructor(message: string, cause?: unknown) {
+    super(message, cause === undefined ? undefined : { cause });
+    this.name = 'EmbeddedPostgresError';
+  }
+}
 
 /** PostgreSQL's programs run as the database's user, with nothing of our environment. */
 export function optionsFor(user: UnixUser | null): { cwd: string; env: Record<string, string> } {

@@ -2,7 +2,7 @@ import { mkdir, readdir, readlink, rename, rm, symlink } from 'node:fs/promises'
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { EmbeddedPostgresError } from './programs.js';
 import { processIdentity } from './process-identity.js';
 
 const RELEASED = 'free';

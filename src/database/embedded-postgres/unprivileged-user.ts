@@ -3,7 +3,7 @@ import { type Stats, statSync } from 'node:fs';
 import { chown, lstat, mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
-import { EmbeddedPostgresError } from './embedded-postgres.error.js';
+import { EmbeddedPostgresError } from './programs.js';
 
 const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
 /** PostgreSQL and its clients name the socket after the port, even where nothing listens on TCP. */

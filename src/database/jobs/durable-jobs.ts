@@ -4,6 +4,7 @@ import {
   type OnApplicationBootstrap,
   type OnApplicationShutdown,
   type OnModuleDestroy,
+  Module,
 } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import type { Db, JobWithMetadata, PgBoss } from 'pg-boss';
@@ -12,7 +13,10 @@ import { RepeatedWork } from '@slipway/common/async.js';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { DatabaseNotifications } from '../notifications/database-notifications.js';
+import {
+  DatabaseNotifications,
+  DatabaseNotificationsModule,
+} from '../notifications/database-notifications.js';
 import {
   type HandBack,
   HEARTBEAT_SECONDS,
@@ -335,3 +339,10 @@ export function transactionDatabase(manager: EntityManager): Db {
     },
   };
 }
+
+@Module({
+  imports: [DatabaseNotificationsModule],
+  providers: [DurableJobs],
+  exports: [DurableJobs],
+})
+export class JobsModule {}

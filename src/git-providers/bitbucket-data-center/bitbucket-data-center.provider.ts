@@ -1,14 +1,10 @@
 import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
-import { openOrFind } from '../change-requests.js';
-import type { ChangeRequestRef, FollowedChangeRequest, FollowedComment } from '../followed-change-request.js';
+import { GitServerAdapter } from '../change-requests.js';
 import {
   GitProviderError,
-  GitProvider,
   type GitCredential,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
   type ProbedRepository,
   type ProviderCall,
   type ProviderUser,
@@ -19,7 +15,7 @@ import {
   type ApiGuide,
 } from '../git-provider.js';
 import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
-import { gitHostBaseUrl, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { gitHostBaseUrl, type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -32,7 +28,6 @@ import {
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
-import { BitbucketDataCenterFollow } from './bitbucket-data-center.follow.js';
 import {
   type DataCenterPullRequest,
   type DataCenterRepository,
@@ -74,16 +69,11 @@ const WORK_POLICY: WorkPolicy = { freshMs: 120_000, freshWhileComputingMs: 120_0
  * Bitbucket Data Center and Server: pull requests and recent repositories, then builds of all in one request and
  * probes. A server before 5.10 lacks one of the lists, which is a gap `unsupported`. There are no issues.
  */
-export class BitbucketDataCenterProvider extends GitProvider {
+export class BitbucketDataCenterProvider extends GitServerAdapter {
   readonly kind = 'bitbucket_dc';
-  private readonly timing: RetryTiming;
 
-  constructor(
-    private readonly http: GuardedHttpClient,
-    options: BitbucketDataCenterProviderOptions = {},
-  ) {
-    super();
-    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+  constructor(http: GuardedHttpClient, options: BitbucketDataCenterProviderOptions = {}) {
+    super(http, options.timing);
   }
 
   override get workPolicy(): WorkPolicy {
@@ -175,31 +165,6 @@ export class BitbucketDataCenterProvider extends GitProvider {
     return listing(data, ({ key }) => key);
   }
 
-  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
-    const client = this.clientFor(call);
-    return await openOrFind(new BitbucketDataCenterChanges(client, request.repository), request);
-  }
-
-  async readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return await new BitbucketDataCenterFollow(this.clientFor(call)).read(refs);
-  }
-
-  readCheckOutput(): Promise<string> {
-    return Promise.resolve('');
-  }
-
-  async replyToComment(
-    ref: ChangeRequestRef,
-    comment: Pick<FollowedComment, 'id' | 'threadId'>,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return await new BitbucketDataCenterFollow(this.clientFor(call)).reply(ref, comment, body);
-  }
-
   cloneUrl(host: string | null, repository: string): string {
     if (host === null) {
       throw new GitProviderError('unsupported', { reason: 'a Data Center repository needs a host' });
@@ -211,6 +176,10 @@ export class BitbucketDataCenterProvider extends GitProvider {
   async gitCredential(call: ProviderCall): Promise<GitCredential> {
     const username = await this.clientFor(call).userName();
     return { username, password: call.token };
+  }
+
+  protected changesOf(call: ProviderCall): BitbucketDataCenterChanges {
+    return new BitbucketDataCenterChanges(this.clientFor(call));
   }
 
   private clientFor(call: ProviderCall): BitbucketDataCenterClient {

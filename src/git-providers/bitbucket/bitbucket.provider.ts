@@ -1,18 +1,9 @@
 import type { z } from 'zod';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { openOrFind } from '../change-requests.js';
-import type {
-  ChangeRequestRef,
-  FollowedChangeRequest,
-  FollowedCheck,
-  FollowedComment,
-} from '../followed-change-request.js';
+import { GitServerAdapter } from '../change-requests.js';
 import {
   type GitCredential,
-  GitProvider,
   GitProviderError,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
   type ProbedRepository,
   type ProviderCall,
   type ProviderUser,
@@ -22,7 +13,7 @@ import {
   type ApiGuide,
 } from '../git-provider.js';
 import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
-import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -36,7 +27,6 @@ import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketChanges } from './bitbucket.changes.js';
 import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
 import { BitbucketDetails } from './bitbucket.details.js';
-import { BitbucketFollow } from './bitbucket.follow.js';
 import {
   bitbucketGitCredential,
   type BitbucketPullRequest,
@@ -102,17 +92,15 @@ const MAX_WORKSPACE_PAGES = 2;
  * per workspace, then details and probes. `role=contributor` tells recency and permission in one request. There are
  * no archived repositories, and no issues since 2026-08-20.
  */
-export class BitbucketProvider extends GitProvider {
+export class BitbucketProvider extends GitServerAdapter {
   readonly kind = 'bitbucket';
   private readonly cache: BitbucketCache;
-  private readonly timing: RetryTiming;
 
   constructor(
-    private readonly http: GuardedHttpClient,
+    http: GuardedHttpClient,
     private readonly options: BitbucketProviderOptions,
   ) {
-    super();
-    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+    super(http, options.timing);
     this.cache = new BitbucketCache(this.timing.now);
   }
 
@@ -192,31 +180,6 @@ export class BitbucketProvider extends GitProvider {
     return pageOf(slugs, query, found?.complete === false);
   }
 
-  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
-    const client = this.clientFor(call);
-    return await openOrFind(new BitbucketChanges(client, request.repository), request);
-  }
-
-  async readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return await (await this.followFor(call)).read(refs);
-  }
-
-  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
-    return await (await this.followFor(call)).output(ref, check);
-  }
-
-  async replyToComment(
-    ref: ChangeRequestRef,
-    comment: Pick<FollowedComment, 'id' | 'threadId'>,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return await (await this.followFor(call)).reply(ref, comment, body);
-  }
-
   cloneUrl(_host: string | null, repository: string): string {
     return `${this.options.cloneUrl}/${requireOwnerAndName(repository).join('/')}.git`;
   }
@@ -225,9 +188,8 @@ export class BitbucketProvider extends GitProvider {
     return Promise.resolve(bitbucketGitCredential(token));
   }
 
-  private async followFor(call: ProviderCall): Promise<BitbucketFollow> {
-    const { client, details, identity } = await this.detailsFor(call);
-    return new BitbucketFollow(client, details, identity.uuid);
+  protected changesOf(call: ProviderCall): BitbucketChanges {
+    return new BitbucketChanges(this.clientFor(call), () => this.detailsFor(call));
   }
 
   private async detailsFor(call: ProviderCall): Promise<DetailedCall> {

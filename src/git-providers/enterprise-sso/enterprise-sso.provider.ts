@@ -1,11 +1,9 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import type {
-  ChangeRequestRef,
-  FollowedChangeRequest,
-  FollowedCheck,
-  FollowedComment,
-} from '../followed-change-request.js';
 import {
+  type ChangeRequestRef,
+  type FollowedChangeRequest,
+  type FollowedCheck,
+  type CommentPlace,
   GitProviderError,
   GitProvider,
   type GitServerKind,
@@ -137,7 +135,7 @@ export class EnterpriseSsoProvider extends GitProvider {
 
   async replyToComment(
     ref: ChangeRequestRef,
-    comment: Pick<FollowedComment, 'id' | 'threadId'>,
+    comment: CommentPlace,
     body: string,
     call: ProviderCall,
   ): Promise<{ id: string }> {

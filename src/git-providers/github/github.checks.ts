@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { MAX_FOLLOWED_CHECKS, pageUrl } from '../change-requests.js';
-import type { FollowedCheck } from '../followed-change-request.js';
+import type { FollowedCheck } from '../git-provider.js';
 import { list, number, object, requiredId, requiredName, text } from '../response-schema.js';
 
 /** The others are told of together. */

@@ -1,12 +1,15 @@
 import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { openOrFind } from '../change-requests.js';
-import type {
-  ChangeRequestRef,
-  FollowedChangeRequest,
-  FollowedCheck,
-  FollowedComment,
-} from '../followed-change-request.js';
+import { GitServerAdapter } from '../change-requests.js';
+import {
+  type GitCredential,
+  GitProviderError,
+  type ProviderCall,
+  type ProviderUser,
+  type ProviderWork,
+  type TokenCheck,
+  type ApiGuide,
+} from '../git-provider.js';
 import {
   combinedError,
   GapLog,
@@ -15,19 +18,7 @@ import {
   providerErrorFromUpstream,
   tokenCheck,
 } from '../provider-errors.js';
-import { gitHostBaseUrl, oldServers, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
-import {
-  GitProvider,
-  type GitCredential,
-  GitProviderError,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
-  type ProviderCall,
-  type ProviderUser,
-  type ProviderWork,
-  type TokenCheck,
-  type ApiGuide,
-} from '../git-provider.js';
+import { gitHostBaseUrl, oldServers, type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -41,7 +32,6 @@ import {
 } from '../repository-lists.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { GithubChanges } from './github.changes.js';
-import { GithubFollow } from './github.follow.js';
 import { githubBaseUrl, GithubClient, type GithubResult } from './github.client.js';
 import {
   mapAccount,
@@ -94,17 +84,15 @@ const MAX_SEARCH_RESULTS = 1_000;
 const MAX_ORGANIZATIONS = 20;
 
 /** GitHub.com and Enterprise Server: two GraphQL requests side by side, and a third for what was not computed yet. */
-export class GithubProvider extends GitProvider {
+export class GithubProvider extends GitServerAdapter {
   readonly kind = 'github';
-  private readonly timing: RetryTiming;
   private readonly oldServers: BoundedCache<string, true>;
 
   constructor(
-    private readonly http: GuardedHttpClient,
+    http: GuardedHttpClient,
     private readonly options: GithubProviderOptions,
   ) {
-    super();
-    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+    super(http, options.timing);
     this.oldServers = oldServers(this.timing);
   }
 
@@ -202,30 +190,6 @@ export class GithubProvider extends GitProvider {
     }
   }
 
-  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
-    return await openOrFind(new GithubChanges(this.clientFor(call), request.repository), request);
-  }
-
-  async readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return await new GithubFollow(this.clientFor(call)).read(refs);
-  }
-
-  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
-    return await new GithubFollow(this.clientFor(call)).output(ref, check);
-  }
-
-  async replyToComment(
-    ref: ChangeRequestRef,
-    comment: Pick<FollowedComment, 'id' | 'threadId'>,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return await new GithubFollow(this.clientFor(call)).reply(ref, comment, body);
-  }
-
   cloneUrl(host: string | null, repository: string): string {
     const root = host === null ? this.options.cloneUrl : gitHostBaseUrl(host);
     return `${root}/${requireOwnerAndName(repository).join('/')}.git`;
@@ -234,6 +198,10 @@ export class GithubProvider extends GitProvider {
   /** GitHub accepts any user name; its own documents use this one. */
   gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve({ username: 'x-access-token', password: token });
+  }
+
+  protected changesOf(call: ProviderCall): GithubChanges {
+    return new GithubChanges(this.clientFor(call));
   }
 
   private clientFor(call: ProviderCall): GithubClient {

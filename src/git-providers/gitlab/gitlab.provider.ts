@@ -1,18 +1,9 @@
 import type { BoundedCache } from '../../common/bounded-cache.js';
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { openOrFind } from '../change-requests.js';
-import type {
-  ChangeRequestRef,
-  FollowedChangeRequest,
-  FollowedCheck,
-  FollowedComment,
-} from '../followed-change-request.js';
+import { GitServerAdapter } from '../change-requests.js';
 import {
   GitProviderError,
-  GitProvider,
   type GitCredential,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -27,7 +18,7 @@ import {
   providerErrorFromUpstream,
   tokenCheck,
 } from '../provider-errors.js';
-import { gitHostBaseUrl, oldServers, type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
+import { gitHostBaseUrl, oldServers, type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -39,7 +30,6 @@ import {
 import { requireRepositoryPath } from '../repository-name.js';
 import { GitlabChanges } from './gitlab.changes.js';
 import { GitlabClient, gitlabRoot, type GitlabResult } from './gitlab.client.js';
-import { GitlabFollow } from './gitlab.follow.js';
 import {
   type GitlabGraphqlWork,
   isUnchecked,
@@ -61,17 +51,15 @@ export interface GitlabProviderOptions {
 }
 
 /** GitLab.com and self-managed GitLab: one GraphQL request, and one REST request for the issues. */
-export class GitlabProvider extends GitProvider {
+export class GitlabProvider extends GitServerAdapter {
   readonly kind = 'gitlab';
-  private readonly timing: RetryTiming;
   private readonly oldServers: BoundedCache<string, true>;
 
   constructor(
-    private readonly http: GuardedHttpClient,
+    http: GuardedHttpClient,
     private readonly options: GitlabProviderOptions,
   ) {
-    super();
-    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
+    super(http, options.timing);
     this.oldServers = oldServers(this.timing);
   }
 
@@ -138,30 +126,6 @@ export class GitlabProvider extends GitProvider {
     return Promise.resolve({ items: [], next: null });
   }
 
-  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
-    return await openOrFind(new GitlabChanges(this.clientFor(call), request.repository), request);
-  }
-
-  async readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return await new GitlabFollow(this.clientFor(call)).read(refs);
-  }
-
-  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
-    return await new GitlabFollow(this.clientFor(call)).output(ref, check);
-  }
-
-  async replyToComment(
-    ref: ChangeRequestRef,
-    comment: Pick<FollowedComment, 'id' | 'threadId'>,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return await new GitlabFollow(this.clientFor(call)).reply(ref, comment, body);
-  }
-
   cloneUrl(host: string | null, repository: string): string {
     const root = host === null ? this.options.cloneUrl : gitHostBaseUrl(host);
     return `${root}/${requireRepositoryPath(repository)}.git`;
@@ -170,6 +134,10 @@ export class GitlabProvider extends GitProvider {
   /** `oauth2` is needed for OAuth tokens; personal ones take any user name (https://docs.gitlab.com/api/oauth2/). */
   gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve({ username: 'oauth2', password: token });
+  }
+
+  protected changesOf(call: ProviderCall): GitlabChanges {
+    return new GitlabChanges(this.clientFor(call));
   }
 
   private clientFor(call: ProviderCall): GitlabClient {

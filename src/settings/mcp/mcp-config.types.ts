@@ -1,4 +1,4 @@
-import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 
 /** A tool server reached over HTTP; `api_key` is null or the mask. */
 export interface StoredRemoteMcpServer {

@@ -1,4 +1,4 @@
-import { type JsonObject, without } from '@slipway/common/json-merge.js';
+import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';

@@ -1,5 +1,11 @@
 import { addressProblem } from '@slipway/common/http/address-rules.js';
-import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '@slipway/common/json-merge.js';
+import {
+  isJsonObject,
+  type JsonObject,
+  mapLeaves,
+  mergePatch,
+  without,
+} from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import { MAX_ELEMENTS } from '../../common/validation/field.js';

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
-import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { ANY_OBJECT, OrNull, Shown } from '../../common/openapi/responses.js';
 import { FreeObject } from '../../common/validation/field-decorators.js';
 import { SettingsDto } from '../flat/settings.dto.js';

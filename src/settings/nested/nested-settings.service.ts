@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
 import { SettingsDto, type StoredWarning } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';

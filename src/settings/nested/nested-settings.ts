@@ -1,5 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
-import { isJsonObject, type JsonObject, mapLeaves, mergePatch, without } from '@slipway/common/json-merge.js';
+import {
+  isJsonObject,
+  type JsonObject,
+  mapLeaves,
+  mergePatch,
+  without,
+} from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
 import { SETTINGS, type SettingsRow } from '../settings-table.js';

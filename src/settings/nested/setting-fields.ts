@@ -1,4 +1,4 @@
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { MAX_ELEMENTS } from '../../common/validation/field.js';
 import schema from './settings.schema.json' with { type: 'json' };
 

@@ -13,7 +13,7 @@ import {
   Repository,
   UpdateDateColumn,
 } from 'typeorm';
-import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';

@@ -1,6 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { ANY_OBJECT, OrNull, Shown, ShownOrNull, WarningsOf } from '../../common/openapi/responses.js';
 import { field, must } from '../../common/validation/field.js';
 import { Flag, Text } from '../../common/validation/field-decorators.js';

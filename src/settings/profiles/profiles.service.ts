@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
 import { DomainError, type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import { type CheckedModel, headersIn, ModelCheck, type ModelWarning } from '../model-check.js';

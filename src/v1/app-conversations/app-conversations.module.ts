@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { JobsModule } from '../../database/jobs/jobs.module.js';
+import { JobsModule } from '../../database/jobs/durable-jobs.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
@@ -8,9 +8,9 @@ import { SettingsModule } from '../../settings/settings.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { EventsModule } from '../events/events.module.js';
-import { IdempotencyModule } from '../idempotency/idempotency.module.js';
+import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
-import { SkillsModule } from '../skills/skills.module.js';
+import { OperatorSkills } from '../skills/operator-skills.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
@@ -19,7 +19,6 @@ import {
   RemovedConversation,
   RemovedConversationRepository,
 } from './adoption/removed-conversation.repository.js';
-import { AcpModelService } from './acp-model.service.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
@@ -51,7 +50,7 @@ import { CredentialRefreshService } from './credential-refresh.service.js';
 import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
 import { PendingMessageWorker } from './pending/pending-message.worker.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
-import { ProfileSwitchService } from './profile-switch.service.js';
+import { ModelSwitchService } from './model-switch.service.js';
 import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
@@ -93,7 +92,6 @@ import { StockCheckout } from './start/stock-checkout.js';
     SandboxesModule,
     OutboundWebhooksModule,
     SettingsModule,
-    SkillsModule,
   ],
   controllers: [
     AppConversationsController,
@@ -113,7 +111,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationActionsService,
     ConversationWorkspaceService,
     ConversationFolderService,
-    AcpModelService,
+    OperatorSkills,
     ConversationExportService,
     ConversationTitlesService,
     ConversationMetrics,
@@ -121,7 +119,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationResumeService,
     CredentialRefreshService,
     SandboxRemovalService,
-    ProfileSwitchService,
+    ModelSwitchService,
     ConversationAdoptionService,
     RemovedConversationRepository,
     PendingMessageRepository,
@@ -157,6 +155,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     StockCheckout,
   ],
   exports: [
+    OperatorSkills,
     AcpAgents,
     ConversationActionsService,
     ConversationAdoptionService,

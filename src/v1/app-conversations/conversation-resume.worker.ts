@@ -1,12 +1,6 @@
-import {
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-  type OnModuleInit,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { ConversationResumeService } from './conversation-resume.service.js';
@@ -17,16 +11,8 @@ const SWEEP_MS = 5_000;
 
 /** Resumes conversations at once in sandboxes that this process started, else by a sweep of this host. */
 @Injectable()
-export class ConversationResumeWorker implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger(ConversationResumeWorker.name);
-  private readonly work = new Map<string, Promise<void>>();
-  private readonly loop = new RepeatedWork(
-    SWEEP_MS,
-    () => this.sweep(),
-    (error) => {
-      this.logger.warn('failed to find conversations to resume', { error: errorMessage(error) });
-    },
-  );
+export class ConversationResumeWorker extends BackgroundLoop implements OnModuleInit {
+  private readonly resumes = new Map<string, Promise<void>>();
   private stopping = false;
 
   constructor(
@@ -34,34 +20,33 @@ export class ConversationResumeWorker implements OnModuleInit, OnApplicationBoot
     private readonly host: HostIdentity,
     private readonly conversations: ConversationQueries,
     private readonly resumption: ConversationResumeService,
-  ) {}
+  ) {
+    const logger = new Logger(ConversationResumeWorker.name);
+    super(SWEEP_MS, logger, 'failed to find conversations to resume', 'warn');
+  }
 
   onModuleInit(): void {
     // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
     this.sandboxes.onRunning((sandboxId) => void this.resume(sandboxId));
   }
 
-  onApplicationBootstrap(): void {
-    this.loop.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    await Promise.all([this.loop.stop(), ...this.work.values()]);
+    await Promise.all([super.beforeApplicationShutdown(), ...this.resumes.values()]);
   }
 
   /** Calls during the work share it. */
   resume(sandboxId: string): Promise<void> {
-    const current = this.work.get(sandboxId);
+    const current = this.resumes.get(sandboxId);
     if (current || this.stopping) {
       return current ?? Promise.resolve();
     }
-    const work = this.resumeAll(sandboxId).finally(() => this.work.delete(sandboxId));
-    this.work.set(sandboxId, work);
+    const work = this.resumeAll(sandboxId).finally(() => this.resumes.delete(sandboxId));
+    this.resumes.set(sandboxId, work);
     return work;
   }
 
-  private async sweep(): Promise<void> {
+  protected async work(): Promise<void> {
     const sandboxIds = await this.conversations.sandboxesToResume(this.host.id);
     await Promise.all(sandboxIds.map((id) => this.resume(id)));
   }

@@ -1,12 +1,12 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger, Module } from '@nestjs/common';
 import { ApiHeader } from '@nestjs/swagger';
 import type { EntityManager } from 'typeorm';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { TypeOrmModule } from '@nestjs/typeorm';
 import { lockUser } from '../../auth/user.repository.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
-import { IdempotencyKeyRepository } from './idempotency-key.repository.js';
+import { IdempotencyKeyRepository, IdempotencyKey } from './idempotency-key.repository.js';
 
 const KEY_LIFETIME_MS = 24 * 3_600_000;
 const PURGE_MS = 3_600_000;
@@ -31,27 +31,13 @@ interface IdempotentOutcome {
 
 /** Makes sure that a request which is sent twice with the same `Idempotency-Key` creates one resource. */
 @Injectable()
-export class IdempotencyService implements OnApplicationBootstrap, OnApplicationShutdown {
-  private readonly logger = new Logger(IdempotencyService.name);
-  private readonly purging = new RepeatedWork(
-    PURGE_MS,
-    async () => void (await this.purge()),
-    (error) => {
-      this.logger.warn('failed to remove expired idempotency keys', { error: errorMessage(error) });
-    },
-  );
-
+export class IdempotencyService extends BackgroundLoop {
   constructor(
     private readonly keys: IdempotencyKeyRepository,
     private readonly clock: Clock,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.purging.start();
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.purging.stop();
+  ) {
+    const logger = new Logger(IdempotencyService.name);
+    super(PURGE_MS, logger, 'failed to remove expired idempotency keys', 'warn');
   }
 
   /**
@@ -80,6 +66,10 @@ export class IdempotencyService implements OnApplicationBootstrap, OnApplication
     await this.keys.save(manager, { userId, scope, key, requestHash, resourceId, createdAt: new Date(now) });
     await this.keys.removeAllBut(manager, userId, MAX_KEYS);
     return { resourceId, repeated: false };
+  }
+
+  protected async work(): Promise<void> {
+    await this.purge();
   }
 
   async purge(): Promise<number> {
@@ -111,3 +101,10 @@ export function idempotencyKey(header: string | undefined): string | null {
 function invalidKey(msg: string): InvalidInputError {
   return new InvalidInputError([{ loc: ['header', 'Idempotency-Key'], msg, type: 'value_error' }]);
 }
+
+@Module({
+  imports: [TypeOrmModule.forFeature([IdempotencyKey])],
+  providers: [IdempotencyKeyRepository, IdempotencyService],
+  exports: [IdempotencyService],
+})
+export class IdempotencyModule {}

@@ -1,5 +1,5 @@
 import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
-import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
 import { Flag, Text } from '../../common/validation/field-decorators.js';

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { isJsonObject, mergePatch } from '@slipway/common/json-merge.js';
+import { isJsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';

@@ -1,7 +1,7 @@
 import { homedir } from 'node:os';
 import path from 'node:path';
 import type { DataSource } from 'typeorm';
-import { destinationsOf } from '../../common/http/network-destination.js';
+import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import type { AppConfig } from '../../config/app-config.js';
 import { PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';

@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { redactAgent } from '../secret-masker.js';
 import { HttpError } from '../http/http-error.js';

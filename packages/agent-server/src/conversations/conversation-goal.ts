@@ -1,7 +1,6 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { jsonAt, jsonNumber, jsonText, parseJson, isJsonObject } from '@slipway/common/json-access.js';
 import { conversationFailure } from '../engine/limits.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../observability.js';

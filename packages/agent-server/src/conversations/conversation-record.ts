@@ -12,8 +12,7 @@ import type {
 } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentDetails, AgentKind, EngineMemory, ExecutionStatus } from '../engine/agent-engine.js';
 import { redactAgent } from '../secret-masker.js';
-import { jsonText } from '@slipway/common/json-access.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { jsonText, isJsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { EventLog } from '../event-log.js';

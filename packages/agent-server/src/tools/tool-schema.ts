@@ -1,5 +1,4 @@
-import { jsonAt } from '@slipway/common/json-access.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { jsonAt, isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { cleanJson, cleanText } from '@slipway/common/well-formed-text.js';
 
 const MAX_DEPTH = 24;

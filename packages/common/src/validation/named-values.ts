@@ -1,4 +1,4 @@
-import { isJsonObject } from '../json-merge.js';
+import { isJsonObject } from '../json-access.js';
 import { z, type ZodType } from 'zod';
 
 /** The schema of an object with names from users or other servers: `z.record` silently drops `__proto__`. */

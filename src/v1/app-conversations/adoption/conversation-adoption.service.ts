@@ -1,14 +1,9 @@
-import {
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-  type OnModuleInit,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import pLimit from 'p-limit';
-import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock, toInstant } from '../../../common/clock.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -88,19 +83,11 @@ type Extent = 'news' | 'all';
  * the agent server's list, and ids in use are left alone.
  */
 @Injectable()
-export class ConversationAdoptionService implements OnModuleInit, OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger(ConversationAdoptionService.name);
+export class ConversationAdoptionService extends BackgroundLoop implements OnModuleInit {
   private readonly turns = new KeyedLimit(1);
   private readonly sweepLimit = pLimit(MAX_SANDBOXES_AT_ONCE);
-  private readonly work = new Set<Promise<void>>();
+  private readonly adoptions = new Set<Promise<void>>();
   private stopping = false;
-  private readonly loop = new RepeatedWork(
-    SWEEP_MS,
-    () => this.sweep(),
-    (error) => {
-      this.logger.warn('failed to find conversations to adopt', { error: errorMessage(error) });
-    },
-  );
 
   constructor(
     private readonly conversations: ConversationRepository,
@@ -114,20 +101,19 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     private readonly host: HostIdentity,
     private readonly config: AppConfig,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    const logger = new Logger(ConversationAdoptionService.name);
+    super(SWEEP_MS, logger, 'failed to find conversations to adopt', 'warn');
+  }
 
   onModuleInit(): void {
     this.sandboxEvents.onRunning((sandboxId) => this.inBackground(sandboxId, 'all'));
     this.sandboxEvents.beforeStop((sandboxId) => this.adoptLast(sandboxId));
   }
 
-  onApplicationBootstrap(): void {
-    this.loop.start();
-  }
-
-  async onModuleDestroy(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    await Promise.all([this.loop.stop(), ...this.work]);
+    await Promise.all([super.beforeApplicationShutdown(), ...this.adoptions]);
   }
 
   /** Returns at once; requests during the work cause one more look. */
@@ -137,7 +123,7 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
     }
   }
 
-  private async sweep(): Promise<void> {
+  protected async work(): Promise<void> {
     const ids = await this.lifecycle.runningIds(this.host.id);
     await Promise.all(ids.map((id) => this.sweepLimit(() => this.tryAdopt(id, 'news'))));
   }
@@ -147,8 +133,8 @@ export class ConversationAdoptionService implements OnModuleInit, OnApplicationB
       return;
     }
     const work = this.tryAdopt(sandboxId, extent);
-    this.work.add(work);
-    void work.finally(() => this.work.delete(work));
+    this.adoptions.add(work);
+    void work.finally(() => this.adoptions.delete(work));
   }
 
   private async tryAdopt(sandboxId: string, extent: Extent): Promise<void> {

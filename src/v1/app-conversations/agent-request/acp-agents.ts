@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { AcpAgentSpec } from '@slipway/agent-protocol/conversation-api.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../settings/mcp/mcp-config.types.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
@@ -40,7 +40,7 @@ export class AcpAgents implements OnModuleInit {
     const { acpAgentsFile: file } = this.config.agent;
     if (file !== null) {
       // The parsers take long to load.
-      const { readAcpAgents } = await import('./acp-agents.file.js');
+      const { readAcpAgents } = await import('./operator-files.js');
       this.agents = await readAcpAgents(file);
     }
   }

@@ -5,7 +5,7 @@ import type {
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
-import type { JsonObject } from '@slipway/common/json-merge.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
 import type { ClearMcpConfig } from '../../../settings/mcp/mcp-config.types.js';

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { McpServerEntry, SecretSource } from '@slipway/agent-protocol/conversation-api.js';
 import type { GitAccess, GitIdentity, GitServerCredential } from '@slipway/agent-protocol/git.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';

@@ -35,7 +35,7 @@ export class ModelCatalogue implements OnModuleInit {
     const { modelPricesFile: file } = this.config.agent;
     if (file !== null) {
       // The parsers take long to load.
-      const { readModelPrices } = await import('./model-prices.file.js');
+      const { readModelPrices } = await import('./operator-files.js');
       this.prices = await readModelPrices(file);
     }
   }

@@ -5,11 +5,10 @@ import { ApiRoute, type DocumentedProblem, thrown } from '../../../common/openap
 import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
-import { acpAgentSilent, AcpModelService } from '../acp-model.service.js';
 import { ConversationActionsService, sandboxNotRunning } from '../conversation-actions.service.js';
 import { toSendMessageRequest } from '../message-parts.js';
 import { PendingMessagesService, startFailed, tooManyPending } from '../pending/pending-messages.service.js';
-import { ProfileSwitchService } from '../profile-switch.service.js';
+import { acpAgentSilent, ModelSwitchService } from '../model-switch.service.js';
 import {
   ConfirmationResponseDto,
   MessageQueuedDto,
@@ -57,8 +56,7 @@ const MESSAGES = {
 export class ConversationActionsController {
   constructor(
     private readonly actions: ConversationActionsService,
-    private readonly models: AcpModelService,
-    private readonly profiles: ProfileSwitchService,
+    private readonly models: ModelSwitchService,
   ) {}
 
   @Post('send-message')
@@ -137,7 +135,7 @@ export class ConversationActionsController {
     @Param() { id }: ConversationIdDto,
     @Body() { profile_name: name }: SwitchProfileDto,
   ): Promise<SuccessDto> {
-    return succeeded(this.profiles.switchProfile(userId, id, name));
+    return succeeded(this.models.switchProfile(userId, id, name));
   }
 
   @Post('switch_acp_model')

@@ -1,7 +1,8 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
-import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
@@ -26,20 +27,12 @@ const NEVER_TAKEN = new Set([413, 422]);
 
 /** Delivers messages in order, each once: after an unknown outcome, the next attempt searches the log first. */
 @Injectable()
-export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger(PendingMessageWorker.name);
+export class PendingMessageWorker extends BackgroundLoop {
   private readonly turns = new KeyedLimit(1);
-  private readonly work = new Set<Promise<void>>();
+  private readonly deliveries = new Set<Promise<void>>();
   private stopping = false;
   /** Sweeps have looked for orphans up to this message. */
   private checkedUntil = FIRST_MESSAGE_ID;
-  private readonly loop = new RepeatedWork(
-    SWEEP_MS,
-    () => this.sweep(),
-    (error) => {
-      this.logger.warn('failed to find pending messages', { error: errorMessage(error) });
-    },
-  );
 
   constructor(
     private readonly messages: PendingMessageRepository,
@@ -50,15 +43,13 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
     private readonly sandboxes: SandboxRepository,
     private readonly syncRequests: SyncRequests,
     private readonly host: HostIdentity,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.loop.start();
+  ) {
+    super(SWEEP_MS, new Logger(PendingMessageWorker.name), 'failed to find pending messages', 'warn');
   }
 
-  async onModuleDestroy(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    await Promise.all([this.loop.stop(), ...this.work]);
+    await Promise.all([super.beforeApplicationShutdown(), ...this.deliveries]);
   }
 
   /** Returns at once. */
@@ -72,11 +63,11 @@ export class PendingMessageWorker implements OnApplicationBootstrap, OnModuleDes
         error: errorMessage(error),
       });
     });
-    this.work.add(work);
-    void work.finally(() => this.work.delete(work));
+    this.deliveries.add(work);
+    void work.finally(() => this.deliveries.delete(work));
   }
 
-  private async sweep(): Promise<void> {
+  protected async work(): Promise<void> {
     this.checkedUntil = await this.messages.removeOrphans(this.checkedUntil);
     (await this.messages.deliverable(this.host.id, null)).forEach(({ id }) => this.wake(id));
   }

@@ -1,11 +1,5 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorStack } from '@slipway/common/errors/error-message.js';
+import { Injectable, Logger } from '@nestjs/common';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
@@ -19,16 +13,7 @@ const GRACE_SECONDS = 60;
 
 /** Fails the starts of lost hosts, whose queues no process works on. */
 @Injectable()
-export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger(AbandonedStartsReaper.name);
-  private readonly loop = new RepeatedWork(
-    SWEEP_MS,
-    () => this.reap(),
-    (error) => {
-      this.logger.error('failed to look for abandoned starts', errorStack(error));
-    },
-  );
-
+export class AbandonedStartsReaper extends BackgroundLoop {
   /**
    * Epoch milliseconds. One sweep proves nothing: a stopping host deletes its heartbeat, and an outage of the database
    * makes all heartbeats old.
@@ -41,21 +26,11 @@ export class AbandonedStartsReaper implements OnApplicationBootstrap, BeforeAppl
     private readonly queue: StartQueue,
     private readonly host: HostIdentity,
     private readonly clock: Clock,
-  ) {}
-
-  onApplicationBootstrap(): void {
-    this.loop.start();
+  ) {
+    super(SWEEP_MS, new Logger(AbandonedStartsReaper.name), 'failed to look for abandoned starts');
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.loop.stop();
-  }
-
-  async sweep(): Promise<void> {
-    await this.loop.now();
-  }
-
-  private async reap(): Promise<void> {
+  protected async work(): Promise<void> {
     const lostBefore = this.lostSince;
     this.lostSince = new Map();
     const tasks = await this.tasks.abandoned(this.host.id, GRACE_SECONDS);

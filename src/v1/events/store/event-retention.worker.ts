@@ -1,6 +1,5 @@
-import { Injectable, Logger, type OnModuleDestroy, type OnModuleInit } from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { EventPartitionRepository } from './event-partition.repository.js';
 
@@ -11,37 +10,27 @@ const BATCH = 5_000;
 
 /** Creates coming partitions, and drops those past `EVENT_RETENTION_DAYS`. Events are stored even if it fails. */
 @Injectable()
-export class EventRetentionWorker implements OnModuleDestroy, OnModuleInit {
-  private readonly logger = new Logger('Events');
-  private readonly loop = new RepeatedWork(
-    EVERY_MS,
-    () => this.work(),
-    (error) => this.logger.warn('failed to maintain event partitions', { error: errorMessage(error) }),
-  );
+export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit {
   private stopping = false;
 
   constructor(
     private readonly partitions: EventPartitionRepository,
     private readonly config: AppConfig,
-  ) {}
+  ) {
+    super(EVERY_MS, new Logger('Events'), 'failed to maintain event partitions', 'warn');
+  }
 
   /** Must run before anything is stored: a month with events in the default partition cannot get its own. */
   async onModuleInit(): Promise<void> {
-    this.loop.start();
-    await this.loop.now();
+    await this.now();
   }
 
-  async onModuleDestroy(): Promise<void> {
+  override async beforeApplicationShutdown(): Promise<void> {
     this.stopping = true;
-    await this.loop.stop();
+    await super.beforeApplicationShutdown();
   }
 
-  /** Runs now instead of within the hour. */
-  async sweep(): Promise<void> {
-    await this.loop.now();
-  }
-
-  private async work(): Promise<void> {
+  protected async work(): Promise<void> {
     for (const name of await this.partitions.createUntil(DAYS_AHEAD)) {
       this.logger.log('event partition created', { partition: name });
     }

@@ -14,8 +14,11 @@ import {
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { NamedStatement } from '../../../database/named-statement.js';
-import { FollowedConversation } from '../followed-conversation.entity.js';
-import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
+import {
+  FollowedConversation,
+  FollowedConversationRepository,
+  type LogProgress,
+} from '../followed-conversation.repository.js';
 import type { StoredEvent } from './event.queries.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import type { StorableEvent } from './storable-event.js';

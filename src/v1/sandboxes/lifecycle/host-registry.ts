@@ -1,12 +1,6 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-  type OnModuleInit,
-} from '@nestjs/common';
-import { RepeatedWork } from '@slipway/common/async.js';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ConfigError } from '../../../config/config.error.js';
 import { HostIdentity } from '../host-identity.js';
@@ -16,40 +10,33 @@ const HEARTBEAT_MS = 5_000;
 
 /** Registers this host, so that replicas on two machines notice when they cannot reach each other's sandboxes. */
 @Injectable()
-export class HostRegistry implements OnModuleInit, OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger('Sandboxes');
-  private readonly loop = new RepeatedWork(
-    HEARTBEAT_MS,
-    () => this.hosts.heartbeat(this.host.id, this.config.sandboxes.address),
-    (error) => {
-      this.logger.warn('failed to write the host heartbeat', { error: errorMessage(error) });
-    },
-  );
-
+export class HostRegistry extends BackgroundLoop implements OnModuleInit {
   constructor(
     private readonly hosts: SandboxHostRepository,
     private readonly host: HostIdentity,
     private readonly config: AppConfig,
-  ) {}
+  ) {
+    super(HEARTBEAT_MS, new Logger('Sandboxes'), 'failed to write the host heartbeat', 'warn');
+  }
 
   /** @throws ConfigError when another host serves this database and this one gives no address to reach it at */
   async onModuleInit(): Promise<void> {
     await this.hosts.register(this.host.id, this.config.sandboxes.address, (other) => this.check(other));
   }
 
-  onApplicationBootstrap(): void {
-    this.loop.start();
-  }
-
   /** Another replica of this host registers it again within seconds. */
-  async beforeApplicationShutdown(): Promise<void> {
-    await this.loop.stop();
+  override async beforeApplicationShutdown(): Promise<void> {
+    await super.beforeApplicationShutdown();
     try {
       await this.hosts.remove(this.host.id);
     } catch (error) {
       // The other hosts notice within seconds anyway, and a stop must not fail because the database is down.
       this.logger.warn('failed to unregister the host', { error: errorMessage(error) });
     }
+  }
+
+  protected async work(): Promise<void> {
+    await this.hosts.heartbeat(this.host.id, this.config.sandboxes.address);
   }
 
   private check(other: OtherHost | null): void {

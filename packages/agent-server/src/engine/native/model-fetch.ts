@@ -1,7 +1,14 @@
 import { APICallError } from 'ai';
 import { type EventSourceMessage, EventSourceParserStream } from 'eventsource-parser/stream';
-import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import {
+  jsonAt,
+  jsonList,
+  jsonNumber,
+  jsonText,
+  parseJson,
+  isJsonObject,
+  type JsonObject,
+} from '@slipway/common/json-access.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
 import { isUnreadable, pageTitle, readRefusal, wantsResponses } from './refusal-words.js';

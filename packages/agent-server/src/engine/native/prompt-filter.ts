@@ -7,8 +7,7 @@ import type {
   ToolResultPart,
   UserModelMessage,
 } from 'ai';
-import { jsonList } from '@slipway/common/json-access.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { jsonList, isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { cleanJson, cleanText, isBlank, textHead } from '@slipway/common/well-formed-text.js';
 import { cleanToolName } from '../../tools/tool.js';
 import { repairedSchema } from '../../tools/tool-schema.js';

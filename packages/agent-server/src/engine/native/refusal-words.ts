@@ -1,5 +1,4 @@
-import { isJsonObject } from '@slipway/common/json-merge.js';
-import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { isJsonObject, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
 export interface Refusal {
   /** For the user: the provider's sentence, else the beginning of the body. */

@@ -1,6 +1,5 @@
 import type { TextStreamPart, ToolSet } from 'ai';
-import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { jsonAt, jsonList, jsonNumber, jsonText, isJsonObject } from '@slipway/common/json-access.js';
 import type {
   OpaqueMembers,
   OpaqueData,

@@ -1,4 +1,4 @@
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
 import { escapePattern } from '../../secret-masker.js';
 

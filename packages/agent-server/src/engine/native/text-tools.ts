@@ -1,6 +1,6 @@
 import type { LanguageModelMiddleware } from 'ai';
 import { randomUUID } from 'node:crypto';
-import { isJsonObject } from '@slipway/common/json-merge.js';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import {
   type KnownTools,
   parseTextCalls,

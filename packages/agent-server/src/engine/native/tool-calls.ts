@@ -1,7 +1,6 @@
 import type { ActionEvent, SecurityRisk } from '@slipway/agent-protocol/events.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { parseJson, isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { clipText } from '../../clipped-text.js';
 import { errorName } from '../../observability.js';
 import { repairedSchema } from '../../tools/tool-schema.js';

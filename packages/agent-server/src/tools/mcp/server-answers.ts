@@ -1,6 +1,5 @@
 import type { Content } from '@slipway/agent-protocol/events.js';
-import { parseJson } from '@slipway/common/json-access.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-merge.js';
+import { parseJson, isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { imageType, isBase64 } from '@slipway/common/well-formed-text.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { cleanToolName } from '../tool.js';

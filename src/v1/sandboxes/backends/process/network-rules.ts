@@ -1,7 +1,7 @@
 import type { LookupAddress } from 'node:dns';
 import ipaddr from 'ipaddr.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
-import { parseDestination } from '../../../../common/http/network-destination.js';
+import { parseDestination } from '@slipway/common/http/address-rules.js';
 
 /** The machine's loopback as slirp4netns(1) maps it. */
 export const HOST_LOOPBACK = '10.0.2.2';

@@ -5,7 +5,7 @@ import { realpath, writeFile } from 'node:fs/promises';
 import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
-import { destinationsOf } from '../../../../common/http/network-destination.js';
+import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import { diskSpace, spaceProblem } from '../disk-guard.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { eventLines, executionStatus } from './event-lines.js';
+import { eventLines, executionStatus } from './conversation-commands.js';
 
 const text = (...texts: string[]) => texts.map((part) => ({ type: 'text', text: part }));
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { destinationsOf, parseDestination } from './network-destination.js';
+import { destinationsOf, parseDestination } from './address-rules.js';
 
 describe('parseDestination', () => {
   it('reads hosts, ports and ranges', () => {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
+import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { ConfigError } from '../../../config/config.error.js';
@@ -42,7 +43,7 @@ const agentSchema = z
     }
   });
 
-const fileSchema = z.array(agentSchema).superRefine((agents, context) => {
+const agentsSchema = z.array(agentSchema).superRefine((agents, context) => {
   agents.forEach(({ name }, index) => {
     if (agents.findIndex((agent) => agent.name === name) !== index) {
       context.addIssue({ code: 'custom', path: [index, 'name'], message: `${name} stands there twice` });
@@ -50,20 +51,44 @@ const fileSchema = z.array(agentSchema).superRefine((agents, context) => {
   });
 });
 
-/** Reads `ACP_AGENTS_FILE`, a list in YAML or JSON. Throws ConfigError with the file and what is wrong in one line. */
+/** Reads `ACP_AGENTS_FILE`, a list. @throws ConfigError as `readFileOf` */
 export async function readAcpAgents(file: string): Promise<Map<string, AcpAgent>> {
+  const agents = await readFileOf('ACP_AGENTS_FILE', file, agentsSchema, 'is no list of agents');
+  return new Map(agents.map((agent) => [agent.name, agent]));
+}
+
+const price = z.number().nonnegative();
+const modelPrice = z.strictObject({
+  input: price,
+  output: price,
+  cache_read: price.optional(),
+  cache_write: price.optional(),
+});
+const pricesSchema = namedValues(z.string().min(1), modelPrice);
+
+/** Reads `MODEL_PRICES_FILE`, model name to USD per million tokens. @throws ConfigError as `readFileOf` */
+export async function readModelPrices(file: string): Promise<Map<string, ModelPrice>> {
+  const prices = await readFileOf('MODEL_PRICES_FILE', file, pricesSchema, 'is no list of prices');
+  return new Map(Object.entries(prices));
+}
+
+/** Reads YAML or JSON. @throws ConfigError with the variable, the file and what is wrong in one line */
+async function readFileOf<T>(
+  setting: string,
+  file: string,
+  schema: z.ZodType<T>,
+  otherwise: string,
+): Promise<T> {
   try {
     const content: unknown = parseYaml(await readFile(file, 'utf8'));
-    const parsed = fileSchema.safeParse(content);
+    const parsed = schema.safeParse(content);
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
-      throw new TypeError(
-        issue ? `${z.core.toDotPath(issue.path)}: ${issue.message}` : 'is no list of agents',
-      );
+      throw new TypeError(issue ? `${z.core.toDotPath(issue.path)}: ${issue.message}` : otherwise);
     }
-    return new Map(parsed.data.map((agent) => [agent.name, agent]));
+    return parsed.data;
   } catch (error) {
     const [reason] = errorMessage(error).split('\n', 1);
-    throw new ConfigError(`ACP_AGENTS_FILE: ${file}: ${reason}`, { cause: error });
+    throw new ConfigError(`${setting}: ${file}: ${reason}`, { cause: error });
   }
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type ConversationOfRun, endOfRun } from './run-outcome.js';
+import { type ConversationOfRun, endOfRun } from './run-settler.js';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
 const RUN = { startedAt: new Date(NOW - 60_000), work: { timeout: null, max_budget_per_run: null } };

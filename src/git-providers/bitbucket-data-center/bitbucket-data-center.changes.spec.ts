@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { followedParts, toFollowed } from './bitbucket-data-center.follow.js';
+import { followedParts, toFollowed } from './bitbucket-data-center.changes.js';
 
 function followed({
   merge = {},

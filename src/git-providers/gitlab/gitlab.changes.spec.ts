@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { followedMergeSchema, toFollowed } from './gitlab.follow.js';
+import { followedMergeSchema, toFollowed } from './gitlab.changes.js';
 
 const MERGE = {
   state: 'opened',

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { statementName } from './statement-spans.js';
+import { statementName } from './named-statement.js';
 
 describe('names of statements', () => {
   it.each([

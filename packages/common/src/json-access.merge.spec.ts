@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { mapLeaves, mergePatch, without } from './json-merge.js';
+import { mapLeaves, mergePatch, without } from './json-access.js';
 
 describe('mergePatch', () => {
   it.each([

@@ -14,7 +14,7 @@ import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
 
 @Injectable()
-export class ProfileSwitchService {
+export class ModelSwitchService {
   constructor(
     private readonly actions: ConversationActionsService,
     private readonly inputs: AgentInputsReader,
@@ -78,6 +78,23 @@ export class ProfileSwitchService {
     });
   }
 
+  /**
+   * For agents that speak the Agent Client Protocol.
+   * @throws DomainError bad_request unless its agent is one that can change its model; gateway_timeout when its
+   *   program does not respond; others as `ConversationActionsService`
+   */
+  async switchAcpModel(userId: string, givenId: string, model: string): Promise<void> {
+    const entry = { action: 'conversation.switch_model', details: { model } } as const;
+    await this.actions.change(userId, givenId, entry, async (target, { id }) => {
+      try {
+        await this.agentServers.switchAcpModel(target, id, model);
+      } catch (error) {
+        throw error instanceof AgentServerError ? switchProblem(error) : error;
+      }
+      await this.conversations.update(userId, id, { llmModel: model });
+    });
+  }
+
   private async switchStock(send: () => Promise<void>): Promise<void> {
     try {
       await send();
@@ -93,4 +110,20 @@ export class ProfileSwitchService {
       throw error;
     }
   }
+}
+
+function switchProblem(error: AgentServerError): Error {
+  switch (error.status) {
+    case 400:
+      return new DomainError('bad_request', 'conflict', error.detail, { cause: error });
+    case 504:
+      return acpAgentSilent(error);
+    default:
+      return error;
+  }
+}
+
+export function acpAgentSilent(cause?: AgentServerError): DomainError {
+  const detail = 'The program of the agent did not answer in time: try again.';
+  return new DomainError('gateway_timeout', 'upstream_error', detail, { cause });
 }

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { ADMINISTRATORS_ONLY, OPEN_TO_EVERYONE, ROUTE_RULES, type RouteRules } from './api-route.js';
-import { completeOperation } from './derived-responses.js';
+import { completeOperation } from './invalid-input-example.js';
 import type { Operation } from './operations.js';
 
 const BODY: Partial<Operation> = {

@@ -2,8 +2,7 @@ import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, describe, expect, it } from '@jest/globals';
-import { parseConfig } from './load-config.js';
-import { withSecretFiles } from './secret-files.js';
+import { parseConfig, withSecretFiles } from './load-config.js';
 
 const SECRETS = ['DATABASE_URL', 'BOOTSTRAP_API_KEY'];
 const folder = mkdtempSync(path.join(tmpdir(), 'slipway-secrets-'));

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { followedPullSchema, toFollowed } from './github.follow.js';
+import { followedPullSchema, toFollowed } from './github.changes.js';
 
 const PULL = { state: 'OPEN', url: 'https://github.com/octo/app/pull/1', headRefOid: 'c0ffee' };
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { followedParts, toFollowed } from './bitbucket.follow.js';
+import { followedParts, toFollowed } from './bitbucket.changes.js';
 
 interface Sent {
   pull?: object;

@@ -1,6 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { evaluate, filterProblem, isTruthy } from './event-filter.js';
-import { keyMatches, mismatch } from './event-match.js';
+import { evaluate, filterProblem, isTruthy, keyMatches, mismatch } from './event-filter.js';
 
 const ISSUE = {
   action: 'labeled',
