@@ -18,7 +18,7 @@ export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
   return (
     <Page title="Let a device in">
       {code === '' ? (
-        <Form name="Code" submit="Go on" onSubmit={async (field) => setSearch({ user_code: field('code') })}>
+        <Form name="Device" submit="Go on" onSubmit={async (field) => setSearch({ user_code: field('code') })}>
           <TextField label="Code" required autoFocus autoComplete="off" hint="Eight letters, which the device shows." />
         </Form>
       ) : (
@@ -46,7 +46,7 @@ function WaitingDevice({ code, user }: { code: string; user: Schemas['SessionUse
   return (
     <Loaded query={login} name="the device">
       {({ user_code, client, address, created_at }) => (
-        <>
+        <div className="form">
           <Callout kind="warning" title={`Does the device show ${user_code}?`} text={WARNING} />
           <Pairs
             className="facts"
@@ -56,7 +56,7 @@ function WaitingDevice({ code, user }: { code: string; user: Schemas['SessionUse
             <ActionButton look="primary" act={() => decide(true)} text="Let it in" />
             <ActionButton act={() => decide(false)} text="Refuse" />
           </div>
-        </>
+        </div>
       )}
     </Loaded>
   );
