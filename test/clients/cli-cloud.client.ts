@@ -38,7 +38,7 @@ export const cliCloud: Client = {
           });
         const openhands = async (...args: string[]): Promise<string> => {
           const { stdout, stderr } = await begin(...args);
-          return `${stderr}${stdout}`;
+          return stderr.toString() + stdout.toString();
         };
         const login = async (): Promise<string> => {
           const running = begin('login', '--server-url', world.url);
@@ -48,7 +48,7 @@ export const cliCloud: Client = {
           });
           await until(() => USER_CODE.test(page) || running.child.exitCode !== null);
           await decide(world.url, key, USER_CODE.exec(page)?.[1] ?? '');
-          return `${(await running).stdout}`;
+          return (await running).stdout.toString();
         };
         try {
           await steps.step(
