@@ -10,7 +10,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 690,
+  files: 691,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -18,8 +18,8 @@ const BOUNDS = {
   foreignReads: 6,
   filesOfATable: 4,
   linesOfAnOperation: 54,
-  kilobytesOfOpenApi: 445,
-  linesOfTheConsole: 3490,
+  kilobytesOfOpenApi: 458,
+  linesOfTheConsole: 3557,
   linesOfTheCommands: 1304,
 };
 
@@ -33,6 +33,7 @@ const TABLE_OWNERS = {
   users: 'auth',
   api_keys: 'auth',
   sessions: 'auth',
+  device_logins: 'auth',
   audit_entries: 'audit',
   settings: 'settings',
   llm_profiles: 'settings',

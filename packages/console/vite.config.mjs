@@ -17,6 +17,12 @@ export default defineConfig({
     },
   },
   server: {
-    proxy: { '/api': SERVICE, '/auth': SERVICE, '/health': SERVICE, '/server_info': SERVICE },
+    proxy: {
+      '/api': SERVICE,
+      '/auth': SERVICE,
+      '/oauth': SERVICE,
+      '/health': SERVICE,
+      '/server_info': SERVICE,
+    },
   },
 });

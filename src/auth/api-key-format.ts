@@ -10,8 +10,8 @@ export interface ParsedApiKey {
 }
 
 /** Makes `slw_<8 base62 characters: id>_<43 base62 characters: 256 bits of secret>`. */
-export function generateApiKey(): string {
-  return `slw_${randomBase62(8)}_${randomBase62(43)}`;
+export function generateApiKey(id = randomBase62(8)): string {
+  return `slw_${id}_${randomBase62(43)}`;
 }
 
 /**

@@ -61,6 +61,9 @@ export interface ApiKeyWithOwner {
   is_admin: boolean;
 }
 
+/** Given the key's id, in its transaction. */
+export type StoredAlongside = (manager: EntityManager, keyId: string) => Promise<void>;
+
 const FIND_WITH_OWNER = `
   SELECT k.secret_hash, k.expires_at, k.revoked_at, k.last_used_at, u.id AS user_id, u.email, u.is_admin
   FROM api_keys k JOIN users u ON u.id = k.user_id
@@ -91,6 +94,11 @@ const FORGET_ENDED = `
   RETURNING id`;
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
+
+/** What a device gets is a secret that nobody had until then. */
+const REPLACE_SECRET = `
+  UPDATE api_keys SET secret_hash = $2
+  WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3) RETURNING expires_at`;
 
 /** An arbitrary constant for the lock that replicas take when they start together. */
 const BOOTSTRAP_LOCK = 7_240_815_554;
@@ -138,11 +146,15 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     });
   }
 
-  /** Stores a key and removes the oldest ended keys. Returns null when the user has {@link MAX_KEYS} keys. */
+  /**
+   * Stores a key and removes the oldest ended keys. Returns null when the user has {@link MAX_KEYS} keys.
+   * @param alongside what is stored with it, or the reason why neither is
+   */
   async add(
     { id, secretHash }: ParsedApiKey,
     key: Pick<ApiKey, 'userId' | 'name' | 'expiresAt'>,
     now: Date,
+    alongside?: StoredAlongside,
   ): Promise<ApiKey | null> {
     return this.manager.transaction(async (manager) => {
       await manager.query(LOCK_OWNER, [key.userId]);
@@ -167,8 +179,20 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         })),
         { action: 'api_key.create', resourceId: id, ownerId, details: { name } },
       );
+      await alongside?.(manager, id);
       return manager.findOneByOrFail(ApiKey, { id });
     });
+  }
+
+  /** Gives a valid key another secret, and tells when it ends; undefined where it has ended. */
+  async replaceSecret(
+    manager: EntityManager,
+    { id, secretHash }: ParsedApiKey,
+    now: Date,
+  ): Promise<{ expires_at: Date | null } | undefined> {
+    const parameters = [id, secretHash, now];
+    const [[row]] = await manager.query<[{ expires_at: Date | null }[], number]>(REPLACE_SECRET, parameters);
+    return row;
   }
 
   /** Revokes a key; has no effect on a revoked one. */

@@ -47,7 +47,9 @@ export class ApiKeysController {
   })
   async issue(@CurrentUser() user: AuthUser, @Body() body: CreateApiKeyDto): Promise<IssuedApiKeyDto> {
     return toIssuedApiKeyDto(
-      await this.keys.issueAs(user, body.name, body.expires_at ?? null, body.user_id ?? undefined),
+      await this.keys.issueAs(user, body.name, body.expires_at ?? null, {
+        userId: body.user_id ?? undefined,
+      }),
     );
   }
 

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { generateApiKey, parseApiKey } from './api-key-format.js';
-import { type ApiKey, ApiKeyRepository, MAX_KEYS } from './api-key.repository.js';
+import { type ApiKey, ApiKeyRepository, MAX_KEYS, type StoredAlongside } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
 import { userIsGone, UserRepository } from './user.repository.js';
@@ -24,14 +24,19 @@ export class ApiKeysService {
 
   /**
    * Issues a key, which outlives none that it was issued with; only administrators may for others.
-   * @throws DomainError as `issue`, unauthorized, not_found
+   * @throws DomainError as `issue` and `alongside`, unauthorized, not_found
    */
-  async issueAs(actor: AuthUser, name: string, expiresAt: Date | null, userId?: string): Promise<IssuedKey> {
+  async issueAs(
+    actor: AuthUser,
+    name: string,
+    expiresAt: Date | null,
+    { userId, alongside }: { userId?: string | undefined; alongside?: StoredAlongside } = {},
+  ): Promise<IssuedKey> {
     const owner = await this.ownerFor(actor, userId);
     const latest = await this.keys.endOf(actor.keyId);
     const end = latest !== null && (expiresAt === null || expiresAt > latest) ? latest : expiresAt;
     try {
-      return await this.issue(owner, name, end);
+      return await this.issue(owner, name, end, alongside);
     } catch (error) {
       if (!userIsGone(error)) {
         throw error;
@@ -43,13 +48,19 @@ export class ApiKeysService {
   }
 
   /** Issues a key without checking permissions. @throws DomainError conflict when the user has too many keys */
-  async issue(userId: string, name: string, expiresAt: Date | null): Promise<IssuedKey> {
+  async issue(
+    userId: string,
+    name: string,
+    expiresAt: Date | null,
+    alongside?: StoredAlongside,
+  ): Promise<IssuedKey> {
     const key = generateApiKey();
     const parsed = parseApiKey(key);
     if (!parsed) {
       throw new Error('a generated API key has the wrong format');
     }
-    const record = await this.keys.add(parsed, { userId, name, expiresAt }, new Date(this.clock.now()));
+    const now = new Date(this.clock.now());
+    const record = await this.keys.add(parsed, { userId, name, expiresAt }, now, alongside);
     if (record === null) {
       throw new DomainError('conflict', 'conflict', `A user may have ${MAX_KEYS} keys; revoke one first.`);
     }

@@ -7,6 +7,9 @@ import { ApiKeysController } from './api-keys.controller.js';
 import { ApiKeysService } from './api-keys.service.js';
 import { AuthGuard } from './auth.guard.js';
 import { BootstrapKeys } from './bootstrap-keys.js';
+import { DeviceLogin, DeviceLoginRepository } from './device-login/device-login.repository.js';
+import { DeviceLoginsController } from './device-login/device-logins.controller.js';
+import { DeviceLoginsService } from './device-login/device-logins.service.js';
 import { OneTimeCodes } from './one-time-codes.js';
 import { OneTimeCodesController } from './one-time-codes.controller.js';
 import { OrganizationsController } from './organizations.controller.js';
@@ -20,9 +23,10 @@ import { UsersController } from './users.controller.js';
 import { UsersService } from './users.service.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([User, ApiKey, Session])],
+  imports: [TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin])],
   controllers: [
     ApiKeysController,
+    DeviceLoginsController,
     OneTimeCodesController,
     OrganizationsController,
     SessionsController,
@@ -35,6 +39,8 @@ import { UsersService } from './users.service.js';
     ApiKeysService,
     UsersService,
     BootstrapKeys,
+    DeviceLoginRepository,
+    DeviceLoginsService,
     OneTimeCodes,
     RequestAuthenticator,
     SessionRepository,

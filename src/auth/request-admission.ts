@@ -151,7 +151,8 @@ function presentedKeys(headers: IncomingHttpHeaders): string[] {
   return [...new Set(given.filter((key) => typeof key === 'string'))];
 }
 
-function networkOf(address = ''): string {
+/** By which callers without a key are told apart. */
+export function networkOf(address = ''): string {
   if (!ipaddr.isValid(address)) {
     return address;
   }

@@ -176,6 +176,15 @@ export class TrustConfig {
     { form: 'a comma list of id:base64-of-32-bytes', convert: parseEncryptionKeys, isSecret: true },
   )
   encryptionKeys: CipherKey[] | null;
+
+  @IntegerVariable('DEVICE_KEY_DAYS', 'How long a key lasts that `openhands login` and the like get.', {
+    default: '90',
+    minimum: 0,
+    maximum: 36_500,
+    unit: 'days',
+    zero: 'for keys that last until they are revoked',
+  })
+  deviceKeyDays: number;
 }
 
 export class OutboundConfig {

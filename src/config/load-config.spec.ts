@@ -203,6 +203,7 @@ describe('parseConfig', () => {
     ['SANDBOX_WARM', 'yes'],
     ['SANDBOX_IDLE_TIMEOUT_SECONDS', '-1'],
     ['AUDIT_RETENTION_DAYS', '-1'],
+    ['DEVICE_KEY_DAYS', '-1'],
     ['AUDIT_RETENTION_DAYS', '36501'],
     ['EVENT_RETENTION_DAYS', '-1'],
     ['EVENT_RETENTION_DAYS', '36501'],

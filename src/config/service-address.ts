@@ -1,3 +1,4 @@
+import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
@@ -18,6 +19,14 @@ export class ServiceAddress {
   /** Without a trailing slash: `PUBLIC_URL`, else `http://localhost:PORT`. */
   get publicUrl(): string {
     return this.config.http.publicUrl ?? `http://localhost:${this.port}`;
+  }
+
+  /** The same as the client of a request reaches it: its `Host` has been checked against `ALLOWED_HOSTS`. */
+  urlFor({ headers }: IncomingMessage): string {
+    const { host, 'x-forwarded-proto': scheme } = headers;
+    return this.config.http.publicUrl === null && host !== undefined
+      ? `${scheme === 'https' ? scheme : 'http'}://${host.toLowerCase()}`
+      : this.publicUrl;
   }
 
   /**

@@ -100,6 +100,10 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
         : overview.send(request, response));
     });
   }
+  // Devices print the first address, and people type the second.
+  router.get(['/oauth/device/verify', '/oauth/device'], (request, response) => {
+    response.redirect(303, `/console/device${request.url.slice(request.path.length)}`);
+  });
   router.get(['/console', '/console/*path'], async (request, response) => {
     const name = request.path.slice('/console/'.length);
     const file = files.get(name);

@@ -104,6 +104,8 @@ describe('API keys and users', () => {
         ['/auth/code', 422],
         ['/auth/code/key', 422],
         ['/auth/logout', 204],
+        ['/oauth/device/authorize', 200],
+        ['/oauth/device/token', 400],
       ]);
       const routes = Object.entries(document.paths as Record<string, Record<string, unknown>>).flatMap(
         ([path, operations]) => Object.keys(operations).map((method) => ({ path, method })),

@@ -15,6 +15,13 @@ const KINDS = [
   'Agent instructions',
 ];
 
+interface DeviceCodes {
+  device_code: string;
+  user_code: string;
+  verification_uri: string;
+  verification_uri_complete: string;
+}
+
 describe('the console', () => {
   let demo: Demo;
   let browser: Browser;
@@ -115,6 +122,48 @@ describe('the console', () => {
         await started.stop();
       }
     });
+  });
+
+  it('lets a device in, and refuses another, once a person has compared the code', async () => {
+    const person = await Visitor.come(browser, demo.url);
+    const { page } = person;
+    const begin = async (): Promise<DeviceCodes> => {
+      const begun = await fetch(`${demo.url}/oauth/device/authorize`, {
+        method: 'POST',
+        headers: { 'User-Agent': 'python-httpx/0.28.1' },
+      });
+      return (await begun.json()) as DeviceCodes;
+    };
+    const fetchKey = async ({ device_code: code }: DeviceCodes): Promise<object> => {
+      const body = new URLSearchParams({ device_code: code });
+      return Object(await (await fetch(`${demo.url}/oauth/device/token`, { method: 'POST', body })).json());
+    };
+    const [wanted, unwanted] = [await begin(), await begin()];
+
+    await page.goto(wanted.verification_uri_complete);
+    await page.getByLabel('API key').fill(demo.apiKey);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText(`Does the device show ${wanted.user_code}?`).waitFor();
+    await page.getByText('python-httpx/0.28.1').waitFor();
+    await page.getByText('127.0.0.1').waitFor();
+    await person.expectSound();
+    await person.shoot('device');
+    expect(await fetchKey(wanted)).toMatchObject({ error: 'authorization_pending' });
+    await page.getByRole('button', { name: 'Let it in' }).click();
+    await page.getByText('The device is let in').waitFor();
+    expect(await fetchKey(wanted)).toMatchObject({ access_token: expect.stringMatching(/^slw_/) });
+    await person.expectSound();
+
+    await page.goto(wanted.verification_uri);
+    await person.expectSound();
+    await page.getByLabel('Code').fill(unwanted.user_code.toLowerCase());
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Refuse' }).click();
+    await page.getByText('The device is refused').waitFor();
+    expect(await fetchKey(unwanted)).toMatchObject({ error: 'access_denied' });
+    await page.goto(wanted.verification_uri_complete);
+    await page.getByText('No device waits with this code').waitFor();
+    await person.leave();
   });
 
   it('exchanges a key for a session, and keeps the key nowhere', async () => {

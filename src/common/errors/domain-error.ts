@@ -23,6 +23,13 @@ export const ERROR_CODES = [
   'storage_full',
   'invalid_signature',
   'not_offered',
+  'access_denied',
+  'authorization_pending',
+  'expired_token',
+  'invalid_grant',
+  'invalid_request',
+  'slow_down',
+  'unsupported_grant_type',
   'internal',
 ] as const;
 

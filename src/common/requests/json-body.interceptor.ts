@@ -9,6 +9,7 @@ import {
   type BodyBounds,
   mayHaveBody,
   readJsonBody,
+  readRawBody,
   receiveByDeadline,
   skimJsonBody,
 } from '@slipway/common/requests/json-body.js';
@@ -21,7 +22,11 @@ export interface JsonBodyOptions extends BodyBounds {
   /** Accepts text that PostgreSQL cannot store, for bodies that are not stored. */
   anyText: boolean;
   skim: boolean;
+  /** Takes a form, too: its fields are texts. */
+  form: boolean;
 }
+
+const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
 
 const USUAL: JsonBodyOptions = {
   bytes: 1_048_576,
@@ -29,6 +34,7 @@ const USUAL: JsonBodyOptions = {
   deadlineMs: 20_000,
   anyText: false,
   skim: false,
+  form: false,
 };
 
 /** Of one caller; further bodies wait in their connections. */
@@ -73,7 +79,10 @@ async function read(request: Request, response: Response, options: JsonBodyOptio
   if (options.skim) {
     return await skimJsonBody(request, options);
   }
-  const body = await readJsonBody(request, response, options);
+  const isForm = options.form && FORM_TYPE.test(request.headers['content-type'] ?? '');
+  const body = isForm
+    ? Object.fromEntries(new URLSearchParams((await readRawBody(request, options.bytes)).toString()))
+    : await readJsonBody(request, response, options);
   const problems = options.anyText ? [] : unsafeTextProblems(body);
   if (problems.length > 0) {
     throw new InvalidInputError(problems);

@@ -112,6 +112,23 @@ const FOLLOW_TABLE = `
   CREATE INDEX followed_pull_requests_due_idx ON followed_pull_requests (next_look_at) WHERE next_look_at IS NOT NULL;
   CREATE INDEX followed_pull_requests_user_id_idx ON followed_pull_requests (user_id, repository);`;
 
+const DEVICE_TABLE = `
+  CREATE TABLE device_logins (
+    device_code_hash bytea CONSTRAINT device_logins_pkey PRIMARY KEY,
+    user_code_hash bytea NOT NULL,
+    client text NOT NULL,
+    address text NOT NULL,
+    created_at timestamptz NOT NULL DEFAULT now(),
+    polled_at timestamptz,
+    interval_seconds integer NOT NULL,
+    is_denied boolean NOT NULL DEFAULT false,
+    api_key_id text CONSTRAINT device_logins_api_key_id_fkey REFERENCES api_keys (id) ON DELETE CASCADE
+  );
+  CREATE UNIQUE INDEX device_logins_user_code_key ON device_logins (user_code_hash);
+  CREATE INDEX device_logins_address_idx ON device_logins (address, created_at);
+  CREATE INDEX device_logins_created_at_idx ON device_logins (created_at);
+  CREATE INDEX device_logins_api_key_id_idx ON device_logins (api_key_id);`;
+
 const NEW_COLUMNS = `
   ALTER TABLE webhook_endpoints ADD COLUMN failing_since timestamptz,
     ADD COLUMN previous_secret text, ADD COLUMN previous_until timestamptz;
@@ -131,6 +148,7 @@ export class AddAutomations1766400000000 implements MigrationInterface {
     await queryRunner.query(AUTOMATION_TABLES);
     await queryRunner.query(EVENT_TABLES);
     await queryRunner.query(FOLLOW_TABLE);
+    await queryRunner.query(DEVICE_TABLE);
     await queryRunner.query(NEW_COLUMNS);
     await queryRunner.query(KEEP_WAITING_JOBS);
   }
@@ -138,7 +156,7 @@ export class AddAutomations1766400000000 implements MigrationInterface {
   async down(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(DROP_NEW_COLUMNS);
     await queryRunner.query(
-      'DROP TABLE followed_pull_requests, automation_events, automation_webhooks, automation_runs, automations',
+      'DROP TABLE device_logins, followed_pull_requests, automation_events, automation_webhooks, automation_runs, automations',
     );
   }
 }

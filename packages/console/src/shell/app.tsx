@@ -15,6 +15,7 @@ const AutomationPage = later(async () => (await import('../automations/automatio
 const NewAutomationPage = later(async () => (await import('../automations/automations-page.js')).NewAutomationPage);
 const SettingsPage = later(async () => (await import('../settings/settings-page.js')).SettingsPage);
 const AdminPage = later(async () => (await import('../administration/administration-page.js')).AdministrationPage);
+const DevicePage = later(async () => (await import('./device-page.js')).DevicePage);
 
 /** @param refusal why the one-time link that opened the page does not work */
 export function App({ refusal }: { refusal: string | null }) {
@@ -37,6 +38,9 @@ export function App({ refusal }: { refusal: string | null }) {
                   <Route path="/automations/new" component={NewAutomationPage} />
                   <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
                   <Route path="/settings" component={SettingsPage} />
+                  <Route path="/device">
+                    <DevicePage user={user} />
+                  </Route>
                   {user.is_admin && <Route path="/administration" component={AdminPage} />}
                   <Route>
                     <Page title="Not found">

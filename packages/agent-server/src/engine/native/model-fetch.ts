@@ -388,14 +388,8 @@ const PLAIN_WORDS: ReadonlyMap<string, RegExp> = new Map([
 
 /** A value that is out of bounds is not a parameter that is unknown. */
 function isRefused(text: string, parameter: string): boolean {
-  if (!REFUSED.test(text)) {
-    return false;
-  }
-  const sign = PLAIN_WORDS.get(parameter);
-  if (sign !== undefined) {
-    return sign.test(text);
-  }
   // xAI names them as `reasoningEffort`.
   const name = parameter.replaceAll('_', '_?').replace('.', String.raw`\.`);
-  return new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i').test(text);
+  const sign = PLAIN_WORDS.get(parameter) ?? new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i');
+  return REFUSED.test(text) && sign.test(text);
 }

@@ -1,0 +1,63 @@
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { useSearchParams } from 'wouter';
+import { api, bodyOf, bodyQuery, by, type Schemas } from '../api/client.js';
+import { ActionButton } from '../ui/actions.js';
+import { Callout, Loaded, Pairs } from '../ui/blocks.js';
+import { Form, TextField } from '../ui/form.js';
+import { Page } from './layout.js';
+
+const WARNING =
+  'Go on only if you began this login yourself, a moment ago, and your device shows this very code. Nobody who ' +
+  'helps you needs it; whoever sent you a link with it wants to act in your name.';
+
+/** Where a person lets a device in (RFC 8628); a link alone does nothing. */
+export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
+  const [search, setSearch] = useSearchParams();
+  const code = search.get('user_code') ?? '';
+  return (
+    <Page title="Let a device in">
+      {code === '' ? (
+        <Form name="Device" submit="Go on" onSubmit={async (field) => setSearch({ user_code: field('code') })}>
+          <TextField label="Code" required autoFocus autoComplete="off" hint="Eight letters, which the device shows." />
+        </Form>
+      ) : (
+        <WaitingDevice key={code} code={code} user={user} />
+      )}
+    </Page>
+  );
+}
+
+function WaitingDevice({ code, user }: { code: string; user: Schemas['SessionUser'] }) {
+  const [isLetIn, setLetIn] = useState<boolean>();
+  const login = useQuery({
+    ...bodyQuery(['device', code], () => api.GET('/oauth/device/login', by({ user_code: code }))),
+    staleTime: Infinity,
+  });
+  const decide = async (approve: boolean) => {
+    await bodyOf(api.POST('/oauth/device/verify-authenticated', { body: { user_code: code, approve } }));
+    setLetIn(approve);
+  };
+  if (isLetIn !== undefined) {
+    const text = isLetIn ? 'Go back to the device; this page can be closed.' : 'It gets no key.';
+    return <Callout kind="info" title={isLetIn ? 'The device is let in' : 'The device is refused'} text={text} />;
+  }
+  const key = `An API key of ${user.email}: all that you may do${user.is_admin ? ', as an administrator' : ''}`;
+  return (
+    <Loaded query={login} name="the device">
+      {({ user_code, client, address, created_at }) => (
+        <div className="form">
+          <Callout kind="warning" title={`Does the device show ${user_code}?`} text={WARNING} />
+          <Pairs
+            className="facts"
+            of={{ Program: client, Address: address, Began: new Date(created_at).toLocaleString(), 'It gets': key }}
+          />
+          <div className="actions">
+            <ActionButton look="primary" act={() => decide(true)} text="Let it in" />
+            <ActionButton act={() => decide(false)} text="Refuse" />
+          </div>
+        </div>
+      )}
+    </Loaded>
+  );
+}
