@@ -290,7 +290,7 @@ describe('openapi.json', () => {
 
     expect(byResponse.size).toBeGreaterThan(100);
     for (const documented of byResponse.values()) {
-      expect(documented.map(({ type }) => type)).toEqual(['application/problem+json', 'application/json']);
+      expect(documented.map(({ type }) => type)).toEqual(['application/json', 'application/problem+json']);
     }
   });
 

@@ -121,9 +121,6 @@ export class DeviceLoginsController {
     problems: [
       thrown(deviceRefusal('invalid_grant'), 'No key, or not yet: `error` says why'),
       thrown(deviceRefusal('authorization_pending', INTERVAL_SECONDS)),
-      thrown(deviceRefusal('slow_down', 2 * INTERVAL_SECONDS)),
-      thrown(deviceRefusal('access_denied')),
-      thrown(deviceRefusal('expired_token')),
     ],
   })
   async fetch(

@@ -94,16 +94,15 @@ export function isUsualDetail(status: number, detail: string): boolean {
 }
 
 function problemResponse(status: number, problems: readonly DocumentedProblem[]): Response {
-  const media = {
-    schema: { $ref: getSchemaPath(ProblemDto) },
-    examples: Object.fromEntries(problems.map(problemExample).map((value) => [value.code, { value }])),
-  };
+  const schema = { $ref: getSchemaPath(ProblemDto) };
+  const examples = Object.fromEntries(problems.map(problemExample).map((value) => [value.code, { value }]));
+  const [usual, other] = PROBLEM_MEDIA_TYPES;
   return {
     description:
       problems.find(({ description }) => description !== undefined)?.description ??
       USUAL_PROBLEMS[status]?.description ??
       'Error',
-    content: Object.fromEntries(PROBLEM_MEDIA_TYPES.map((type) => [type, structuredClone(media)])),
+    content: { [usual]: { schema, examples }, [other]: { schema: { ...schema } } },
   };
 }
 

@@ -1,5 +1,5 @@
 import type { V1Container, V1PersistentVolumeClaim } from '@kubernetes/client-node';
-import { type JsonObject, mergePatch } from '@slipway/common/json-merge.js';
+import { type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { portVariables, proxyVariables, SERVICE_VARIABLES } from '../launch-variables.js';
 import {
   AGENT_PORT,
