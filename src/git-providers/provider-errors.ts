@@ -1,4 +1,3 @@
-import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
@@ -92,13 +91,8 @@ function failureOf(cause: UpstreamError): GitProviderError {
     case 'share':
       return new GitProviderError('rate_limited', { cause, retryAfterSeconds: SHARE_RETRY_SECONDS });
     default:
-      return new GitProviderError('unavailable', { cause, said: connectionFailure(cause) });
+      return new GitProviderError('unavailable', { cause, said: cause.advice });
   }
-}
-
-/** A proxy, a certificate or a name, which nobody mends at the server. */
-function connectionFailure({ reason, cause }: UpstreamError): string | null {
-  return reason === 'network' && cause !== undefined ? errorMessage(cause) : null;
 }
 
 /** One error for a question of which no part could be read: a rejected token first, else the first reason. */

@@ -263,8 +263,10 @@ function toUpstreamError(error: unknown, origin: string): UpstreamError {
   if (error instanceof AddressRefusedError) {
     return new UpstreamError('refused', origin);
   }
+  const advice = connectionProblem(error);
   return new UpstreamError('network', origin, {
-    cause: new Error(connectionProblem(error) ?? errorCode(error) ?? 'connection failed'),
+    cause: new Error(advice ?? errorCode(error) ?? 'connection failed'),
+    advice,
   });
 }
 

@@ -13,12 +13,16 @@ export type UpstreamReason =
 
 /** Holds only the origin: paths and queries can carry secrets. */
 export class UpstreamError extends Error {
+  /** What is in the way of a connection and how to mend that: a proxy, a certificate. */
+  readonly advice: string | null;
+
   constructor(
     readonly reason: UpstreamReason,
     readonly origin: string,
-    options?: { cause?: unknown },
+    { advice = null, ...options }: { cause?: unknown; advice?: string | null } = {},
   ) {
     super(`Call to ${origin} failed: ${reason}`, options);
+    this.advice = advice;
     this.name = 'UpstreamError';
   }
 }
