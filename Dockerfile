@@ -45,7 +45,7 @@ WORKDIR /sandbox
 USER 10001:10001
 EXPOSE 8000
 # The session key arrives on standard input, so no process has it in its environment or arguments.
-ENTRYPOINT ["/opt/slipway/bin/node", "--max-semi-space-size=2", "--liftoff-only", "--v8-pool-size=1", "/opt/slipway/agent-server/main.js", "--host", "::", "--port", "8000", "--secrets-stdin"]
+ENTRYPOINT ["/opt/slipway/bin/node", "--max-semi-space-size=2", "--liftoff-only", "--v8-pool-size=1", "--expose-gc", "/opt/slipway/agent-server/main.js", "--host", "::", "--port", "8000", "--secrets-stdin"]
 
 FROM ${BASE_IMAGE} AS production
 LABEL org.opencontainers.image.title=Slipway org.opencontainers.image.version=0.2.0

@@ -5,7 +5,7 @@ import { DataSource, LessThanOrEqual, Column, Entity, Index, UpdateDateColumn } 
 import { AuditRepository } from '../audit/audit.repository.js';
 import { OwnedRepository, OwnedThing } from '../auth/owned.repository.js';
 import { Clock } from '../common/clock.js';
-import { columnById, SecretCipher } from '../common/crypto/secret-cipher.js';
+import { columnById, SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
 
 /** Per user. */
 export const MAX_ENDPOINTS = 10;
@@ -131,13 +131,23 @@ export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> 
     ];
   }
 
-  private retired(endpoint: WebhookEndpoint): Pick<WebhookEndpoint, 'previousSecret' | 'previousUntil'> {
-    const { id, secret } = endpoint;
-    const clear = this.cipher.decrypt(secret, SECRET.binding({ id }));
-    return {
-      previousSecret: this.cipher.encrypt(clear, PREVIOUS_SECRET.binding({ id })),
-      previousUntil: new Date(this.clock.now() + OVERLAP_MS),
-    };
+  private retired({
+    id,
+    secret,
+  }: WebhookEndpoint): Pick<WebhookEndpoint, 'previousSecret' | 'previousUntil'> {
+    try {
+      const clear = this.cipher.decrypt(secret, SECRET.binding({ id }));
+      return {
+        previousSecret: this.cipher.encrypt(clear, PREVIOUS_SECRET.binding({ id })),
+        previousUntil: new Date(this.clock.now() + OVERLAP_MS),
+      };
+    } catch (error) {
+      // One whose key was lost has signed nothing, and is replaced for that.
+      if (error instanceof SecretDecryptionError) {
+        return { previousSecret: null, previousUntil: null };
+      }
+      throw error;
+    }
   }
 
   private encrypted(id: string, secret: string): Pick<WebhookEndpoint, 'secret'> {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { DataSource } from 'typeorm';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { openJobStore } from '../../src/database/jobs/durable-jobs.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { createTestApp } from '../support/create-test-app.js';
@@ -101,6 +102,40 @@ describe('an upgrade', () => {
       't.c is gone',
       't.d is demanded of rows that do not know it',
     ]);
+  });
+
+  it('keeps the jobs of version 0.2.0 for years, but not those of starts that have ended', async () => {
+    const older = await createEmptyDatabase();
+    const before = await new DataSource({
+      ...dataSourceOptions(older.url, 2),
+      migrations: MIGRATIONS.slice(0, FIRST_RELEASE),
+    }).initialize();
+    try {
+      await before.runMigrations({ transaction: 'each' });
+      const store = await openJobStore(before, () => undefined);
+      await store.createQueue('conversation-start-a', {});
+      await before.query(`INSERT INTO users (id, email) VALUES (gen_random_uuid(), 'then@example.com')`);
+      for (const status of ['WORKING', 'ERROR']) {
+        const [task] = await before.query<{ id: string }[]>(
+          `INSERT INTO app_conversation_start_tasks
+            (id, user_id, status, app_conversation_id, sandbox_id, host_id, request)
+          SELECT gen_random_uuid(), id, $1, gen_random_uuid(), 's', 'a', '{}' FROM users RETURNING id`,
+          [status],
+        );
+        await store.send('conversation-start-a', { taskId: task?.id, status });
+      }
+      await store.stop({ graceful: false });
+
+      await runMigrations(older.url);
+
+      const kept = await before.query<object[]>(
+        `SELECT data->>'status' AS status FROM pgboss.job WHERE keep_until > now() + interval '9 years'`,
+      );
+      expect(kept).toEqual([{ status: 'WORKING' }]);
+    } finally {
+      await before.destroy();
+      await older.drop();
+    }
   });
 
   it('keeps what the version before the last migration wrote, and takes what it writes afterwards', async () => {

@@ -1,6 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { configVariables } from '../../src/config/load-config.js';
+import { AGENT_SERVER_COMMAND } from '../../src/v1/sandboxes/backends/container-layout.js';
 
 const VARIABLES = configVariables().map(({ name }) => name);
 /** Set by the image itself. */
@@ -21,6 +22,13 @@ describe('deployment files', () => {
     expect(handedOn.filter((name) => VARIABLES.includes(name)).toSorted()).toEqual(
       VARIABLES.filter((name) => !OF_THE_IMAGE.includes(name)).toSorted(),
     );
+  });
+
+  it("the sandboxes' image runs the agent server as other images do", async () => {
+    const [, entryPoint = ''] =
+      /^ENTRYPOINT (\[.*--secrets-stdin.*\])$/m.exec(await readFile('Dockerfile', 'utf8')) ?? [];
+
+    expect(JSON.parse(entryPoint)).toEqual(AGENT_SERVER_COMMAND);
   });
 });
 

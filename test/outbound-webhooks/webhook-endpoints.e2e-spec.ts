@@ -255,6 +255,16 @@ describe('deliveries', () => {
     expect(signature()).toBe(signedWith(third));
   });
 
+  it('are signed again once a secret that no key decrypts was replaced', async () => {
+    const { id } = await create();
+    await app.dataSource.query('UPDATE webhook_endpoints SET secret = $2 WHERE id = $1', [id, 'lost:AAAA']);
+
+    const { secret } = (await call('post', `/${id}/rotate-secret`).expect(200)).body;
+    await publish();
+    await until(() => receiver.requests.length === 1);
+    expect(signature()).toBe(signedWith(secret));
+  });
+
   it('come from what happens to a conversation', async () => {
     const { id } = await create();
     const conversation = await new ConversationRows(app).conversation(user.id);

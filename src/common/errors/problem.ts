@@ -5,7 +5,7 @@ import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
 export const NO_KEY =
   'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
 
-/** Clients that read only JSON get the second. */
+/** Clients that name the second get it. */
 export const PROBLEM_MEDIA_TYPES = ['application/json', 'application/problem+json'] as const;
 
 /** RFC 9457; `error` repeats `detail` for clients that read that member. */

@@ -22,6 +22,7 @@ it('configuredDestinations are the hosts of the configuration that may not be pu
       GIT_HOST_ALLOWLIST: 'git.example.com:8443,*.wild.example.com,http://10.0.0.7',
       OUTBOUND_ALLOWLIST: 'http://localhost:11434',
       HTTPS_PROXY: 'http://10.0.0.8:3128',
+      NO_PROXY: 'vault.corp.example.com:8200',
     },
     false,
   );
@@ -35,5 +36,5 @@ it('configuredDestinations are the hosts of the configuration that may not be pu
       '10.0.0.8:3128',
     ]),
   );
-  expect(configuredDestinations(config).filter((host) => /wild|bitbucket\.org/.test(host))).toEqual([]);
+  expect(configuredDestinations(config).filter((host) => /wild|bitbucket\.org|vault/.test(host))).toEqual([]);
 });

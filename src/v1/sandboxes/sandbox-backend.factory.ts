@@ -40,7 +40,9 @@ export function configuredDestinations({ git, outbound, sandboxes }: AppConfig):
   const addresses = [
     ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
     ...[...git.hostAllowlist, ...(outbound.allowlist ?? [])].filter((entry) => !entry.includes('*')),
-    ...Object.entries(sandboxes.environment).flatMap(([name, value]) => (/_PROXY$/i.test(name) ? value : [])),
+    ...Object.entries(sandboxes.environment).flatMap(([name, value]) =>
+      /^(HTTPS?|ALL)_PROXY$/.test(name) ? value : [],
+    ),
   ];
   return [...new Set(addresses.flatMap(destinationsOf))].filter((host) => !isPublic(host));
 }

@@ -30,7 +30,7 @@ export type SandboxProgram =
   /** An image whose entry point is an agent server that listens on port 8000. */
   | { kind: 'image'; image: string; args: string[] };
 
-/** A merge patch (RFC 7396). Members that are ours come last. */
+/** A merge patch (RFC 7396), which replaces no label and no annotation of ours. */
 export interface PodTemplatePatch {
   metadata?:
     | { labels?: Record<string, string> | undefined; annotations?: Record<string, string> | undefined }
