@@ -18,8 +18,14 @@ afterAll(async () => {
   await app.close();
 });
 
-/** What takes a key or a code in the body, which may have a kilobyte. */
-const TAKES_SECRET = ['POST /auth/code', 'POST /auth/code/key', 'POST /auth/key'];
+/** What takes a key or a code in the body, or gives one, which may have two kilobytes at most. */
+const TAKES_SECRET = [
+  'POST /auth/code',
+  'POST /auth/code/key',
+  'POST /auth/key',
+  'POST /oauth/device/authorize',
+  'POST /oauth/device/token',
+];
 /** What does nothing for a browser without a session. */
 const SIGN_OUT = 'POST /auth/logout';
 /** Instead of a key there is a signature over the whole body. */
@@ -82,7 +88,7 @@ describe('requests without an accepted key', () => {
     expect(answers).toEqual(operations.map((operation) => `${operation}: 401`));
   });
 
-  it.each(TAKES_SECRET)('may send a kilobyte to %s, which takes one', async (operation) => {
+  it.each(TAKES_SECRET)('may send no more than that to %s', async (operation) => {
     const answer = await withUnfinishedBody(operation, {}, Buffer.from('{'));
 
     expect(answer).toMatchObject({ status: 413 });

@@ -93,7 +93,10 @@ function withReference(response: Response): Response {
   return {
     ...response,
     content: Object.fromEntries(
-      Object.entries(response.content ?? {}).map(([type, media]) => [type, { ...media, examples }]),
+      Object.entries(response.content ?? {}).map(([type, media]) => [
+        type,
+        media.examples ? { ...media, examples } : media,
+      ]),
     ),
   };
 }
