@@ -218,6 +218,14 @@ export const AUDITED_OPERATIONS: Record<string, AuditedOperation> = {
     actions: ['api_key.create'],
     request: () => ({ method: 'POST', path: '/api/v1/api-keys', body: { name: 'second' } }),
   },
+  decide_device_login: {
+    actions: ['api_key.create'],
+    request: ({ userCode: user_code }) => ({
+      method: 'POST',
+      path: '/oauth/device/verify-authenticated',
+      body: { user_code },
+    }),
+  },
   revoke_api_key: {
     actions: ['api_key.revoke'],
     request: ({ keyId }) => ({ method: 'DELETE', path: `/api/v1/api-keys/${keyId}` }),
@@ -334,6 +342,8 @@ export const NOT_AUDITED: Record<string, string> = {
   redeliver_webhook:
     'An event is sent once more to an endpoint that subscribed to it; the delivery log has it.',
   test_webhook_endpoint: 'A test event is sent to an endpoint of the caller; the delivery log has it.',
+  begin_device_login: 'Nothing is changed for anybody until a person approves the login.',
+  fetch_device_key: 'The key that a person has issued by the approval is told to its device.',
   exchange_code:
     'A link that the operator has opened is exchanged for the key it stands for; nothing is changed.',
   sign_out: 'It is, but the scene has no browser whose session could end: test/auth/sessions.e2e-spec.ts.',

@@ -73,6 +73,7 @@ export class AuditedScene {
     readonly conversationId: string,
     readonly sandboxKey: string,
     readonly githubToken: string,
+    readonly userCode: string,
   ) {}
 
   static async make(app: TestApp, hosts: GitHosts): Promise<AuditedScene> {
@@ -115,6 +116,9 @@ export class AuditedScene {
     const automation = await post('/api/automation/v1/preset/prompt', AUTOMATION);
     const automationId = (automation as { id: string }).id;
     const source = await post('/api/automation/v1/webhooks', { name: PLANTED.title, source: 'gitlab' });
+    // Those of other scenes: one address may begin fifty.
+    await app.dataSource.query('DELETE FROM device_logins');
+    const device = await post('/oauth/device/authorize', {});
     const runId = randomUUID();
     await app.dataSource.query(
       `INSERT INTO automation_runs (id, automation_id, user_id, cause, trigger_source, status, work)
@@ -136,6 +140,7 @@ export class AuditedScene {
       id,
       agent.key,
       hosts.tokens.provider_tokens.github.token,
+      (device as { user_code: string }).user_code,
     );
   }
 
