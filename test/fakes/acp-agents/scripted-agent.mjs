@@ -50,6 +50,13 @@ const client = serveAgent({
           { id: 'gemini-api-key', name: 'Key', description: 'Set GEMINI_API_KEY' },
           // As codex-acp 0.16 of Zed has them.
           { type: 'env_var', id: 'own-key', name: 'Own', vars: [{ name: 'OWN_API_KEY' }] },
+          // https://docs.rs/agent-client-protocol-schema/latest/agent_client_protocol_schema/struct.AuthEnvVar.html
+          {
+            type: 'env_var',
+            id: 'with-region',
+            name: 'Region',
+            vars: [{ name: 'FIRST_KEY' }, { name: 'FIRST_REGION', optional: true }],
+          },
         ]
       : [],
   }),
