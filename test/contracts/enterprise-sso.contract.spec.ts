@@ -54,6 +54,24 @@ describeGitProvider(
 describe('Enterprise SSO specials', () => {
   const start = ssoOpener();
 
+  it('uses what the user has stored meanwhile, not an older token that could not be stored', async () => {
+    const [first, fresh] = [keycloakToken('Offline', 'first'), keycloakToken('Offline', 'fresh')];
+    const { provider, auth, keycloak, realm } = await start({
+      realm: { rotates: true, refreshTokens: [first, fresh] },
+      stored: first,
+    });
+    const call = { ...auth, ...relaxedCall() };
+    const lost = { claimToken: async () => first, replaceToken: () => Promise.reject(new Error('lost')) };
+    expect(await failureOf(provider.findWork({ ...call, ...lost }))).toMatchObject({ code: 'unavailable' });
+    keycloak.requests.length = 0;
+    const stored: string[] = [];
+    const replaceToken = async (token: string): Promise<void> => void stored.push(token);
+    await provider.findWork({ ...call, claimToken: async () => fresh, replaceToken });
+
+    expect(keycloak.requests[0]?.body).toContain(`refresh_token=${fresh}`);
+    expect(stored).toEqual([realm.refreshTokens.at(-1)]);
+  });
+
   it('reads GitHub-style form answers', async () => {
     const { provider, auth } = await start({ realm: { format: 'form' } });
     expect((await provider.findWork({ ...auth, ...relaxedCall() })).changeRequests).toHaveLength(5);

@@ -204,9 +204,9 @@ export class EnterpriseSsoProvider extends GitProvider {
   private async exchange(stored: string, call: ProviderCall): Promise<string> {
     const claimed = await this.claim(call);
     try {
-      const successor = this.cache.successorOf(this.scope, stored);
-      const newest =
-        successor?.isStored === false ? successor.token : (claimed ?? successor?.token ?? stored);
+      const known = claimed ?? stored;
+      // It may not have been stored.
+      const newest = this.cache.successorOf(this.scope, known)?.token ?? known;
       const { accessToken, refreshToken } = await this.broker.exchangeRefreshToken(newest, call.userId);
       if (refreshToken !== null && refreshToken !== newest) {
         this.cache.noteRotation(this.scope, stored, newest, refreshToken);

@@ -48,8 +48,8 @@ const client = serveAgent({
     authMethods: env.NEED_KEY
       ? [
           { id: 'gemini-api-key', name: 'Key', description: 'Set GEMINI_API_KEY' },
-          // As codex-acp 0.16 of Zed has them.
-          { type: 'env_var', id: 'own-key', name: 'Own', vars: [{ name: 'OWN_API_KEY' }] },
+          // As codex-acp 0.16 of Zed has them, with a second variable by the schema (AuthEnvVar).
+          { id: 'own-key', name: 'Own', vars: [{ name: 'OWN_API_KEY' }, { name: 'X', optional: true }] },
         ]
       : [],
   }),

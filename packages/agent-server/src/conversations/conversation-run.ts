@@ -291,7 +291,7 @@ export class RunSlots {
   readonly #queue: (() => void)[] = [];
   #inUse = 0;
   /** V8 would keep what a run no longer needs until the next one, which may be hours later (docs/adr/0049). */
-  readonly #collection = setTimeout(() => globalThis.gc?.(), IDLE_MS).unref();
+  readonly #collection = setTimeout(() => this.#inUse || globalThis.gc?.(), IDLE_MS).unref();
 
   constructor(max: number) {
     this.#max = max;

@@ -56,3 +56,17 @@ it('collects garbage once no run has ended for ten seconds, after each of them',
     expect(collect).toHaveBeenCalledTimes(collections);
   }
 });
+
+it('collects no garbage while a run is in progress', async () => {
+  jest.useFakeTimers();
+  const collect = jest.fn();
+  Object.assign(globalThis, { gc: collect });
+  const slots = new RunSlots(2);
+  (await slots.acquire(never))?.();
+  const release = await slots.acquire(never);
+  jest.advanceTimersByTime(60_000);
+  expect(collect).not.toHaveBeenCalled();
+  release?.();
+  jest.advanceTimersByTime(10_000);
+  expect(collect).toHaveBeenCalledTimes(1);
+});

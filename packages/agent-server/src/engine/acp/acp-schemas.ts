@@ -35,7 +35,7 @@ export const initializeSchema = z.object({
         name: text.catch(''),
         description: text.nullish().catch(null),
         /** The variables that it takes instead of a dialog. */
-        vars: z.array(z.object({ name: text })).catch([]),
+        vars: z.array(z.object({ name: text, optional: z.boolean().catch(false) })).catch([]),
       }),
     )
     .catch([]),

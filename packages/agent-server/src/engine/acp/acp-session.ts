@@ -249,7 +249,9 @@ function methodOf(
   environment: Readonly<Record<string, string>>,
 ): string | null {
   const byVariable = authMethods.find(
-    ({ vars }) => vars.length > 0 && vars.every(({ name }) => environment[name]),
+    ({ vars }) =>
+      vars.some(({ name }) => environment[name]) &&
+      vars.every(({ name, optional }) => optional || environment[name]),
   );
   const offered = new Set(authMethods.map(({ id }) => id));
   const found = AUTH_BY_VARIABLE.find(([method, variable]) => offered.has(method) && environment[variable]);

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { checkedFetch } from './model-fetch.js';
+import { checkedFetch, idleTimeoutFetch } from './model-fetch.js';
 
 const EVENTS = { headers: { 'content-type': 'text/event-stream' } };
 
@@ -41,4 +41,25 @@ it('leaves a server whose answer is read no further', async () => {
 
   await (await fetched).body?.cancel();
   await expect(left).resolves.toBeUndefined();
+});
+
+it('waits as long as it is told, where fetch itself gives up after five minutes', async () => {
+  const seen: unknown[] = [];
+  const dispatch = (options: unknown): boolean => {
+    seen.push(options);
+    throw new Error('seen');
+  };
+  const dispatcher = {
+    compose: (wrap: (inner: typeof dispatch) => typeof dispatch) => ({ dispatch: wrap(dispatch) }),
+  };
+  const name = Symbol.for('undici.globalDispatcher.1');
+  const before: unknown = Reflect.get(globalThis, name);
+  Reflect.set(globalThis, name, dispatcher);
+  try {
+    await expect(idleTimeoutFetch(900_000)('http://model.example/')).rejects.toThrow('fetch failed');
+  } finally {
+    Reflect.set(globalThis, name, before);
+  }
+
+  expect(seen).toEqual([expect.objectContaining({ headersTimeout: 0, bodyTimeout: 0 })]);
 });

@@ -11,7 +11,18 @@ import {
 } from '@slipway/common/json-access.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
-import { isUnreadable, pageTitle, readRefusal, wantsResponses } from './refusal-words.js';
+import { isRefused, isUnreadable, pageTitle, readRefusal, wantsResponses } from './refusal-words.js';
+
+type Dispatcher = NonNullable<RequestInit['dispatcher']>;
+/** That of `fetch` (https://nodejs.org/api/globals.html#custom-dispatcher). */
+const DISPATCHER: unique symbol = Symbol.for('undici.globalDispatcher.1');
+
+/** `fetch` itself waits for at most five minutes; a model that does not stream may think for longer. */
+function patient(): Dispatcher | undefined {
+  return (globalThis as { [DISPATCHER]?: Dispatcher })[DISPATCHER]?.compose(
+    (dispatch) => (options, handler) => dispatch({ ...options, headersTimeout: 0, bodyTimeout: 0 }, handler),
+  );
+}
 
 /** A fetch that fails when nothing arrives for that long, before the response or in the middle of it. */
 export function idleTimeoutFetch(
@@ -25,7 +36,13 @@ export function idleTimeoutFetch(
     const timer = setTimeout(fail, milliseconds).unref();
     const signals = [timeout.signal, ...(init?.signal ? [init.signal] : [])];
     try {
-      const response = await fetch(input, { ...init, redirect, signal: AbortSignal.any(signals) });
+      const dispatcher = patient();
+      const response = await fetch(input, {
+        ...init,
+        redirect,
+        signal: AbortSignal.any(signals),
+        ...(dispatcher && { dispatcher }),
+      });
       timer.refresh();
       if (response.body === null) {
         clearTimeout(timer);
@@ -292,8 +309,6 @@ const OPTIONAL = new Set([
   'thinking_blocks',
   'provider_specific_fields',
 ]);
-const REFUSED =
-  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|cannot both be|may only be|only the default|only \S+ is allowed/i;
 
 /** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
 export class RefusedParameters {
@@ -378,18 +393,4 @@ function membersOf(body: JsonObject): string[] {
   const all = [body, ...jsonList(body, 'messages')].flatMap((object) => Object.keys(Object(object)));
   const nested = isJsonObject(reasoning) ? Object.keys(reasoning).map((name) => `reasoning.${name}`) : [];
   return [...new Set([...all, ...nested])].filter((name) => OPTIONAL.has(name));
-}
-
-/** Names that stand in other sentences as well, and how refusals name them. */
-const PLAIN_WORDS: ReadonlyMap<string, RegExp> = new Map([
-  ['include', /encrypted[_ ]content/i],
-  ['stream', /'stream'|"param":\s*"stream"/],
-]);
-
-/** A value that is out of bounds is not a parameter that is unknown. */
-function isRefused(text: string, parameter: string): boolean {
-  // xAI names them as `reasoningEffort`.
-  const name = parameter.replaceAll('_', '_?').replace('.', String.raw`\.`);
-  const sign = PLAIN_WORDS.get(parameter) ?? new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i');
-  return REFUSED.test(text) && sign.test(text);
 }

@@ -161,6 +161,22 @@ export function isNoAddress(status: number, { codes, text }: Pick<Refusal, 'code
   );
 }
 
+const REFUSED =
+  /unsupported|not support|unknown|unrecogni[sz]ed|unexpected|not (?:allowed|permitted|available)|extra (?:field|input)|deprecated|incompatible|cannot both be|may only be|only the default|only \S+ is allowed/i;
+/** Names that stand in other sentences as well, and how refusals name them. */
+const PLAIN_WORDS: ReadonlyMap<string, RegExp> = new Map([
+  ['include', /encrypted[_ ]content/i],
+  ['stream', /'stream'|"param":\s*"stream"/],
+]);
+
+/** Whether a member of a request is refused. A value that is out of bounds is not a parameter that is unknown. */
+export function isRefused(text: string, parameter: string): boolean {
+  // xAI names them as `reasoningEffort`.
+  const name = parameter.replaceAll('_', '_?').replace('.', String.raw`\.`);
+  const sign = PLAIN_WORDS.get(parameter) ?? new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i');
+  return REFUSED.test(text) && sign.test(text);
+}
+
 /** How many milliseconds an answer asks to wait, by its headers or its words; 0 if it does not say. */
 export function namedPause(
   headers: Readonly<Record<string, string | undefined>>,
