@@ -163,6 +163,8 @@ describe('the console', () => {
     expect(await fetchKey(unwanted)).toMatchObject({ error: 'access_denied' });
     await page.goto(wanted.verification_uri_complete);
     await page.getByText('No device waits with this code').waitFor();
+    await page.getByRole('button', { name: 'Type another code' }).click();
+    await page.getByLabel('Code').waitFor();
     await person.leave();
   });
 

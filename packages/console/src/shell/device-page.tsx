@@ -3,7 +3,7 @@ import { useState } from 'react';
 import { useSearchParams } from 'wouter';
 import { api, bodyOf, bodyQuery, by, type Schemas } from '../api/client.js';
 import { ActionButton } from '../ui/actions.js';
-import { Callout, Loaded, Pairs } from '../ui/blocks.js';
+import { Button, Callout, Loaded, Pairs } from '../ui/blocks.js';
 import { Form, TextField } from '../ui/form.js';
 import { Page } from './layout.js';
 
@@ -22,13 +22,15 @@ export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
           <TextField label="Code" required autoFocus autoComplete="off" hint="Eight letters, which the device shows." />
         </Form>
       ) : (
-        <WaitingDevice key={code} code={code} user={user} />
+        <WaitingDevice key={code} code={code} user={user} onOther={() => setSearch({})} />
       )}
     </Page>
   );
 }
 
-function WaitingDevice({ code, user }: { code: string; user: Schemas['SessionUser'] }) {
+type WaitingDeviceProps = { code: string; user: Schemas['SessionUser']; onOther: () => void };
+
+function WaitingDevice({ code, user, onOther }: WaitingDeviceProps) {
   const [isLetIn, setLetIn] = useState<boolean>();
   const login = useQuery({
     ...bodyQuery(['device', code], () => api.GET('/oauth/device/login', by({ user_code: code }))),
@@ -41,6 +43,13 @@ function WaitingDevice({ code, user }: { code: string; user: Schemas['SessionUse
   if (isLetIn !== undefined) {
     const text = isLetIn ? 'Go back to the device; this page can be closed.' : 'It gets no key.';
     return <Callout kind="info" title={isLetIn ? 'The device is let in' : 'The device is refused'} text={text} />;
+  }
+  if (login.isError) {
+    return (
+      <Callout kind="error" title="This code lets no device in" text={login.error.message}>
+        <Button onClick={onOther} text="Type another code" />
+      </Callout>
+    );
   }
   const key = `An API key of ${user.email}: all that you may do${user.is_admin ? ', as an administrator' : ''}`;
   return (
