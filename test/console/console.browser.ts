@@ -155,6 +155,7 @@ describe('the console', () => {
     await person.expectSound();
 
     await page.goto(wanted.verification_uri);
+    await page.getByLabel('Code').waitFor();
     await person.expectSound();
     await page.getByLabel('Code').fill(unwanted.user_code.toLowerCase());
     await page.getByRole('button', { name: 'Go on' }).click();
