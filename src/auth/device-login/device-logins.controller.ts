@@ -137,6 +137,7 @@ export class DeviceLoginsController {
 
   @Get('login')
   @ApiRoute('get_device_login', 'Show which device waits with a code', {
+    description: 'For the person who decides. A user may look at ten codes a minute.',
     answer: { type: DeviceLoginDto, description: 'The device' },
     problems: [NO_SUCH_LOGIN, TOO_MANY_CODES],
   })

@@ -47,6 +47,15 @@ export class ProblemDto {
   )
   reason?: string;
 
+  @Shown('Of `POST /oauth/device/token` alone: the same as `detail`.', 'Begin again.', { required: false })
+  error_description?: string;
+
+  @Shown('Of `POST /oauth/device/token` alone: seconds until the next request.', 5, {
+    type: 'integer',
+    required: false,
+  })
+  interval?: number;
+
   @Shown(
     'Same text as `detail`, where clients of the secrets read this member.',
     'A secret named DEPLOY_TOKEN exists already.',
