@@ -95,7 +95,7 @@ const FORGET_ENDED = `
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
 
-/** What a device gets is a secret that nobody had until then. */
+/** A device gets a secret that was never shown before. */
 const REPLACE_SECRET = `
   UPDATE api_keys SET secret_hash = $2
   WHERE id = $1 AND revoked_at IS NULL AND (expires_at IS NULL OR expires_at > $3) RETURNING expires_at`;

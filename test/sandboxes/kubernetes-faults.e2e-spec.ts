@@ -117,7 +117,7 @@ describe('sandboxes on an API server with faults', () => {
       .add('patch sandboxes');
     const warnings = (await backend.prepare()).filter(({ level }) => level === 'warn');
     expect(warnings.map(({ text }) => text)).toEqual([
-      "the service's account lacks rights in the namespace agents: sandboxes (watch, patch), pods/log (get), pods/attach (create); the Role of deploy/kubernetes and of the chart has all of them",
+      "the service's account lacks rights in the namespace agents: sandboxes (watch, patch), pods/log (get), pods/attach (create); compare with the Role of deploy/kubernetes or of the chart",
     ]);
   });
 

@@ -106,7 +106,7 @@ export class DeviceLoginRepository extends Repository<DeviceLogin> {
     });
   }
 
-  /** Removes those that ended long ago; returns the keys that were made for them and that nobody fetched. */
+  /** Removes those that ended long ago; returns the keys that their devices never fetched. */
   async forgetOld(now: Date): Promise<string[]> {
     const [rows] = await this.query<[{ api_key_id: string | null }[], number]>(FORGET, [
       before(now, FORGET_MS),
@@ -129,7 +129,7 @@ export class DeviceLoginRepository extends Repository<DeviceLogin> {
     return affected === 1;
   }
 
-  /** Runs a transaction in which nobody else works on the login of a device code. */
+  /** Runs a transaction that locks the login of a device code. */
   async locked<T>(
     deviceCodeHash: Buffer,
     work: (manager: EntityManager, login: DeviceLogin | null) => Promise<T>,

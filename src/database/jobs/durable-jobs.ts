@@ -67,7 +67,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
     await this.notifications.publish(manager, CHANNEL, queue);
   }
 
-  /** Removes a job that nobody works on. */
+  /** Removes a job that no worker has taken. */
   async withdraw(queue: string, data: object): Promise<void> {
     await this.dataSource.query(WITHDRAW, [queue, data]);
   }

@@ -142,7 +142,7 @@ export async function missingRights(
   const missing = (await Promise.all(asked)).flat();
   return missing.length === 0
     ? null
-    : `the service's account lacks rights in the namespace ${namespace}: ${missing.join(', ')}; the Role of deploy/kubernetes and of the chart has all of them`;
+    : `the service's account lacks rights in the namespace ${namespace}: ${missing.join(', ')}; compare with the Role of deploy/kubernetes or of the chart`;
 }
 
 async function isAllowed(api: ApiServer, resourceAttributes: object): Promise<boolean> {
