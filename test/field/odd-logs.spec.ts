@@ -317,7 +317,7 @@ afterAll(() => {
 async function send({ events, kept, offered }: Odd, name: string, baseUrl: string | null): Promise<unknown> {
   body = undefined;
   const settings = engineSettings('/', '', { llm: { model: name, apiKey: 'key', baseUrl } });
-  const model = await modelFactory(origin)(settings);
+  const model = await modelFactory(origin, 'conversation')(settings);
   const written = { origin: originOf(model.target), originals: new Map<string, OriginalResponse>() };
   for (const original of kept) {
     const isOwn = original.origin === 'here';

@@ -36,6 +36,8 @@ describe('modelEndpoint', () => {
     ['gpt-5', `${OWN}/chat/completions`, openai('gpt-5', OWN)],
     ['gpt-5', ' ', openai('gpt-5', OPENAI)],
     ['gpt-5', 'https://api.openai.com', openai('gpt-5', OPENAI)],
+    ['gpt-5', 'https://eu.api.openai.com/', openai('gpt-5', 'https://eu.api.openai.com/v1')],
+    ['gpt-5', 'https://api.openai.com.example', openai('gpt-5', 'https://api.openai.com.example')],
     // Prefixes of providers, with their addresses and at others.
     ['deepseek/deepseek-chat', null, openai('deepseek-chat', 'https://api.deepseek.com/v1')],
     [

@@ -121,15 +121,23 @@ function splitName(full: string, baseUrl: string | null): { provider: string; mo
     : whole;
 }
 
+/** At OpenAI itself, in whichever region (https://developers.openai.com/api/docs/guides/your-data). */
+export function isOpenAi(baseUrl: string): boolean {
+  return /(^|\.)api\.openai\.com$/.test(hostOf(baseUrl));
+}
+
 export function isAzure(baseUrl: string): boolean {
-  const host = URL.canParse(baseUrl) ? new URL(baseUrl).hostname : '';
-  return /\.(openai|cognitiveservices|services\.ai)\.azure\.com$/.test(host);
+  return /\.(openai|cognitiveservices|services\.ai)\.azure\.com$/.test(hostOf(baseUrl));
 }
 
 function isOpenRouter(baseUrl: string | null): boolean {
-  const text = (baseUrl ?? '').trim();
-  const host = URL.canParse(text) ? new URL(text).hostname : '';
+  const host = hostOf((baseUrl ?? '').trim());
   return host === OPENROUTER_HOST || host.endsWith(`.${OPENROUTER_HOST}`);
+}
+
+/** Empty: it is no address. */
+export function hostOf(address: string): string {
+  return URL.canParse(address) ? new URL(address).hostname : '';
 }
 
 function defaultAddress(provider: string, name: string): string | null {
@@ -152,7 +160,7 @@ function cleanAddress(address: string, provider: string): { baseUrl: string; que
     return { baseUrl: `${clean}/openai/v1`, query };
   }
   const usual = new URL(PROVIDERS.get(provider) ?? OPENAI_URL);
-  const isKnown = OWN_SERVERS.has(provider) || host === usual.host;
+  const isKnown = OWN_SERVERS.has(provider) || host === usual.host || isOpenAi(clean);
   return {
     baseUrl: isKnown && pathname === '/' ? `${clean}${usual.pathname}`.replace(/\/+$/, '') : clean,
     query,

@@ -1,6 +1,19 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it, jest } from '@jest/globals';
+import { streamText } from 'ai';
+import { jsonAt } from '@slipway/common/json-access.js';
 import { languageModel, parametersProblem } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
+
+const OPTIONS = {
+  timeoutMs: 1_000,
+  allowlist: null,
+  anthropicUrl: 'https://a.example/v1',
+  cacheKey: 'conversation-7',
+};
+
+afterEach(() => {
+  jest.restoreAllMocks();
+});
 
 async function made(
   model: string,
@@ -8,14 +21,7 @@ async function made(
   baseUrl: string | null = null,
   allowlist: string[] | null = null,
 ) {
-  const result = await languageModel({
-    model,
-    apiKey,
-    baseUrl,
-    timeoutMs: 1_000,
-    allowlist,
-    anthropicUrl: 'https://a.example/v1',
-  });
+  const result = await languageModel({ ...OPTIONS, model, apiKey, baseUrl, allowlist });
   return typeof result === 'string' ? result : { provider: result.provider, modelId: result.modelId };
 }
 
@@ -38,6 +44,7 @@ describe('languageModel', () => {
     ['openai/gpt-5-chat-latest', null, 'chat'],
     ['openai/gpt-5-search-api', null, 'chat'],
     ['openai/gpt-4.1', null, 'chat'],
+    ['openai/gpt-5', 'https://eu.api.openai.com/v1', 'responses'],
     ['openai/gpt-5', 'https://llm.example/v1', 'chat'],
     ['litellm_proxy/gpt-5.1-codex-max', 'https://llm.example/v1', 'responses'],
     ['litellm_proxy/azure/gpt-5.1-codex', 'https://llm.example/v1', 'responses'],
@@ -46,6 +53,32 @@ describe('languageModel', () => {
     ['gemini/gemini-2.5-pro', null, 'chat'],
   ])('asks for %s at %s through %s first', async (model, baseUrl, api) => {
     expect(await made(model, 'k', baseUrl)).toMatchObject({ provider: `openai.${api}` });
+  });
+
+  it.each([
+    ['openai/gpt-4.1', null, 'conversation-7'],
+    ['openai/gpt-5', null, 'conversation-7'],
+    ['openai/gpt-4.1', 'https://us.api.openai.com/v1', 'conversation-7'],
+    ['mistral/devstral-medium-latest', null, 'conversation-7'],
+    ['litellm_proxy/gpt-5.1-codex', 'https://llm.example/v1', 'conversation-7'],
+    // MoonshotAI/kimi-code#2166 and #2611: they refuse it.
+    ['nvidia_nim/meta/llama', null, undefined],
+    ['azure_ai/grok', 'https://x.services.ai.azure.com', undefined],
+    ['openai/gpt-4.1', 'https://llm.example/v1', undefined],
+  ])('lets the cache of %s at %s be found by its conversation: %s', async (model, baseUrl, key) => {
+    const bodies: unknown[] = [];
+    jest.spyOn(globalThis, 'fetch').mockImplementation(async (_input, init) => {
+      bodies.push(JSON.parse(String(init?.body)));
+      return new Response('{}', { status: 401 });
+    });
+    await streamText({
+      model: await languageModel({ ...OPTIONS, model, apiKey: 'k', baseUrl }),
+      prompt: 'Hello',
+      maxRetries: 0,
+      onError: () => undefined,
+    }).consumeStream();
+    expect(bodies).toHaveLength(1);
+    expect(jsonAt(bodies[0], 'prompt_cache_key')).toBe(key);
   });
 
   it('refuses a model without the address of its provider, naming the setting', async () => {

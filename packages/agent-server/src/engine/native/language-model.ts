@@ -4,7 +4,9 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import {
   access,
   addressToCheck,
+  hostOf,
   isAzure,
+  isOpenAi,
   modelEndpoint,
   responsesPlace,
 } from '@slipway/common/model-endpoint.js';
@@ -22,11 +24,20 @@ export interface ChosenModel {
 
 export type ModelFactory = (settings: EngineSettings) => Promise<ChosenModel>;
 
-export function modelFactory(anthropicUrl: string): ModelFactory {
+/** `cacheKey`: the same for all requests that have a long beginning in common, as those of a conversation have. */
+export function modelFactory(anthropicUrl: string, cacheKey: string): ModelFactory {
   const refused = new RefusedParameters();
   const learnt: LearntApis = new Map();
   return async ({ llm, llmTimeoutMs: timeoutMs, outboundAllowlist: allowlist }) => {
-    const chosen = await languageModel({ ...llm, timeoutMs, allowlist, anthropicUrl, refused, learnt });
+    const chosen = await languageModel({
+      ...llm,
+      timeoutMs,
+      allowlist,
+      anthropicUrl,
+      cacheKey,
+      refused,
+      learnt,
+    });
     const endpoint = knownEndpoint(llm);
     return {
       languageModel: chosen,
@@ -51,6 +62,7 @@ type LanguageModelOptions = EngineSettings['llm'] & {
   allowlist: readonly string[] | null;
   /** Base address of Anthropic's own API, which no setting names. */
   anthropicUrl: string;
+  cacheKey: string;
   refused?: RefusedParameters;
   learnt?: LearntApis;
 };
@@ -66,7 +78,7 @@ const RESPONSES_AT_OPENAI = /^(gpt-([5-9]|\d\d)|o[1-9])(?!.*(chat|search))/i;
 
 function firstApi({ model, baseUrl, dialect }: OpenAiEndpoint): OpenAiApi {
   const { host } = new URL(baseUrl);
-  const isAtOpenAi = host === OPENAI || isAzure(baseUrl);
+  const isAtOpenAi = isOpenAi(baseUrl) || isAzure(baseUrl);
   // OpenRouter has an API of one kind for all models.
   const byName =
     host !== OPENROUTER && (RESPONSES_ONLY.test(model) || (isAtOpenAi && RESPONSES_AT_OPENAI.test(model)));
@@ -121,7 +133,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       ? wrapLanguageModel({ model: await chatModel(endpoint, options, fetch), middleware })
       : wrapLanguageModel({
           model: await responsesModel(endpoint, options, fetch),
-          middleware: [...middleware, withResponses(endpoint.model)],
+          middleware: [...middleware, withResponses(endpoint.model, options.cacheKey)],
         });
   return wrapLanguageModel({
     model: await make(first),
@@ -161,7 +173,7 @@ type Model = ReturnType<typeof wrapLanguageModel>;
 
 async function chatModel(
   endpoint: OpenAiEndpoint,
-  { apiKey, parameters = {} }: LanguageModelOptions,
+  { apiKey, cacheKey, parameters = {} }: LanguageModelOptions,
   fetch: typeof globalThis.fetch,
 ): Promise<Model> {
   const { createOpenAICompatible } = await import('@ai-sdk/openai-compatible');
@@ -183,7 +195,8 @@ async function chatModel(
     transformRequestBody: ({ max_tokens: limit, ...body }) => ({
       ...body,
       // OpenAI's reasoning models refuse the older name, which others know alone.
-      [host === OPENAI ? 'max_completion_tokens' : 'max_tokens']: limit,
+      [isOpenAi(endpoint.baseUrl) ? 'max_completion_tokens' : 'max_tokens']: limit,
+      prompt_cache_key: routesByKey(endpoint.baseUrl) ? cacheKey : undefined,
       top_k: parameters.top_k ?? undefined,
     }),
   }).chatModel(endpoint.model);
@@ -207,8 +220,16 @@ async function responsesModel(
   });
 }
 
+/**
+ * Whether a server finds what it has cached by the key (https://developers.openai.com/api/docs/guides/prompt-caching,
+ * https://docs.mistral.ai/studio/conversations/advanced/prompt-caching). NVIDIA's and Azure's Foundry refuse it.
+ */
+function routesByKey(baseUrl: string): boolean {
+  return isOpenAi(baseUrl) || hostOf(baseUrl).endsWith('.mistral.ai');
+}
+
 /** Nothing is kept at the server: what the model has thought comes sealed, and goes back with the history. */
-function withResponses(model: string): LanguageModelMiddleware {
+function withResponses(model: string, promptCacheKey: string): LanguageModelMiddleware {
   return {
     specificationVersion: 'v4',
     transformParams: async ({ params }) => ({
@@ -218,6 +239,7 @@ function withResponses(model: string): LanguageModelMiddleware {
         ...params.providerOptions,
         openai: {
           store: false,
+          promptCacheKey,
           instructions: params.prompt
             .flatMap((message) => (message.role === 'system' ? [message.content] : []))
             .join('\n\n'),
@@ -253,7 +275,6 @@ function withParameters(
   };
 }
 
-const OPENAI = 'api.openai.com';
 const OPENROUTER = 'openrouter.ai';
 
 function openRouterHeaders({

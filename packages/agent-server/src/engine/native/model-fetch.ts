@@ -299,6 +299,7 @@ const OPTIONAL = new Set([
   'max_tokens',
   'max_output_tokens',
   'include',
+  'prompt_cache_key',
   // Some servers need these back.
   'reasoning',
   'reasoning.effort',

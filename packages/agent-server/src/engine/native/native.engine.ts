@@ -22,11 +22,13 @@ import { SYSTEM_PROMPT } from './system-prompt.js';
 import { offeredTool } from './tool-calls.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {
+  conversationId: string;
   anthropicUrl: string;
   wait: Wait;
 }
 
 const DEFAULTS: NativeEngineOptions = {
+  conversationId: 'conversation',
   view: { environment: toolEnvironment({}), wrapper: [] },
   pullRequests: null,
   remoteAccess: () => null,
@@ -55,7 +57,7 @@ export class NativeEngine extends AgentEngine {
   constructor(options: Partial<NativeEngineOptions> = {}) {
     super();
     this.#options = { ...DEFAULTS, ...options };
-    this.#createModel = modelFactory(this.#options.anthropicUrl);
+    this.#createModel = modelFactory(this.#options.anthropicUrl, this.#options.conversationId);
   }
 
   /** Calls that were not confirmed, or that an earlier run left open, are closed with an error, not run. */
@@ -163,6 +165,7 @@ export function createNativeEngine(
     credentials: () => gitAccess()?.credentials ?? [],
   });
   return new NativeEngine({
+    conversationId,
     view,
     remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
     pullRequests:

@@ -1,3 +1,4 @@
+import { hostOf, isOpenAi } from '@slipway/common/model-endpoint.js';
 import { imageType, isBase64 } from '@slipway/common/well-formed-text.js';
 import type { FilePart, ModelMessage, TextPart } from 'ai';
 import type { OpaqueMembers } from '../agent-engine.js';
@@ -43,14 +44,14 @@ export function targetRules({ api, baseUrl, model }: ModelTarget): TargetRules {
       foreignCall: null,
     };
   }
-  const host = URL.canParse(baseUrl ?? '') ? new URL(baseUrl ?? '').hostname : '';
+  const host = hostOf(baseUrl ?? '');
   const isMistral = MISTRAL.test(model) || host.endsWith('mistral.ai');
   const isGemini = /gemini/i.test(model) || host.endsWith('googleapis.com');
-  const isOpenAi = host === 'api.openai.com' || host.endsWith('.azure.com');
+  const limitsTools = isOpenAi(baseUrl ?? '') || host.endsWith('.azure.com');
   return {
     callId: isMistral ? /^[a-zA-Z0-9]{9}$/ : /^[!-~]{1,40}$/,
     imageUrls: 'any',
-    maxDescription: isOpenAi ? 1_024 : UNLIMITED,
+    maxDescription: limitsTools ? 1_024 : UNLIMITED,
     isGoogle: isGemini,
     alternates: isMistral || STRICT_TEMPLATES.test(model),
     // As Google documents it for histories that other models have begun.
