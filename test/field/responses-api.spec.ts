@@ -353,7 +353,7 @@ describe('a refusal of the Responses API', () => {
     });
     expect(host.status).toBe('finished');
     expect(agent.llm.requests).toHaveLength(3);
-    const [first, , last] = agent.llm.requests.map(({ body: { input: _, ...members } }) => members);
+    const [first, , last] = agent.llm.requests.map(({ body }) => ({ ...body, input: null }));
     expect(last).toEqual({ ...first, ...left });
   });
 

@@ -1,6 +1,6 @@
 import { afterEach, describe, expect, it, jest } from '@jest/globals';
 import { streamText } from 'ai';
-import { jsonAt } from '@slipway/common/json-access.js';
+import { jsonAt, parseJson } from '@slipway/common/json-access.js';
 import { languageModel, parametersProblem } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
 
@@ -68,7 +68,7 @@ describe('languageModel', () => {
   ])('lets the cache of %s at %s be found by its conversation: %s', async (model, baseUrl, key) => {
     const bodies: unknown[] = [];
     jest.spyOn(globalThis, 'fetch').mockImplementation(async (_input, init) => {
-      bodies.push(JSON.parse(String(init?.body)));
+      bodies.push(typeof init?.body === 'string' ? parseJson(init.body) : null);
       return new Response('{}', { status: 401 });
     });
     await streamText({

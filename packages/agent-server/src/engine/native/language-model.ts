@@ -26,18 +26,10 @@ export type ModelFactory = (settings: EngineSettings) => Promise<ChosenModel>;
 
 /** `cacheKey`: the same for all requests that have a long beginning in common, as those of a conversation have. */
 export function modelFactory(anthropicUrl: string, cacheKey: string): ModelFactory {
-  const refused = new RefusedParameters();
   const learnt: LearntApis = new Map();
+  const shared = { anthropicUrl, cacheKey, refused: new RefusedParameters(), learnt };
   return async ({ llm, llmTimeoutMs: timeoutMs, outboundAllowlist: allowlist }) => {
-    const chosen = await languageModel({
-      ...llm,
-      timeoutMs,
-      allowlist,
-      anthropicUrl,
-      cacheKey,
-      refused,
-      learnt,
-    });
+    const chosen = await languageModel({ ...llm, timeoutMs, allowlist, ...shared });
     const endpoint = knownEndpoint(llm);
     return {
       languageModel: chosen,
