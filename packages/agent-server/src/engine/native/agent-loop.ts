@@ -95,7 +95,7 @@ export class AgentLoop {
 
   async run(): Promise<void> {
     await this.#handleFailures(async () => {
-      await prepareRun(this.#host, this.#tools);
+      await prepareRun(this.#host, this.#tools, this.#signal);
       await this.#runSteps();
     });
   }
@@ -104,7 +104,7 @@ export class AgentLoop {
     await this.#handleFailures(async () => {
       const seen = this.#host.events().length;
       const confirmed = openCalls(this.#host.events());
-      await prepareRun(this.#host, this.#tools);
+      await prepareRun(this.#host, this.#tools, this.#signal);
       const tools = this.#tools.offered();
       const { pending } = await this.#refuseInvalid(
         confirmed.map((event) => ({ event, parsed: this.#parseWritten(tools, event) })),
