@@ -217,7 +217,10 @@ export class ConversationRun {
   }
 
   async #openEngine(): Promise<AgentEngine> {
-    this.#engine ??= this.#createEngine();
+    this.#engine ??= this.#createEngine().catch((error: unknown) => {
+      this.#engine = null;
+      throw error;
+    });
     return await this.#engine;
   }
 
