@@ -107,7 +107,10 @@ export class RemoteAccess {
       if (!taken.ok) {
         return taken;
       }
-      await this.#writeRefs(cwd, new Map(changed));
+      const written = await this.#writeRefs(cwd, new Map(changed));
+      if (!written.ok) {
+        return written;
+      }
       const lines = changed.map(([name, id]) => `${name} is ${id.slice(0, 12)}`);
       return { ...outcome, output: lines.length === 0 ? 'Nothing is new.' : lines.join('\n') };
     });
@@ -152,9 +155,9 @@ export class RemoteAccess {
     return { folder, environment: view.environment, credentials: credentials(), signal };
   }
 
-  async #writeRefs(cwd: string, refs: Refs): Promise<void> {
+  async #writeRefs(cwd: string, refs: Refs): Promise<GitOutcome> {
     const lines = [...refs].map(([name, id]) => `update ${name} ${id}\n`);
-    await this.#asAgent({ script: UPDATE_REFS, args: [cwd], input: Readable.from(lines) });
+    return await this.#asAgent({ script: UPDATE_REFS, args: [cwd], input: Readable.from(lines) });
   }
 
   async #asAgent(script: Omit<ViewScript, 'timeoutMs'>): Promise<GitOutcome> {
