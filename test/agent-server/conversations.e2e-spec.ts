@@ -139,6 +139,44 @@ describe('conversations of the agent server', () => {
     expect(await server.client.status(id)).toBe('paused');
   });
 
+  it('gets its initial message with a later request when it was killed before the message was there', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say hello' }] };
+    const request = startRequest({ conversation_id, initial_message: message });
+    const again = async () => (await server.client.post('/api/conversations', request)).status;
+    expect(await Promise.all([again(), again()])).toEqual([200, 200]);
+    await server.client.untilStatus(conversation_id, 'finished');
+    expect(await again()).toBe(200);
+    expect(await server.client.kinds(conversation_id)).toEqual(['MessageEvent', 'MessageEvent']);
+  });
+
+  it('starts to work when it was killed between its initial message and its run', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'say hello', false);
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say hello' }] };
+    const request = startRequest({ conversation_id, initial_message: message });
+    expect((await server.client.post('/api/conversations', request)).status).toBe(200);
+    await server.client.untilStatus(conversation_id, 'finished');
+    expect(await server.client.kinds(conversation_id)).toEqual(['MessageEvent', 'MessageEvent']);
+  });
+
+  it('begins anew with an id whose conversation is being deleted', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'step');
+    await Promise.all([
+      server.client.send('DELETE', `/api/conversations/${conversation_id}`),
+      server.client.start({ conversation_id }),
+    ]);
+    await server.restart();
+    expect(await server.client.status(conversation_id)).toBe('idle');
+    expect(await server.client.kinds(conversation_id)).toEqual([]);
+  });
+
   it('closes what an interrupted run left open', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'call x');
