@@ -125,6 +125,7 @@ describe('POST /api/git/prepare', () => {
     expect(first).toMatchObject({ ok: true });
     expect(second).toEqual(first);
     await git('again', 'checkout', '-q', '-b', 'own-work');
+    await git('again', 'tag', 'own-work');
     expect(await prepare('again')).toMatchObject({ ok: true, output: '', branch: 'own-work' });
     expect((await readdir(server.workspace)).filter((name) => name.startsWith('.new-'))).toEqual([]);
   });

@@ -4,7 +4,7 @@ import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../fi
 import { HttpError } from '../http/http-error.js';
 import { commandOutput } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
-import { parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
+import { currentBranch, parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
 
 const MAX_REPOSITORIES = 20;
 const FIND_TIMEOUT_MS = 10_000;
@@ -56,7 +56,7 @@ async function comparisonBase(view: ToolView, folder: string): Promise<string> {
   if (head === null) {
     return await emptyTree(view, folder);
   }
-  const branch = await git('symbolic-ref', '--quiet', '--short', 'HEAD');
+  const branch = await currentBranch(view, folder);
   const pushed = branch === null ? null : await commitOf(view, folder, `refs/remotes/origin/${branch}`);
   if (pushed !== null && (pushed !== head || (await git('diff', '--quiet', 'HEAD', '--')) === null)) {
     return pushed;

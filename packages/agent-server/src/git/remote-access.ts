@@ -13,7 +13,7 @@ import {
   type ViewScript,
 } from './private-repository.js';
 import { repositoryCredentials, prepareRepository } from './repository-preparation.js';
-import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
+import { currentBranch, type GitOutcome, runGit, gitSecrets } from './run-git.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
 
@@ -192,15 +192,12 @@ export async function pushBranch(
   request: PushRequest,
 ): Promise<GitPushResponse> {
   const folder = await files.resolve(given);
-  const nameOf = async (reference: string): Promise<string | null> => {
-    const name = await runGit(view, folder, ['symbolic-ref', '--quiet', '--short', reference]);
-    return name?.trim() || null;
-  };
-  const branch = request.branch ?? (await nameOf('HEAD'));
+  const branch = request.branch ?? (await currentBranch(view, folder));
   if (branch === null) {
     return { ok: false, branch, output: 'No branch of a repository is checked out.' };
   }
-  if ((await nameOf('refs/remotes/origin/HEAD')) === `origin/${branch}`) {
+  const main = await runGit(view, folder, ['symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD']);
+  if (main?.trim() === `refs/remotes/origin/${branch}`) {
     return { ok: false, branch, output: `${branch} is the default branch; commit to another one.` };
   }
   const credentials = repositoryCredentials(request);
