@@ -95,7 +95,7 @@ describe('EventLog', () => {
     for (const length of lengths) {
       await add(first, 'ä'.repeat(length));
     }
-    await expect(add(first, 'x'.repeat(33 * 1_048_576))).rejects.toThrow('at most 32 MiB');
+    await expect(add(first, 'x'.repeat(8 * 1_048_576))).rejects.toThrow('less than 8 MiB');
     await first.close();
     await appendFile(file, `{"id":"${'x'.repeat(40 * 1_048_576)}"}\n{"id":"torn`);
     const second = await open();

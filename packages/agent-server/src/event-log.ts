@@ -10,7 +10,9 @@ import { log } from './observability.js';
 const LINE_BREAK = 0x0a;
 const MIB = 1024 * 1024;
 const READ_BYTES = MIB;
-/** A message with pictures is large; a longer line is damage. */
+/** The service reads 8 MiB with what is around an event, and stops the sandbox that sends more. */
+const MAX_ENTRY_BYTES = 8 * MIB - 64 * 1024;
+/** Earlier versions wrote such lines; a longer one is damage. */
 const MAX_LINE_BYTES = 32 * MIB;
 /** A log takes about three times as much in memory. */
 const MAX_LOG_BYTES = 256 * MIB;
@@ -98,8 +100,8 @@ export class EventLog<E extends EventIdentity> {
       const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());
       const entry = make({ id: randomUUID(), timestamp });
       const line = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8');
-      if (line.length > MAX_LINE_BYTES) {
-        throw new Error(`an event may have at most ${MAX_LINE_BYTES / MIB} MiB`);
+      if (line.length > MAX_ENTRY_BYTES) {
+        throw new Error('an event must have less than 8 MiB');
       }
       if (this.#size + line.length > this.#limits.maxBytes) {
         await this.#makeRoom();
