@@ -92,12 +92,7 @@ export class McpToolbox {
     await Promise.all([...this.#servers.keys()].map(async (name) => await this.#disconnect(name)));
   }
 
-  async #open(
-    name: string,
-    server: McpServer,
-    restarts: number,
-    signal: AbortSignal,
-  ): Promise<ToolNotice[]> {
+  async #open(name: string, server: McpServer, restarts: number, signal: AbortSignal): Promise<ToolNotice[]> {
     if (this.#options === null) {
       return [];
     }
