@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type FakeResponse, FakeServer } from '../fakes/fake-server.js';
@@ -162,6 +162,22 @@ describe('conversations of the agent server', () => {
     expect((await server.client.post('/api/conversations', request)).status).toBe(200);
     await server.client.untilStatus(conversation_id, 'finished');
     expect(await server.client.kinds(conversation_id)).toEqual(['MessageEvent', 'MessageEvent']);
+  });
+
+  it('takes its initial message beside the log of one whose deletion was killed half-way', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'say hello');
+    await server.client.untilStatus(conversation_id, 'finished');
+    await server.halt();
+    const folder = path.join(server.folder, 'conversations', conversation_id.replaceAll('-', ''));
+    await rm(path.join(folder, 'conversation.json'));
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say again' }] };
+    await server.client.start({ conversation_id, initial_message: message });
+    await server.client.untilStatus(conversation_id, 'finished');
+    const answer = await server.client.get(`/api/conversations/${conversation_id}/agent_final_response`);
+    expect(answer).toEqual({ response: 'again' });
   });
 
   it('begins anew with an id whose conversation is being deleted', async () => {

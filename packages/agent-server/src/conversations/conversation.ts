@@ -112,12 +112,13 @@ export class Conversation {
   }
 
   /** Takes the message of a request to start, which clients repeat: an earlier one may have come only so far. */
-  async begin(message: IncomingMessage | null): Promise<void> {
+  async begin(message: IncomingMessage, isNew: boolean): Promise<void> {
     const { entries } = this.log;
-    if (message === null || this.isRunning || entries.some(isStatusChange)) {
-      return;
+    if (isNew || !entries.some(isUserMessage)) {
+      await this.addMessage({ ...message, run: true });
+    } else if (!this.isRunning && !entries.some(isStatusChange)) {
+      await this.run();
     }
-    await (entries.some(isUserMessage) ? this.run() : this.addMessage({ ...message, run: true }));
   }
 
   /**

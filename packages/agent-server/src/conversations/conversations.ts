@@ -122,7 +122,9 @@ export class Conversations {
       await existing?.updateCredentials(credentialsOf(request));
       const conversation =
         existing ?? (await agentSpan('create conversation', () => this.#create(id, request)));
-      await conversation.begin(request.initial_message ?? null);
+      if (request.initial_message) {
+        await conversation.begin(request.initial_message, existing === undefined);
+      }
       return { conversation, created: existing === undefined };
     });
   }
