@@ -1,3 +1,4 @@
+import { once } from 'node:events';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -6,6 +7,8 @@ import { startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { FakeEngine } from '../../../../test/fakes/fake-engine.js';
 import { startRequest } from '../../../../test/support/agent-server-client.js';
+import { until } from '../../../../test/support/until.js';
+import type { EngineHost } from '../engine/agent-engine.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { newRecord } from './conversation-record.js';
 import { ConversationRun, RunSlots } from './conversation-run.js';
@@ -20,6 +23,14 @@ class GatedFile extends RecordFile {
 
   override async save(): Promise<void> {
     await this.gate;
+  }
+}
+
+class CondensingEngine extends FakeEngine {
+  override async condense(host: EngineHost, signal: AbortSignal): Promise<boolean> {
+    await once(signal, 'abort');
+    await host.setStatus('paused');
+    return false;
   }
 }
 
@@ -60,7 +71,7 @@ describe('a run', () => {
         throw new Error('too many open files');
       }
       working.resolve('worked');
-      return new FakeEngine();
+      return new CondensingEngine();
     };
     const run = new ConversationRun(state, createEngine, { slots, pauseGraceMs: 0 });
     return { state, recordFile, run, engines, working: working.promise };
@@ -73,6 +84,16 @@ describe('a run', () => {
     await expect(run.ask('Why?')).rejects.toThrow('too many open files');
     await run.ask('Why?');
     expect(await working).toBe('worked');
+  });
+
+  it('is not resumed for a condensation that the end of the server interrupts', async () => {
+    const { state, run } = await createRun();
+    await state.setStatus('finished');
+    const condensing = run.condense();
+    await until(() => state.record.status === 'running');
+    await run.stop(0);
+    expect(await condensing).toBe(false);
+    expect(state.record).toMatchObject({ wasRunning: false });
   });
 
   it('reads its skills once more after that has failed', async () => {
