@@ -109,7 +109,10 @@ describe('EventLog', () => {
   it('refuses entries and files beyond its limit', async () => {
     const first = await EventLog.open(file, isNote, { maxBytes: 1_000 });
     await add(first, 'x'.repeat(500));
-    await expect(add(first, 'x'.repeat(500))).rejects.toThrow('the most allowed');
+    await expect(add(first, 'x'.repeat(500))).rejects.toMatchObject({
+      status: 409,
+      message: expect.stringContaining('start a new conversation'),
+    });
     await add(first, 'small');
     expect(first.entries).toHaveLength(2);
     await first.close();

@@ -4,7 +4,7 @@ import path from 'node:path';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { BashEvent } from '@slipway/agent-protocol/server.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import { unknownPage } from './http/http-error.js';
+import { HttpError, unknownPage } from './http/http-error.js';
 import { log } from './observability.js';
 
 const LINE_BREAK = 0x0a;
@@ -25,7 +25,10 @@ interface EventLogLimits {
 
 function logIsFull(maxBytes: number): Error {
   const size = Math.floor(maxBytes / MIB);
-  return new Error(`the event log has reached ${size} MiB, the most allowed; start a new conversation`);
+  return new HttpError(
+    409,
+    `The event log has reached ${size} MiB, the most allowed: start a new conversation.`,
+  );
 }
 
 export interface EventIdentity {
@@ -101,7 +104,7 @@ export class EventLog<E extends EventIdentity> {
       const entry = make({ id: randomUUID(), timestamp });
       const line = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8');
       if (line.length > MAX_ENTRY_BYTES) {
-        throw new Error('an event must have less than 8 MiB');
+        throw new HttpError(413, 'An event must have less than 8 MiB.');
       }
       if (this.#size + line.length > this.#limits.maxBytes) {
         await this.#makeRoom();

@@ -150,25 +150,12 @@ export class McpToolbox {
       return [{ code: 'McpToolsNotListed', detail }];
     }
     const after = new Set(connection.tools.map((tool) => tool.name));
-    const changes = [
-      ...namesText(
-        'added',
-        [...after].filter((tool) => !before.has(tool)),
-      ),
-      ...namesText(
-        'removed',
-        [...before].filter((tool) => !after.has(tool)),
-      ),
-    ];
+    const added = [...after].filter((tool) => !before.has(tool));
+    const removed = [...before].filter((tool) => !after.has(tool));
+    const changes = [...namesText('added', added), ...namesText('removed', removed)];
+    const detail = `${described(name, server)} has changed its tools: ${changes.join('; ')}`;
     return [
-      ...(changes.length === 0
-        ? []
-        : [
-            {
-              code: 'McpToolsChanged' as const,
-              detail: `${described(name, server)} has changed its tools: ${changes.join('; ')}`,
-            },
-          ]),
+      ...(changes.length === 0 ? [] : [{ code: 'McpToolsChanged' as const, detail }]),
       ...this.#adjustments(name, server, connection),
     ];
   }
