@@ -125,6 +125,17 @@ describe('runCommand', () => {
     });
   });
 
+  it('stops reading what such a daemon goes on writing', async () => {
+    await inFolder(async (folder) => {
+      const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/pid; exec /usr/bin/yes'`;
+      const result = await run(`${daemon}; until [ -s ${folder}/pid ]; do :; done`, {
+        onOutput: async () => await setTimeout(1),
+      });
+      process.kill(await pidIn(`${folder}/pid`));
+      expect(result.exitCode).toBe(0);
+    });
+  });
+
   it('reads all output of a program that has ended, however slow its consumer is', async () => {
     let length = 0;
     const result = await run('head -c 300000 /dev/zero | tr "\\0" x', {

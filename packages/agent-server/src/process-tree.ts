@@ -11,6 +11,7 @@ import { startTimeOf } from '@slipway/common/processes/process-table.js';
 /** Marks the processes of one tree in their environment, also those that left its group and lost their parents. */
 export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
 const LAST_OUTPUT_MS = 500;
+const MAX_LOOKS = 20;
 
 export interface RunCommandOptions {
   /** Program and arguments, run without a shell. */
@@ -75,10 +76,11 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
 /** Resolves once the output of a tree that has ended is read. A daemon that left it without a trace may hold the pipes. */
 export async function readToEnd(outputs: readonly Readable[]): Promise<void> {
   const reads = outputs.map(async (output) => {
-    while (!output.closed) {
-      const silence = AbortSignal.timeout(LAST_OUTPUT_MS);
-      await once(output, 'close', { signal: silence }).catch(() => undefined);
-      if (output.readableLength === 0) {
+    for (let looks = 1; !output.closed; looks += 1) {
+      const signal = AbortSignal.timeout(LAST_OUTPUT_MS);
+      await once(output, 'close', { signal }).catch(() => undefined);
+      // What is left is a pipe's worth, unless the daemon writes more.
+      if (output.readableLength === 0 || looks === MAX_LOOKS) {
         output.destroy();
       }
     }
