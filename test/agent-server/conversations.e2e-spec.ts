@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { readdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type FakeResponse, FakeServer } from '../fakes/fake-server.js';
@@ -178,6 +178,16 @@ describe('conversations of the agent server', () => {
     await server.client.untilStatus(conversation_id, 'finished');
     const answer = await server.client.get(`/api/conversations/${conversation_id}/agent_final_response`);
     expect(answer).toEqual({ response: 'again' });
+  });
+
+  it('says that its disk is full', async () => {
+    const id = await server.client.start();
+    const folder = path.join(server.folder, 'conversations', id.replaceAll('-', ''));
+    await symlink('/dev/full', path.join(folder, 'conversation.json.new'));
+    expect(await server.client.send('PATCH', `/api/conversations/${id}`, { title: 'New' })).toEqual({
+      status: 507,
+      body: { detail: expect.stringContaining('No space is left') },
+    });
   });
 
   it('begins anew with an id whose conversation is being deleted', async () => {
