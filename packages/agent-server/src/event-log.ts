@@ -10,7 +10,7 @@ import { log } from './observability.js';
 const LINE_BREAK = 0x0a;
 const MIB = 1024 * 1024;
 const READ_BYTES = MIB;
-/** The service reads 8 MiB with what is around an event, and stops the sandbox that sends more. */
+/** The service reads 8 MiB with what is around an event, or a page, and stops the sandbox that sends a larger event. */
 const MAX_ENTRY_BYTES = 8 * MIB - 64 * 1024;
 /** Earlier versions wrote such lines; a longer one is damage. */
 const MAX_LINE_BYTES = 32 * MIB;
@@ -44,16 +44,19 @@ export class EventLog<E extends EventIdentity> {
   readonly #file: FileHandle;
   readonly #limits: EventLogLimits;
   readonly #entries: E[];
+  /** Bytes of the lines of the entries. */
+  readonly #sizes: number[];
   readonly #positions = new Map<string, number>();
   readonly #listeners = new Set<(entry: E) => void>();
   /** Bytes of complete lines; whatever a failed write left after them is overwritten. */
   #size: number;
   #tail: Promise<unknown> = Promise.resolve();
 
-  private constructor(file: FileHandle, entries: E[], size: number, limits: EventLogLimits) {
+  private constructor(file: FileHandle, { entries, sizes, size }: StoredLines<E>, limits: EventLogLimits) {
     this.#file = file;
     this.#limits = limits;
     this.#entries = entries;
+    this.#sizes = sizes;
     this.#size = size;
     entries.forEach((entry, position) => this.#positions.set(entry.id, position));
   }
@@ -74,9 +77,9 @@ export class EventLog<E extends EventIdentity> {
         }
         await handle.truncate(0);
       }
-      const { entries, size } = await readLines(handle, file, isEntry);
-      await handle.truncate(size);
-      return new EventLog(handle, entries, size, { maxBytes, whenFull });
+      const stored = await readLines(handle, file, isEntry);
+      await handle.truncate(stored.size);
+      return new EventLog(handle, stored, { maxBytes, whenFull });
     } catch (error) {
       await handle.close();
       throw error;
@@ -91,6 +94,10 @@ export class EventLog<E extends EventIdentity> {
   /** Position of the entry with this id; -1 if there is none. */
   positionOf(id: string): number {
     return this.#positions.get(id) ?? -1;
+  }
+
+  sizeAt(position: number): number {
+    return this.#sizes[position] ?? 0;
   }
 
   get(id: string): E | undefined {
@@ -111,6 +118,7 @@ export class EventLog<E extends EventIdentity> {
       }
       await writeAll(this.#file, line, this.#size);
       this.#size += line.length;
+      this.#sizes.push(line.length);
       this.#positions.set(entry.id, this.#entries.push(entry) - 1);
       this.#listeners.forEach((listener) => listener(entry));
       return entry;
@@ -152,6 +160,7 @@ export class EventLog<E extends EventIdentity> {
   async #removeAll(): Promise<number> {
     await this.#file.truncate(0);
     this.#size = 0;
+    this.#sizes.length = 0;
     this.#positions.clear();
     return this.#entries.splice(0).length;
   }
@@ -188,13 +197,15 @@ export function searchLog<E extends EventIdentity>(
     throw unknownPage();
   }
   const items: E[] = [];
+  let bytes = 0;
   for (let position = named; ; position += step) {
     const entry = entries[position];
     if (entry === undefined) {
       return { items, next_page_id: null };
     }
     if (matches(entry)) {
-      if (items.length === limit) {
+      bytes += eventLog.sizeAt(position);
+      if (items.length === limit || (items.length > 0 && bytes > MAX_ENTRY_BYTES)) {
         return { items, next_page_id: entry.id };
       }
       items.push(entry);
@@ -243,13 +254,21 @@ function toMicroseconds(timestamp: string): number {
   return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
 }
 
-// Keeps only one line in memory besides the entries; returns where the last complete line ends.
+interface StoredLines<E> {
+  entries: E[];
+  sizes: number[];
+  /** Where the last complete line ends. */
+  size: number;
+}
+
+// Keeps only one line in memory besides the entries.
 async function readLines<E>(
   handle: FileHandle,
   file: string,
   isEntry: (value: unknown) => value is E,
-): Promise<{ entries: E[]; size: number }> {
+): Promise<StoredLines<E>> {
   const entries: E[] = [];
+  const sizes: number[] = [];
   let lines = 0;
   let size = 0;
   let position = 0;
@@ -265,6 +284,7 @@ async function readLines<E>(
     begunBytes = 0;
     if (isEntry(entry)) {
       entries.push(entry);
+      sizes.push(bytes + 1);
     } else {
       log('warn', 'failed to parse event log line', { file, line: lines });
     }
@@ -272,7 +292,7 @@ async function readLines<E>(
   for (;;) {
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, position);
     if (bytesRead === 0) {
-      return { entries, size };
+      return { entries, sizes, size };
     }
     position += bytesRead;
     let begin = 0;
