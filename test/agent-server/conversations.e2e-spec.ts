@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
-import { readdir, readFile, writeFile } from 'node:fs/promises';
+import { readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type FakeResponse, FakeServer } from '../fakes/fake-server.js';
@@ -137,6 +137,70 @@ describe('conversations of the agent server', () => {
     expect((await server.client.post(`/api/conversations/${id}/run`)).status).toBe(200);
     await server.client.post(`/api/conversations/${id}/interrupt`);
     expect(await server.client.status(id)).toBe('paused');
+  });
+
+  it('gets its initial message with a later request when it was killed before the message was there', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say hello' }] };
+    const request = startRequest({ conversation_id, initial_message: message });
+    const again = async () => (await server.client.post('/api/conversations', request)).status;
+    expect(await Promise.all([again(), again()])).toEqual([200, 200]);
+    await server.client.untilStatus(conversation_id, 'finished');
+    expect(await again()).toBe(200);
+    expect(await server.client.kinds(conversation_id)).toEqual(['MessageEvent', 'MessageEvent']);
+  });
+
+  it('starts to work when it was killed between its initial message and its run', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'say hello', false);
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say hello' }] };
+    const request = startRequest({ conversation_id, initial_message: message });
+    expect((await server.client.post('/api/conversations', request)).status).toBe(200);
+    await server.client.untilStatus(conversation_id, 'finished');
+    expect(await server.client.kinds(conversation_id)).toEqual(['MessageEvent', 'MessageEvent']);
+  });
+
+  it('takes its initial message beside the log of one whose deletion was killed half-way', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'say hello');
+    await server.client.untilStatus(conversation_id, 'finished');
+    await server.halt();
+    const folder = path.join(server.folder, 'conversations', conversation_id.replaceAll('-', ''));
+    await rm(path.join(folder, 'conversation.json'));
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say again' }] };
+    await server.client.start({ conversation_id, initial_message: message });
+    await server.client.untilStatus(conversation_id, 'finished');
+    const answer = await server.client.get(`/api/conversations/${conversation_id}/agent_final_response`);
+    expect(answer).toEqual({ response: 'again' });
+  });
+
+  it('says that its disk is full', async () => {
+    const id = await server.client.start();
+    const folder = path.join(server.folder, 'conversations', id.replaceAll('-', ''));
+    await symlink('/dev/full', path.join(folder, 'conversation.json.new'));
+    expect(await server.client.send('PATCH', `/api/conversations/${id}`, { title: 'New' })).toEqual({
+      status: 507,
+      body: { detail: expect.stringContaining('No space is left') },
+    });
+  });
+
+  it('begins anew with an id whose conversation is being deleted', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'step');
+    await Promise.all([
+      server.client.send('DELETE', `/api/conversations/${conversation_id}`),
+      server.client.start({ conversation_id }),
+    ]);
+    await server.restart();
+    expect(await server.client.status(conversation_id)).toBe('idle');
+    expect(await server.client.kinds(conversation_id)).toEqual([]);
   });
 
   it('closes what an interrupted run left open', async () => {

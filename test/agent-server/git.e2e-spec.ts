@@ -95,6 +95,16 @@ describe('POST /api/git/prepare', () => {
     expect(await prepare('missing', asked)).toMatchObject({ ok: false, failure: 'branch_not_found' });
   });
 
+  it('clones a repository whose own history is cut', async () => {
+    await host.commit('team/shallow', 'main', { 'a.txt': 'one' });
+    await host.commit('team/shallow', 'main', { 'a.txt': 'two' });
+    await host.cutHistory('team/shallow', 'main');
+    const from = `${host.origin}/team/shallow.git`;
+    expect(await prepare('shallow', { url: from })).toMatchObject({ ok: true });
+    expect((await git('shallow', 'log', '--format=%s')).split('\n')).toHaveLength(1);
+    expect(await git('shallow', 'fsck', '--connectivity-only')).toBe('');
+  });
+
   it('says that a repository has no branch', async () => {
     await host.nameDefault('team/none-yet', 'trunk');
     expect(await prepare('none-yet', { url: `${host.origin}/team/none-yet.git` })).toMatchObject({
@@ -125,6 +135,7 @@ describe('POST /api/git/prepare', () => {
     expect(first).toMatchObject({ ok: true });
     expect(second).toEqual(first);
     await git('again', 'checkout', '-q', '-b', 'own-work');
+    await git('again', 'tag', 'own-work');
     expect(await prepare('again')).toMatchObject({ ok: true, output: '', branch: 'own-work' });
     expect((await readdir(server.workspace)).filter((name) => name.startsWith('.new-'))).toEqual([]);
   });

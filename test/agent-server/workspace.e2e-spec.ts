@@ -329,6 +329,36 @@ describe('commands, files and git of the agent server', () => {
       });
     });
 
+    it('reports the changes beside a folder that only looks like a repository', async () => {
+      // A worktree, or a submodule, whose repository is elsewhere; and a clone that has just begun.
+      const broken = ['broken', 'begun'].map((name) => path.join(server.workspace, name));
+      await Promise.all(broken.map(async (folder) => await mkdir(folder)));
+      await writeFile(path.join(broken[0] ?? '', '.git'), 'gitdir: /nowhere/.git/worktrees/broken\n');
+      await mkdir(path.join(broken[1] ?? '', '.git'));
+      const { status, body } = await server.client.send('GET', `/api/git/changes?path=${server.workspace}`);
+      await Promise.all(broken.map(async (folder) => await rm(folder, { recursive: true })));
+      expect(status).toBe(200);
+      expect(body).toContainEqual({ status: 'UPDATED', path: 'repository/changed' });
+    });
+
+    it('reads repositories whose ids are of SHA-256', async () => {
+      const folder = path.join(server.workspace, 'sha256');
+      const inside = async (...args: string[]) =>
+        await run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: folder });
+      await mkdir(folder);
+      await inside('init', '-q', '-b', 'main', '--object-format=sha256');
+      await writeFile(path.join(folder, 'a'), 'a');
+      const asked = async (what: string) => await server.client.send('GET', `/api/git/${what}path=${folder}`);
+      const added = [{ status: 'ADDED', path: 'a' }];
+      expect((await asked('changes?')).body).toEqual(added);
+      await inside('add', '.');
+      await inside('commit', '-qm', 'first');
+      const sha = jsonText(jsonList((await asked('commits?')).body, 'commits')[0], 'sha') ?? '';
+      const changed = await asked(`commits/${sha}/changes?`);
+      await rm(folder, { recursive: true });
+      expect(changed.body).toEqual(added);
+    });
+
     it('reports folders that are not a repository, and folders that belong to others', async () => {
       const plain = path.join(server.workspace, 'plain');
       await mkdir(plain);

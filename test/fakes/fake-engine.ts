@@ -114,7 +114,7 @@ export class FakeEngine extends AgentEngine {
     return `${question} (${host.events().length} events)`;
   }
 
-  override async condense(host: EngineHost): Promise<boolean> {
+  override async condense(host: EngineHost, _signal: AbortSignal): Promise<boolean> {
     const [first] = host.events();
     if (first === undefined) {
       return false;

@@ -1,6 +1,6 @@
 import { execFile, spawn } from 'node:child_process';
 import { hash } from 'node:crypto';
-import { mkdtemp, rm } from 'node:fs/promises';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { createServer, type IncomingMessage, type ServerResponse } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
@@ -40,6 +40,8 @@ export interface GitHttpServer {
   keepLarge(content: string): string;
   /** Makes HEAD name a branch, which need not exist; makes the repository when it is new. */
   nameDefault(repository: string, branch: string): Promise<void>;
+  /** Makes the repository a shallow one, whose history begins with the tip of a branch. */
+  cutHistory(repository: string, branch: string): Promise<void>;
   /** Commit at the tip of a branch. */
   tip(repository: string, branch: string): Promise<string>;
   /** The last commit of a branch in a format of git-log(1). */
@@ -92,6 +94,9 @@ export async function startGitHttpServer(
     nameDefault: async (repository, branch) => {
       await run('git', ['init', '--quiet', '--bare', bare(repository)]);
       await run('git', ['-C', bare(repository), 'symbolic-ref', 'HEAD', `refs/heads/${branch}`]);
+    },
+    cutHistory: async (repository, branch) => {
+      await writeFile(path.join(bare(repository), 'shallow'), `${await tip(repository, branch)}\n`);
     },
     commit: async (repository, branch, files, { date, links = {} } = {}) => {
       const folder = bare(repository);

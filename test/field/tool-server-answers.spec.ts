@@ -20,13 +20,9 @@ afterEach(async () => {
 
 async function connect(connectTimeoutMs = 20_000): Promise<unknown[]> {
   const servers: McpServers = { far: { url: server.url, transport: 'http' } };
-  return await toolbox.connect(servers, {
-    workingDir: '/',
-    environment: {},
-    wrapper: [],
-    checkUrl: async () => null,
-    connectTimeoutMs,
-  });
+  const place = { workingDir: '/', environment: {}, wrapper: [] };
+  const options = { ...place, checkUrl: async () => null, connectTimeoutMs };
+  return await toolbox.connect(servers, options, new AbortController().signal);
 }
 
 async function callEcho(signal = new AbortController().signal): Promise<unknown> {

@@ -109,6 +109,7 @@ describe('a program that ends', () => {
         checkUrl: async () => null,
         connectTimeoutMs: 1_500,
       },
+      new AbortController().signal,
     );
     await toolbox.close();
     expect(notices).toMatchObject([

@@ -63,7 +63,7 @@ export function parseOptions(args: string[], env: NodeJS.ProcessEnv, cwd: string
     webhook: toWebhook(values['webhook-url'], env),
     corsOrigins: numberedVariables(env, 'OH_ALLOW_CORS_ORIGINS_'),
     toolWrapper: toStrings(values['tool-wrapper']),
-    maxConcurrentRuns: toNumber(env['OH_MAX_CONCURRENT_RUNS'], 0) || DEFAULT_LIMITS.maxConcurrentRuns,
+    maxConcurrentRuns: Math.max(0, Number(env['OH_MAX_CONCURRENT_RUNS'])) || DEFAULT_LIMITS.maxConcurrentRuns,
     secretsOnStdin: values['secrets-stdin'],
     // A variable and not a flag, because images with an earlier agent server would not start with an unknown flag.
     workspaceName: parseWorkspaceName(env['SLIPWAY_WORKSPACE_NAME']),
@@ -130,14 +130,7 @@ function toWebhook(flag: string | undefined, env: NodeJS.ProcessEnv): AgentServe
   if (!/^https?:$/.test(new URL(baseUrl).protocol)) {
     throw new TypeError('the webhook URL must begin with http:// or https://');
   }
-  return {
-    ...WEBHOOK_DEFAULTS,
-    baseUrl: baseUrl.replace(/\/+$/, ''),
-    batchSize: toNumber(env['OH_WEBHOOKS_0_EVENT_BUFFER_SIZE'], WEBHOOK_DEFAULTS.batchSize),
-    flushDelayMs: toMilliseconds(env['OH_WEBHOOKS_0_FLUSH_DELAY'], WEBHOOK_DEFAULTS.flushDelayMs),
-    retries: Math.trunc(toNumber(env['OH_WEBHOOKS_0_NUM_RETRIES'], WEBHOOK_DEFAULTS.retries)),
-    retryDelayMs: toMilliseconds(env['OH_WEBHOOKS_0_RETRY_DELAY'], WEBHOOK_DEFAULTS.retryDelayMs),
-  };
+  return { ...WEBHOOK_DEFAULTS, baseUrl: baseUrl.replace(/\/+$/, '') };
 }
 
 function toStrings(text: string): string[] {
@@ -154,15 +147,6 @@ function toPort(text: string): number {
     throw new TypeError('--port must be a number from 0 to 65535');
   }
   return port;
-}
-
-function toNumber(text: string | undefined, fallback: number): number {
-  const number = Number(text);
-  return text && Number.isFinite(number) && number >= 0 ? number : fallback;
-}
-
-function toMilliseconds(seconds: string | undefined, fallbackMs: number): number {
-  return toNumber(seconds, fallbackMs / 1000) * 1000;
 }
 
 export interface ListenOptions {

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonText } from '@slipway/common/json-access.js';
-import { EventLog, nextTimestamp, normalizeTimestamp } from './event-log.js';
+import { EventLog, nextTimestamp, normalizeTimestamp, searchLog } from './event-log.js';
 
 interface Note {
   id: string;
@@ -95,7 +95,7 @@ describe('EventLog', () => {
     for (const length of lengths) {
       await add(first, 'ä'.repeat(length));
     }
-    await expect(add(first, 'x'.repeat(33 * 1_048_576))).rejects.toThrow('at most 32 MiB');
+    await expect(add(first, 'x'.repeat(8 * 1_048_576))).rejects.toThrow('less than 8 MiB');
     await first.close();
     await appendFile(file, `{"id":"${'x'.repeat(40 * 1_048_576)}"}\n{"id":"torn`);
     const second = await open();
@@ -109,7 +109,10 @@ describe('EventLog', () => {
   it('refuses entries and files beyond its limit', async () => {
     const first = await EventLog.open(file, isNote, { maxBytes: 1_000 });
     await add(first, 'x'.repeat(500));
-    await expect(add(first, 'x'.repeat(500))).rejects.toThrow('the most allowed');
+    await expect(add(first, 'x'.repeat(500))).rejects.toMatchObject({
+      status: 409,
+      message: expect.stringContaining('start a new conversation'),
+    });
     await add(first, 'small');
     expect(first.entries).toHaveLength(2);
     await first.close();
@@ -144,6 +147,21 @@ describe('EventLog', () => {
     await add(log, 'a');
     expect(texts(log)).toEqual(['a']);
     await log.close();
+  });
+
+  it('is paged by size too: the service would ask for less, and a hundred pictures fill the memory', async () => {
+    const log = await open();
+    for (let count = 0; count < 10; count += 1) {
+      await add(log, 'x'.repeat(1_048_576));
+    }
+    await log.close();
+    const again = await open();
+    const page = searchLog(again, { limit: 100, sort_order: 'TIMESTAMP' }, () => true);
+    expect(page.items).toHaveLength(7);
+    expect(page.next_page_id).toBe(again.entries[7]?.id);
+    const rest = { page_id: page.next_page_id ?? '', limit: 100, sort_order: 'TIMESTAMP' } as const;
+    expect(searchLog(again, rest, () => true)).toEqual({ items: again.entries.slice(7), next_page_id: null });
+    await again.close();
   });
 
   it('can be cleared', async () => {

@@ -4,13 +4,15 @@ import path from 'node:path';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { BashEvent } from '@slipway/agent-protocol/server.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import { unknownPage } from './http/http-error.js';
+import { HttpError, unknownPage } from './http/http-error.js';
 import { log } from './observability.js';
 
 const LINE_BREAK = 0x0a;
 const MIB = 1024 * 1024;
 const READ_BYTES = MIB;
-/** A message with pictures is large; a longer line is damage. */
+/** The service reads 8 MiB with what is around an event, or a page, and stops the sandbox that sends a larger event. */
+const MAX_ENTRY_BYTES = 8 * MIB - 64 * 1024;
+/** Earlier versions wrote such lines; a longer one is damage. */
 const MAX_LINE_BYTES = 32 * MIB;
 /** A log takes about three times as much in memory. */
 const MAX_LOG_BYTES = 256 * MIB;
@@ -23,7 +25,10 @@ interface EventLogLimits {
 
 function logIsFull(maxBytes: number): Error {
   const size = Math.floor(maxBytes / MIB);
-  return new Error(`the event log has reached ${size} MiB, the most allowed; start a new conversation`);
+  return new HttpError(
+    409,
+    `The event log has reached ${size} MiB, the most allowed: start a new conversation.`,
+  );
 }
 
 export interface EventIdentity {
@@ -39,16 +44,19 @@ export class EventLog<E extends EventIdentity> {
   readonly #file: FileHandle;
   readonly #limits: EventLogLimits;
   readonly #entries: E[];
+  /** Bytes of the lines of the entries. */
+  readonly #sizes: number[];
   readonly #positions = new Map<string, number>();
   readonly #listeners = new Set<(entry: E) => void>();
   /** Bytes of complete lines; whatever a failed write left after them is overwritten. */
   #size: number;
   #tail: Promise<unknown> = Promise.resolve();
 
-  private constructor(file: FileHandle, entries: E[], size: number, limits: EventLogLimits) {
+  private constructor(file: FileHandle, { entries, sizes, size }: StoredLines<E>, limits: EventLogLimits) {
     this.#file = file;
     this.#limits = limits;
     this.#entries = entries;
+    this.#sizes = sizes;
     this.#size = size;
     entries.forEach((entry, position) => this.#positions.set(entry.id, position));
   }
@@ -69,9 +77,9 @@ export class EventLog<E extends EventIdentity> {
         }
         await handle.truncate(0);
       }
-      const { entries, size } = await readLines(handle, file, isEntry);
-      await handle.truncate(size);
-      return new EventLog(handle, entries, size, { maxBytes, whenFull });
+      const stored = await readLines(handle, file, isEntry);
+      await handle.truncate(stored.size);
+      return new EventLog(handle, stored, { maxBytes, whenFull });
     } catch (error) {
       await handle.close();
       throw error;
@@ -88,6 +96,10 @@ export class EventLog<E extends EventIdentity> {
     return this.#positions.get(id) ?? -1;
   }
 
+  sizeAt(position: number): number {
+    return this.#sizes[position] ?? 0;
+  }
+
   get(id: string): E | undefined {
     return this.#entries[this.positionOf(id)];
   }
@@ -98,14 +110,15 @@ export class EventLog<E extends EventIdentity> {
       const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());
       const entry = make({ id: randomUUID(), timestamp });
       const line = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8');
-      if (line.length > MAX_LINE_BYTES) {
-        throw new Error(`an event may have at most ${MAX_LINE_BYTES / MIB} MiB`);
+      if (line.length > MAX_ENTRY_BYTES) {
+        throw new HttpError(413, 'An event must have less than 8 MiB.');
       }
       if (this.#size + line.length > this.#limits.maxBytes) {
         await this.#makeRoom();
       }
       await writeAll(this.#file, line, this.#size);
       this.#size += line.length;
+      this.#sizes.push(line.length);
       this.#positions.set(entry.id, this.#entries.push(entry) - 1);
       this.#listeners.forEach((listener) => listener(entry));
       return entry;
@@ -147,6 +160,7 @@ export class EventLog<E extends EventIdentity> {
   async #removeAll(): Promise<number> {
     await this.#file.truncate(0);
     this.#size = 0;
+    this.#sizes.length = 0;
     this.#positions.clear();
     return this.#entries.splice(0).length;
   }
@@ -183,13 +197,15 @@ export function searchLog<E extends EventIdentity>(
     throw unknownPage();
   }
   const items: E[] = [];
+  let bytes = 0;
   for (let position = named; ; position += step) {
     const entry = entries[position];
     if (entry === undefined) {
       return { items, next_page_id: null };
     }
     if (matches(entry)) {
-      if (items.length === limit) {
+      bytes += eventLog.sizeAt(position);
+      if (items.length === limit || (items.length > 0 && bytes > MAX_ENTRY_BYTES)) {
         return { items, next_page_id: entry.id };
       }
       items.push(entry);
@@ -238,13 +254,21 @@ function toMicroseconds(timestamp: string): number {
   return Date.parse(`${timestamp.slice(0, 23)}Z`) * 1000 + Number(timestamp.slice(23));
 }
 
-// Keeps only one line in memory besides the entries; returns where the last complete line ends.
+interface StoredLines<E> {
+  entries: E[];
+  sizes: number[];
+  /** Where the last complete line ends. */
+  size: number;
+}
+
+// Keeps only one line in memory besides the entries.
 async function readLines<E>(
   handle: FileHandle,
   file: string,
   isEntry: (value: unknown) => value is E,
-): Promise<{ entries: E[]; size: number }> {
+): Promise<StoredLines<E>> {
   const entries: E[] = [];
+  const sizes: number[] = [];
   let lines = 0;
   let size = 0;
   let position = 0;
@@ -260,6 +284,7 @@ async function readLines<E>(
     begunBytes = 0;
     if (isEntry(entry)) {
       entries.push(entry);
+      sizes.push(bytes + 1);
     } else {
       log('warn', 'failed to parse event log line', { file, line: lines });
     }
@@ -267,7 +292,7 @@ async function readLines<E>(
   for (;;) {
     const { buffer, bytesRead } = await handle.read(Buffer.allocUnsafe(READ_BYTES), 0, READ_BYTES, position);
     if (bytesRead === 0) {
-      return { entries, size };
+      return { entries, sizes, size };
     }
     position += bytesRead;
     let begin = 0;

@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { setTimeout } from 'node:timers/promises';
 import { until } from '../../../test/support/until.js';
 import { type RunCommandOptions, runCommand } from './process-tree.js';
 
@@ -107,6 +108,43 @@ describe('runCommand', () => {
       expect(result.exitCode).toBe(0);
       expect(await lives(await pidIn(`${folder}/pid`))).toBe(false);
     });
+  });
+
+  // As `service` starts the daemons of Debian: without the environment, in a session of their own, and orphaned.
+  it.each([
+    ['ends', 'true', 10_000],
+    ['takes too long', 'sleep 1000', 2_000],
+  ])('waits for no daemon that holds the pipes when a program %s', async (_, last, timeoutMs) => {
+    await inFolder(async (folder) => {
+      const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/pid; exec /bin/sleep 1000'`;
+      const result = await run(`echo begun; ${daemon}; until [ -s ${folder}/pid ]; do :; done; ${last}`, {
+        timeoutMs,
+      });
+      process.kill(await pidIn(`${folder}/pid`));
+      expect(result).toMatchObject({ timedOut: last !== 'true', stdout: 'begun\n' });
+    });
+  });
+
+  it('stops reading what such a daemon goes on writing', async () => {
+    await inFolder(async (folder) => {
+      const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/pid; exec /usr/bin/yes'`;
+      const result = await run(`${daemon}; until [ -s ${folder}/pid ]; do :; done`, {
+        onOutput: async () => await setTimeout(1),
+      });
+      process.kill(await pidIn(`${folder}/pid`));
+      expect(result.exitCode).toBe(0);
+    });
+  });
+
+  it('reads all output of a program that has ended, however slow its consumer is', async () => {
+    let length = 0;
+    const result = await run('head -c 300000 /dev/zero | tr "\\0" x', {
+      onOutput: async (_stream, text) => {
+        length += text.length;
+        await setTimeout(700);
+      },
+    });
+    expect([result.exitCode, length]).toEqual([0, 300_000]);
   });
 
   it('reads no faster than its consumer', async () => {

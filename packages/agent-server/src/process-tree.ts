@@ -1,13 +1,17 @@
 import { type ChildProcess, spawn, type StdioOptions } from 'node:child_process';
 import { randomUUID } from 'node:crypto';
+import { once } from 'node:events';
 import { constants } from 'node:os';
 import { PassThrough, Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
 import { startTimeOf } from '@slipway/common/processes/process-table.js';
 
 /** Marks the processes of one tree in their environment, also those that left its group and lost their parents. */
 export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';
+const LAST_OUTPUT_MS = 500;
+const MAX_LOOKS = 20;
 
 export interface RunCommandOptions {
   /** Program and arguments, run without a shell. */
@@ -65,8 +69,23 @@ export async function runCommand(options: RunCommandOptions): Promise<CommandRes
     await kill();
     await exited;
   }
-  await read;
+  await Promise.all([read, readToEnd([stdout, stderr])]);
   return { exitCode, timedOut };
+}
+
+/** Resolves once the output of a tree that has ended is read. A daemon that left it without a trace may hold the pipes. */
+export async function readToEnd(outputs: readonly Readable[]): Promise<void> {
+  const reads = outputs.map(async (output) => {
+    for (let looks = 1; !output.closed; looks += 1) {
+      const signal = AbortSignal.timeout(LAST_OUTPUT_MS);
+      await once(output, 'close', { signal }).catch(() => undefined);
+      // What is left is a pipe's worth, unless the daemon writes more.
+      if (output.readableLength === 0 || looks === MAX_LOOKS) {
+        output.destroy();
+      }
+    }
+  });
+  await Promise.all(reads);
 }
 
 /** Runs a program and returns its standard output; one that writes more than that many characters is ended. */
@@ -140,7 +159,14 @@ export async function startProcess(
 
 async function forward(stream: Readable, take: (text: string) => void | Promise<void>): Promise<void> {
   stream.setEncoding('utf8');
-  for await (const chunk of stream) {
-    await take(String(chunk));
+  try {
+    for await (const chunk of stream) {
+      await take(String(chunk));
+    }
+  } catch (error) {
+    // Of `readToEnd`.
+    if (errorCode(error) !== 'ERR_STREAM_PREMATURE_CLOSE') {
+      throw error;
+    }
   }
 }

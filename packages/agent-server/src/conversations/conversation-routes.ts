@@ -101,9 +101,6 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
     const body = parseRequest(startSchema, 'body', request.body);
     await checkResultSchema(body.slipway.result_schema ?? null);
     const { conversation, created } = await conversations.start(body);
-    if (created && body.initial_message) {
-      await conversation.addMessage({ ...body.initial_message, run: true });
-    }
     response.status(created ? 201 : 200).json(conversation.info());
   });
 

@@ -17,6 +17,8 @@ const IDLE_MS = 10_000;
 type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
 
 interface ActiveRun {
+  /** Whether the next server is to go on with it. */
+  resumes: boolean;
   aborter: AbortController;
   /** Resolves once the status is `running`. Neither promise ever rejects. */
   started: Promise<void>;
@@ -111,7 +113,7 @@ export class ConversationRun {
       if (this.#state.record.status === 'running') {
         await this.#state.setStatus(status);
       }
-    });
+    }, false);
     await this.#active?.ended;
     return condensed;
   }
@@ -154,7 +156,7 @@ export class ConversationRun {
     const active = this.#active;
     if (active !== null) {
       // Written before the run ends, so that it is remembered even if the server is killed meanwhile.
-      await this.#state.change({ wasRunning: !this.#state.pauseRequested() });
+      await this.#state.change({ wasRunning: active.resumes && !this.#state.pauseRequested() });
       this.#state.requestPause(true);
       if (!this.#isQueued) {
         await settledWithin(graceMs, active.ended);
@@ -171,7 +173,7 @@ export class ConversationRun {
     await this.#closeEngine();
   }
 
-  async #begin(work: Work): Promise<void> {
+  async #begin(work: Work, resumes = true): Promise<void> {
     if (this.#active !== null || this.#stopping) {
       throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
     }
@@ -180,6 +182,7 @@ export class ConversationRun {
     this.#state.requestPause(false);
     this.#runAgain = false;
     this.#active = {
+      resumes,
       aborter,
       started: started.promise,
       ended: this.#execute(work, aborter.signal, started),
@@ -217,7 +220,10 @@ export class ConversationRun {
   }
 
   async #openEngine(): Promise<AgentEngine> {
-    this.#engine ??= this.#createEngine();
+    this.#engine ??= this.#createEngine().catch((error: unknown) => {
+      this.#engine = null;
+      throw error;
+    });
     return await this.#engine;
   }
 

@@ -197,7 +197,10 @@ export class ConversationState implements EngineHost {
 
   /** Loads the agent's skills the first time, and reports broken ones; they stay the same until the server ends. */
   async openSkills(): Promise<void> {
-    this.#loadingSkills ??= this.#readSkills();
+    this.#loadingSkills ??= this.#readSkills().catch((error: unknown) => {
+      this.#loadingSkills = null;
+      throw error;
+    });
     await this.#loadingSkills;
   }
 

@@ -111,6 +111,16 @@ export class Conversation {
     return this.#state.knownSecrets;
   }
 
+  /** Takes the message of a request to start, which clients repeat: an earlier one may have come only so far. */
+  async begin(message: IncomingMessage, isNew: boolean): Promise<void> {
+    const { entries } = this.log;
+    if (isNew || !entries.some(isUserMessage)) {
+      await this.addMessage({ ...message, run: true });
+    } else if (!this.isRunning && !entries.some(isStatusChange)) {
+      await this.run();
+    }
+  }
+
   /**
    * Interrupts a goal. With `run`, the agent starts, or reads the message at its next step.
    * @throws HttpError 400 when the agent should run but cannot
@@ -342,6 +352,10 @@ export class Conversation {
     await rejectOpenCalls(this.#state, 'The user wrote a message instead of confirming the action.');
     await this.#state.setStatus('idle');
   }
+}
+
+function isStatusChange(event: AgentEvent): boolean {
+  return event.kind === 'ConversationStateUpdateEvent' && event.key === 'execution_status';
 }
 
 /** What the model reads after a message: the skills that it triggers, and the client's suffix for every message. */

@@ -55,7 +55,7 @@ interface ConversationListener {
 export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #byId = new Map<string, Conversation>();
-  readonly #starting = new Map<string, Promise<Conversation>>();
+  readonly #turns = new Map<string, Promise<void>>();
   readonly #listeners: ConversationListener[] = [];
   readonly #limits: RunLimits;
   readonly #serverSecrets: readonly string[];
@@ -117,49 +117,64 @@ export class Conversations {
   /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
   async start(request: CreateConversationRequest): Promise<{ conversation: Conversation; created: boolean }> {
     const id = request.conversation_id ?? randomUUID();
-    const existing = this.find(id) ?? (await this.#starting.get(id));
-    if (existing !== undefined) {
-      await existing.updateCredentials(credentialsOf(request));
-      return { conversation: existing, created: false };
-    }
-    const starting = agentSpan('create conversation', () => this.#create(id, request));
-    this.#starting.set(id, starting);
-    try {
-      return { conversation: await starting, created: true };
-    } finally {
-      this.#starting.delete(id);
-    }
+    return await this.#inTurn(id, async () => {
+      const existing = this.find(id);
+      await existing?.updateCredentials(credentialsOf(request));
+      const conversation =
+        existing ?? (await agentSpan('create conversation', () => this.#create(id, request)));
+      if (request.initial_message) {
+        await conversation.begin(request.initial_message, existing === undefined);
+      }
+      return { conversation, created: existing === undefined };
+    });
   }
 
   /** The copy is idle. @throws HttpError 404 for an unknown conversation or event, 409 when the id is taken */
   async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
     const id = request.id ?? randomUUID();
     const copy = this.get(sourceId).copy(request.from_event_id ?? null);
-    if (this.find(id) !== undefined || this.#starting.has(id)) {
-      throw idTaken(id);
-    }
-    const forking = this.#copy(id, copy, request);
-    this.#starting.set(id, forking);
-    try {
-      return await forking;
-    } finally {
-      this.#starting.delete(id);
-    }
+    return await this.#inTurn(id, async () => {
+      if (this.find(id) !== undefined) {
+        throw idTaken(id);
+      }
+      return await this.#copy(id, copy, request);
+    });
   }
 
+  /** @throws HttpError 404 */
   async remove(id: string): Promise<void> {
-    const conversation = this.get(id);
-    this.#byId.delete(id);
-    this.#listeners.forEach((listener) =>
-      listener.removed({ ...conversation.info(), execution_status: 'deleting' }),
-    );
-    await conversation.stop(0);
-    await rm(conversation.folder, { recursive: true, force: true });
+    await this.#inTurn(id, async () => await this.#remove(this.get(id)));
   }
 
   /** Ends all runs within the grace period; all state is on disk afterwards. */
   async stop(graceMs: number): Promise<void> {
     await Promise.all(this.all().map((conversation) => conversation.stop(graceMs)));
+  }
+
+  /** What begins or ends a conversation waits for what began before with the same id: both use its folder. */
+  async #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
+    const result = (this.#turns.get(id) ?? Promise.resolve()).then(work);
+    const settled = result.then(
+      () => undefined,
+      () => undefined,
+    );
+    this.#turns.set(id, settled);
+    try {
+      return await result;
+    } finally {
+      if (this.#turns.get(id) === settled) {
+        this.#turns.delete(id);
+      }
+    }
+  }
+
+  async #remove(conversation: Conversation): Promise<void> {
+    this.#byId.delete(conversation.id);
+    this.#listeners.forEach((listener) =>
+      listener.removed({ ...conversation.info(), execution_status: 'deleting' }),
+    );
+    await conversation.stop(0);
+    await rm(conversation.folder, { recursive: true, force: true });
   }
 
   async #create(id: string, request: CreateConversationRequest): Promise<Conversation> {
@@ -180,7 +195,7 @@ export class Conversations {
       await conversation.prepare();
       return conversation;
     } catch (error) {
-      await this.remove(id);
+      await this.#remove(conversation);
       throw error;
     }
   }

@@ -4,7 +4,7 @@ import { type FileFailure, WorkspaceFileError, type WorkspaceFiles } from '../fi
 import { HttpError } from '../http/http-error.js';
 import { commandOutput } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
-import { parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
+import { currentBranch, parseEscapedPath, parseGitName, printable, runGit } from './run-git.js';
 
 const MAX_REPOSITORIES = 20;
 const FIND_TIMEOUT_MS = 10_000;
@@ -17,6 +17,7 @@ count=0
 for git in ./*/.git; do
   name=\${git#./} name=\${name%/.git}
   [ -L "./$name" ] && continue
+  git -c safe.directory='*' -C "./$name" rev-parse --git-dir >/dev/null 2>&1 || continue
   ((++count > $2)) && exit 0
   printf '%s\\0' "$name"
 done
@@ -31,14 +32,17 @@ async function nestedRepositories(view: ToolView, folder: string): Promise<strin
   return output.split('\0').slice(0, -1);
 }
 
-/** The id that every repository knows for a tree without files: compared with it, everything is new. */
-const EMPTY_TREE = '4b825dc642cb6eb9a060e54bf8d69288fbee4904';
 const DEFAULT_BRANCHES = ['main', 'master'];
 
 /** The id of the commit that a name stands for; null if there is none. */
 async function commitOf(view: ToolView, folder: string, name: string): Promise<string | null> {
   const args = ['rev-parse', '--verify', '--quiet', '--end-of-options', `${name}^{commit}`];
   return (await runGit(view, folder, args))?.trim() ?? null;
+}
+
+/** The id that every repository knows for a tree without files: compared with it, everything is new. */
+async function emptyTree(view: ToolView, folder: string): Promise<string> {
+  return required(await runGit(view, folder, ['hash-object', '-t', 'tree', '--stdin'])).trim();
 }
 
 /**
@@ -50,9 +54,9 @@ async function comparisonBase(view: ToolView, folder: string): Promise<string> {
     (await runGit(view, folder, args))?.trim() ?? null;
   const head = await commitOf(view, folder, 'HEAD');
   if (head === null) {
-    return EMPTY_TREE;
+    return await emptyTree(view, folder);
   }
-  const branch = await git('symbolic-ref', '--quiet', '--short', 'HEAD');
+  const branch = await currentBranch(view, folder);
   const pushed = branch === null ? null : await commitOf(view, folder, `refs/remotes/origin/${branch}`);
   if (pushed !== null && (pushed !== head || (await git('diff', '--quiet', 'HEAD', '--')) === null)) {
     return pushed;
@@ -257,7 +261,7 @@ export class GitWorkspace {
     if (commit === null && ref !== 'HEAD') {
       throw new HttpError(400, 'The ref does not exist in this repository.');
     }
-    return commit ?? EMPTY_TREE;
+    return commit ?? (await emptyTree(this.#view, folder));
   }
 
   async #commit(folder: string, sha: string): Promise<{ commit: string; parent: string }> {
@@ -265,7 +269,8 @@ export class GitWorkspace {
     if (commit === null) {
       throw new HttpError(400, 'The commit does not exist in this repository.');
     }
-    return { commit, parent: (await commitOf(this.#view, folder, `${commit}^`)) ?? EMPTY_TREE };
+    const parent = await commitOf(this.#view, folder, `${commit}^`);
+    return { commit, parent: parent ?? (await emptyTree(this.#view, folder)) };
   }
 }
 

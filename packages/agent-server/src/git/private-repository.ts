@@ -1,3 +1,4 @@
+import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { Readable } from 'node:stream';
@@ -243,8 +244,10 @@ export async function handOver(
   view: ToolView,
   script: ViewScript,
 ): Promise<GitOutcome> {
+  // Where the server's own history is cut, git would look for what is not there.
+  const cuts = members.includes('packed-refs') && existsSync(path.join(gitDir, 'shallow')) ? ['shallow'] : [];
   // `objects/info` only points to the agent's own objects, so the agent's repository has no use for it.
-  const command = ['tar', '-cf', '-', '-C', gitDir, '--exclude=objects/info', ...members];
+  const command = ['tar', '-cf', '-', '-C', gitDir, '--exclude=objects/info', ...members, ...cuts];
   const archive = { command, cwd: VIEW_START, env: view.environment };
   const sender = await startProcess(archive, ['ignore', 'pipe', 'ignore']);
   try {

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { execFile, execFileSync } from 'node:child_process';
-import { chmodSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { promisify } from 'node:util';
@@ -144,6 +144,18 @@ describe('fetch', () => {
     expect(git('rev-parse', 'origin/news')).toBe(head);
     expect(git('fsck', '--connectivity-only')).toBe('');
     expect(await access.fetch(work, never)).toMatchObject({ output: 'Nothing is new.' });
+  });
+
+  it('says why its repository did not take what was fetched', async () => {
+    const before = git('rev-parse', 'origin/main');
+    await host.commit(NAME, 'main', { 'c.txt': 'c' });
+    // Left by a git that was killed.
+    writeFileSync(join(work, '.git/packed-refs.lock'), '');
+    mkdirSync(join(work, '.git/refs/remotes/origin'), { recursive: true });
+    writeFileSync(join(work, '.git/refs/remotes/origin/main.lock'), '');
+    const outcome = await access.fetch(work, never);
+    expect(outcome).toMatchObject({ ok: false, output: expect.stringContaining('main.lock') });
+    expect(git('rev-parse', 'origin/main')).toBe(before);
   });
 
   it('leaves a shallow repository shallow', async () => {

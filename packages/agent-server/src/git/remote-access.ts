@@ -13,7 +13,7 @@ import {
   type ViewScript,
 } from './private-repository.js';
 import { repositoryCredentials, prepareRepository } from './repository-preparation.js';
-import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
+import { currentBranch, type GitOutcome, runGit, gitSecrets } from './run-git.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
 
@@ -107,7 +107,10 @@ export class RemoteAccess {
       if (!taken.ok) {
         return taken;
       }
-      await this.#writeRefs(cwd, new Map(changed));
+      const written = await this.#writeRefs(cwd, new Map(changed));
+      if (!written.ok) {
+        return written;
+      }
       const lines = changed.map(([name, id]) => `${name} is ${id.slice(0, 12)}`);
       return { ...outcome, output: lines.length === 0 ? 'Nothing is new.' : lines.join('\n') };
     });
@@ -152,9 +155,9 @@ export class RemoteAccess {
     return { folder, environment: view.environment, credentials: credentials(), signal };
   }
 
-  async #writeRefs(cwd: string, refs: Refs): Promise<void> {
+  async #writeRefs(cwd: string, refs: Refs): Promise<GitOutcome> {
     const lines = [...refs].map(([name, id]) => `update ${name} ${id}\n`);
-    await this.#asAgent({ script: UPDATE_REFS, args: [cwd], input: Readable.from(lines) });
+    return await this.#asAgent({ script: UPDATE_REFS, args: [cwd], input: Readable.from(lines) });
   }
 
   async #asAgent(script: Omit<ViewScript, 'timeoutMs'>): Promise<GitOutcome> {
@@ -189,15 +192,12 @@ export async function pushBranch(
   request: PushRequest,
 ): Promise<GitPushResponse> {
   const folder = await files.resolve(given);
-  const nameOf = async (reference: string): Promise<string | null> => {
-    const name = await runGit(view, folder, ['symbolic-ref', '--quiet', '--short', reference]);
-    return name?.trim() || null;
-  };
-  const branch = request.branch ?? (await nameOf('HEAD'));
+  const branch = request.branch ?? (await currentBranch(view, folder));
   if (branch === null) {
     return { ok: false, branch, output: 'No branch of a repository is checked out.' };
   }
-  if ((await nameOf('refs/remotes/origin/HEAD')) === `origin/${branch}`) {
+  const main = await runGit(view, folder, ['symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD']);
+  if (main?.trim() === `refs/remotes/origin/${branch}`) {
     return { ok: false, branch, output: `${branch} is the default branch; commit to another one.` };
   }
   const credentials = repositoryCredentials(request);

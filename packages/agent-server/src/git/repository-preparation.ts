@@ -12,7 +12,7 @@ import { agentSpan } from '../observability.js';
 import type { ToolView } from '../tool-view.js';
 import { CloneParts } from './clone-parts.js';
 import { describeClone, handOver, PrivateRepository, runInView, TAKE_OVER } from './private-repository.js';
-import { type GitOutcome, runGit, gitSecrets } from './run-git.js';
+import { currentBranch, type GitOutcome, runGit, gitSecrets } from './run-git.js';
 
 interface RepositoryPreparationOptions {
   view: ToolView;
@@ -241,13 +241,11 @@ async function succeeded(
   output: string,
   notices: readonly string[] = [],
 ): Promise<GitPrepareResponse> {
-  const ask = async (...args: string[]): Promise<string | null> =>
-    (await runGit(view, folder, args))?.trim() || null;
   const [head, branch] = await Promise.all([
-    ask('rev-parse', '--verify', '--quiet', 'HEAD^{commit}'),
-    ask('symbolic-ref', '--quiet', '--short', 'HEAD'),
+    runGit(view, folder, ['rev-parse', '--verify', '--quiet', 'HEAD^{commit}']),
+    currentBranch(view, folder),
   ]);
-  return { ok: true, failure: null, output, head, branch, notices: [...notices] };
+  return { ok: true, failure: null, output, head: head?.trim() ?? null, branch, notices: [...notices] };
 }
 
 function failed(failure: GitPrepareFailure, output: string): GitPrepareResponse {

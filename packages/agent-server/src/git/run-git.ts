@@ -33,6 +33,12 @@ export async function runGit(
   return exitCode === 0 && !isCut ? output : null;
 }
 
+/** Null: none is checked out. Git's own short name of a branch is `heads/x` beside a tag `x`. */
+export async function currentBranch(view: ToolView, folder: string): Promise<string | null> {
+  const name = await runGit(view, folder, ['symbolic-ref', '--quiet', 'HEAD']);
+  return name?.trim().replace(/^refs\/heads\//, '') ?? null;
+}
+
 const MAX_OUTCOME = 8_000;
 const NO_GIT = 'There is no git in this sandbox: its image, or the machine that it runs on, must provide it.';
 const TRUSTED_SETTINGS: [string, string][] = [

@@ -1,6 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import type { NextFunction, Request, Response } from 'express';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { AgentUnavailableError } from '../engine/agent-engine.js';
@@ -8,6 +8,7 @@ import { errorName, log } from '../observability.js';
 import { HttpError, InvalidRequestError } from './http-error.js';
 
 const MIB = 1024 * 1024;
+const NO_SPACE = 'No space is left on the disk of the sandbox: delete files that are not needed.';
 
 export function errorHandler(error: unknown, request: Request, response: Response, next: NextFunction): void {
   if (response.headersSent) {
@@ -50,6 +51,9 @@ function knownProblem(error: unknown): Problem | null {
   }
   if (error instanceof MalformedBodyError) {
     return malformedBody(error);
+  }
+  if (['ENOSPC', 'EDQUOT'].includes(errorCode(error) ?? '')) {
+    return { status: 507, detail: NO_SPACE };
   }
   const status = jsonNumber(error, 'status');
   return status !== null && status >= 400 && status < 500

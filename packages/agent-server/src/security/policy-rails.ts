@@ -4,16 +4,18 @@ import { parseShell, type ShellCommand, type ShellPipeline, type ShellWord } fro
 
 const MAX_NESTING = 8;
 const MAX_WRAPPERS = 20;
-const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash']);
+const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash', 'su']);
 const INTERPRETERS = /^(?:python[\d.]*|perl|ruby|node|php|lua|deno|bun)$/;
 /** These commands run what their arguments say. */
 const SOURCES = new Set(['eval', 'source', '.']);
 const FETCHERS = new Set(['curl', 'wget']);
 const PRINTERS = new Set(['echo', 'printf']);
 const CRITICAL = /^\/(?:\*?$|(?:etc|usr|var|home|boot|root|bin|sbin|lib|lib64)(?:$|[/*]))/;
-const HOME = /^(?:~|\$HOME|\$\{HOME\})(?:\/(?:\.{0,2}|\*|\.\.\/.*))?$/;
+const HOME = /^(?:~[\w.-]*|\$HOME|\$\{HOME\})(?:\/(?:\.{0,2}|\*|\.\.\/.*))?$/;
 /** Writing there changes no disk. */
 const HARMLESS_DEVICE = /^\/dev\/(?:null|zero|full|stdout|stderr|tty|fd\/.*|shm\/.*)$/;
+/** They write to what they are given. */
+const WRITERS = new Set(['tee', 'shred', 'truncate', 'wipefs', 'blkdiscard']);
 const DISK = /^\/dev\/(?:[shv]d[a-z]|nvme|mmcblk|disk|mapper|dm-|loop|md)/;
 
 /** Programs that run another one: options that take a value, and how many words precede the other program. */
@@ -34,6 +36,13 @@ const WRAPPERS: Readonly<Record<string, { values: string; operands?: number }>> 
   chroot: { values: '--userspec --groups', operands: 1 },
   xargs: { values: '-I -n -P -L -d -E -s -a' },
   busybox: { values: '' },
+  coproc: { values: '' },
+  flock: { values: '-E -w --timeout', operands: 1 },
+  runuser: { values: '-u -g -G' },
+  strace: { values: '-e -o -p -s' },
+  taskset: { values: '', operands: 1 },
+  unshare: { values: '' },
+  watch: { values: '-n --interval' },
 };
 const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/;
 
@@ -120,7 +129,9 @@ function scanScripts(call: Call, depth: number, findings: Findings): void {
     findings.isHigh = true;
     return;
   }
-  const script = name === 'eval' ? joined(args) : isShell(call) ? (scriptOf(call) ?? command.input) : null;
+  const given =
+    name === 'trap' ? (args[0] ?? null) : isShell(call) ? (scriptOf(call) ?? command.input) : null;
+  const script = name === 'eval' ? joined(args) : given;
   if (script !== null && script.isDynamic) {
     findings.isUncertain = true;
   }
@@ -137,7 +148,10 @@ function scanDisks({ name, args, command }: Call, findings: Findings): void {
   if (name !== null && /^mkfs(?:\.|$)/.test(name)) {
     findings.isHigh = true;
   }
-  findings.isHigh ||= command.files.some(({ text }) => DISK.test(path.posix.normalize(text)));
+  const written = name === 'cp' ? args.slice(-1) : WRITERS.has(name ?? '') ? args : [];
+  findings.isHigh ||= [...command.files, ...written].some(({ text }) =>
+    DISK.test(path.posix.normalize(text)),
+  );
   for (const { text, isDynamic } of name === 'dd' || name === null ? args : []) {
     const [, target] = /^of=(.*)$/is.exec(text) ?? [];
     const file = path.posix.normalize(target ?? '');

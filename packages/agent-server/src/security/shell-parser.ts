@@ -109,7 +109,10 @@ class ShellParser {
     for (;;) {
       this.#take(BLANK);
       const char = this.#source[this.#at] ?? '';
-      if (char === '(') {
+      if (command.words.length === 1 && this.#take(/\(\s*\)/y) !== '') {
+        // The name of a function; its body follows.
+        command.words = [];
+      } else if (char === '(') {
         this.#at += 1;
         inner.push(...this.#group(')'));
       } else if (char === '' || /[\n;&|)]/.test(char)) {
@@ -126,6 +129,8 @@ class ShellParser {
         const closer = command.words.length === 0 && Object.hasOwn(OPENERS, raw) ? OPENERS[raw] : undefined;
         if (closer !== undefined) {
           inner.push(...this.#group(closer));
+        } else if (raw === 'function' && command.words.length === 0) {
+          this.#spacedWord();
         } else if (command.words.length > 0 || !SKIPPED.has(raw)) {
           command.words.push(word);
         }

@@ -5,20 +5,19 @@ import { StringDecoder } from 'node:string_decoder';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { OutputWindow } from '../clipped-text.js';
 import { TerminalScreen } from './terminal-screen.js';
-import { once } from 'node:events';
 import { Writable } from 'node:stream';
-import { type StartedProcess, startProcess } from '../process-tree.js';
+import { readToEnd, type StartedProcess, startProcess } from '../process-tree.js';
 
 // The shell's main loop: reads commands from descriptor 3, each ended by a zero byte, and evaluates them in place, so
 // that folder, variables, functions and background jobs persist. After a command and its output it writes
-// `\0mark\0status\0folder\0` to standard output. Commands have an empty standard input and cannot reach the shell's
+// `\0mark\0status\0folder\n\0` to standard output; models use PWD for passwords. Commands have an empty standard input and cannot reach the shell's
 // own descriptors. `set -e` and `exit` end the shell; the next command gets a new one. Models begin many commands with
 // `set -eu`: left on, a later `grep` that finds nothing would end the shell with all background jobs.
 const SHELL_SCRIPT = `
 exec 9>&1
 while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
   builtin eval "$__slipway_command" </dev/null >&9 2>&9 3<&- 9>&-
-  builtin printf '\\0%s\\0%d\\0%s\\0' "$__slipway_mark" "$?" "$PWD" >&9
+  { builtin printf '\\0%s\\0%d\\0' "$__slipway_mark" "$?"; builtin pwd; builtin printf '\\0'; } >&9
   builtin set +eu
 done
 `;
@@ -40,14 +39,13 @@ class ShellProcess {
   exitCode: number | null = null;
   readonly #commands: Writable;
 
-  private constructor({ child, stdout, exited, kill }: StartedProcess, commands: Writable) {
+  private constructor({ stdout, exited, kill }: StartedProcess, commands: Writable) {
     this.kill = kill;
     this.#commands = commands;
-    const closed = once(child, 'close');
     this.ended = exited.then(async (code) => {
       // Background jobs would keep the output open.
       await kill();
-      await closed;
+      await readToEnd([stdout]);
       this.exitCode = code;
       this.onEnd(code);
       return code;
@@ -107,7 +105,8 @@ export class EndMarkScanner {
         return this.#hold(bytes, at);
       }
       if (closed !== undefined && /^\d{1,3}$/.test(status) && workingDir?.startsWith('/')) {
-        return { output: bytes.subarray(0, at), end: { exitCode: Number(status), workingDir } };
+        const end = { exitCode: Number(status), workingDir: workingDir.replace(/\n$/, '') };
+        return { output: bytes.subarray(0, at), end };
       }
       from = at + this.#mark.length;
     }

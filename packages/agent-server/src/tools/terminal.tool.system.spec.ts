@@ -115,6 +115,21 @@ describe('the terminal', () => {
     expect((await run('set -e; false; true')).text).toContain('Background jobs ended with it.');
   });
 
+  it('waits for no daemon that holds its output when it ends', async () => {
+    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/daemon; exec /bin/sleep 1000'`;
+    await run(`${daemon}; until [ -s ${folder}/daemon ]; do :; done`);
+    expect((await run('echo begun; sleep 1000', { timeout: 1 })).text).toContain('begun');
+    process.kill(Number(await readFile(join(folder, 'daemon'), 'utf8')));
+    expect((await run('echo fine')).text).toContain('fine');
+  });
+
+  it.each(['unset PWD', 'PWD=a-password', 'PWD=/nowhere'])('knows its folder after %s', async (command) => {
+    await mkdir(join(folder, 'deep'));
+    const result = await run(`cd deep; ${command}`, { timeout: 5 });
+    expect(result).toMatchObject({ exit_code: 0, metadata: { working_dir: `${folder}/deep` } });
+    expect((await run('cd ..; rmdir deep; cd - || echo gone')).text).toContain('gone');
+  });
+
   it('reports a syntax error and continues', async () => {
     expect(await run('if then')).toMatchObject({ is_error: true });
     expect((await run('echo fine')).text).toContain('fine');

@@ -95,7 +95,7 @@ export class AgentLoop {
 
   async run(): Promise<void> {
     await this.#handleFailures(async () => {
-      await prepareRun(this.#host, this.#tools);
+      await prepareRun(this.#host, this.#tools, this.#signal);
       await this.#runSteps();
     });
   }
@@ -104,7 +104,7 @@ export class AgentLoop {
     await this.#handleFailures(async () => {
       const seen = this.#host.events().length;
       const confirmed = openCalls(this.#host.events());
-      await prepareRun(this.#host, this.#tools);
+      await prepareRun(this.#host, this.#tools, this.#signal);
       const tools = this.#tools.offered();
       const { pending } = await this.#refuseInvalid(
         confirmed.map((event) => ({ event, parsed: this.#parseWritten(tools, event) })),
@@ -358,10 +358,14 @@ export function promptFor({ target }: ChosenModel, host: EngineHost): ReturnType
   return messagesFromEvents(host.events(), { originals: host.originals(), origin: originOf(target) });
 }
 
+/** Of calls and of responses, which servers number anew, or at random among few. */
 function usedIds(host: EngineHost): Set<string> {
   return new Set(
     host
       .events()
-      .flatMap((event) => (event.kind === 'ActionEvent' ? [event.tool_call_id, event.llm_response_id] : [])),
+      .flatMap((event) => [
+        ...('tool_call_id' in event ? [event.tool_call_id] : []),
+        ...('llm_response_id' in event && event.llm_response_id ? [event.llm_response_id] : []),
+      ]),
   );
 }

@@ -60,18 +60,19 @@ export class NativeTools {
   }
 
   /** Starts or reaches the tool servers, and tells the user what is wrong with them. */
-  async connect(): Promise<void> {
+  async connect(signal: AbortSignal): Promise<void> {
     const { mcpConfig, workingDir, outboundAllowlist } = this.#host.settings;
     const addresses = new OutboundAddresses(outboundAllowlist);
-    const notices = await this.#toolbox.connect(mcpConfig ?? {}, {
+    const options = {
       workingDir,
       // A tool server gets only the secrets that its own configuration names.
       environment: toolEnvironment(this.#host.toolEnvironment()),
       wrapper: this.#options.view.wrapper,
-      checkUrl: async ({ href }) => addresses.problem(href),
+      checkUrl: async ({ href }: URL) => addresses.problem(href),
       connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
-    });
-    await this.#tell(notices);
+    };
+    await this.#tell(await this.#toolbox.connect(mcpConfig ?? {}, options, signal));
+    signal.throwIfAborted();
   }
 
   /** Before each call of the model: tool servers may have ended, or announced other tools. */

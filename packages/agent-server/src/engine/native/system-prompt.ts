@@ -43,8 +43,8 @@ function languageName(language: string): string {
 }
 
 /** Connects the tool servers, and writes the system prompt unless the log has it. */
-export async function prepareRun(host: EngineHost, tools: NativeTools): Promise<void> {
-  await tools.connect();
+export async function prepareRun(host: EngineHost, tools: NativeTools, signal: AbortSignal): Promise<void> {
+  await tools.connect(signal);
   const { settings } = host;
   const last = host.events().findLast((event) => event.kind === 'SystemPromptEvent');
   const context = dynamicContext(settings);

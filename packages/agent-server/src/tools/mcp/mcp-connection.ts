@@ -35,21 +35,29 @@ export class McpConnection {
   }
 
   /** @throws Error when the server cannot be started or reached, refuses, or takes too long */
-  static async open(server: McpServer, options: McpConnectionOptions): Promise<McpConnection> {
+  static async open(
+    server: McpServer,
+    options: McpConnectionOptions,
+    signal?: AbortSignal,
+  ): Promise<McpConnection> {
     try {
-      return await McpConnection.#open(server, options);
+      return await McpConnection.#open(server, options, signal);
     } catch (error) {
       const other = otherTransport(server, error);
       if (other === null) {
         throw error;
       }
       // The user needs the failure of the transport that the user has chosen.
-      return await McpConnection.#open(other, options).catch(() => Promise.reject(error));
+      return await McpConnection.#open(other, options, signal).catch(() => Promise.reject(error));
     }
   }
 
-  static async #open(server: McpServer, options: McpConnectionOptions): Promise<McpConnection> {
-    const request = connectRequest(options);
+  static async #open(
+    server: McpServer,
+    options: McpConnectionOptions,
+    signal?: AbortSignal,
+  ): Promise<McpConnection> {
+    const request = connectRequest(options, signal);
     const session = await McpSession.open(server, options, request);
     try {
       return new McpConnection(server, options, session, await listTools(session, server, request));

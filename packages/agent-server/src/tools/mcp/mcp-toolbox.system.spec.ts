@@ -12,6 +12,8 @@ import { McpToolbox } from './mcp-toolbox.js';
 
 const STDIO_SERVER = resolve('test/fakes/mcp-servers/stdio-server.mjs');
 
+const never = new AbortController().signal;
+
 let folder: string;
 let remote: RemoteMcpServer;
 let toolbox: McpToolbox;
@@ -61,7 +63,7 @@ async function callTool(name: string, args: Record<string, unknown>) {
 
 describe('tool servers', () => {
   it('work over standard streams, with the given environment only', async () => {
-    expect(await toolbox.connect(stdio({ OWN: '1' }), options())).toEqual([]);
+    expect(await toolbox.connect(stdio({ OWN: '1' }), options(), never)).toEqual([]);
     expect(await callTool('shout', { text: 'hi' })).toEqual({
       kind: 'MCPToolObservation',
       content: [{ type: 'text', text: 'HI' }],
@@ -73,7 +75,7 @@ describe('tool servers', () => {
   });
 
   it('run behind the wrapper if they are child processes', async () => {
-    expect(await toolbox.connect(stdio(), options({ wrapper: ['env', 'WRAPPED=1'] }))).toEqual([]);
+    expect(await toolbox.connect(stdio(), options({ wrapper: ['env', 'WRAPPED=1'] }), never)).toEqual([]);
     const { content } = await callTool('environment', {});
     expect(content).toEqual([{ type: 'text', text: 'PATH SLIPWAY_PROCESS_TREE WRAPPED' }]);
   });
@@ -81,7 +83,7 @@ describe('tool servers', () => {
   it.each(['http', 'sse'] as const)('work over %s, with their headers', async (transport) => {
     const url = transport === 'http' ? remote.httpUrl : remote.sseUrl;
     const servers = { far: { url, transport, headers: { 'x-key': 'k' } } };
-    expect(await toolbox.connect(servers, options())).toEqual([]);
+    expect(await toolbox.connect(servers, options(), never)).toEqual([]);
     expect(await callTool('add', { a: 1, b: 2 })).toMatchObject({
       content: [{ text: '3' }],
       is_error: false,
@@ -94,7 +96,7 @@ describe('tool servers', () => {
   });
 
   it('do not fill the log with large images', async () => {
-    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
+    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options(), never);
     const observation = await callTool('poster', {});
     expect(observation).toMatchObject({
       content: expect.arrayContaining([{ type: 'text', text: expect.stringContaining('too large') }]),
@@ -103,7 +105,7 @@ describe('tool servers', () => {
   });
 
   it('prefix the name of a tool that is already used', async () => {
-    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options());
+    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options(), never);
     expect(await callTool('far_think', {})).toMatchObject({ content: [{ text: 'thought elsewhere' }] });
   });
 
@@ -115,8 +117,8 @@ describe('tool servers', () => {
       silent: { command: 'sleep', args: ['1000'] },
     };
     // The server that works may be slow to start.
-    await toolbox.connect(stdio(), options());
-    const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }));
+    await toolbox.connect(stdio(), options(), never);
+    const failures = await toolbox.connect(servers, options({ connectTimeoutMs: 3_000 }), never);
     expect(failures.every(({ code }) => code === 'McpServerUnavailable')).toBe(true);
     expect(failures.map(({ detail }) => detail).toSorted()).toEqual([
       expect.stringMatching(
@@ -130,7 +132,7 @@ describe('tool servers', () => {
 
   it('at a forbidden address are not called', async () => {
     const servers: McpServers = { far: { url: remote.httpUrl, transport: 'http' } };
-    expect(await toolbox.connect(servers, options({ checkUrl: refuseUrl }))).toEqual([
+    expect(await toolbox.connect(servers, options({ checkUrl: refuseUrl }), never)).toEqual([
       {
         code: 'McpServerUnavailable',
         detail: `The tool server far (${remote.httpUrl}) cannot be used: 127.0.0.1 is not allowed`,
@@ -140,9 +142,9 @@ describe('tool servers', () => {
   });
 
   it('that died are restarted with the next run', async () => {
-    await toolbox.connect(stdio(), options());
+    await toolbox.connect(stdio(), options(), never);
     await expect(callTool('die', {})).rejects.toThrow(/closed|ended/i);
-    expect(await toolbox.connect(stdio(), options())).toEqual([
+    expect(await toolbox.connect(stdio(), options(), never)).toEqual([
       { code: 'McpServerEnded', detail: expect.stringContaining('exit code 1\nIt was started again.') },
     ]);
     expect(await callTool('shout', { text: 'again' })).toMatchObject({ content: [{ text: 'AGAIN' }] });
@@ -150,7 +152,7 @@ describe('tool servers', () => {
 
   it('that write an endless line are ended instead of being kept in memory', async () => {
     const flood = { command: 'bash', args: ['-c', 'head -c 50000000 /dev/zero | tr "\\0" x; sleep 1000'] };
-    const [failure] = await toolbox.connect({ flood }, options());
+    const [failure] = await toolbox.connect({ flood }, options(), never);
     expect(failure?.detail).toContain('server flood (bash) cannot be used: it wrote a line that is too long');
   });
 
@@ -161,7 +163,7 @@ describe('tool servers', () => {
     const servers: McpServers = {
       local: { command: 'sh', args: ['-c', script], env: { OWN: 'of-its-own' } },
     };
-    await toolbox.connect(servers, options({ wrapper: ['env', 'WRAPPED=yes'] }));
+    await toolbox.connect(servers, options({ wrapper: ['env', 'WRAPPED=yes'] }), never);
     delete process.env['LLM_API_KEY'];
     const names = (await readFile(seen, 'utf8')).split('\n').map((line) => line.split('=', 1)[0] ?? '');
     expect(names).toEqual(expect.arrayContaining(['OWN', 'WRAPPED', 'PATH']));
@@ -172,16 +174,28 @@ describe('tool servers', () => {
 
   it('end together with what they started', async () => {
     const pidFile = join(folder, 'pids');
-    await toolbox.connect(stdio({ PID_FILE: pidFile }), options());
+    await toolbox.connect(stdio({ PID_FILE: pidFile }), options(), never);
     const pids = (await readFile(pidFile, 'utf8')).split(' ').map(Number);
     expect(pids).toHaveLength(2);
     await toolbox.close();
     await until(async () => !(await Promise.all(pids.map(lives))).includes(true));
   });
 
+  it('that do not begin are ended with the run that waits for them', async () => {
+    const pidFile = join(folder, 'pid');
+    const silent = { command: 'bash', args: ['-c', `echo $$ > ${pidFile}; exec sleep 1000`] };
+    const aborter = new AbortController();
+    const connecting = toolbox.connect({ silent }, options(), aborter.signal);
+    const pid = async (): Promise<number> => Number(await readFile(pidFile, 'utf8').catch(() => ''));
+    await until(async () => (await pid()) > 0);
+    aborter.abort();
+    expect(await connecting).toEqual([]);
+    expect(await lives(await pid())).toBe(false);
+  });
+
   it('that are no longer configured are closed', async () => {
-    await toolbox.connect(stdio(), options());
-    await toolbox.connect({}, options());
+    await toolbox.connect(stdio(), options(), never);
+    await toolbox.connect({}, options(), never);
     expect(toolbox.tools([])).toEqual([]);
   });
 });

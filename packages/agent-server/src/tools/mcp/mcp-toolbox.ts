@@ -33,7 +33,11 @@ export class McpToolbox {
   #options: McpConnectionOptions | null = null;
 
   /** Connects new servers, reconnects ended and changed ones, and closes those that are gone. */
-  async connect(servers: McpServers, options: McpConnectionOptions): Promise<ToolNotice[]> {
+  async connect(
+    servers: McpServers,
+    options: McpConnectionOptions,
+    signal: AbortSignal,
+  ): Promise<ToolNotice[]> {
     this.#options = options;
     const stale = [...this.#servers].filter(
       ([name, { configuration }]) => configuration !== JSON.stringify(servers[name]),
@@ -43,9 +47,9 @@ export class McpToolbox {
       server.restarts = 0;
     }
     const missing = Object.entries(servers).filter(([name]) => !this.#servers.has(name));
-    const refreshed = await this.refresh(new AbortController().signal);
+    const refreshed = await this.refresh(signal);
     const opened = await Promise.all(
-      missing.map(async ([name, server]) => await this.#open(name, server, 0)),
+      missing.map(async ([name, server]) => await this.#open(name, server, 0, signal)),
     );
     return [...refreshed, ...opened.flat()];
   }
@@ -57,7 +61,7 @@ export class McpToolbox {
         const { endReason } = server.connection;
         return endReason === null
           ? await this.#relist(name, server, signal)
-          : await this.#restart(name, server, endReason);
+          : await this.#restart(name, server, endReason, signal);
       }),
     );
     return notices.flat();
@@ -88,30 +92,38 @@ export class McpToolbox {
     await Promise.all([...this.#servers.keys()].map(async (name) => await this.#disconnect(name)));
   }
 
-  async #open(name: string, server: McpServer, restarts: number): Promise<ToolNotice[]> {
+  async #open(name: string, server: McpServer, restarts: number, signal: AbortSignal): Promise<ToolNotice[]> {
     if (this.#options === null) {
       return [];
     }
     try {
       // Most conversations have no tool server, and its client is large.
       const { McpConnection } = await import('./mcp-connection.js');
-      const connection = await McpConnection.open(server, this.#options);
+      const connection = await McpConnection.open(server, this.#options, signal);
       this.#servers.set(name, { configuration: JSON.stringify(server), server, connection, restarts });
       return this.#adjustments(name, server, connection);
     } catch (error) {
+      if (signal.aborted) {
+        return [];
+      }
       const detail = `${described(name, server)} cannot be used: ${reasonOf(error, server)}`;
       return [{ code: 'McpServerUnavailable', detail }];
     }
   }
 
-  async #restart(name: string, { server, restarts }: OpenServer, reason: string): Promise<ToolNotice[]> {
+  async #restart(
+    name: string,
+    { server, restarts }: OpenServer,
+    reason: string,
+    signal: AbortSignal,
+  ): Promise<ToolNotice[]> {
     await this.#disconnect(name);
     const ended = `${described(name, server)} has ended: ${clean(reason)}`;
     if (restarts === MAX_RESTARTS) {
       const detail = `${ended}\nIt is not started again before the next message.`;
       return [{ code: 'McpServerEnded', detail }];
     }
-    const opened = await this.#open(name, server, restarts + 1);
+    const opened = await this.#open(name, server, restarts + 1, signal);
     if ('url' in server) {
       // Connections end for many reasons: proxies close those that are idle.
       return opened;
@@ -138,25 +150,12 @@ export class McpToolbox {
       return [{ code: 'McpToolsNotListed', detail }];
     }
     const after = new Set(connection.tools.map((tool) => tool.name));
-    const changes = [
-      ...namesText(
-        'added',
-        [...after].filter((tool) => !before.has(tool)),
-      ),
-      ...namesText(
-        'removed',
-        [...before].filter((tool) => !after.has(tool)),
-      ),
-    ];
+    const added = [...after].filter((tool) => !before.has(tool));
+    const removed = [...before].filter((tool) => !after.has(tool));
+    const changes = [...namesText('added', added), ...namesText('removed', removed)];
+    const detail = `${described(name, server)} has changed its tools: ${changes.join('; ')}`;
     return [
-      ...(changes.length === 0
-        ? []
-        : [
-            {
-              code: 'McpToolsChanged' as const,
-              detail: `${described(name, server)} has changed its tools: ${changes.join('; ')}`,
-            },
-          ]),
+      ...(changes.length === 0 ? [] : [{ code: 'McpToolsChanged' as const, detail }]),
       ...this.#adjustments(name, server, connection),
     ];
   }

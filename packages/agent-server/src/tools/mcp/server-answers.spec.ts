@@ -58,6 +58,13 @@ describe('what tool servers send', () => {
     );
   });
 
+  it('has no more images than an event may hold, which the service takes', () => {
+    const image = { type: 'image', data: `iVBORw0KGgo${'A'.repeat(4_500_000)}`, mimeType: 'image/png' };
+    const shown = toContent({ content: [image, image] });
+    expect(shown.map(({ type }) => type)).toEqual(['image', 'text']);
+    expect(JSON.stringify(shown).length).toBeLessThan(8 * 1024 * 1024 - 100_000);
+  });
+
   it('is clipped to what a tool may show', () => {
     const words = { type: 'text', text: 'x'.repeat(20_000) };
     const texts = toContent({ content: [words, words, words] }).map((part) =>

@@ -177,8 +177,8 @@ function quoted(name: string): string {
 const MAX_PARTS = 50;
 /** Characters in base64. Larger images are useless to the model, and the log would keep them forever. */
 const MAX_IMAGE = 5_000_000;
-/** Characters in base64, of all images of a result. */
-const MAX_IMAGES = 10_000_000;
+/** Characters in base64, of all images of a result, which have to fit into an event. */
+const MAX_IMAGES = 7_000_000;
 /** What a tool has returned, for the log and the model: texts and images; a note in place of what is neither. */
 export function toContent(result: JsonObject): Content[] {
   const { content, structuredContent, toolResult } = result;

@@ -1,15 +1,11 @@
 import type { JSONRPCMessage, Transport } from '@modelcontextprotocol/client';
-import { once } from 'node:events';
-import type { Readable } from 'node:stream';
 import { LineSplitter, OutputWindow } from '../../clipped-text.js';
-import { type RunCommandOptions, type StartedProcess, startProcess } from '../../process-tree.js';
+import { readToEnd, type RunCommandOptions, type StartedProcess, startProcess } from '../../process-tree.js';
 import { terminalText } from '../terminal-screen.js';
 import { repairedMessages } from './server-answers.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 const MAX_ERROR_TEXT = 2_000;
-/** How long the output of a process is read that has ended: what it started may hold the pipes open. */
-const LAST_OUTPUT_MS = 500;
 
 type Program = Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>;
 
@@ -46,7 +42,8 @@ export class StdioTransport implements Transport {
     });
     child.once('exit', (code, killedBy) => {
       this.#end ??= killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`;
-      void this.#finish([stdout, stderr]);
+      // The last output of a process is worth the most.
+      void readToEnd([stdout, stderr]).then(() => this.onclose?.());
     });
   }
 
@@ -72,16 +69,6 @@ export class StdioTransport implements Transport {
 
   async close(): Promise<void> {
     await this.#process?.kill();
-  }
-
-  /** The last output of a process is worth the most. */
-  async #finish(outputs: readonly Readable[]): Promise<void> {
-    const signal = AbortSignal.timeout(LAST_OUTPUT_MS);
-    const ends = outputs
-      .filter(({ closed }) => !closed)
-      .map(async (output) => await once(output, 'close', { signal }));
-    await Promise.allSettled(ends);
-    this.onclose?.();
   }
 
   /** Programs write more than messages to standard output; other lines are skipped. */
