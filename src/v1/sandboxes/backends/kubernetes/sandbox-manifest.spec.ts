@@ -161,7 +161,10 @@ describe('podTemplate', () => {
     const { spec } = podOf({ program: { kind: 'native', image: 'java:21' } });
     expect(spec).toMatchObject({
       initContainers: [
-        { image: 'registry.example.com/agent:1', securityContext: { runAsGroup: 10_002, runAsNonRoot: true } },
+        {
+          image: 'registry.example.com/agent:1',
+          securityContext: { runAsGroup: 10_002, runAsNonRoot: true },
+        },
       ],
       containers: [
         {
