@@ -176,4 +176,18 @@ describeInCluster('kubernetes sandboxes (npm run test:kubernetes): what goes wro
     );
     expect(stdout).toBe('10001\n/workspace/project\nunreadable\n');
   });
+
+  it('runs as the user that a cluster gives, as OpenShift does, and copies ours as that user', async () => {
+    const image = AGENT_IMAGE.includes(':') ? `docker.io/library/${AGENT_IMAGE}` : AGENT_IMAGE;
+    const given = { runAsUser: 1_000_660_000, runAsGroup: 0, fsGroup: 1_000_660_000 };
+    const backend = harness.another({ podTemplate: { spec: { securityContext: given } } });
+    await backend.prepare();
+    const launch = harness.launch({ program: { kind: 'native', image } });
+    await backend.start(launch, SIGNAL);
+    const client = await sandboxAnswers(backend, launch);
+    const { stdout } = await client.run(
+      'id -u; id -g; touch file "$HOME/file" && cat /opt/slipway/bin/node /proc/*/environ 2>&1 >/dev/null | grep -c denied',
+    );
+    expect(stdout).toMatch(/^1000660000\n0\n[2-9]\n$/);
+  });
 });

@@ -4,8 +4,10 @@ import {
   type SandboxBackend,
   type SandboxLaunch,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { quoteForShell } from '../../packages/agent-server/src/tools/shell-session.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { sandboxFetch } from '../support/sandbox-fetch.js';
+import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../support/tls-certificate.js';
 import { until } from '../support/until.js';
 import { describeSandboxIsolation } from './sandbox-backend.isolation.contract.js';
 import { describeProjectFolder } from './sandbox-backend.project.contract.js';
@@ -27,6 +29,20 @@ const FOREVER = 'while :; do sleep 0.01; done';
 const serve = (text: string): string =>
   `node -e "require('http').createServer((_, answer) => answer.end('page of ${text}')).listen(process.env.APP_2, process.env.LISTEN_HOST)"`;
 
+/** Calls a server whose certificate no public authority has signed. */
+const CALL_PRIVATE_SERVER = `
+const run = require('node:util').promisify(require('node:child_process').execFile);
+const certificate = ${JSON.stringify({ cert: TEST_CERTIFICATE, key: TEST_PRIVATE_KEY })};
+const server = require('node:https').createServer(certificate, (_, answer) => answer.end('trusted'));
+server.listen(0, 'localhost', async () => {
+  const url = 'https://localhost:' + server.address().port;
+  const ask = 'fetch(process.argv[1]).then((answer) => answer.text()).then(console.log)';
+  const calls = [run('curl', ['-sS', url]), run('node', ['-e', ask, url])];
+  const outcomes = await Promise.all(calls.map((call) => call.then(({ stdout }) => stdout.trim(), String)));
+  console.log(outcomes.join(' '));
+  process.exit();
+});`;
+
 /** The contract of every sandbox backend, whatever it runs sandboxes on. */
 export function describeSandboxBackend(
   name: string,
@@ -42,6 +58,12 @@ export function describeSandboxBackend(
       it('refuses clients without the session key', async () => {
         const { address } = shared().client;
         expect((await sandboxFetch(address, '/api/bash/bash_events/search')).status).toBe(401);
+      });
+
+      // The fake one has no program of its own that could trust anybody.
+      (promised.isolated ? it : it.skip)('has tools trust the authorities of the operator', async () => {
+        const { stdout } = await shared().client.run(`node -e ${quoteForShell(CALL_PRIVATE_SERVER)}`);
+        expect(stdout).toBe('trusted trusted\n');
       });
 
       describeProjectFolder(shared, promised);

@@ -1,6 +1,7 @@
 import { afterAll, afterEach, beforeAll } from '@jest/globals';
 import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
+import { TEST_CERTIFICATE } from '../support/tls-certificate.js';
 
 /** What the contract suite needs of a sandbox backend. */
 export interface SandboxBackendHarness {
@@ -44,7 +45,7 @@ export function shareSandbox(makeHarness: () => Promise<SandboxBackendHarness>):
 
   beforeAll(async () => {
     harness = await makeHarness();
-    const launch = harness.launch();
+    const launch = harness.launch({ env: { SLIPWAY_AUTHORITY_0: TEST_CERTIFICATE } });
     shared = { harness, launch, client: await startedSandbox(harness, launch) };
   });
 

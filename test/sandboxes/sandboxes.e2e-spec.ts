@@ -1,16 +1,19 @@
 import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
+import { rootCertificates } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { IdempotencyService } from '../../src/v1/idempotency/idempotency.service.js';
 import type { SandboxPageDto, SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { TEST_CERTIFICATE } from '../support/tls-certificate.js';
 
 describe('/api/v1/sandboxes', () => {
   const backend = new ScriptedSandboxBackend();
   let folder: string;
+  let authorities: string;
   let app: TestApp;
   let me: SandboxesClient;
   let other: SandboxesClient;
@@ -22,8 +25,14 @@ describe('/api/v1/sandboxes', () => {
       specs,
       '- id: slipway\n- id: second\n  resources: {cpu: 2}\n- {id: stock, image: stock:1}\n',
     );
+    authorities = path.join(folder, 'authorities.pem');
+    await writeFile(authorities, TEST_CERTIFICATE);
     app = await createTestApp(
-      { PUBLIC_URL: 'https://slipway.example.com', SANDBOX_SPECS_FILE: specs },
+      {
+        PUBLIC_URL: 'https://slipway.example.com',
+        SANDBOX_SPECS_FILE: specs,
+        NODE_EXTRA_CA_CERTS: authorities,
+      },
       undefined,
       { sandboxBackend: backend },
     );
@@ -130,6 +139,22 @@ describe('/api/v1/sandboxes', () => {
       const { session_api_key: sessionKey } = await me.reach(id, 'RUNNING');
       expect(backend.box(id).launch.sessionKey).toBe(sessionKey);
       expect(storageKey(id)).toBe(key);
+    });
+
+    it("has our agent server trust the operator's authorities, as the file is at each start", async () => {
+      const handedOn = (id: string) => backend.box(id).launch.env['SLIPWAY_AUTHORITY_0'];
+      const [{ id }, stock] = [await me.running(), await me.running('stock')];
+      expect([handedOn(id), handedOn(stock.id)]).toEqual([TEST_CERTIFICATE.trim(), undefined]);
+
+      await me.pause(id);
+      await rm(authorities);
+      await me.resume(id);
+      await me.reach(id, 'RUNNING');
+      expect(handedOn(id)).toBeUndefined();
+
+      const renewed = rootCertificates[0]?.replace('MII', 'MIJ') ?? '';
+      await writeFile(authorities, renewed);
+      expect(handedOn((await me.running()).id)).toBe(renewed);
     });
 
     it('applies the overrides of the settings, and says which have no effect', async () => {

@@ -1,7 +1,14 @@
-import { describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
-import { readFileSync } from 'node:fs';
-import { fetchInRanges, nodeProblem, OLDEST_NODE } from './program.js';
+import { once } from 'node:events';
+import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer } from 'node:https';
+import type { AddressInfo } from 'node:net';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { getCACertificates, rootCertificates, setDefaultCACertificates } from 'node:tls';
+import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../test/support/tls-certificate.js';
+import { fetchInRanges, nodeProblem, OLDEST_NODE, trustAuthorities } from './program.js';
 
 const read = (file: string): string => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 
@@ -47,5 +54,83 @@ describe('the build of an image', () => {
     const { stderr, ...ended } = spawnSync(process.execPath, ['-e', pretend + program], { encoding: 'utf8' });
     expect(program).not.toBe('');
     expect([ended.status, stderr]).toEqual([status, message]);
+  });
+});
+
+describe('trustAuthorities', () => {
+  const before = getCACertificates();
+  let home: string;
+
+  beforeEach(() => {
+    home = mkdtempSync(path.join(tmpdir(), 'home-'));
+  });
+
+  afterEach(() => {
+    setDefaultCACertificates(before);
+    rmSync(home, { recursive: true });
+  });
+
+  const trusting = async (
+    environment: NodeJS.ProcessEnv,
+    bundles: string[] = [],
+  ): Promise<NodeJS.ProcessEnv> => {
+    const own = { HOME: home, SLIPWAY_AUTHORITY_0: TEST_CERTIFICATE, ...environment };
+    await trustAuthorities(own, bundles);
+    return own;
+  };
+  const file = (name: string, text: string): string => {
+    writeFileSync(path.join(home, name), text);
+    return path.join(home, name);
+  };
+  const text = ({ SSL_CERT_FILE: bundle = '' }: NodeJS.ProcessEnv): string => readFileSync(bundle, 'utf8');
+
+  it('calls servers whose certificates they signed', async () => {
+    const server = createServer({ cert: TEST_CERTIFICATE, key: TEST_PRIVATE_KEY }, (_, response) =>
+      response.end('trusted'),
+    ).listen(0);
+    await once(server, 'listening');
+    const url = `https://localhost:${(server.address() as AddressInfo).port}`;
+    const call = async (): Promise<string> => (await fetch(url)).text();
+    try {
+      await expect(call()).rejects.toThrow('fetch failed');
+      await trusting({});
+      expect(await call()).toBe('trusted');
+    } finally {
+      server.closeAllConnections();
+      server.close();
+    }
+  });
+
+  it("adds them to the image's own, or else to those of Node.js, in one file for all programs", async () => {
+    const bundles = ['/no/such/file', file('system', 'SYSTEM'), file('other', 'OTHER')];
+    expect(text(await trusting({}, bundles))).toBe(`SYSTEM\n${TEST_CERTIFICATE}\n`);
+    expect(text(await trusting({ SSL_CERT_FILE: file('own', 'OWN') }, bundles))).toContain('OWN\n');
+    expect(text(await trusting({ SSL_CERT_FILE: '/no/such/file' }))).toContain(rootCertificates[0]);
+    const image = { REQUESTS_CA_BUNDLE: file('python', 'PYTHON'), NODE_EXTRA_CA_CERTS: file('node', 'NODE') };
+    const environment = await trusting(image, bundles);
+    expect(text(environment)).toBe(`SYSTEM\nPYTHON\nNODE\n${TEST_CERTIFICATE}\n`);
+    expect(environment['NODE_EXTRA_CA_CERTS']).toBe(environment['SSL_CERT_FILE']);
+  });
+
+  it('gives Java the same ones, beside the options that it has', async () => {
+    const environment = await trusting({ JAVA_TOOL_OPTIONS: '-Xmx1g' });
+    const store = path.join(home, '.authorities.jks');
+    expect(environment['JAVA_TOOL_OPTIONS']).toBe(`-Djavax.net.ssl.trustStore=${store} -Xmx1g`);
+    const bytes = readFileSync(store);
+    expect([bytes.readUInt32BE(0), bytes.readUInt32BE(8)]).toEqual([0xfeedfeed, rootCertificates.length + 1]);
+  });
+
+  it('follows no link that a tool has put in the place of its files', async () => {
+    const kept = file('kept', 'kept');
+    symlinkSync(kept, path.join(home, '.authorities.pem'));
+    await trusting({});
+    expect(readFileSync(kept, 'utf8')).toBe('kept');
+  });
+
+  it('changes nothing without any', async () => {
+    const environment = { HOME: home };
+    await trustAuthorities(environment);
+    expect(environment).toEqual({ HOME: home });
+    expect(existsSync(path.join(home, '.authorities.pem'))).toBe(false);
   });
 });

@@ -1,10 +1,18 @@
-import { mkdir } from 'node:fs/promises';
+import { hash } from 'node:crypto';
+import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import type { AgentEngine, EngineContext, EngineServerOptions } from './engine/agent-engine.js';
-import { parseOptions, readSessionKey, takeSessionKeys, DEFAULT_LIMITS } from './command-line.js';
+import {
+  DEFAULT_LIMITS,
+  numberedVariables,
+  parseOptions,
+  readSessionKey,
+  takeSessionKeys,
+} from './command-line.js';
 import { log } from './observability.js';
 import { nameWorkspace } from './path-aliases.js';
 import { listenUnassigned } from './start-agent-server.js';
-import { toolEnvironment } from './tool-view.js';
+import { CERTIFICATE_VARIABLES, toolEnvironment } from './tool-view.js';
 
 const STOP = Symbol('stop');
 
@@ -26,13 +34,13 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     secretsOnStdin
       ? Promise.race([readSessionKey(process.stdin).then((key) => [key]), stopping])
       : fromEnvironment,
+    makeHome(process.env['HOME']).then(() => trustAuthorities(process.env)),
   ]);
   if (sessionKeys === STOP) {
     process.stdin.destroy();
     await server.stop();
     return;
   }
-  await makeHome(process.env['HOME']);
   const options = {
     ...unnamed,
     ...(workspaceName && (await nameWorkspace(unnamed.workspace, workspaceName))),
@@ -59,6 +67,72 @@ async function makeHome(home: string | undefined): Promise<void> {
   if (home) {
     await mkdir(home, { recursive: true, mode: 0o700 });
   }
+}
+
+/** Authorities that the service hands on, each in PEM. */
+const AUTHORITY = 'SLIPWAY_AUTHORITY_';
+/** Of Debian and Alpine, of Red Hat, of SUSE (https://go.dev/src/crypto/x509/root_linux.go). */
+const SYSTEM_BUNDLES = [
+  '/etc/ssl/certs/ca-certificates.crt',
+  '/etc/pki/tls/certs/ca-bundle.crt',
+  '/etc/ssl/ca-bundle.pem',
+];
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----/g;
+
+/** Trusts them here, and has what starts later trust them too, besides those of the image and of the variables. */
+export async function trustAuthorities(
+  environment: NodeJS.ProcessEnv,
+  systemBundles: readonly string[] = SYSTEM_BUNDLES,
+): Promise<void> {
+  const { HOME: home, SSL_CERT_FILE: own, JAVA_TOOL_OPTIONS: java } = environment;
+  const added = numberedVariables(environment, AUTHORITY);
+  if (added.length === 0 || !home) {
+    return;
+  }
+  // Loaded only here, as it delays the start. The loader of the bundle imports no modules of Node.js.
+  const tls = process.getBuiltinModule('node:tls');
+  tls.setDefaultCACertificates([...tls.getCACertificates(), ...added]);
+  const named = new Set(CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []));
+  const [system, ...others] = await Promise.all(
+    [[...(own ? [own] : []), ...systemBundles], ...[...named].map((name) => [name])].map(firstFile),
+  );
+  const texts = [system ?? tls.rootCertificates.join('\n'), ...others, ...added, ''];
+  const bundle = texts.filter((text) => text !== null).join('\n');
+  const [file, store] = [path.join(home, '.authorities.pem'), path.join(home, '.authorities.jks')];
+  // Tools may have put links there.
+  await Promise.all([rm(file, { force: true }), rm(store, { force: true })]);
+  await writeFile(file, bundle, { flag: 'wx' });
+  await writeFile(store, javaTrustStore(bundle), { flag: 'wx' });
+  for (const name of ['SSL_CERT_FILE', ...CERTIFICATE_VARIABLES]) {
+    environment[name] = file;
+  }
+  environment['JAVA_TOOL_OPTIONS'] = [`-Djavax.net.ssl.trustStore=${store}`, java].join(' ').trim();
+}
+
+async function firstFile(names: readonly string[]): Promise<string | null> {
+  const texts = await Promise.all(names.map((name) => readFile(name, 'utf8').catch(() => null)));
+  return texts.find((text) => text !== null) ?? null;
+}
+
+/** Java reads no PEM. Magic number, version and entries of certificates, each without a date; then their digest. */
+function javaTrustStore(bundle: string): Buffer {
+  const entries = [...bundle.matchAll(CERTIFICATE)].map(([, base64 = ''], index) => {
+    const certificate = Buffer.from(base64, 'base64');
+    const head = [uint32(2), javaText(`authority-${index}`), Buffer.alloc(8), javaText('X.509')];
+    return Buffer.concat([...head, uint32(certificate.length), certificate]);
+  });
+  const content = Buffer.concat([uint32(0xfeedfeed), uint32(2), uint32(entries.length), ...entries]);
+  const password = Buffer.from('changeit', 'utf16le').swap16();
+  const sealed = Buffer.concat([password, Buffer.from('Mighty Aphrodite'), content]);
+  return Buffer.concat([content, hash('sha1', sealed, 'buffer')]);
+}
+
+function javaText(text: string): Buffer {
+  return Buffer.concat([uint32(text.length).subarray(2), Buffer.from(text)]);
+}
+
+function uint32(value: number): Buffer {
+  return Buffer.from([24, 16, 8, 0].map((shift) => value >>> shift));
 }
 
 async function stopSignal(): Promise<typeof STOP> {

@@ -59,7 +59,18 @@ export function scriptInView(
 }
 
 const INHERITED_VARIABLES =
-  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|(HTTPS?|NO|ALL)_PROXY|NODE_USE_ENV_PROXY|XDG_[A-Z_]+|SLIPWAY_SANDBOX)$/i;
+  /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|JAVA_TOOL_OPTIONS|(HTTPS?|NO|ALL)_PROXY|NODE_USE_ENV_PROXY|XDG_[A-Z_]+|SLIPWAY_SANDBOX)$/i;
+
+/** Of programs that do not read `SSL_CERT_FILE`, or these first, for the same file. */
+export const CERTIFICATE_VARIABLES = [
+  'GIT_SSL_CAINFO',
+  'CURL_CA_BUNDLE',
+  'REQUESTS_CA_BUNDLE',
+  'PIP_CERT',
+  'NODE_EXTRA_CA_CERTS',
+  'AWS_CA_BUNDLE',
+  'CARGO_HTTP_CAINFO',
+];
 
 /** Lists the names of further variables for tools, such as the ports that they may use. */
 const EXTRA_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
@@ -86,8 +97,9 @@ export function toolEnvironment(own: NodeJS.ProcessEnv): Record<string, string> 
   );
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
-    // Unlike other programs, git has a variable of its own for certificates.
-    ...(own['SSL_CERT_FILE'] && { GIT_SSL_CAINFO: own['SSL_CERT_FILE'] }),
+    ...Object.fromEntries(
+      own['SSL_CERT_FILE'] ? CERTIFICATE_VARIABLES.map((name) => [name, own['SSL_CERT_FILE'] ?? '']) : [],
+    ),
     ...Object.fromEntries(inherited),
     // No user can answer a prompt, or quit a pager or an editor.
     GIT_TERMINAL_PROMPT: '0',

@@ -1,7 +1,9 @@
+import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from '@jest/globals';
+import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { builtInSpecs, type SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { SandboxBackendKind } from '../backends/sandbox-backend.js';
-import { specsProblem, toLaunch, toOverrides } from './launch-plan.js';
+import { privateAuthorities, specsProblem, toLaunch, toOverrides } from './launch-plan.js';
 
 function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {
   return builtInSpecs(new Date(0)).map((each) => ({ ...each, id, ...change }));
@@ -131,5 +133,20 @@ describe('toOverrides', () => {
     ],
   ])('%j: %j', (settings, overrides) => {
     expect(toOverrides(settings)).toEqual(overrides);
+  });
+});
+
+describe('privateAuthorities', () => {
+  const own = TEST_CERTIFICATE.trim();
+
+  it.each([
+    ['one', `${own}\n`, [own]],
+    ['one as Windows stores it', `\uFEFF${own.replaceAll('\n', '\r\n')}\r\n`, [own]],
+    ['two, with remarks', `# root\n${own}\n# issuing\n${own}`, [own, own]],
+    ["all of a system's", [...rootCertificates, own].join('\n'), [own]],
+    ["a system's with other line breaks", rootCertificates.join('\n').replaceAll('\n', '\r\n'), []],
+    ['a key', own.replaceAll('CERTIFICATE', 'PRIVATE KEY'), []],
+  ])('of %s', (_name, bundle, expected) => {
+    expect(privateAuthorities(bundle)).toEqual(expected);
   });
 });

@@ -1,4 +1,7 @@
-import { Injectable } from '@nestjs/common';
+import { readFileSync } from 'node:fs';
+import { rootCertificates } from 'node:tls';
+import { Injectable, Logger } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
@@ -19,6 +22,8 @@ export const SANDBOX_DEFAULTS = { cpu: 2, memoryMb: 4096 } as const;
 
 /** A stock agent server encrypts its files with this. */
 const STORAGE_KEY = 'OH_SECRET_KEY';
+/** Each in a variable, which holds 128 KB. Our agent server trusts them, and has the programs of tools trust them. */
+const AUTHORITY = 'SLIPWAY_AUTHORITY_';
 
 interface PlannedLaunch {
   launch: SandboxLaunch;
@@ -29,6 +34,8 @@ interface PlannedLaunch {
 /** Plans each start of a sandbox anew, since specifications and addresses may have changed. */
 @Injectable()
 export class LaunchPlanner {
+  private readonly logger = new Logger(LaunchPlanner.name);
+
   constructor(
     private readonly specs: SandboxSpecs,
     private readonly cipher: SecretCipher,
@@ -72,8 +79,39 @@ export class LaunchPlanner {
     const { launch, notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
     // Ports without addresses for clients are not opened.
     const ports = this.urls.exposesPorts ? launch.ports : {};
-    return { template: { ...launch, ports, callbackUrl: this.callback.webhooksUrl }, notes };
+    const env = { ...launch.env, ...(launch.program.kind === 'native' && this.authorityVariables()) };
+    return { template: { ...launch, env, ports, callbackUrl: this.callback.webhooksUrl }, notes };
   }
+
+  /** Reads the file anew, since it may have been renewed. As in Node.js, one that cannot be read stops nothing. */
+  private authorityVariables(): Record<string, string> {
+    const { backend, environment } = this.config.sandboxes;
+    const { NODE_EXTRA_CA_CERTS: file, SSL_CERT_FILE: bundle } = environment;
+    // Process sandboxes are shown both files.
+    if (file === undefined || (backend === 'process' && bundle !== undefined)) {
+      return {};
+    }
+    try {
+      const authorities = privateAuthorities(readFileSync(file, 'utf8'));
+      return Object.fromEntries(authorities.map((pem, index) => [`${AUTHORITY}${index}`, pem]));
+    } catch (error) {
+      this.logger.warn('failed to read certificate authorities', { file, error: errorMessage(error) });
+      return {};
+    }
+  }
+}
+
+const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
+
+/** Of a bundle, those that are not well known: the file may be that of a system, and its text would be in every pod. */
+export function privateAuthorities(bundle: string): string[] {
+  const known = new Set(rootCertificates.map(withoutSpace));
+  const certificates = bundle.replaceAll('\r', '').match(CERTIFICATE) ?? [];
+  return certificates.filter((pem) => !known.has(withoutSpace(pem)));
+}
+
+function withoutSpace(pem: string): string {
+  return pem.replaceAll(/\s/g, '');
 }
 
 interface SandboxSettings {

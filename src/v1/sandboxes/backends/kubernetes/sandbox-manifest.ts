@@ -26,8 +26,8 @@ export const POD_ANNOTATION = 'slipway.pod';
 
 const VOLUME = 'files';
 const TEMPORARY = 'tmp';
-/** May read our agent server's files, which the agent's own user must not. */
-const COPY_USER = 10_002;
+/** May read our agent server's files, which the agent's own user must not. No user: OpenShift gives those itself. */
+const COPY_GROUP = 10_002;
 /** Pods share their node, so they request less than they may use. */
 const PROMISED_CPU = 0.05;
 const PROMISED_MEMORY = 1 / 16;
@@ -201,8 +201,10 @@ function agentContainer(
 function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>): V1Container {
   const target = '/copy';
   const script = [
-    `cp -R ${AGENT_SERVER_FOLDER}/. ${target}/`,
-    `chmod 0711 ${target}/bin/node`,
+    // A node that restarts may repeat it.
+    `cp -Rf ${AGENT_SERVER_FOLDER}/. ${target}/`,
+    // The agent's user owns the copy, and gets it read-only.
+    `chmod 0111 ${target}/bin/node`,
     `chmod -R go-w ${target}/*`,
   ].join(' && ');
   return {
@@ -211,7 +213,7 @@ function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>):
     imagePullPolicy: 'IfNotPresent',
     command: ['sh', '-c', script],
     resources: { limits: { cpu: '1', memory: '256Mi' }, requests: { cpu: '10m', memory: '16Mi' } },
-    securityContext: { runAsUser: COPY_USER, runAsGroup: COPY_USER, ...RESTRICTED },
+    securityContext: { runAsGroup: COPY_GROUP, ...RESTRICTED },
     volumeMounts: [{ name: COPY_CONTAINER, mountPath: target }],
   };
 }
