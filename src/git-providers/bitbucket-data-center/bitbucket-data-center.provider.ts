@@ -34,7 +34,6 @@ import {
   toFailingChecks,
   toFolder,
   toFoundBranch,
-  isProjectKey,
   repositoryFilter,
   toFoundRepository,
   toProviderUser,
@@ -49,6 +48,7 @@ import {
   folderSchema,
   foundRepositoriesSchema,
   listedBranchesSchema,
+  projectKey,
   projectsSchema,
   pullRequestPageSchema,
   repositoryPageSchema,
@@ -134,7 +134,7 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
   async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
     const { owner, part } = splitOwner(query.text ?? '');
     const project = query.installation ?? owner;
-    if (project !== null && !isProjectKey(project)) {
+    if (project !== null && !projectKey.safeParse(project).success) {
       throw notFound('project');
     }
     const path =
