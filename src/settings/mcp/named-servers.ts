@@ -295,16 +295,17 @@ function credentialsOf(
     return none;
   }
   const text = (member: string): string => (typeof auth[member] === 'string' ? auth[member] : '');
+  const token = text('value').trim();
   switch (auth['strategy']) {
     case 'none':
       return none;
     case 'bearer':
-      return { apiKey: text('value') || null, headers: {} };
+      return { apiKey: token || null, headers: {} };
     case 'api_key': {
       const header = text('header_name');
       return header === '' || header.toLowerCase() === 'authorization'
-        ? { apiKey: text('value') || null, headers: {} }
-        : { apiKey: null, headers: { [header]: text('value') } };
+        ? { apiKey: token || null, headers: {} }
+        : { apiKey: null, headers: { [header]: token } };
     }
     case 'basic': {
       const pair = Buffer.from(`${text('username')}:${text('password')}`, 'utf8').toString('base64');
