@@ -229,7 +229,7 @@ export class ProfilesService {
   /** @throws InvalidInputError for a configuration that no conversation could use */
   private checked(config: JsonObject): JsonObject {
     const problems: InputProblem[] = [];
-    if (textOrNull(config['model'])?.trim() === undefined) {
+    if (!textOrNull(config['model'])?.trim()) {
       problems.push({ loc: ['body', 'llm', 'model'], msg: 'This member is required.', type: 'missing' });
     }
     const baseUrl = textOrNull(config['base_url']);
