@@ -14,7 +14,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
+import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
 import { gitHostBaseUrl, type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -102,8 +102,8 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
       ),
     ]);
     const failures = [pulls.failure, repositories.failure].filter((failure) => failure !== null);
-    if (pulls.failure && repositories.failure) {
-      throw failures.find(({ code }) => code === 'unauthorized') ?? pulls.failure;
+    if (failures.length === 2) {
+      throw combinedError(failures);
     }
     for (const failure of failures) {
       gaps.note(failure);
