@@ -11,6 +11,7 @@ describe('cloneUrlOf', () => {
     ['what the operator says', 'https://mirror.example', 'https://api.github.com', 'https://mirror.example'],
     ['the host of an Enterprise Server', null, 'https://git.example/api/v3', 'https://git.example'],
     ['the host behind a name of the API', null, 'https://api.acme.ghe.com', 'https://acme.ghe.com'],
+    ['the relative root of a GitLab', null, 'https://git.example/gitlab/api', 'https://git.example/gitlab'],
     ['another port of this machine', null, 'http://127.0.0.1:9101', 'http://127.0.0.1:9101'],
   ])('is %s', (_, given, apiUrl, expected) => {
     expect(cloneUrlOf(given, apiUrl, PUBLIC_GIT_SERVERS.github)).toBe(expected);

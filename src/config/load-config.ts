@@ -156,12 +156,14 @@ export function cloneUrlOf(configured: string | null, apiUrl: string, service: P
   if (configured !== null) {
     return configured;
   }
-  const { origin, protocol, host } = new URL(apiUrl);
+  const { origin, protocol, host, pathname } = new URL(apiUrl);
   if (origin === new URL(service.apiUrl).origin) {
     return `https://${service.host}`;
   }
+  // GitLab below a relative root has its API there too.
+  const [, root = ''] = /^(.*)\/api(?:\/|$)/.exec(pathname) ?? [];
   // GitHub with data residency has its API at a name of its own below the host of its repositories.
-  return `${protocol}//${host.replace(/^api\./, '')}`;
+  return `${protocol}//${host.replace(/^api\./, '')}${root}`;
 }
 
 function readEnterpriseSso(variables: Variables): EnterpriseSsoConfig | null {

@@ -5,7 +5,7 @@ import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js
 import { ConfigError } from '../config/config.error.js';
 
 /** When two replicas change a role at the same moment, one of them fails. */
-const ROLE_LOCK = 7_240_815_557;
+const ROLE_LOCK = 7_240_815_558;
 /** PostgreSQL delivers notifications within milliseconds. */
 const NOTIFICATION_MS = 3_000;
 const CONNECT_TIMEOUT_MS = 5_000;

@@ -49,7 +49,7 @@ export function providerErrorFromResponse(
     case 403:
       return isRateLimited(headers, text)
         ? rateLimited(headers, nowMs, said)
-        : new GitProviderError(refusalCode(headers, said), { said });
+        : new GitProviderError(isPage(text) ? 'blocked_by_policy' : refusalCode(headers, said), { said });
     case 408:
       return new GitProviderError('timeout');
     case 410:
@@ -256,6 +256,11 @@ export function hostReason(bodyText: string, token: string): string | null {
   const body = parsedOrNull(bodyText);
   const isText = body === null && !/<[a-z!]/i.test(bodyText);
   return providerReason(isText ? [bodyText] : messagesIn(body), token);
+}
+
+/** What stands in front of a host answers so; its API does not. */
+function isPage(bodyText: string): boolean {
+  return /^\s*<(!doctype|html)\b/i.test(bodyText);
 }
 
 function messagesIn(value: unknown, depth = 0): string[] {

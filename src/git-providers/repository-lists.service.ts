@@ -45,7 +45,7 @@ export class RepositoryListsService {
   }
 
   /**
-   * A null `provider` stands for the first that the user has a token for, in all three lists.
+   * A null `provider` stands for the first that the user has a token for.
    * @throws DomainError no_git_provider, not_found, or what the provider's failure means
    */
   async findRepositories(
@@ -59,14 +59,27 @@ export class RepositoryListsService {
     );
   }
 
+  /** A null `provider` stands for the first of the user's that has such a repository. Throws as `findRepositories`. */
   async findBranches(
     userId: string,
     provider: ProviderType | null,
     query: BranchQuery,
   ): Promise<ProviderListing<FoundBranch>> {
-    return await this.read(userId, provider, this.branches, query, (adapter, call) =>
-      adapter.searchBranches(query, call),
-    );
+    const asked = provider === null ? await this.tokens.list(userId) : [{ provider }];
+    const failures: DomainError[] = [];
+    for (const { provider: each } of asked) {
+      try {
+        return await this.read(userId, each, this.branches, query, (adapter, call) =>
+          adapter.searchBranches(query, call),
+        );
+      } catch (error) {
+        if (!(error instanceof DomainError)) {
+          throw error;
+        }
+        failures.push(error);
+      }
+    }
+    throw failures[0] ?? noGitProvider();
   }
 
   async findInstallations(

@@ -34,7 +34,7 @@ describe('settingsChanges', () => {
       '{"llm_api_key":"**********","search_api_key":"**********","llm_model":"**********"}',
       [['llm_model', '**********']],
     ],
-    ['{"llm_api_key":" k "}', [['llm_api_key', ' k ']]],
+    ['{"llm_api_key":" k\\n"}', [['llm_api_key', 'k']]],
     ['{"search_api_key":"","language":"de","provider_tokens_set":{"github":null}}', [['language', 'de']]],
     ['{"search_api_key":" ","provider_tokens_set":5}', []],
     ['{"search_api_key":"s","provider_tokens_set":{}}', [['search_api_key', 's']]],

@@ -24,8 +24,8 @@ const MAX_QUERY_LENGTH = 256;
 const SORT_FIELDS = ['stars', 'forks', 'updated'] as const;
 const MAX_PAGE = 999_999_999;
 
-function SelectedProvider(): PropertyDecorator {
-  return Choice('Which provider; by default the first that the user has a token for.', {
+function SelectedProvider(byDefault = 'the first that the user has a token for'): PropertyDecorator {
+  return Choice(`Which provider; by default ${byDefault}.`, {
     values: PROVIDER_TYPES,
     example: 'github',
   });
@@ -77,7 +77,7 @@ class SearchUserRepositoriesQueryDto {
 class SearchUserBranchesQueryDto {
   @Repository() repository: string;
   @BranchPart('Part of a name.') query: string;
-  @SelectedProvider() selected_provider?: ProviderType;
+  @SelectedProvider('the first with such a repository') selected_provider?: ProviderType;
   @PerPage() per_page = DEFAULT_LIMIT;
 }
 

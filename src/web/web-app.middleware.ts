@@ -2,6 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import express, { type Request, type RequestHandler } from 'express';
+import { namesMediaType } from '../common/requests/response-headers.js';
 import { StaticAnswer } from '../common/requests/static-answer.js';
 import { ConfigError } from '../config/config.error.js';
 import { ARRIVAL_SCRIPT, CONNECT_PAGE } from './web-app-link.js';
@@ -86,7 +87,7 @@ export function webAppMiddleware(
 
 /** A missing file is no page. */
 function wantsPage(request: Request): boolean {
-  return path.extname(request.path) === '' && request.accepts(['html', 'json']) === 'html';
+  return path.extname(request.path) === '' && namesMediaType(request.headers.accept, 'text/html');
 }
 
 function readPage(folder: string): string {

@@ -240,8 +240,9 @@ describe('a git host that says why it refuses', () => {
     expect(stored.body.warnings).toEqual([
       {
         provider: 'github',
-        code: 'insufficient_scope',
-        detail: 'The github token was stored but not verified: it may not read the account.',
+        code: 'blocked_by_policy',
+        detail:
+          'The github token was stored but not verified: the provider refuses it, whatever its scopes are.',
       },
     ]);
   });

@@ -413,6 +413,13 @@ describe('/api/v1/settings', () => {
     expect(await problems({ anything: 'x'.repeat(70_000) })).toEqual(['body value_error']);
   });
 
+  it('takes no number of steps that its column cannot hold', async () => {
+    await store({ conversation_settings_diff: { max_iterations: 2 ** 31 - 1 } });
+    expect(await problems({ conversation_settings_diff: { max_iterations: 2 ** 31 } })).toEqual([
+      'body.conversation_settings_diff.max_iterations less_than_equal',
+    ]);
+  });
+
   it('lets no member reach a prototype', async () => {
     await request(app.url)
       .post(PATH)

@@ -169,6 +169,7 @@ describe('/api/v1/settings/profiles', () => {
     const responses = [
       await post('/bad', { llm: { model: 'x', zzz: 1 } }),
       await post('/bad', { llm: {} }),
+      await post('/bad', { llm: { model: ' ' } }),
       await post('/bad', { llm: 5 }),
       await post('/bad', { llm: { model: 'x', base_url: 'ftp://x' } }),
       await post('/bad', { llm: { model: 'x', aws_session_token: MASK } }),
@@ -181,7 +182,7 @@ describe('/api/v1/settings/profiles', () => {
       await get('/none'),
     ];
     expect(responses.map(({ status }) => status)).toEqual([
-      422, 422, 422, 422, 422, 422, 422, 422, 409, 404, 404, 404,
+      422, 422, 422, 422, 422, 422, 422, 422, 422, 409, 404, 404, 404,
     ]);
     const gone = await remove('none').expect(200);
     expect(gone.body).toEqual({ name: 'none', message: "Profile 'none' deleted" });

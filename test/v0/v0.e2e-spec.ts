@@ -261,6 +261,22 @@ describe('repositories of the older web application', () => {
     await get('user/repository/branches?repository=octo/none').expect(404);
   });
 
+  it('tell the branches of a repository that only a later provider has, also while the first one fails', async () => {
+    const { repositories } = hosts.worlds.gitlab;
+    repositories.push({ name: 'octo/team/tools', activeAt: '2026-11-01T00:00:00Z' });
+    repositories.push({ name: 'octo/tools', activeAt: '2026-11-01T00:00:00Z' });
+    const branches = async (repository: string): Promise<unknown> =>
+      (await get(`user/repository/branches?repository=${repository}`).expect(200)).body.branches;
+
+    expect(await branches('octo/team/tools')).toMatchObject([{ name: 'main' }]);
+    hosts.github.injectFault({ kind: 'status', status: 401 });
+    expect(await branches('octo/tools')).toMatchObject([{ name: 'main' }]);
+    expect((await get('user/repository/branches?repository=octo/none').expect(401)).body.code).toBe(
+      'invalid_git_token',
+    );
+    repositories.splice(-2);
+  });
+
   it.each(['repositories', 'search/repositories?query=x', 'installations?provider=github'])(
     'are nothing without a token: %s',
     async (path) => {

@@ -196,6 +196,9 @@ describe('a web application on the origin of the service', () => {
     expect((await fetch(`${app.url}/api/settings`, { headers: AS_BROWSER })).status).toBe(401);
     expect(await (await fetch(`${app.url}/docs`, { headers: AS_BROWSER })).text()).toContain('swagger');
     expect((await fetch(`${app.url}/conversations/0f3b`, { headers: data })).status).toBe(404);
+    // Clients of tool servers look for a way to sign in, and take anything.
+    const metadata = await fetch(`${app.url}/.well-known/oauth-authorization-server`);
+    expect([metadata.status, await metadata.json()]).toMatchObject([404, { code: 'not_found' }]);
     expect(
       (await fetch(`${app.url}/conversations/0f3b`, { headers: AS_BROWSER, method: 'POST' })).status,
     ).toBe(404);

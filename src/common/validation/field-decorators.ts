@@ -64,8 +64,11 @@ export const Text = fieldOf(({ form, maxLength, pattern, rule, secret, trim }: T
 });
 
 /** Stored encrypted, and never shown. */
-export const Secret = (description: string, example: string, presence: FieldOptions): PropertyDecorator =>
-  Text(description, { secret: true, example, maxLength: MAX_SECRET, ...presence });
+export const Secret = (
+  description: string,
+  example: string,
+  options: FieldOptions & Pick<TextOptions, 'trim'>,
+): PropertyDecorator => Text(description, { secret: true, example, maxLength: MAX_SECRET, ...options });
 
 function textOf(most: number): FieldKind {
   const tooLong = `Expected at most ${most} characters.`;

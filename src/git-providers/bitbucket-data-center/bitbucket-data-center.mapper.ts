@@ -164,10 +164,6 @@ function refOf({ project, slug }: DataCenterAddress, branch: string): Record<str
   return { id: branchRef(branch), repository: { slug, project: { key: project } } };
 }
 
-export function isProjectKey(text: string): boolean {
-  return /^~?[\w.-]*\w[\w.-]*$/.test(text);
-}
-
 export function repositoryFilter(project: string | null, part: string): Record<string, string> {
   return {
     permission: 'REPO_READ',

@@ -14,7 +14,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
+import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
 import { gitHostBaseUrl, type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -34,7 +34,6 @@ import {
   toFailingChecks,
   toFolder,
   toFoundBranch,
-  isProjectKey,
   repositoryFilter,
   toFoundRepository,
   toProviderUser,
@@ -49,6 +48,7 @@ import {
   folderSchema,
   foundRepositoriesSchema,
   listedBranchesSchema,
+  projectKey,
   projectsSchema,
   pullRequestPageSchema,
   repositoryPageSchema,
@@ -102,8 +102,8 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
       ),
     ]);
     const failures = [pulls.failure, repositories.failure].filter((failure) => failure !== null);
-    if (pulls.failure && repositories.failure) {
-      throw failures.find(({ code }) => code === 'unauthorized') ?? pulls.failure;
+    if (failures.length === 2) {
+      throw combinedError(failures);
     }
     for (const failure of failures) {
       gaps.note(failure);
@@ -134,7 +134,7 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
   async searchRepositories(query: RepositoryQuery, call: ProviderCall): Promise<Listing<FoundRepository>> {
     const { owner, part } = splitOwner(query.text ?? '');
     const project = query.installation ?? owner;
-    if (project !== null && !isProjectKey(project)) {
+    if (project !== null && !projectKey.safeParse(project).success) {
       throw notFound('project');
     }
     const path =

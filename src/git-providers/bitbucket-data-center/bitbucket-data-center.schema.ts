@@ -13,10 +13,10 @@ import {
   text,
 } from '../response-schema.js';
 
-/** Becomes part of addresses, so only harmless characters pass. */
-const slug = requiredName.regex(/^[\w.-]*\w[\w.-]*$/);
+/** Becomes part of addresses, so only harmless characters pass. Linear: the server may be anybody's. */
+const slug = requiredName.regex(/^[.-]*\w[\w.-]*$/);
 /** Personal projects have a key such as `~jane`. */
-const projectKey = requiredName.regex(/^~?[\w.-]*\w[\w.-]*$/);
+export const projectKey = requiredName.regex(/^~?[.-]*\w[\w.-]*$/);
 
 const repositorySchema = object({
   slug,

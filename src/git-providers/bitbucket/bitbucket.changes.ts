@@ -36,7 +36,7 @@ import {
 } from '../response-schema.js';
 import type { BitbucketIdentity } from './bitbucket.cache.js';
 import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
-import { newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
+import { newestRuns, newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
 import { mainBranchSchema, openedPullRequestSchema, openedPullRequestsSchema } from './bitbucket.schema.js';
 import type { BitbucketDetails } from './bitbucket.details.js';
 
@@ -327,15 +327,8 @@ function rootOf(
   return root;
 }
 
-/** Every run of a check stays listed under its key. */
 function toChecks(head: string, statuses: readonly z.output<typeof statusSchema>[]): FollowedCheck[] {
-  const newest = new Map<string, z.output<typeof statusSchema>>();
-  for (const status of statuses) {
-    if ((newest.get(status.key)?.updated_on ?? 0) <= (status.updated_on ?? 0)) {
-      newest.set(status.key, status);
-    }
-  }
-  return [...newest.values()].map(({ key, name, state, url }) => ({
+  return newestRuns(statuses).map(({ key, name, state, url }) => ({
     id: `${head} ${key}`,
     name: name ?? key,
     state: state === 'SUCCESSFUL' ? 'passed' : state === 'INPROGRESS' ? 'pending' : 'failed',

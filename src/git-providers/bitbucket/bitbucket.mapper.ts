@@ -100,18 +100,22 @@ export function toChangeRequests(
   });
 }
 
-/** A check may be listed once per run: its newest run counts, of the same moment the last one listed. */
 export function toFailingChecks(statuses: readonly BitbucketStatus[]): Signal {
-  const newest = new Map<string, { state: string | null; at: number }>();
-  for (const [index, status] of statuses.entries()) {
-    const key = status.key ?? `#${index}`;
-    const at = status.updated_on ?? 0;
-    const known = newest.get(key);
-    if (!known || at >= known.at) {
-      newest.set(key, { state: status.state, at });
+  return newestRuns(statuses).some(({ state }) => state === 'FAILED') ? 'yes' : 'no';
+}
+
+/** A check may be listed once per run: its newest run counts, of the same moment the last one listed. */
+export function newestRuns<Run extends Pick<BitbucketStatus, 'key' | 'updated_on'>>(
+  runs: readonly Run[],
+): Run[] {
+  const newest = new Map<string, Run>();
+  for (const [index, run] of runs.entries()) {
+    const key = run.key ?? `#${index}`;
+    if ((newest.get(key)?.updated_on ?? 0) <= (run.updated_on ?? 0)) {
+      newest.set(key, run);
     }
   }
-  return [...newest.values()].some(({ state }) => state === 'FAILED') ? 'yes' : 'no';
+  return [...newest.values()];
 }
 
 /** Whether a comment waits for the author: inline, at the root, published, unresolved, by another user. */
@@ -215,7 +219,7 @@ function pageQuery(
 ): string {
   const query = new URLSearchParams({ pagelen: String(limit), page: String(position), ...more });
   if (text !== null) {
-    query.set('q', `name ~ "${text.replaceAll(/["\\]/g, String.raw`\$&`)}"`);
+    query.set('q', `name ~ ${quoted(text)}`);
   }
   return query.toString();
 }

@@ -12,7 +12,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { GapLog, notFound, tokenCheck } from '../provider-errors.js';
+import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
 import { type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -265,14 +265,13 @@ export class BitbucketProvider extends GitServerAdapter {
     failures: readonly GitProviderError[],
     gaps: GapLog,
   ): void {
-    const [first] = failures;
-    if (!first) {
+    if (failures.length === 0) {
       return;
     }
     // The account may have lost or renamed a workspace, or the token its account.
     this.cache.forgetIdentity(owner);
     if (failures.length === 2 * workspaces.length) {
-      throw failures.find(({ code }) => code === 'unauthorized') ?? first;
+      throw combinedError(failures);
     }
     for (const failure of failures) {
       gaps.note(failure);

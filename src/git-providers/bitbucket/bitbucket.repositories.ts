@@ -95,7 +95,7 @@ async function inWorkspace(
   workspace: string,
   search: string,
 ): Promise<BitbucketList<BitbucketFoundRepository>> {
-  const found = isWorkspaceSlug(workspace)
+  const found = /^[.-]*\w[\w.-]*$/.test(workspace)
     ? await client.list(`/repositories/${workspace}?${search}`, foundRepositoriesSchema, { maxPages: 1 })
     : null;
   if (found === null) {
@@ -107,8 +107,4 @@ async function inWorkspace(
 function byActivity({ sort }: RepositoryQuery): (a: FoundRepository, b: FoundRepository) => number {
   const sign = sort?.endsWith('asc') ? 1 : -1;
   return (a, b) => sign * ((a.activeAt ?? 0) - (b.activeAt ?? 0));
-}
-
-function isWorkspaceSlug(text: string): boolean {
-  return /^[\w.-]*\w[\w.-]*$/.test(text);
 }

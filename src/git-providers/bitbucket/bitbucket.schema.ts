@@ -15,7 +15,7 @@ import {
 } from '../response-schema.js';
 
 /** Becomes part of addresses, so only harmless characters pass. */
-const repositoryName = requiredName.regex(/^[\w.-]*\w[\w.-]*\/[\w.-]*\w[\w.-]*$/);
+const repositoryName = requiredName.regex(/^[.-]*\w[\w.-]*\/[.-]*\w[\w.-]*$/);
 
 export const pageSchema = object({ values: z.unknown().optional(), next: text });
 

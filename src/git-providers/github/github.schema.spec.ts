@@ -51,7 +51,7 @@ describe('GitHub documents', () => {
 
   it('leave out of the fallbacks what older Enterprise Servers lack, and nothing else', () => {
     expect(linesOnlyIn(PULL_REQUESTS_DOCUMENT)).toEqual([
-      'latestOpinionatedReviews(last: 10) { nodes { state submittedAt } }',
+      'latestOpinionatedReviews(last: 10) { nodes { state } }',
     ]);
     expect(linesOnlyIn(REPOSITORIES_AND_ISSUES_DOCUMENT)).toEqual(['isMirror']);
   });

@@ -192,7 +192,7 @@ export interface GithubDocument<Data> {
  * would multiply that by eight. `last`, because open threads are usually the newest.
  */
 export const PULL_REQUESTS_DOCUMENT: GithubDocument<GithubPullRequests> = {
-  text: pullRequests('latestOpinionatedReviews(last: 10) { nodes { state submittedAt } }'),
+  text: pullRequests('latestOpinionatedReviews(last: 10) { nodes { state } }'),
   fallbackText: pullRequests(),
   pageSizes: { prs: 50, threads: THREADS },
   schema: pullRequestsSchema,
@@ -237,12 +237,10 @@ function unchanging<Data>(query: string, schema: z.ZodType<Data>): GithubDocumen
 
 function pullRequests(reviews = ''): string {
   return `query SuggestedTaskPRs($prs: Int = 50, $threads: Int = ${THREADS}) {
-  rateLimit { cost nodeCount remaining resetAt }
   viewer {
     login
     pullRequests(first: $prs, states: [OPEN], orderBy: {field: UPDATED_AT, direction: DESC}) {
-      totalCount
-      pageInfo { hasNextPage endCursor }
+      pageInfo { hasNextPage }
       nodes {
         id
         number
@@ -251,11 +249,8 @@ function pullRequests(reviews = ''): string {
         updatedAt
         mergeable
         repository { nameWithOwner isArchived isDisabled pushedAt }
-        commits(last: 1) { nodes { commit { oid statusCheckRollup { state } } } }
-        reviewThreads(last: $threads) {
-          totalCount
-          nodes { isResolved isOutdated }
-        }
+        commits(last: 1) { nodes { commit { statusCheckRollup { state } } } }
+        reviewThreads(last: $threads) { nodes { isResolved } }
         ${reviews}
       }
     }
@@ -266,7 +261,6 @@ function pullRequests(reviews = ''): string {
 function repositoriesAndIssues(mirror = ''): string {
   return `query SuggestedTaskReposAndIssues($repos: Int = 100, $probe: Int = 10, $issues: Int = 50,
   $q: String = "is:issue is:open archived:false assignee:@me sort:updated-desc") {
-  rateLimit { cost nodeCount remaining resetAt }
   viewer {
     login
     recent: repositories(first: $repos, affiliations: [OWNER, COLLABORATOR, ORGANIZATION_MEMBER],
@@ -284,16 +278,14 @@ function repositoriesAndIssues(mirror = ''): string {
         isFork
         ${mirror}
         viewerPermission
-        root: object(expression: "HEAD:") { ... on Tree { entries { name type } } }
-        openhands: object(expression: "HEAD:.openhands") { ... on Tree { entries { name type } } }
-        microagents: object(expression: "HEAD:.openhands/microagents") { ... on Tree { entries { name type } } }
-        skills: object(expression: "HEAD:.openhands/skills") { ... on Tree { entries { name type } } }
+        root: object(expression: "HEAD:") { ... on Tree { entries { name } } }
+        microagents: object(expression: "HEAD:.openhands/microagents") { ... on Tree { entries { name } } }
+        skills: object(expression: "HEAD:.openhands/skills") { ... on Tree { entries { name } } }
       }
     }
   }
   assigned: search(type: ISSUE, query: $q, first: $issues) {
-    issueCount
-    pageInfo { hasNextPage endCursor }
+    pageInfo { hasNextPage }
     nodes { __typename ... on Issue { number title updatedAt repository { nameWithOwner isArchived isDisabled pushedAt } } }
   }
 }`;

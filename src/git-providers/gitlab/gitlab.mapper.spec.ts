@@ -40,7 +40,7 @@ function page(hasNextPage: boolean) {
 }
 
 function tree(...paths: string[]) {
-  return { blobs: { nodes: paths.map((path) => ({ path })) }, trees: { nodes: [] } };
+  return { blobs: { nodes: paths.map((path) => ({ path })) } };
 }
 
 function probe(changes: object = {}, repository: object = {}) {
@@ -153,7 +153,7 @@ describe('GitLab probes', () => {
 
   it.each([
     [{ root: tree('AGENTS.md') }, true],
-    [{ root: { blobs: { nodes: [] }, trees: { nodes: [{ path: 'agents' }] } } }, false],
+    [{ root: tree('agents') }, false],
     [{ micro: tree('.openhands/microagents/build.md') }, true],
     [{ skills: tree('.openhands/skills/deploy.md') }, true],
     [{ skills: tree('.openhands/skills/README.md') }, false],

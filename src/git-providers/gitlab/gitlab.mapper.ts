@@ -166,7 +166,7 @@ function toProbed(
       writable: usable && !empty && project.userPermissions.pushCode,
       hasAgentInstructions: hasAgentInstructions({
         repository: name,
-        rootEntries: [...entryNames(root?.blobs), ...entryNames(root?.trees)],
+        rootEntries: entryNames(root?.blobs),
         microagents: entryNames(micro.blobs),
         skills: entryNames(skills.blobs),
       }),

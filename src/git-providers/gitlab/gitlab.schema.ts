@@ -51,7 +51,7 @@ const probedProjectSchema = object({
     empty: z.boolean(),
     /** Null without a commit, and if it is not readable. */
     root: z
-      .object({ blobs: z.object(entriesMembers).nullable(), trees: object(entriesMembers) })
+      .object({ blobs: z.object(entriesMembers).nullable() })
       .nullable()
       .catch(null),
     micro: folderSchema,
@@ -175,7 +175,7 @@ function suggestedTasks(discussionFields: string): string {
   currentUser {
     username
     authoredMergeRequests(state: opened, sort: UPDATED_DESC, first: $mrs) {
-      pageInfo { hasNextPage endCursor }
+      pageInfo { hasNextPage }
       nodes {
         iid title draft updatedAt conflicts mergeStatusEnum
         project { fullPath archived lastActivityAt }
@@ -192,13 +192,12 @@ function suggestedTasks(discussionFields: string): string {
       fullPath archived
       userPermissions { pushCode }
       repository {
-        empty rootRef
-        root: tree(ref: "HEAD") { blobs(first: 100) { nodes { path } } trees(first: 100) { nodes { path } } }
+        empty
+        root: tree(ref: "HEAD") { blobs(first: 100) { nodes { path } } }
         micro: tree(path: ".openhands/microagents", ref: "HEAD") { blobs(first: 20) { nodes { path } } }
         skills: tree(path: ".openhands/skills", ref: "HEAD") { blobs(first: 20) { nodes { path } } }
       }
     }
   }
-  queryComplexity { score limit }
 }`;
 }

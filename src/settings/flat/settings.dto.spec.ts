@@ -27,7 +27,7 @@ describe('SettingsDto', () => {
     ['{"language":null}', { language: null }],
     ['{"llm_api_key":"k"}', { llm_api_key: 'k' }],
     ['{"llm_api_key":""}', { llm_api_key: '' }],
-    ['{"llm_api_key":"   "}', { llm_api_key: '   ' }],
+    ['{"llm_api_key":"   "}', { llm_api_key: '' }],
     ['{"llm_api_key":null}', { llm_api_key: null }],
     ['{"sandbox_api_key":"k"}', { sandbox_api_key: 'k' }],
     ['{"sandbox_api_key":""}', { sandbox_api_key: '' }],

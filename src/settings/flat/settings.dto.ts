@@ -118,8 +118,9 @@ function TextOrNull(description: string, example: string, maxLength?: number): P
   return Text(description, { nullable: true, example, ...(maxLength && { maxLength }) });
 }
 
+/** Copied keys bring a line break along, which no header can hold. */
 function KeyOrNull(description: string, example: string): PropertyDecorator {
-  return Secret(description, example, { nullable: true });
+  return Secret(description, example, { nullable: true, trim: true });
 }
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored, and named in `warnings`. */

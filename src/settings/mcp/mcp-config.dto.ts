@@ -98,7 +98,7 @@ export class RemoteMcpServerDto {
   @Secret(
     'Key sent to the server; null, absent or blank for none. It is shown as `**********`, and that mask sent back for the same address keeps the stored key.',
     'mcp-key-example',
-    { nullable: true },
+    { nullable: true, trim: true },
   )
   api_key?: string | null;
 

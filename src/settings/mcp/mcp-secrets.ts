@@ -123,9 +123,7 @@ function remoteServers(
   const known = new Map(stored.map((server) => [server.url, server]));
   return servers.map(({ url, api_key, tools }, index) => ({
     url,
-    apiKey: isBlank(api_key)
-      ? null
-      : resolve(api_key, known.get(url)?.apiKey, [list, String(index), 'api_key']),
+    apiKey: api_key ? resolve(api_key, known.get(url)?.apiKey, [list, String(index), 'api_key']) : null,
     ...resolvedDetails(known.get(url), tools),
   }));
 }
@@ -158,8 +156,4 @@ function resolvedDetails(
   const details =
     tools === undefined ? kept : { ...without(kept, ['tools']), ...(tools !== null && { tools }) };
   return Object.keys(details).length === 0 ? {} : { details };
-}
-
-function isBlank(key: string | null | undefined): key is null | undefined | '' {
-  return key === null || key === undefined || key.trim() === '';
 }

@@ -109,8 +109,8 @@ export function patchNamedServers(
       servers.delete(name);
     } else if (isJsonObject(given)) {
       const kept = known.get(name) ?? {};
-      const before = isElsewhere(kept, given) ? without(kept, ['auth', 'headers']) : kept;
-      const clear = unmasked(normalised(given), before, at, problems);
+      const before = isElsewhere(kept, given) ? without(kept, ['auth', 'headers', 'command']) : kept;
+      const clear = unmasked(normalised(given, before), before, at, problems);
       servers.set(name, mergePatch(isWhole ? {} : before, clear));
     } else {
       problems.push({ loc: at, msg: 'Expected an object.', type: 'dict_type' });
@@ -125,31 +125,44 @@ function isElsewhere({ url: before }: JsonObject, { url: after }: JsonObject): b
   return typeof after === 'string' && from?.origin !== to?.origin;
 }
 
-/** Tokens may come as a header, as `api_key` or as a bare `auth`; they are kept apart from the other headers. */
-function normalised(server: JsonObject): JsonObject {
+/**
+ * Tokens may come as a header, as `api_key` or as a bare `auth`; they are kept apart from the other headers. What comes
+ * takes the place of an `Authorization` that is stored.
+ */
+function normalised(server: JsonObject, { headers: stored }: JsonObject): JsonObject {
   const { headers, api_key: apiKey, auth } = server;
-  let token: unknown = auth;
-  if (typeof auth === 'string' || typeof apiKey === 'string') {
-    token = { strategy: 'bearer', value: typeof auth === 'string' ? auth : apiKey };
-  }
+  const bare = [auth, apiKey].find((text) => typeof text === 'string');
+  let token: unknown = bare === undefined ? auth : { strategy: 'bearer', value: bare };
   let others: unknown = headers;
-  if (headers === null && auth === undefined) {
-    token = null;
+  if (headers === null) {
+    token ??= null;
   }
-  if (isJsonObject(headers)) {
-    const [name, value] =
-      Object.entries(headers).find(([key]) => key.toLowerCase() === 'authorization') ?? [];
-    const bearer = typeof value === 'string' ? (/^Bearer (.+)$/i.exec(value)?.[1] ?? null) : null;
-    if (name !== undefined && (value === null || value === MASK || bearer !== null)) {
-      others = without(headers, [name]);
-      token = value === null ? null : value === MASK ? token : { strategy: 'bearer', value: bearer };
+  const [kept, given] = [authorizationIn(stored), authorizationIn(headers)];
+  if (isJsonObject(headers) && given !== undefined) {
+    const value = headers[given];
+    const bearer = typeof value === 'string' ? /^Bearer (.+)$/i.exec(value)?.[1] : undefined;
+    const isHeader = bearer === undefined && value !== MASK;
+    if (value !== MASK) {
+      token = isHeader ? null : { strategy: 'bearer', value: bearer };
     }
+    others = {
+      ...(kept !== undefined && { [kept]: value === MASK ? MASK : null }),
+      ...(isHeader ? headers : without(headers, [given])),
+    };
+  } else if (kept !== undefined && token !== undefined && headers !== null) {
+    others = { [kept]: null, ...Object(headers) };
   }
   return {
     ...without(server, ['headers', 'api_key', 'auth', 'type']),
     ...(others !== undefined && { headers: others }),
     ...(token !== undefined && { auth: token }),
   };
+}
+
+function authorizationIn(headers: unknown): string | undefined {
+  return Object.keys(isJsonObject(headers) ? headers : {}).find(
+    (name) => name.toLowerCase() === 'authorization',
+  );
 }
 
 function unmasked(
@@ -282,16 +295,17 @@ function credentialsOf(
     return none;
   }
   const text = (member: string): string => (typeof auth[member] === 'string' ? auth[member] : '');
+  const token = text('value').trim();
   switch (auth['strategy']) {
     case 'none':
       return none;
     case 'bearer':
-      return { apiKey: text('value') || null, headers: {} };
+      return { apiKey: token || null, headers: {} };
     case 'api_key': {
       const header = text('header_name');
       return header === '' || header.toLowerCase() === 'authorization'
-        ? { apiKey: text('value') || null, headers: {} }
-        : { apiKey: null, headers: { [header]: text('value') } };
+        ? { apiKey: token || null, headers: {} }
+        : { apiKey: null, headers: { [header]: token } };
     }
     case 'basic': {
       const pair = Buffer.from(`${text('username')}:${text('password')}`, 'utf8').toString('base64');

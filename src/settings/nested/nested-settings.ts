@@ -154,15 +154,15 @@ function splitColumns(
 
 /** A value of a diff as the flat settings take it: there null keeps a model and its address, and blank text clears them. */
 function flatValue(column: string, value: unknown): Record<string, unknown> {
-  if (column === 'llm_api_key') {
-    return value === null || value === MASK ? {} : { [column]: value };
+  if (column === 'llm_api_key' && (value === null || value === MASK)) {
+    return {};
   }
   if (column === 'security_analyzer') {
     // Blank, because null would select the default.
     return { [column]: value === 'none' ? '' : value };
   }
   if (value !== null) {
-    return { [column]: column === 'llm_base_url' && typeof value === 'string' ? value.trim() : value };
+    return { [column]: column.startsWith('llm_') && typeof value === 'string' ? value.trim() : value };
   }
   if (column === 'enable_default_condenser') {
     return { [column]: SETTINGS.enable_default_condenser.default };

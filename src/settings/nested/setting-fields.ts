@@ -22,10 +22,11 @@ export interface SettingField {
   secret: boolean;
   choices: readonly string[];
   minimum: number | null;
+  maximum: number | null;
 }
 
 /** A field in the words of JSON Schema. */
-interface FieldDocument extends Partial<Pick<SettingField, 'default' | 'minimum'>> {
+interface FieldDocument extends Partial<Pick<SettingField, 'default' | 'minimum' | 'maximum'>> {
   title: string;
   description: string;
   type: string;
@@ -47,6 +48,7 @@ function fieldsOf(properties: Readonly<Record<string, FieldDocument>>, prefix = 
     secret: field.writeOnly ?? false,
     choices: field.enum ?? [],
     minimum: field.minimum ?? null,
+    maximum: field.maximum ?? null,
   }));
 }
 
@@ -97,7 +99,7 @@ export function fieldSchema({ type, choices, minimum, description }: SettingFiel
 
 /** Why a value does not suit a field; null when it does. Type and sentence as in answers of 422. */
 export function fieldProblem(
-  { type, choices, minimum }: SettingField,
+  { type, choices, minimum, maximum }: SettingField,
   value: unknown,
 ): { type: string; msg: string } | null {
   switch (type) {
@@ -117,10 +119,10 @@ export function fieldProblem(
       if (!Number.isSafeInteger(value)) {
         return { type: 'int_type', msg: 'Expected a whole number.' };
       }
-      return belowMinimum(value, minimum);
+      return rangeProblem(Number(value), minimum, maximum);
     case 'number':
       return typeof value === 'number'
-        ? belowMinimum(value, minimum)
+        ? rangeProblem(value, minimum, maximum)
         : { type: 'float_type', msg: 'Expected a number.' };
     case 'array':
       return Array.isArray(value)
@@ -139,9 +141,16 @@ function elementsProblem(count: number): { type: string; msg: string } | null {
     : null;
 }
 
-function belowMinimum(value: unknown, minimum: number | null): { type: string; msg: string } | null {
-  return minimum !== null && typeof value === 'number' && value < minimum
-    ? { type: 'greater_than_equal', msg: `Expected at least ${minimum}.` }
+function rangeProblem(
+  value: number,
+  minimum: number | null,
+  maximum: number | null,
+): { type: string; msg: string } | null {
+  if (minimum !== null && value < minimum) {
+    return { type: 'greater_than_equal', msg: `Expected at least ${minimum}.` };
+  }
+  return maximum !== null && value > maximum
+    ? { type: 'less_than_equal', msg: `Expected at most ${maximum}.` }
     : null;
 }
 

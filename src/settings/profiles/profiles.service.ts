@@ -216,11 +216,9 @@ export class ProfilesService {
       if (problems.length > 0) {
         throw new InvalidInputError(problems);
       }
-      const isKeyGiven = textOrNull(given['api_key']) !== null || given['api_key'] === '';
-      config = withoutBlanks({
-        ...(isKeyGiven ? {} : { api_key: existing?.config['api_key'] }),
-        ...without(withoutBlanks(given), LLM_ECHOES),
-      });
+      const { api_key: key } = given;
+      const apiKey = typeof key === 'string' ? key.trim() : existing?.config['api_key'];
+      config = withoutBlanks({ ...without(given, LLM_ECHOES), api_key: apiKey });
     }
     if (keepsKey === true && existing) {
       config = withoutBlanks({ ...config, api_key: existing.config['api_key'] });
@@ -231,7 +229,7 @@ export class ProfilesService {
   /** @throws InvalidInputError for a configuration that no conversation could use */
   private checked(config: JsonObject): JsonObject {
     const problems: InputProblem[] = [];
-    if (textOrNull(config['model'])?.trim() === undefined) {
+    if (!textOrNull(config['model'])?.trim()) {
       problems.push({ loc: ['body', 'llm', 'model'], msg: 'This member is required.', type: 'missing' });
     }
     const baseUrl = textOrNull(config['base_url']);
