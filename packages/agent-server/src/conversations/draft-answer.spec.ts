@@ -49,13 +49,13 @@ describe('DraftAnswer', () => {
       expect(told.filter((text) => !`${masked}.`.startsWith(text))).toEqual([]);
       expect(told.at(-1)).toBe(`${masked}.`);
     }
-    const told = tell([...WHOLE, '.']);
+    const told = tell([...WHOLE.split(''), '.']);
     expect(told.filter((text) => !`${masked}.`.startsWith(text))).toEqual([]);
     expect(told.length).toBeGreaterThan(50);
   });
 
   it('tells no fragment of a secret that a note of left out text follows', () => {
-    const told = tell([...'It is open-<se\n[... 300 characters left out ...]\nsame> and more', '.']);
+    const told = tell('It is open-<se\n[... 300 characters left out ...]\nsame> and more.'.split(''));
     expect(told.at(-1)).toBe('It is ');
   });
 

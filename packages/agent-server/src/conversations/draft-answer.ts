@@ -67,8 +67,8 @@ export class DraftAnswer {
   }
 
   #schedule(): void {
-    if (this.#written !== null && this.#listeners.size > 0) {
-      this.#timer ??= setTimeout(() => this.#tell(), DRAFT_MS).unref();
+    if (this.#timer === undefined && this.#written !== null && this.#listeners.size > 0) {
+      this.#timer = setTimeout(() => this.#tell(), DRAFT_MS).unref();
     }
   }
 

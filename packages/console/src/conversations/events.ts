@@ -177,25 +177,30 @@ export function useDrafts(conversation: Conversation, events: readonly AgentEven
     const open = (): void => {
       const path = `/api/v1/sandboxes/${sandbox}/agent-server/sockets/session/${id}?drafts=only`;
       const socket = new WebSocket(`${location.origin.replace('http', 'ws')}${path}`);
-      const close = (): void => socket.close();
-      const begin = (): void => {
+      socket.addEventListener('open', () => {
         socket.send(JSON.stringify({ type: 'auth', session_api_key: key }));
-        signal.addEventListener('abort', close);
+        signal.addEventListener('abort', () => socket.close());
         // Closed before it was open, it would complain in the browser's log.
         if (signal.aborted) {
-          close();
+          socket.close();
         }
-      };
-      const take = ({ data }: MessageEvent<string>): void => {
-        setDrafts((before) => draftsAfter(before, JSON.parse(data) as Frame));
-      };
-      const reopen = (): void => {
-        setDrafts([]);
-        retry = window.setTimeout(open, RETRY_MS);
-      };
-      socket.addEventListener('open', begin);
-      socket.addEventListener('message', take, { signal });
-      socket.addEventListener('close', reopen, { signal });
+      });
+      socket.addEventListener(
+        'message',
+        ({ data }: MessageEvent<string>) => {
+          const frame = JSON.parse(data) as Frame;
+          setDrafts((before) => draftsAfter(before, frame));
+        },
+        { signal },
+      );
+      socket.addEventListener(
+        'close',
+        () => {
+          setDrafts([]);
+          retry = window.setTimeout(open, RETRY_MS);
+        },
+        { signal },
+      );
     };
     open();
     return () => {
