@@ -10,7 +10,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 691,
+  files: 692,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -19,7 +19,7 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 54,
   kilobytesOfOpenApi: 446,
-  linesOfTheConsole: 3563,
+  linesOfTheConsole: 3659,
   linesOfTheCommands: 1304,
 };
 

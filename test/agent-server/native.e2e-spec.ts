@@ -1,10 +1,13 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { WebSocket } from 'ws';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { call, calls, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
-import { startRequest } from '../support/agent-server-client.js';
+import { SESSION_KEY, startRequest } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
 import { until } from '../support/until.js';
 
@@ -61,6 +64,42 @@ it('works for a user: a command in the workspace, its result to the model, a rep
   expect(await readFile(path.join(server.workspace, 'project/out'), 'utf8')).toBe('a-secret-token\n');
   expect(JSON.stringify(await client.events(id))).not.toContain('a-secret-token');
   expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
+});
+
+it('shows an answer while it is written, and takes it back when the user pauses', async () => {
+  let chunks = 4;
+  llm = await ScriptedLlm.start(
+    inOrder(
+      { kind: 'answer', text: 'It is almost done.', pace: async (chunk) => until(() => chunk < chunks) },
+      say('It is done.'),
+    ),
+  );
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const { client } = server;
+  const id = await client.start(startRequest({ agent }));
+  const frames: unknown[] = [];
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/session/${id}?drafts=only`, {
+    headers: { 'X-Session-API-Key': SESSION_KEY },
+  });
+  socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString('utf8'))));
+  await once(socket, 'open');
+  await client.say(id, 'Do it.');
+  const told = (): string => frames.map((frame) => jsonText(frame, 'content') ?? '').join('');
+  await until(() => told() === 'It is almost done.');
+  chunks = 5;
+
+  await client.post(`/api/conversations/${id}/pause`);
+  await client.untilStatus(id, 'paused');
+  await until(() => jsonText(frames.at(-1), 'type') === 'item_aborted');
+  expect(await client.answers(id)).toEqual([]);
+
+  await client.post(`/api/conversations/${id}/run`);
+  await client.untilStatus(id, 'finished');
+  expect(await client.answers(id)).toEqual(['It is done.']);
+  const stats = (await client.events(id)).filter((event) => jsonAt(event, 'key') === 'stats');
+  expect(stats).toHaveLength(1);
+  socket.terminate();
 });
 
 it('calls no model, and sends no key, where a record on the disk says so', async () => {

@@ -183,6 +183,132 @@ describe('sockets of the agent server', () => {
     expect(await open(`session/${id}?session_api_key=wrong`).closed).toBe(4001);
   });
 
+  async function startWriting(agent: object = {}): Promise<string> {
+    server = await startTestAgentServer();
+    const llm = { model: 'openai/fake', api_key: 'llm-key', ...agent };
+    const members = { agent: { kind: 'Agent', llm }, secrets: { TOKEN: 'xyz-sesame-street' } };
+    const id = await server.client.start(members);
+    await server.client.say(id, 'write It is done.');
+    await until(() => typeof server.engines[0]?.showDraft === 'function');
+    return id;
+  }
+
+  function write(text: string, reasoning = ''): void {
+    server.engines[0]?.showDraft?.({ text, reasoning });
+  }
+
+  it('sends what the agent is writing to those who ask for it', async () => {
+    const id = await startWriting();
+    const others = ['session', 'events'].map((path) => open(`${path}/${id}`, WITH_KEY));
+    const early = open(`session/${id}?drafts=only`, WITH_KEY);
+    const got = ({ frames }: TestSocket, count: number) => until(() => frames.length >= count);
+    write('', 'Hm, xyz-sesame-str');
+    await got(early, 2);
+    write('It took', 'Hm, xyz-sesame-street');
+    await got(early, 4);
+    await server.client.say(id, 'say more', false);
+    write('It took o', 'Hm, xyz-sesame-street');
+    await got(early, 5);
+    const late = open(`session/${id}?drafts=only`, WITH_KEY);
+    await got(late, 3);
+    server.engines[0]?.showDraft?.(null);
+    await Promise.all([got(early, 6), got(late, 4)]);
+    write('It is d');
+    await got(early, 8);
+    server.engines[0]?.written.resolve();
+    await server.client.untilStatus(id, 'finished');
+
+    const [first, second] = [early.frames[0], early.frames[6]].map((frame) => jsonText(frame, 'item_id'));
+    const item = { item_id: first, attempt: 1 };
+    const anchor = { anchor_seq: 1 };
+    const delta = (order: number, kind: string, content: string) => ({
+      type: 'delta',
+      ...item,
+      order,
+      kind,
+      content,
+    });
+    const end = { type: 'item_aborted', ...item, reason: 'discarded' };
+    expect(early.frames).toEqual([
+      { type: 'item_started', ...item, ...anchor },
+      delta(0, 'reasoning', 'Hm, '),
+      delta(1, 'reasoning', '<secret-hidden>'),
+      delta(2, 'text', 'It took'),
+      delta(3, 'text', ' o'),
+      end,
+      { type: 'item_started', item_id: second, attempt: 1, anchor_seq: 2 },
+      { ...delta(0, 'text', 'It is d'), item_id: second },
+    ]);
+    expect(late.frames.slice(0, 4)).toEqual([
+      { type: 'item_started', ...item, ...anchor },
+      delta(0, 'reasoning', 'Hm, <secret-hidden>'),
+      delta(1, 'text', 'It took o'),
+      end,
+    ]);
+    expect(jsonText((await server.client.events(id, '&kind=MessageEvent')).at(-1), 'id')).toBe(second);
+    await until(() => others.every(({ frames }) => JSON.stringify(frames).includes('It is done.')));
+    expect(JSON.stringify(others.map(({ frames }) => frames))).not.toMatch(/item_started|StreamingDelta/);
+  });
+
+  it('sends it to all clients of an agent whose model streams, but not to the service', async () => {
+    const id = await startWriting({ stream: true });
+    const plain = open(`events/${id}?resend_mode=all`, WITH_KEY);
+    const session = open(`session/${id}?after_seq=-1`, WITH_KEY);
+    const linked = open(`events/${id}?frames=linked&resend_mode=all`, WITH_KEY);
+    write('It took', 'Hm');
+    await until(() => [plain, session].every(({ frames }) => JSON.stringify(frames).includes('"It took"')));
+    server.engines[0]?.written.resolve();
+    await server.client.untilStatus(id, 'finished');
+    await until(() => [plain, session].every(({ frames }) => JSON.stringify(frames).includes('It is done.')));
+    await until(() => finished(linked));
+
+    const isDelta = (frame: unknown) => jsonText(frame, 'kind') === 'StreamingDeltaEvent';
+    const base = {
+      kind: 'StreamingDeltaEvent',
+      id: expect.any(String),
+      timestamp: expect.any(String),
+      source: 'agent',
+    };
+    expect(plain.frames.filter(isDelta)).toEqual([
+      { ...base, reasoning_content: 'Hm' },
+      { ...base, content: 'It took' },
+    ]);
+    expect(kinds(plain.frames)).toEqual([
+      'MessageEvent',
+      'StreamingDeltaEvent',
+      'StreamingDeltaEvent',
+      'MessageEvent',
+    ]);
+    const types = session.frames.map((frame) => jsonText(frame, 'type'));
+    expect(types.filter((type) => type !== 'transient' && type !== 'durable')).toEqual([
+      'sync',
+      'item_started',
+      'delta',
+      'delta',
+    ]);
+    expect(JSON.stringify(linked.frames)).not.toMatch(/item_started|StreamingDelta/);
+    expect(JSON.stringify(await server.client.events(id))).not.toContain('StreamingDelta');
+  });
+
+  it('spares a slow client pieces of answers, but no events', async () => {
+    const id = await startWriting({ stream: true });
+    const [slow, quick] = [open(`events/${id}`, WITH_KEY), open(`events/${id}`, WITH_KEY)];
+    await until(() => slow.frames.length > 0 && quick.frames.length > 0);
+    slow.socket.pause();
+    const pieces = ({ frames }: TestSocket) =>
+      kinds(frames).filter((kind) => kind === 'StreamingDeltaEvent').length;
+    for (let count = 1; count <= 8; count += 1) {
+      write('-'.repeat(count * 1_500_000));
+      await until(() => pieces(quick) === count);
+    }
+    server.engines[0]?.written.resolve();
+    await server.client.untilStatus(id, 'finished');
+    slow.socket.resume();
+    await until(() => [slow, quick].every(finished));
+    expect(pieces(slow)).toBeLessThan(8);
+    expect(kinds(slow.frames).at(-1)).toBe('MessageEvent');
+  });
+
   it('sends the full state for runs, also for one without work, and not for a message that waits for its run', async () => {
     server = await startTestAgentServer();
     const id = await server.client.start();

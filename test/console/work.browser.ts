@@ -15,6 +15,7 @@ import { until } from '../support/until.js';
 import { ANSWER, automationsJourney, SLOW } from './automations.journey.js';
 import { startBrowser, Visitor } from './visitor.js';
 
+const DRAFT = 'Answer slowly.';
 const BUDGET = 'Work until the budget is used up.';
 const EDIT = 'Raise the limit.';
 const REASON = 'Not before the tests.';
@@ -23,11 +24,17 @@ const NO_KEY = 'Work with a wrong key.';
 /** A dollar for each token. */
 const PRICES = { scripted: { input: 1_000_000, output: 1_000_000 } };
 
+const whole = Promise.withResolvers<void>();
+
 /** Does what the last message of the user asks for, and tries an edit again that was rejected. */
 function model({ messages, text }: ChatRequest): ScriptedAnswer {
   const content = messages.findLast(({ role }) => role === 'user')?.content ?? '';
   const asked = typeof content === 'string' ? content : content.map((part) => part.text).join('');
   const last = messages.at(-1);
+  if (asked.includes(DRAFT)) {
+    const pace = async (chunk: number): Promise<void> => (chunk < 3 ? undefined : await whole.promise);
+    return { kind: 'answer', text: 'Half of it. The rest of it.', pace };
+  }
   if (asked.includes(NO_KEY)) {
     return fails(401, 'Incorrect API key provided.');
   }
@@ -187,6 +194,18 @@ describe('the console at work', () => {
 
     expect(await edit.locator('ins').allInnerTexts()).toEqual(['limit=2']);
     expect(await edit.innerText()).toContain('attempts=0');
+  });
+
+  it('shows an answer while it is written, and in its place when it is complete', async () => {
+    await tell(DRAFT);
+    const draft = nadia.page.getByRole('list', { name: 'Being written' });
+    await draft.getByText('Half of it. Th').waitFor();
+
+    expect(await log().getByText('Half of it').count()).toBe(0);
+    await nadia.expectSound();
+    whole.resolve();
+    await log().getByText('Half of it. The rest of it.').waitFor();
+    expect(await draft.count()).toBe(0);
   });
 
   it.each([

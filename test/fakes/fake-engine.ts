@@ -3,6 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import {
   AgentEngine,
+  type Draft,
   type EngineHost,
   AgentUnavailableError,
 } from '../../packages/agent-server/src/engine/agent-engine.js';
@@ -16,11 +17,14 @@ const STEP_MS = 2;
  * `say X` answers X and finishes; `call X` calls a tool and hangs in it until it is aborted; `step` works until it is told
  * to pause; `ask X` calls a tool that waits for confirmation; `fail X` throws; `env NAME` answers the value of a variable,
  * `length NAME` its length; `settings` answers its settings; `spend` uses tokens and finishes; `read` finishes once there
- * is a later message.
+ * is a later message; `write X` shows the drafts that a test gives it, and then answers X.
  */
 export class FakeEngine extends AgentEngine {
   readonly confirmations: { accept: boolean; reason: string | null }[] = [];
   closed = false;
+  /** Of `write`. */
+  showDraft: ((draft: Draft | null) => void) | null = null;
+  readonly written = Promise.withResolvers<void>();
 
   override async run(host: EngineHost, signal: AbortSignal): Promise<void> {
     const [command = '', ...words] = lastMessage(host.events()).split(' ');
@@ -54,6 +58,11 @@ export class FakeEngine extends AgentEngine {
       case 'spend':
         await host.addUsage({ promptTokens: 10, completionTokens: 5, costUsd: 0.25, isStep: true });
         await answer(host, JSON.stringify(host.totals()));
+        return;
+      case 'write':
+        this.showDraft = (draft) => host.showDraft(draft && (() => draft));
+        await this.written.promise;
+        await answer(host, rest);
         return;
       case 'read': {
         const before = host.events().length;

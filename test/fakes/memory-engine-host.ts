@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type {
   AgentDetails,
+  Draft,
   EngineHost,
   EngineMemory,
   EngineSettings,
@@ -24,6 +25,8 @@ export class MemoryEngineHost implements EngineHost {
   private pausing = new AbortController();
   engineMemory: EngineMemory = {};
   details: AgentDetails | null = null;
+  /** What was written of answers, before and behind each event; null: it was thrown away. */
+  readonly drafts: (Draft | null)[] = [];
   /** Called with each event that is appended. */
   onAppend: (event: AgentEvent) => void = () => undefined;
   private iterations = 0;
@@ -45,6 +48,11 @@ export class MemoryEngineHost implements EngineHost {
     this.log.push(appended);
     this.onAppend(appended);
     return appended;
+  }
+
+  showDraft(draft: (() => Draft) | null): void {
+    const { text, reasoning } = draft?.() ?? {};
+    this.drafts.push(draft && { text: text ?? '', reasoning: reasoning ?? '' });
   }
 
   originals(): ReadonlyMap<string, OriginalResponse> {

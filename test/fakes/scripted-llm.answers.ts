@@ -14,6 +14,9 @@ export interface ScriptedUsage {
   cachedTokens?: number;
 }
 
+/** Called before each chunk, which is sent when it resolves: so a test says how much of an answer there is. */
+export type Pace = (chunk: number) => Promise<unknown>;
+
 /** What the model says, or what goes wrong instead. */
 export type ScriptedAnswer =
   | {
@@ -31,6 +34,7 @@ export type ScriptedAnswer =
       isWhole?: boolean;
       /** Estimated from the lengths by default. */
       usage?: ScriptedUsage;
+      pace?: Pace;
     }
   | { kind: 'status'; status: number; message?: string; headers?: Record<string, string> }
   /** Anything that an address may answer: a page, an error in the form of a provider. */
@@ -40,7 +44,7 @@ export type ScriptedAnswer =
   /** Accepts the request and never sends a byte. */
   | { kind: 'hang' }
   /** Sends the beginning of an answer, then destroys the connection. */
-  | { kind: 'cut'; text: string }
+  | { kind: 'cut'; text: string; pace?: Pace }
   /** Sends the beginning of an answer, then nothing more. */
   | { kind: 'stall'; text: string };
 

@@ -203,7 +203,8 @@ export class ScriptedLlm {
     }
     response.writeHead(200, { 'content-type': 'text/event-stream', 'cache-control': 'no-cache' });
     const chunks = answerChunks(answer, body, index);
-    for (const chunk of chunks) {
+    for (const [position, chunk] of chunks.entries()) {
+      await ('pace' in answer ? answer.pace?.(position) : undefined);
       response.write(`data: ${JSON.stringify(chunk)}\n\n`);
       if (this.chunkDelayMs > 0) {
         await wait(this.chunkDelayMs);

@@ -173,6 +173,8 @@ const modelParameters = {
   /** Whether calls in text are sent without a stop sequence, which some servers refuse. */
   disable_stop_word: z.boolean().nullish(),
   disable_vision: z.boolean().nullish(),
+  /** Whether clients are sent answers as they are written, also those that do not ask for it. */
+  stream: z.boolean().nullish(),
   api_version: z.string().nullish(),
   openrouter_site_url: z.string().nullish(),
   openrouter_app_name: z.string().nullish(),

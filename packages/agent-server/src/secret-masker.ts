@@ -53,6 +53,16 @@ export class SecretMasker {
     return this.#longestFragment(text, (form, length) => text.endsWith(form.slice(0, length)));
   }
 
+  /** The beginning of a text that goes on, up to what may become a secret, and how long it is unmasked. */
+  begun(text: string): { length: number; masked: string } {
+    let length = text.length - this.unfinishedLength(text);
+    for (const { index, 0: match } of this.#pattern === null ? [] : text.matchAll(this.#pattern)) {
+      // What may be a beginning may be the end of another one.
+      length = index < length && length < index + match.length ? index : length;
+    }
+    return { length, masked: this.text(text.slice(0, length)) };
+  }
+
   value<T>(value: T): T {
     const masked = this.#pattern === null ? value : this.#deep(value, false);
     return isSameShape(masked, value) ? masked : value;

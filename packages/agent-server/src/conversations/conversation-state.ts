@@ -1,6 +1,7 @@
 import type { AgentEvent, ConversationStateUpdateEvent } from '@slipway/agent-protocol/events.js';
 import type {
   AgentDetails,
+  Draft,
   EngineHost,
   EngineMemory,
   EngineSettings,
@@ -14,6 +15,7 @@ import { openCalls } from '../engine/open-calls.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/run-git.js';
 import { isSameShape, SecretMasker } from '../secret-masker.js';
+import { DraftAnswer } from './draft-answer.js';
 import { type ConversationRecord, toStats, branchUpTo } from './conversation-record.js';
 import { type Credentials, secretValues, lookUpSecrets, type OwnSecret } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
@@ -55,6 +57,10 @@ interface ConversationStateOptions {
 
 export class ConversationState implements EngineHost {
   readonly log: EventLog<AgentEvent>;
+  readonly draft = new DraftAnswer(
+    (text) => this.#masker.begun(text),
+    () => this.log.entries.length - 1,
+  );
   readonly #options: ConversationStateOptions;
   /** Every secret that the conversation was ever given: replaced ones are still masked. */
   readonly #knownSecrets: Set<string>;
@@ -109,7 +115,14 @@ export class ConversationState implements EngineHost {
   }
 
   async append(event: NewEvent): Promise<AgentEvent> {
-    return await this.#write(this.#masker.value(event));
+    return await this.#write(
+      this.#masker.value(event),
+      event.source === 'agent' ? this.draft.end() : undefined,
+    );
+  }
+
+  showDraft(draft: (() => Draft) | null): void {
+    this.draft.write(draft);
   }
 
   originals(): Originals {
@@ -135,6 +148,7 @@ export class ConversationState implements EngineHost {
 
   async setStatus(status: ExecutionStatus, also: Partial<ConversationRecord> = {}): Promise<void> {
     if (status !== this.#record.status) {
+      this.draft.write(null);
       const waiting = status === 'waiting_for_confirmation' ? openCalls(this.events()) : [];
       await this.#options.originals.setWaiting(new Set(waiting.map((call) => call.llm_response_id)));
       await this.change({ ...also, status });
@@ -254,8 +268,10 @@ export class ConversationState implements EngineHost {
     await this.#write(update);
   }
 
-  async #write(event: NewEvent): Promise<AgentEvent> {
-    return await this.log.append((identity) => compactEvent({ ...event, ...identity }));
+  async #write(event: NewEvent, id?: string): Promise<AgentEvent> {
+    return await this.log.append((identity) =>
+      compactEvent({ ...event, ...identity, ...(id !== undefined && { id }) }),
+    );
   }
 }
 

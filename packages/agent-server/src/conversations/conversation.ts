@@ -27,6 +27,7 @@ import {
 } from './conversation-record.js';
 import { ConversationRun, type RunLimits } from './conversation-run.js';
 import type { ConversationState } from './conversation-state.js';
+import type { DraftAnswer } from './draft-answer.js';
 import type { FoundPlugin } from '../skills/agent-context.js';
 import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } from './credentials.js';
 
@@ -78,6 +79,15 @@ export class Conversation {
 
   get log(): EventLog<AgentEvent> {
     return this.#state.log;
+  }
+
+  get draft(): DraftAnswer {
+    return this.#state.draft;
+  }
+
+  /** Whether clients get answers as they are written without asking for that; those of other agents always, as elsewhere. */
+  get streamsAnswers(): boolean {
+    return this.record.kind === 'acp' || this.#state.credentials.llmParameters.stream === true;
   }
 
   get isRunning(): boolean {

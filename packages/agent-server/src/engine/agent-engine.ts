@@ -84,6 +84,12 @@ export interface Usage {
   isStep: boolean;
 }
 
+/** An answer so far. */
+export interface Draft {
+  text: string;
+  reasoning: string;
+}
+
 export interface EngineHost {
   /** Read again for each step: the user may change them during a run. */
   readonly settings: EngineSettings;
@@ -91,6 +97,8 @@ export interface EngineHost {
   events(): readonly AgentEvent[];
   /** Masks secrets, writes the event to disk, then publishes it. Returns the event as written. */
   append(event: NewEvent): Promise<AgentEvent>;
+  /** Called with each piece of an answer; it becomes the next event of the agent. Null: it is thrown away. */
+  showDraft(draft: (() => Draft) | null): void;
   /** What the model wrote where the events do not show all of it. Executed and sent back to the model, never shown. */
   originals(): Originals;
   keepOriginal(original: OriginalResponse): Promise<void>;

@@ -31,6 +31,8 @@ const MAX_UNREAD_BYTES = 64 * 1024;
  */
 const ANSWERED_RUN_MS = 200;
 const BASH_EVENTS = 'bash';
+/** In the address of a session: what the agent is writing and nothing else, even if its clients get answers as a whole. */
+const DRAFTS = { parameter: 'drafts', value: 'only' };
 
 export interface SocketServerOptions {
   conversations: Conversations;
@@ -43,7 +45,7 @@ export interface SocketServerOptions {
 }
 
 type FrameReceiver = Pick<LogSubscriber<EventIdentity>, 'sendExtra'>;
-type FirstEvent = ConstructorParameters<typeof LogSubscriber>[0]['first'];
+type SubscriberOptions = ConstructorParameters<typeof LogSubscriber>[0];
 
 export class SocketServer {
   readonly #options: SocketServerOptions;
@@ -136,7 +138,10 @@ export class SocketServer {
     }
     const { conversations, commands, limits } = this.#options;
     if (requested.conversationId === null) {
-      const listener = this.#subscribe(socket, BASH_EVENTS, commands.log, requested, null);
+      const listener = this.#subscribe(socket, BASH_EVENTS, commands.log, requested, {
+        first: null,
+        draft: null,
+      });
       await this.#receive(frames, listener, async (message) => {
         await commands.start(parseRequest(bashRequestSchema, 'body', message));
       });
@@ -148,11 +153,15 @@ export class SocketServer {
     } else if ((this.#listeners.get(conversation.id)?.size ?? 0) >= limits.maxSubscribers) {
       socket.close(CLOSE_CODES.TRY_LATER, 'Too many subscribers');
     } else {
-      const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, () =>
-        stateEvent(conversation.info()),
-      );
+      const { framing } = requested;
+      // The service keeps what it follows, and drafts are not to be kept.
+      const getsDrafts = framing === 'drafts' || (framing !== 'linked' && conversation.streamsAnswers);
+      const listener = this.#subscribe(socket, conversation.id, conversation.log, requested, {
+        first: framing === 'drafts' ? null : () => stateEvent(conversation.info()),
+        draft: getsDrafts ? conversation.draft : null,
+      });
       const { failure } = conversation;
-      if (failure !== null && requested.framing === 'plain' && requested.resend.mode !== 'all') {
+      if (failure !== null && framing === 'plain' && requested.resend.mode !== 'all') {
         // Clients show the reason of an error only if they see it happen, so it is sent to those that come later.
         listener.sendExtra(() => errorEvent(failure.code, failure.detail));
       }
@@ -181,7 +190,7 @@ export class SocketServer {
     name: string,
     events: EventLog<E>,
     requested: SocketRequest,
-    first: FirstEvent,
+    more: Pick<SubscriberOptions, 'first' | 'draft'>,
   ): FrameReceiver {
     const { framing, resend } = requested;
     const from = firstPosition(events.entries, resend);
@@ -194,7 +203,7 @@ export class SocketServer {
       socket.send(JSON.stringify({ type: 'sync', ...range }));
     }
     const { stallMs } = this.#options.limits;
-    const subscriber = new LogSubscriber({ socket, log: events, from, framing, first, stallMs });
+    const subscriber = new LogSubscriber({ socket, log: events, from, framing, stallMs, ...more });
     const listeners = this.#listeners.get(name) ?? new Map<WebSocket, FrameReceiver>();
     this.#listeners.set(name, listeners.set(socket, subscriber));
     const reported = framing === 'linked' ? this.#options.withholdReports(name) : null;
@@ -311,13 +320,17 @@ function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
     return null;
   }
   const header = request.headers['x-session-api-key'];
+  const onlyDrafts = url.searchParams.get(DRAFTS.parameter) === DRAFTS.value;
   const isLinked = url.searchParams.get(LINKED_FRAMES.parameter) === LINKED_FRAMES.value;
   return {
     // An id that is not a UUID is kept: no conversation has it, so the lookup fails.
     conversationId: name === undefined ? null : (toConversationId(name) ?? name),
     key: url.searchParams.get('session_api_key') ?? (typeof header === 'string' ? header : undefined),
     ...(path === 'session'
-      ? { framing: 'session', resend: afterSequence(url.searchParams.get('after_seq')) }
+      ? {
+          framing: onlyDrafts ? 'drafts' : 'session',
+          resend: afterSequence(url.searchParams.get('after_seq')),
+        }
       : { framing: isLinked ? 'linked' : 'plain', resend: resendOf(url.searchParams) }),
   };
 }

@@ -4,11 +4,11 @@ import { Link } from 'wouter';
 import { providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Callout, Empty, Loaded } from '../ui/blocks.js';
-import { isOpen, statusOf, stepsOf, useEvents } from './events.js';
+import { isOpen, statusOf, stepsOf, useDrafts, useEvents } from './events.js';
 import { Composer, Confirmation, Controls } from './controls.js';
 import { type Conversation, conversationQuery } from './conversation-queries.js';
 import { Facts } from './facts.js';
-import { isEnd, TimelineItem } from './timeline.js';
+import { DraftItem, isEnd, TimelineItem } from './timeline.js';
 import { Workspace } from './workspace.js';
 
 export function ConversationPage({ id }: { id: string }) {
@@ -40,8 +40,9 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
   const conversation = { ...stored, execution_status: told ?? stored.execution_status };
   const { execution_status: status, sandbox_status: sandbox, error } = conversation;
   const { selected_repository: repository, git_provider: provider } = conversation;
+  const drafts = useDrafts(conversation, events.list);
   useRefreshAfterWork(stored.id, status);
-  useFollowing(steps.length);
+  useFollowing(drafts.reduce((length, draft) => length + draft.text.length, steps.length));
   const open =
     status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not ended';
   const lead = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
@@ -56,6 +57,13 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
               ))}
             </ol>
           </div>
+          {drafts.length > 0 && (
+            <ol className="timeline" aria-label="Being written">
+              {drafts.map((draft) => (
+                <DraftItem key={draft.id} {...draft} />
+              ))}
+            </ol>
+          )}
           {!events.isLive && (
             <p className="hint" role="status">
               Connecting to the events…

@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { Schemas } from '../api/client.js';
+import type { Conversation } from './conversation-queries.js';
 
 type TextPart = { type: string; text?: string };
 
@@ -140,4 +141,73 @@ export function useEvents(id: string): Events {
     };
   }, [id, cache]);
   return events;
+}
+
+/** An answer that is still being written; the event that it becomes has the same id. */
+export type Draft = { id: string; text: string; reasoning: string };
+
+type Frame = { type: string; item_id: string; kind?: 'text' | 'reasoning'; content?: string };
+
+function draftsAfter(drafts: readonly Draft[], { type, item_id: id, kind = 'text', content = '' }: Frame) {
+  switch (type) {
+    case 'item_started':
+      // The event of the one before may still be on its way.
+      return [...drafts.filter((draft) => draft.id !== id).slice(-1), { id, text: '', reasoning: '' }];
+    case 'delta':
+      return drafts.map((draft) => (draft.id === id ? { ...draft, [kind]: draft[kind] + content } : draft));
+    case 'item_aborted':
+      return drafts.filter((draft) => draft.id !== id);
+    default:
+      return drafts;
+  }
+}
+
+/** What the agent is writing and the events do not have yet, from its agent server; nothing where that is out of reach. */
+export function useDrafts(conversation: Conversation, events: readonly AgentEvent[]): Draft[] {
+  const { id, sandbox_id: sandbox, session_api_key: key } = conversation;
+  const isWriting = conversation.sandbox_status === 'RUNNING' && conversation.execution_status === 'running';
+  const [drafts, setDrafts] = useState<readonly Draft[]>([]);
+  useEffect(() => {
+    if (!isWriting || key === null) {
+      return undefined;
+    }
+    const ended = new AbortController();
+    const { signal } = ended;
+    let retry = 0;
+    const open = (): void => {
+      const path = `/api/v1/sandboxes/${sandbox}/agent-server/sockets/session/${id}?drafts=only`;
+      const socket = new WebSocket(`${location.origin.replace('http', 'ws')}${path}`);
+      socket.addEventListener('open', () => {
+        socket.send(JSON.stringify({ type: 'auth', session_api_key: key }));
+        signal.addEventListener('abort', () => socket.close());
+        // Closed before it was open, it would complain in the browser's log.
+        if (signal.aborted) {
+          socket.close();
+        }
+      });
+      socket.addEventListener(
+        'message',
+        ({ data }: MessageEvent<string>) => {
+          const frame = JSON.parse(data) as Frame;
+          setDrafts((before) => draftsAfter(before, frame));
+        },
+        { signal },
+      );
+      socket.addEventListener(
+        'close',
+        () => {
+          setDrafts([]);
+          retry = window.setTimeout(open, RETRY_MS);
+        },
+        { signal },
+      );
+    };
+    open();
+    return () => {
+      ended.abort();
+      clearTimeout(retry);
+      setDrafts([]);
+    };
+  }, [id, sandbox, key, isWriting]);
+  return drafts.filter((draft) => events.every((event) => event.id !== draft.id));
 }

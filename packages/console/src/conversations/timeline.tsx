@@ -2,7 +2,7 @@ import { memo, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Callout, Clock } from '../ui/blocks.js';
 import { DiffView } from './diff-view.js';
-import { type AgentEvent, type Step, textOf, thinkingOf } from './events.js';
+import { type AgentEvent, type Draft, type Step, textOf, thinkingOf } from './events.js';
 
 const NOTES: Record<string, string> = {
   PauseEvent: 'Paused',
@@ -63,6 +63,24 @@ function Item({ event, who, look, text, children }: ItemProps) {
         <Thinking text={thinkingOf(event)} />
         <Prose text={text} />
         {children}
+      </div>
+    </li>
+  );
+}
+
+/** Where the answer will stand. Outside of the log, of which screen readers read each change. */
+export function DraftItem({ text, reasoning }: Draft) {
+  // A block of code looks the same before and after its end.
+  const isInCode = (text.match(/^```/gm) ?? []).length % 2 === 1;
+  return (
+    <li className="item agent">
+      <div className="item-head">
+        <span className="item-who">Agent</span>
+        <span>writing…</span>
+      </div>
+      <div className="item-body">
+        <Thinking text={reasoning} />
+        <Prose text={isInCode ? `${text}\n\`\`\`` : text} />
       </div>
     </li>
   );

@@ -93,6 +93,7 @@ const OWN_PARAMETERS = [
   'native_tool_calling',
   'disable_stop_word',
   'disable_vision',
+  'stream',
   'api_version',
   'openrouter_site_url',
   'openrouter_app_name',

@@ -9,7 +9,7 @@ import type {
 } from '@slipway/agent-protocol/events.js';
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { describeTasks } from '../../tools/planning.tools.js';
-import type { EngineHost } from '../agent-engine.js';
+import type { Draft, EngineHost } from '../agent-engine.js';
 import { messageOfAgent } from '../cut-answers.js';
 import { hasCallEnded } from '../open-calls.js';
 import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';
@@ -67,6 +67,7 @@ export class AcpTranscript {
   #text = '';
   #messageId: string | null = null;
   #thoughts = '';
+  readonly #draft = (): Draft => ({ text: this.#text, reasoning: this.#thoughts });
 
   constructor(host: EngineHost) {
     this.#host = host;
@@ -81,6 +82,7 @@ export class AcpTranscript {
     }
     this.#messageId = messageId;
     this.#text += text;
+    this.#host.showDraft(this.#draft);
     if (this.#text.length > MAX_MESSAGE) {
       await this.flush();
     }
@@ -92,6 +94,7 @@ export class AcpTranscript {
       await this.flush();
     }
     this.#thoughts += text;
+    this.#host.showDraft(this.#draft);
     if (this.#thoughts.length > MAX_MESSAGE) {
       await this.flush();
     }

@@ -84,6 +84,7 @@ describe('a run', () => {
     expect(host.status).toBe('finished');
     expect(host.log.map(({ kind }) => kind)).toEqual(['MessageEvent', 'SystemPromptEvent', 'MessageEvent']);
     expect(answers(host)).toEqual(['Hello, world.']);
+    expect(host.drafts.at(-1)).toEqual({ text: 'Hello, world.', reasoning: '' });
     expect(host.details).toMatchObject({
       name: 'scripted',
       version: '1.2.3',

@@ -184,6 +184,7 @@ export class AgentLoop {
       messages,
       tools: [...tools.values()].map((tool) => offeredTool(tool, asksForRisk(this.#host.settings))),
       signal: this.#signal,
+      showDraft: (draft) => this.#host.showDraft(draft),
     };
     if (
       this.#condenser.isTooLarge([instructions, request.tools], messages) &&

@@ -31,6 +31,7 @@ export interface ModelRequest {
   toolChoice?: 'auto' | 'none';
   leftOutImages?: LeftOutImages;
   signal: AbortSignal;
+  showDraft?: EngineHost['showDraft'];
 }
 
 export interface RequestedCall {
@@ -80,6 +81,7 @@ export async function callModelWithRetries(
       await patience.countUseless(response, request.messages);
       throw useless;
     } catch (error) {
+      request.showDraft?.(null);
       request.signal.throwIfAborted();
       const failure = toLlmFailure(error, Date.now());
       const pauseMs = pauseAfter(failure, { retries, waitedMs }, patience.retries);
@@ -137,17 +139,20 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
   };
   const argumentsById = new Map<string, string>();
   const collected = new ResponseParts();
+  const draft = (): ModelResponse => withThinkingApart(response);
   for await (const part of stream) {
     collected.take(part);
     switch (part.type) {
       case 'text-delta':
         response.text += part.text;
+        request.showDraft?.(draft);
         break;
       case 'reasoning-start':
         response.reasoning += response.reasoning === '' ? '' : '\n\n';
         break;
       case 'reasoning-delta':
         response.reasoning += part.text;
+        request.showDraft?.(draft);
         break;
       case 'tool-input-delta':
         argumentsById.set(part.id, (argumentsById.get(part.id) ?? '') + part.delta);

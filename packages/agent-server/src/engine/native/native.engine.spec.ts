@@ -60,6 +60,21 @@ function textsOf(host: MemoryEngineHost): string[] {
 }
 
 describe('a run', () => {
+  it('shows answers while they are written, with thoughts apart, and takes back those that break off', async () => {
+    const whole = '<think>So be it.</think>It is done.';
+    const host = await run(inOrder({ kind: 'cut', text: 'It is al' }, { kind: 'answer', text: whole }));
+    expect(host.drafts).toEqual([
+      { text: 'It is a', reasoning: '' },
+      { text: 'It is al', reasoning: '' },
+      null,
+      { text: '', reasoning: '' },
+      { text: '', reasoning: 'So be i' },
+      { text: '', reasoning: 'So be it.</thi' },
+      { text: 'It i', reasoning: 'So be it.' },
+      { text: 'It is done.', reasoning: 'So be it.' },
+    ]);
+  });
+
   it('ends with a message', async () => {
     const host = await run(inOrder(say('All is well.')));
     expect(host.status).toBe('finished');
