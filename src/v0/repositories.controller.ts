@@ -2,7 +2,7 @@ import { Controller, Get, Query } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../common/openapi/api-route.js';
-import { Shown } from '../common/openapi/responses.js';
+import { OrNull, Shown } from '../common/openapi/responses.js';
 import { Choice, Integer, Text } from '../common/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '../git-providers/git-provider.js';
 import type { FoundBranch, FoundRepository, RepositorySort } from '../git-providers/repository-lists.js';
@@ -98,7 +98,7 @@ class BranchesPageDto {
   @ApiProperty({ example: false }) has_next_page: boolean;
   @Shown('The next page has the number after it.', 1, { type: 'integer' }) current_page: number;
   @ApiProperty({ type: 'integer', example: DEFAULT_LIMIT }) per_page: number;
-  @ApiProperty({ type: 'null', description: 'Not counted.', example: null }) total_count: null;
+  @OrNull(null, { description: 'Not counted.' }) total_count: null;
 }
 
 function toSearchSort({ sort, order }: SearchUserRepositoriesQueryDto): RepositorySort | null {

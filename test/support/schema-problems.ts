@@ -18,6 +18,7 @@ export interface JsonSchema {
   allOf?: JsonSchema[];
   anyOf?: JsonSchema[];
   oneOf?: JsonSchema[];
+  not?: JsonSchema;
   minimum?: number;
   maximum?: number;
   exclusiveMinimum?: number;
@@ -31,7 +32,7 @@ export interface JsonSchema {
 /** Say nothing about a value. */
 const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly', 'discriminator'];
 const CHECKED =
-  '$ref type enum const properties required additionalProperties propertyNames maxProperties items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
+  '$ref type enum const properties required additionalProperties propertyNames maxProperties items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf not minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
     ' ',
   );
 const FORMATS: Record<string, RegExp> = {
@@ -70,6 +71,7 @@ export function schemaProblems(
     ...(schema.oneOf === undefined || schema.oneOf.filter(fits).length === 1
       ? []
       : [`${at}: fits not exactly one of oneOf`]),
+    ...(schema.not === undefined || !fits(schema.not) ? [] : [`${at}: fits what it must not`]),
     ...(hasType(value, schema.type) ? [] : [`${at}: is not ${String(schema.type)}`]),
     ...(schema.enum === undefined || schema.enum.includes(value) ? [] : [`${at}: is none of the enum`]),
     ...(schema.const === undefined || schema.const === value

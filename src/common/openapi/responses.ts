@@ -52,8 +52,9 @@ export function TimeOrNull(example: string | null): PropertyDecorator {
 export function Always(values: Readonly<Record<string, unknown>>): ClassDecorator {
   return ({ prototype }) => {
     for (const [name, value] of Object.entries(values)) {
-      const text = typeof value === 'string' ? { type: String, enum: [value] } : { type: Boolean };
-      ApiProperty({ ...(value === null ? { type: 'null' } : text), example: value })(Object(prototype), name);
+      const kind = typeof value === 'string' ? { type: String, enum: [value] } : { type: Boolean };
+      const member = value === null ? OrNull(null) : ApiProperty({ ...kind, example: value });
+      member(Object(prototype), name);
     }
   };
 }

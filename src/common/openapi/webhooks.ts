@@ -21,9 +21,10 @@ export function webhookItems(
       type,
       {
         post: {
-          operationId: `webhook_${type.replace('.', '_')}`,
+          operationId: `webhook_${type.replaceAll('.', '_')}`,
           summary,
-          tags: ['Webhook endpoints'],
+          // OpenAPI Generator writes the class of a tag anew for webhooks, over that of its routes.
+          tags: ['Webhook events'],
           parameters: HEADERS.map((name) => ({
             name,
             in: 'header' as const,

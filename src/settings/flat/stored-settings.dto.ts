@@ -19,7 +19,7 @@ export class StoredSettingsDto implements ShownSettings {
   @OrNull('llm') security_analyzer: string | null;
   @ApiProperty({ type: Boolean, nullable: true, example: false }) confirmation_mode: boolean | null;
   @OrNull('provider/model-1') llm_model: string | null;
-  @Shown('Always null; see llm_api_key_set.', null, { type: 'null' }) llm_api_key: null;
+  @OrNull(null, { description: 'Always null; see llm_api_key_set.' }) llm_api_key: null;
   @OrNull('https://llm.example.com/v1') llm_base_url: string | null;
   @ApiProperty({ type: 'integer', nullable: true, example: 1 }) remote_runtime_resource_factor: number | null;
 
@@ -34,8 +34,8 @@ export class StoredSettingsDto implements ShownSettings {
   @OrNull('docker.io/library/debian:13') sandbox_base_container_image: string | null;
   @OrNull('registry.example.com/sandbox:1') sandbox_runtime_container_image: string | null;
   @ApiProperty({ type: StoredMcpConfigDto, nullable: true }) mcp_config: StoredMcpConfigDto | null;
-  @Shown('Always null; see search_api_key_set.', null, { type: 'null' }) search_api_key: null;
-  @Shown('Always null; see sandbox_api_key_set.', null, { type: 'null' }) sandbox_api_key: null;
+  @OrNull(null, { description: 'Always null; see search_api_key_set.' }) search_api_key: null;
+  @OrNull(null, { description: 'Always null; see sandbox_api_key_set.' }) sandbox_api_key: null;
   @ApiProperty({ type: Number, nullable: true, example: 2.5 }) max_budget_per_task: number | null;
   @OrNull('ada@example.com') email: string | null;
   @ApiProperty({ type: Boolean, nullable: true, example: true }) email_verified: boolean | null;

@@ -97,8 +97,8 @@ export class ShownNestedSettingsDto extends OmitType(StoredSettingsDto, NESTED) 
   @Preference('sandbox_grouping_strategy') sandbox_grouping_strategy: unknown;
   @Preference('default_sandbox_spec_id') default_sandbox_spec_id: unknown;
   @Preference('registered_marketplaces') registered_marketplaces: unknown;
-  @ApiProperty({ type: 'null', description: 'Always null.', example: null }) active_agent_profile_id: null;
-  @Shown('Always null.', null, { type: 'null' }) active_agent_profile_revision: null;
+  @OrNull(null, { description: 'Always null.' }) active_agent_profile_id: null;
+  @OrNull(null, { description: 'Always null.' }) active_agent_profile_revision: null;
   @Shown('Always empty.', [], { type: 'array', items: {}, maxItems: 0 }) inherited_marketplaces: never[];
 
   [preference: string]: unknown;

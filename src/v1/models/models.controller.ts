@@ -27,7 +27,7 @@ class ModelDto {
   @ApiProperty({ description: 'Without the provider.', example: 'claude-sonnet-4-5' }) name: string;
   @ApiProperty({ description: VERIFIED, example: true }) verified: boolean;
   @Shown('Always false: every listed model may be offered.', false) hidden: boolean;
-  @Shown('Always null: no model is an alias.', null, { type: 'null' }) canonical: null;
+  @OrNull(null, { description: 'Always null: no model is an alias.' }) canonical: null;
 }
 
 @ApiSchema({ name: 'LLMModelPage' })

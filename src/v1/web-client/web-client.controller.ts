@@ -2,7 +2,7 @@ import { Controller, Get } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { Public } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
-import { Always, Shown, TEXT_MAP } from '../../common/openapi/responses.js';
+import { Always, OrNull, Shown, TEXT_MAP } from '../../common/openapi/responses.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../git-providers/git-provider.registry.js';
 import { ShownProvider } from '../../git-providers/repository-fields.js';
@@ -40,7 +40,7 @@ const CONSTANTS = {
 @Always(CONSTANTS)
 class WebClientConfigDto {
   @Shown('Nobody signs in: requests carry a key.', 'oss', { enum: ['oss'] }) app_mode: 'oss';
-  @ApiProperty({ type: 'null', description: 'Nothing is measured.', example: null }) posthog_client_key: null;
+  @OrNull(null, { description: 'Nothing is measured.' }) posthog_client_key: null;
   @ApiProperty({ type: WebClientFeatureFlagsDto }) feature_flags: typeof FEATURE_FLAGS;
 
   @ShownProvider({
@@ -58,7 +58,7 @@ class WebClientConfigDto {
 
 class AgentProfilesDto {
   @ApiProperty({ type: [Object], items: { type: 'object' }, example: [] }) profiles: [];
-  @ApiProperty({ type: 'null', example: null }) active_agent_profile_id: null;
+  @OrNull(null) active_agent_profile_id: null;
 }
 
 @ApiTags('Config')
