@@ -1,10 +1,10 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
-import type { Owner } from '../current-owner.js';
 import { AutomationEventRepository } from '../events/automation-event.repository.js';
 import {
   CreateAutomationDto,
@@ -12,11 +12,14 @@ import {
   type DraftReportDto,
   type ValidateDraftDto,
 } from './automation.dto.js';
-import { Automation, type AutomationWork } from './automation.entity.js';
-import { AutomationRepository, type AutomationValues } from './automation.repository.js';
-import { type IncomingEvent, mismatch } from './event-filter.js';
+import {
+  Automation,
+  AutomationRepository,
+  type AutomationValues,
+  type AutomationWork,
+} from './automation.repository.js';
 import { nextTime, nextTimes, type Schedule } from './schedule.js';
-import { toTrigger, TriggerDto } from './trigger.dto.js';
+import { type IncomingEvent, mismatch, toTrigger, TriggerDto } from './trigger.dto.js';
 
 const NEXT_TIMES = 5;
 const ENDPOINT = '/v1/preset/prompt';
@@ -110,7 +113,7 @@ export class AutomationsService {
 /** Either a prompt or tasks: the one that is given takes the place of the other. */
 function mergedWork(
   before: AutomationWork,
-  { repos, ...given }: Partial<CreateAutomationDto>,
+  { repos = before.repos, ...given }: Partial<CreateAutomationDto>,
 ): AutomationWork {
   const { prompt = given.tasks ? null : before.prompt, tasks = given.prompt ? null : before.tasks } = given;
   if ((prompt === null) === (tasks === null)) {
@@ -119,13 +122,7 @@ function mergedWork(
       : 'Expected a prompt, or tasks in its place.';
     throw new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
   }
-  return {
-    ...before,
-    ...given,
-    prompt,
-    tasks,
-    ...(repos !== undefined && { repos: repos ?? [] }),
-  };
+  return { ...before, ...given, prompt, tasks, repos: repos ?? [] };
 }
 
 function toTags(given: readonly string[]): string[] {

@@ -5,12 +5,13 @@ import type { EntityManager } from 'typeorm';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
+import type { ReceivedWebhook } from '../../common/crypto/webhook-signature.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
-import { toldPullRequest } from '../../follow/told-pull-request.js';
+import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
-import { mismatch } from '../definitions/event-filter.js';
+import { mismatch } from '../definitions/trigger.dto.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
   AutomationEvent,
@@ -19,7 +20,7 @@ import {
   type NewAutomationEvent,
 } from './automation-event.repository.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
-import { parseEvent, BUILT_IN_SOURCES, identityOf, type SentEvent, sourceOf } from './event-source.js';
+import { identityOf, parseEvent, rulesOf } from './event-source.js';
 
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
@@ -30,6 +31,11 @@ const SMALL_BYTES = 100_000;
 const LARGE_WAITING = 20;
 /** Checked in place of an unknown webhook, so that its answer takes as long. */
 const NO_WEBHOOK = Object.assign(new AutomationWebhook(), { source: 'github', enabled: false });
+
+/** The same for what is unknown. */
+export function invalidSignature(): DomainError {
+  return new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
+}
 
 export interface ReceivedEvent {
   event: Pick<AutomationEvent, 'id' | 'outcomes'>;
@@ -53,10 +59,10 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 
   /**
-   * @throws DomainError unauthorized (`invalid_signature`), the same for what is unknown; rate_limited
+   * @throws DomainError unauthorized (`invalid_signature`), rate_limited
    * @throws MalformedBodyError for a body that is not JSON
    */
-  async receive(orgId: string, source: string, sent: SentEvent): Promise<ReceivedEvent> {
+  async receive(orgId: string, source: string, sent: ReceivedWebhook): Promise<ReceivedEvent> {
     const webhook = await this.authenticated(orgId, source, sent);
     const most = sent.body.length > SMALL_BYTES ? LARGE_WAITING : WAITING;
     if (this.ofOrganizations.waiting(webhook.orgId) >= most) {
@@ -70,19 +76,19 @@ export class AutomationEventsService extends BackgroundLoop {
     await this.events.prune();
   }
 
-  private async authenticated(id: string, source: string, sent: SentEvent): Promise<AutomationWebhook> {
+  private async authenticated(id: string, source: string, sent: ReceivedWebhook): Promise<AutomationWebhook> {
     const orgId = parseHexId(id);
     const known = orgId === null ? null : await this.webhooks.findOneBy({ orgId, source });
     const secret = known === null ? randomUUID() : this.webhooks.secretOf(known);
     const webhook = known ?? NO_WEBHOOK;
-    const isSigned = await sourceOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
+    const isSigned = rulesOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
     if (!isSigned || !webhook.enabled) {
-      throw new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
+      throw invalidSignature();
     }
     return webhook;
   }
 
-  private async take(webhook: AutomationWebhook, sent: SentEvent): Promise<ReceivedEvent> {
+  private async take(webhook: AutomationWebhook, sent: ReceivedWebhook): Promise<ReceivedEvent> {
     const { userId, orgId, source } = webhook;
     const id = randomUUID();
     const payload = parseEvent(sent);
@@ -100,7 +106,8 @@ export class AutomationEventsService extends BackgroundLoop {
       return before;
     });
     // Also for a delivery that is repeated: what it tells may have been lost.
-    const told = BUILT_IN_SOURCES.includes(source) ? toldPullRequest(payload) : null;
+    const host = webhooksOf(source);
+    const told = host && toldChangeRequest(host, payload);
     if (told !== null) {
       await this.followed.wake(userId, told, new Date(this.clock.now()));
     }
@@ -129,8 +136,8 @@ export class AutomationEventsService extends BackgroundLoop {
     if (automation === null) {
       return { run_id: null, reason: 'It was removed.' };
     }
-    const cause = { trigger: 'event', id: `${source}:${deliveryId}` } as const;
-    const { run, reason } = await this.runs.make(manager, automation, cause, payload);
+    const causeId = `${source}:${deliveryId}`;
+    const { run, reason } = await this.runs.make(manager, automation, 'event', causeId, payload);
     return { run_id: run?.id ?? null, reason };
   }
 }

@@ -1,7 +1,7 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { fenced, newMark, renderedText } from '../../common/fenced-text.js';
-import type { AutomationWork } from '../definitions/automation.entity.js';
-import { evaluate, filterProblem, type Spend, stepBudget } from '../definitions/event-filter.js';
+import { evaluate, expressionProblem, type Spend, stepBudget } from '../../common/jmespath.js';
+import type { AutomationWork } from '../definitions/automation.repository.js';
 
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000})|\s*)\}\}/g;
 const BEGUN = /\{\{\s*event\b/;
@@ -17,7 +17,7 @@ export function promptProblem(prompt: string): string | null {
   }
   return expressions.length > MAX_PLACEHOLDERS
     ? `Expected at most ${MAX_PLACEHOLDERS} placeholders.`
-    : (expressions.map(filterProblem).find((problem) => problem !== null) ?? null);
+    : (expressions.map(expressionProblem).find((problem) => problem !== null) ?? null);
 }
 
 /**

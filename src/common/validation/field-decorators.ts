@@ -113,10 +113,15 @@ export const Instant = fieldOf(() => ({
 }));
 
 /** @param enumName names a schema that other members share */
-export const Choice = fieldOf(({ values, enumName }: { values: readonly string[]; enumName?: string }) => ({
-  schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
+const oneOf = ({ values, enumName }: { values: readonly string[]; enumName?: string }): FieldKind => ({
+  schema: { enum: [...values], ...(enumName === undefined ? { type: 'string' } : { enumName }) },
   rules: { isIn: must((value) => isIn(value, values), 'enum', `Expected one of: ${values.join(', ')}.`) },
-}));
+});
+
+export const Choice = fieldOf(oneOf);
+export const ChoiceList = fieldOf(({ values }: { values: readonly string[] }) =>
+  listOf(oneOf({ values }), ''),
+);
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
 export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: Form }) => {
@@ -189,14 +194,18 @@ function bounds(least: number, most: number): Rules {
   };
 }
 
-const YES: readonly unknown[] = ['true', 1];
-const NO: readonly unknown[] = ['false', 0];
+const FLAGS = new Map<unknown, boolean>([
+  ['true', true],
+  [1, true],
+  ['false', false],
+  [0, false],
+]);
 const SCALARS = ['boolean', 'number', 'string'];
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
 export const Flag = fieldOf(() => ({
   schema: { type: Boolean },
-  coerce: (value) => (YES.includes(value) ? true : NO.includes(value) ? false : value),
+  coerce: (value) => FLAGS.get(value) ?? value,
   rules: {
     isScalar: must((value) => SCALARS.includes(typeof value), 'bool_type', 'Expected true or false.'),
     isBoolean: must(isBoolean, 'bool_parsing', 'Expected true or false.'),
