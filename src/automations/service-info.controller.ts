@@ -8,11 +8,11 @@ import { JMESPATH_FUNCTIONS } from '../common/jmespath.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { ANY_OBJECT, Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
+import { CRON_CAPABILITIES } from '../common/schedule.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { WEBHOOK_EVENT_KEYS, WEBHOOK_SOURCES } from '../git-providers/git-servers.js';
 import { Readiness } from '../health/readiness.js';
 import { MAX_SECONDS } from './definitions/automation.dto.js';
-import { CRON_CAPABILITIES } from './definitions/schedule.js';
 import { TRIGGER_KINDS } from './definitions/trigger.dto.js';
 
 const BASE = '/api/automation/v1';
@@ -44,7 +44,7 @@ const REFUSED = new Map<string, keyof typeof NOT_OFFERED>([
 ]);
 
 class AutomationSdkVersionDto {
-  @Shown('Of the service: no sandbox installs anything for a run.', '0.2.0') sdk_version: string;
+  @ApiProperty({ example: '0.2.0' }) sdk_version: string;
 }
 
 @ApiSchema({ name: 'AutomationCapabilities' })

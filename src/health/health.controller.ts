@@ -59,15 +59,11 @@ export class HealthController {
   }
 
   @Get(['health/ready', 'api/automation/ready'])
-  @ApiRoute(
-    'ready_',
-    'Whether this replica is ready for requests, and how each part that it needs is doing',
-    {
-      description: 'For the decision whether to send it requests.',
-      answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
-      problems: [NOT_READY],
-    },
-  )
+  @ApiRoute('ready_', 'Whether this replica is ready for requests', {
+    description: 'For the decision whether to send it requests.',
+    answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
+    problems: [NOT_READY],
+  })
   async ready(@Req() request: Request): Promise<ReadinessDto> {
     const [reports, isAdministrator] = await Promise.all([
       this.readiness.report(),
@@ -98,7 +94,7 @@ export class HealthController {
   }
 
   @Get(['server_info', 'api/automation/server_info'])
-  @ApiRoute('get_server_info_', 'Name, version and uptime of this replica, and which start of it this is', {
+  @ApiRoute('get_server_info_', 'Name, version and uptime of this replica', {
     description: "The version is the product's; that of the API is `info.version` of this document.",
     answer: { type: ServerInfoDto, description: 'This replica' },
   })

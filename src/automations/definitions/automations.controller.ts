@@ -15,6 +15,7 @@ import {
   USER_ID,
 } from '../../common/openapi/responses.js';
 import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import { FIVE_FIELDS } from '../../common/schedule.js';
 import { Identifier } from '../../common/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner } from '../../auth/auth.decorators.js';
@@ -44,7 +45,6 @@ import {
   MAX_AUTOMATIONS,
 } from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
-import { FIVE_FIELDS } from './schedule.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
 
 const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';

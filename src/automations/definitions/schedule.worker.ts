@@ -2,9 +2,9 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
+import { nextTime } from '../../common/schedule.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import { type Automation, AutomationRepository } from './automation.repository.js';
-import { nextTime } from './schedule.js';
 
 /** A run is made within 8 s of its minute. */
 const EVERY_MS = 2_000;

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
@@ -12,7 +11,7 @@ import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.j
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/trigger.dto.js';
-import { AutomationRunRepository } from '../runs/automation-run.repository.js';
+import { AutomationRunRepository, type MadeRun } from '../runs/automation-run.repository.js';
 import {
   AutomationEvent,
   AutomationEventRepository,
@@ -22,6 +21,7 @@ import {
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { identityOf, parseEvent, rulesOf } from './event-source.js';
 
+const REMOVED: MadeRun = { run: null, reason: 'It was removed.' };
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
 const AT_ONCE = 2;
@@ -98,8 +98,13 @@ export class AutomationEventsService extends BackgroundLoop {
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {
+        const causeId = `${source}:${event.deliveryId}`;
         for (const outcome of outcomes.filter(({ reason }) => reason === null)) {
-          Object.assign(outcome, await this.makeRun(manager, outcome.automation_id, event));
+          const automation = await this.automations.lock(manager, { id: outcome.automation_id });
+          const { run, reason } = automation
+            ? await this.runs.make(manager, automation, 'event', causeId, payload)
+            : REMOVED;
+          Object.assign(outcome, { run_id: run?.id ?? null, reason });
         }
         await manager.update(AutomationEvent, { id }, { outcomes });
       }
@@ -125,19 +130,5 @@ export class AutomationEventsService extends BackgroundLoop {
       outcomes.push({ automation_id: id, run_id: null, reason });
     }
     return outcomes;
-  }
-
-  private async makeRun(
-    manager: EntityManager,
-    id: string,
-    { source, deliveryId, payload }: NewAutomationEvent,
-  ): Promise<Omit<EventOutcome, 'automation_id'>> {
-    const automation = await this.automations.lock(manager, { id });
-    if (automation === null) {
-      return { run_id: null, reason: 'It was removed.' };
-    }
-    const causeId = `${source}:${deliveryId}`;
-    const { run, reason } = await this.runs.make(manager, automation, 'event', causeId, payload);
-    return { run_id: run?.id ?? null, reason };
   }
 }

@@ -62,9 +62,9 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
   }
 
   /** Throws as `getOf`. */
-  async setSecret(owner: Owner, id: string, secret: string): Promise<void> {
+  async setSecret(owner: Owner, id: string, secret: string): Promise<AutomationWebhook> {
     const change = this.encrypted(id, secret);
-    await this.changeOf(owner, id, change, () => change, 'automation_webhook.rotate_secret');
+    return this.changeOf(owner, id, change, () => change, 'automation_webhook.rotate_secret');
   }
 
   /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */

@@ -12,6 +12,7 @@ import { OrNull, Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../commo
 import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
+import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
 import { CurrentOwner } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
 import { SOURCE_NAME } from '../definitions/trigger.dto.js';
@@ -70,7 +71,7 @@ class WebhookFieldsDto {
 class CreateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { required: true, ...NAME }) name: string;
 
-  @Text('`github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or a name of your own.', {
+  @Text(`${WEBHOOK_SOURCES.map((name) => `\`${name}\``).join(', ')}, or a name of your own.`, {
     required: true,
     example: 'github',
     maxLength: 50,
@@ -117,18 +118,13 @@ class WebhookDto {
 
 @ApiSchema({ name: 'AutomationWebhookWithSecret' })
 class NewWebhookDto extends WebhookDto {
-  @ShownOrNull('Null where it was given.', SECRET) webhook_secret: string | null;
+  @ShownOrNull('Shown here and never again; null where it was given.', SECRET) webhook_secret: string | null;
 }
 
 @ApiSchema({ name: 'AutomationWebhookList' })
 class WebhookListDto {
   @ApiProperty({ type: [WebhookDto] }) webhooks: WebhookDto[];
   @ApiProperty({ type: 'integer', example: 1 }) total: number;
-}
-
-@ApiSchema({ name: 'AutomationWebhookSecret' })
-class WebhookSecretDto {
-  @Shown('Shown here and never again.', SECRET) webhook_secret: string;
 }
 
 @ApiTags('Automations')
@@ -202,13 +198,13 @@ export class AutomationWebhooksController {
   @Post(':id/rotate-secret')
   @ApiRoute('rotate_automation_webhook_secret', 'Replace the secret of a source', {
     description: 'The old one ends at once.',
-    answer: { type: WebhookSecretDto, description: 'The new secret' },
+    answer: { type: NewWebhookDto, description: 'The webhook with its new secret' },
     problems: [UNKNOWN],
   })
-  async rotateSecret(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<WebhookSecretDto> {
+  async rotateSecret(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<NewWebhookDto> {
     const webhook_secret = createWebhookSecret();
-    await this.webhooks.setSecret(owner, id, webhook_secret);
-    return { webhook_secret };
+    const webhook = await this.webhooks.setSecret(owner, id, webhook_secret);
+    return Object.assign(this.shown(webhook), { webhook_secret });
   }
 
   private shown(webhook: AutomationWebhook): WebhookDto {

@@ -33,7 +33,7 @@ import {
   AutomationRepository,
   type AutomationWork,
 } from '../definitions/automation.repository.js';
-import { filledWork } from './prompt-template.js';
+import { filledPrompt } from './prompt-template.js';
 import { admit, mayBegin, type RunCounts } from './run-admission.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
@@ -220,7 +220,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       cause,
       triggerSource: trigger,
       status: isSkipped ? 'SKIPPED' : 'PENDING',
-      work: filledWork(work, event),
+      work: { ...work, prompt: work.prompt && filledPrompt(work.prompt, event) },
       errorDetail: reason,
       createdAt: now,
       completedAt: isSkipped ? now : null,

@@ -1,7 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { fenced, newMark, renderedText } from '../../common/fenced-text.js';
 import { evaluate, expressionProblem, type Spend, stepBudget } from '../../common/jmespath.js';
-import type { AutomationWork } from '../definitions/automation.repository.js';
 
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000})|\s*)\}\}/g;
 const BEGUN = /\{\{\s*event\b/;
@@ -29,10 +28,6 @@ export function filledPrompt(prompt: string, event: unknown, mark = newMark()): 
   return prompt.replaceAll(PLACEHOLDER, (_whole, expression: string = '@') =>
     fenced('event', mark, valueText(expression, event, spend), MAX_VALUE),
   );
-}
-
-export function filledWork(work: AutomationWork, event: unknown): AutomationWork {
-  return { ...work, prompt: work.prompt === null ? null : filledPrompt(work.prompt, event) };
 }
 
 function valueText(expression: string, event: unknown, spend: Spend): string {

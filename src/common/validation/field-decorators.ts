@@ -119,9 +119,7 @@ const oneOf = ({ values, enumName }: { values: readonly string[]; enumName?: str
 });
 
 export const Choice = fieldOf(oneOf);
-export const ChoiceList = fieldOf(({ values }: { values: readonly string[] }) =>
-  listOf(oneOf({ values }), ''),
-);
+export const ChoiceList = fieldOf((choices: Parameters<typeof oneOf>[0]) => listOf(oneOf(choices), ''));
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
 export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: Form }) => {
@@ -194,20 +192,14 @@ function bounds(least: number, most: number): Rules {
   };
 }
 
-const FLAGS = new Map<unknown, boolean>([
-  ['true', true],
-  [1, true],
-  ['false', false],
-  [0, false],
-]);
-const SCALARS = ['boolean', 'number', 'string'];
+const FLAGS: readonly unknown[] = ['true', 1, 'false', 0];
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
 export const Flag = fieldOf(() => ({
   schema: { type: Boolean },
-  coerce: (value) => FLAGS.get(value) ?? value,
+  coerce: (value) => (FLAGS.includes(value) ? value === 'true' || value === 1 : value),
   rules: {
-    isScalar: must((value) => SCALARS.includes(typeof value), 'bool_type', 'Expected true or false.'),
+    isScalar: must((value) => typeof value !== 'object', 'bool_type', 'Expected true or false.'),
     isBoolean: must(isBoolean, 'bool_parsing', 'Expected true or false.'),
   },
 }));
