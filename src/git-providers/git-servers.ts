@@ -134,15 +134,17 @@ const MOST_NUMBERS = 100;
 /** Which change request an event is about; null for an event without a repository. */
 export function toldChangeRequest(webhooks: HostWebhooks, payload: unknown): ToldChangeRequest | null {
   const { repository, numbers, shas } = webhooks.told(payload);
-  const isNumber = (value: unknown): value is number =>
-    Number.isInteger(value) && Number(value) > 0 && Number(value) < 2 ** 31;
   return typeof repository === 'string'
     ? {
         repository,
-        numbers: numbers.filter(isNumber).slice(0, MOST_NUMBERS),
+        numbers: numbers.filter(isItsNumber).slice(0, MOST_NUMBERS),
         shas: shas.filter((sha) => typeof sha === 'string'),
       }
     : null;
+}
+
+function isItsNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 2 ** 31;
 }
 
 /** User names that mean "the password is a token" in Bitbucket's git addresses. */

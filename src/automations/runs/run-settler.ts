@@ -64,8 +64,8 @@ export class RunSettler extends BackgroundLoop {
   }
 
   private async stop({ id, userId, conversationIds }: AutomationRun): Promise<void> {
-    const stopped = await Promise.all(conversationIds.map((each) => this.actions.stop(userId, each)));
-    if (stopped.every(Boolean)) {
+    const areStopped = await Promise.all(conversationIds.map((each) => this.actions.stop(userId, each)));
+    if (areStopped.every(Boolean)) {
       await this.runs.update({ id }, { stopPending: false });
     }
   }

@@ -113,13 +113,13 @@ export const Instant = fieldOf(() => ({
 }));
 
 /** @param enumName names a schema that other members share */
-const oneOf = ({ values, enumName }: { values: readonly string[]; enumName?: string }): FieldKind => ({
+const choice = ({ values, enumName }: { values: readonly string[]; enumName?: string }): FieldKind => ({
   schema: { enum: [...values], ...(enumName === undefined ? { type: 'string' } : { enumName }) },
   rules: { isIn: must((value) => isIn(value, values), 'enum', `Expected one of: ${values.join(', ')}.`) },
 });
 
-export const Choice = fieldOf(oneOf);
-export const ChoiceList = fieldOf((choices: Parameters<typeof oneOf>[0]) => listOf(oneOf(choices), ''));
+export const Choice = fieldOf(choice);
+export const ChoiceList = fieldOf((from: Parameters<typeof choice>[0]) => listOf(choice(from), ''));
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
 export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: Form }) => {
