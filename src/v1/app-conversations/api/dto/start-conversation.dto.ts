@@ -83,7 +83,7 @@ class SuggestedTaskInputDto implements SuggestedTask {
 const NO_EFFECT = 'Taken, but without effect here; `detail` of the start task says so.';
 
 function TextOrNull(description: string, example: string, maxLength?: number): PropertyDecorator {
-  return Text(description, { nullable: true, example, ...(maxLength && { form: { maxLength } }) });
+  return Text(description, { nullable: true, example, ...(maxLength && { maxLength }) });
 }
 
 function IdOrNull(description: string, example: string): PropertyDecorator {
