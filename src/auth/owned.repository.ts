@@ -1,4 +1,5 @@
 import {
+  Column,
   CreateDateColumn,
   type DataSource,
   type EntityManager,
@@ -16,6 +17,14 @@ export abstract class OwnedThing extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
 }
+
+export abstract class RowOfOwner extends OwnedThing {
+  /** The user's personal organization, whose id is that of the user, until there are others. */
+  @Column('uuid', { name: 'org_id' }) orgId: string;
+}
+
+/** Whose things a request is about. */
+export type Owner = Pick<RowOfOwner, 'userId' | 'orgId'>;
 
 /** Whose a row is; an owner may have further columns. */
 type RowOwner = Pick<OwnedThing, 'userId'>;

@@ -5,8 +5,7 @@ import { HealthModule } from '../health/health.module.js';
 import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';
 import { SuggestedTasksModule } from '../suggested-tasks/suggested-tasks.module.js';
 import { AppConversationsModule } from '../v1/app-conversations/app-conversations.module.js';
-import { Automation } from './definitions/automation.entity.js';
-import { AutomationRepository } from './definitions/automation.repository.js';
+import { Automation, AutomationRepository } from './definitions/automation.repository.js';
 import { AutomationsController } from './definitions/automations.controller.js';
 import { AutomationsService } from './definitions/automations.service.js';
 import { ScheduleWorker } from './definitions/schedule.worker.js';
@@ -32,9 +31,9 @@ import { NotOfferedController, ServiceInfoController } from './service-info.cont
   // Routes with a fixed path go before `v1/:id`.
   controllers: [
     ServiceInfoController,
-    NotOfferedController,
     AutomationWebhooksController,
     AutomationEventsController,
+    NotOfferedController,
     AutomationsController,
   ],
   providers: [

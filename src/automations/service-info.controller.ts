@@ -1,20 +1,19 @@
 import { All, Controller, Get, Post, Req } from '@nestjs/common';
-import { ApiExcludeController, ApiProperty, ApiSchema, ApiTags, PickType } from '@nestjs/swagger';
+import { ApiExcludeController, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { Public } from '../auth/auth.decorators.js';
+import { CurrentOwner, Public } from '../auth/auth.decorators.js';
+import type { Owner } from '../auth/owned.repository.js';
 import { DomainError } from '../common/errors/domain-error.js';
+import { JMESPATH_FUNCTIONS } from '../common/jmespath.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { ANY_OBJECT, Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
+import { CRON_CAPABILITIES } from '../common/schedule.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
-import { HealthDto, ServerInfoDto } from '../health/health.controller.js';
-import { Readiness, requireReady } from '../health/readiness.js';
-import { CurrentOwner, type Owner } from './current-owner.js';
+import { WEBHOOK_EVENT_KEYS, WEBHOOK_SOURCES } from '../git-providers/git-servers.js';
+import { Readiness } from '../health/readiness.js';
 import { MAX_SECONDS } from './definitions/automation.dto.js';
-import { FILTER_FUNCTIONS } from './definitions/event-filter.js';
-import { CRON_CAPABILITIES } from './definitions/schedule.js';
 import { TRIGGER_KINDS } from './definitions/trigger.dto.js';
-import { BUILT_IN_SOURCES } from './events/event-source.js';
 
 const BASE = '/api/automation/v1';
 
@@ -30,36 +29,23 @@ const NOT_OFFERED = {
   requested_event_types: 'Hosts send the events that their webhooks choose.',
 };
 
-type Refusals = Record<string, keyof typeof NOT_OFFERED>;
-
-const REFUSED_FOR_ALL: Refusals = {
-  'uploads{/*rest}': 'tarballs',
-  'preset/plugin': 'plugins',
-  'plugin-spec': 'plugins',
-  'drafts{/*rest}': 'drafts',
-  'kv{/*rest}': 'kv',
-  'git-sync/*rest': 'git_sync',
-  'telemetry/*rest': 'telemetry',
-};
-const REFUSED_GET: Refusals = {
-  ':id/tarball': 'tarballs',
-  'events/:source/requested-types': 'requested_event_types',
-};
-const REFUSED_POST: Refusals = {
-  '': 'tarballs',
-  'runs/:run_id/complete': 'run_reports',
-  'runs/:run_id/phase': 'run_reports',
-};
-
-/** The ones that clients offer to choose from; a trigger may name any. */
-const EVENT_TYPES =
-  'push issues.* issue_comment.* pull_request.* pull_request_review.* check_run.* issue.* note.* merge_request.* pipeline.* pullrequest.* repo.* pr.*';
+const REFUSED = new Map<string, keyof typeof NOT_OFFERED>([
+  ['uploads{/*rest}', 'tarballs'],
+  [':id/tarball', 'tarballs'],
+  ['preset/plugin', 'plugins'],
+  ['plugin-spec', 'plugins'],
+  ['drafts{/*rest}', 'drafts'],
+  ['kv{/*rest}', 'kv'],
+  ['git-sync/*rest', 'git_sync'],
+  ['telemetry/*rest', 'telemetry'],
+  ['runs/:run_id/complete', 'run_reports'],
+  ['runs/:run_id/phase', 'run_reports'],
+  ['events/:source/requested-types', 'requested_event_types'],
+]);
 
 class AutomationSdkVersionDto {
-  @Shown('Of the service: no sandbox installs anything for a run.', '0.2.0') sdk_version: string;
+  @ApiProperty({ example: '0.2.0' }) sdk_version: string;
 }
-
-class AutomationServerInfoDto extends PickType(ServerInfoDto, ['title', 'version']) {}
 
 @ApiSchema({ name: 'AutomationCapabilities' })
 class CapabilitiesDto {
@@ -75,35 +61,11 @@ class CapabilitiesDto {
   @Shown('What the service refuses with 501.', ['tarballs'], { type: [String] }) notOffered: string[];
 }
 
-const WHERE = 'Where clients of automations look for it.';
-
 /** What the peer's clients ask before they show their pages. */
 @ApiTags('Automations')
 @Controller('api/automation')
 export class ServiceInfoController {
   constructor(private readonly readiness: Readiness) {}
-
-  @Public()
-  @Get('health')
-  @ApiRoute('get_automation_health', 'Same as /health/live', {
-    description: WHERE,
-    answer: { type: HealthDto, description: 'The process answers' },
-  })
-  health(): HealthDto {
-    return { status: 'ok' };
-  }
-
-  @Public()
-  @Get('ready')
-  @ApiRoute('automation_ready', 'Same as /ready', {
-    description: WHERE,
-    answer: { type: HealthDto, description: 'This replica is ready for requests' },
-    problems: [503],
-  })
-  async ready(): Promise<HealthDto> {
-    requireReady(await this.readiness.reportRequired());
-    return { status: 'ok' };
-  }
 
   @Public()
   @Get('sdk-version')
@@ -113,16 +75,6 @@ export class ServiceInfoController {
   })
   sdkVersion(): AutomationSdkVersionDto {
     return { sdk_version: productVersion() };
-  }
-
-  @Public()
-  @Get('server_info')
-  @ApiRoute('automation_server_info', 'Name and version of the service', {
-    description: WHERE,
-    answer: { type: AutomationServerInfoDto, description: 'This service' },
-  })
-  serverInfo(): AutomationServerInfoDto {
-    return { title: 'Slipway', version: productVersion() };
   }
 
   @Get('v1/capabilities')
@@ -136,11 +88,11 @@ export class ServiceInfoController {
       ready: parts.every(({ status }) => status === 'ok'),
       maxAutomationTimeoutSeconds: MAX_SECONDS,
       triggerKinds: TRIGGER_KINDS,
-      eventSources: BUILT_IN_SOURCES,
-      eventTypes: EVENT_TYPES.split(' '),
+      eventSources: WEBHOOK_SOURCES,
+      eventTypes: WEBHOOK_EVENT_KEYS,
       triggers: {
         cron: CRON_CAPABILITIES,
-        event: { filterLanguage: 'jmespath', filterFunctions: FILTER_FUNCTIONS },
+        event: { filterLanguage: 'jmespath', filterFunctions: JMESPATH_FUNCTIONS },
       },
       features: ['prompt', 'tasks', 'concurrency', 'budget'],
       repoProviders: [...PROVIDER_TYPES],
@@ -152,25 +104,18 @@ export class ServiceInfoController {
 @ApiExcludeController()
 @Controller(BASE)
 export class NotOfferedController {
-  @All(Object.keys(REFUSED_FOR_ALL))
-  refuseAll(@Req() request: Request): never {
-    throw refusal(REFUSED_FOR_ALL, request);
+  @Post()
+  refuseTarball(): never {
+    throw notOffered('tarballs');
   }
 
-  @Get(Object.keys(REFUSED_GET))
-  refuseGet(@Req() request: Request): never {
-    throw refusal(REFUSED_GET, request);
-  }
-
-  @Post(Object.keys(REFUSED_POST))
-  refusePost(@Req() request: Request): never {
-    throw refusal(REFUSED_POST, request);
+  @All([...REFUSED.keys()])
+  refuse(@Req() { route }: Request): never {
+    const { path }: { path: string } = route;
+    throw notOffered(REFUSED.get(path.slice(BASE.length + 1)) ?? 'tarballs');
   }
 }
 
-function refusal(refusals: Refusals, { route }: Request): DomainError {
-  const { path } = route as { path: string };
-  const what = refusals[path.slice(BASE.length + 1)];
-  const detail = what ? NOT_OFFERED[what] : 'This is not offered here.';
-  return new DomainError('not_offered', 'not_offered', detail);
+function notOffered(what: keyof typeof NOT_OFFERED): DomainError {
+  return new DomainError('not_offered', 'not_offered', NOT_OFFERED[what]);
 }

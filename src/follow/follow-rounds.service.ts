@@ -5,7 +5,6 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { Clock } from '../common/clock.js';
-import { DomainError } from '../common/errors/domain-error.js';
 import { toHexId } from '../common/identifiers.js';
 import type { FollowedChangeRequest } from '../git-providers/git-provider.js';
 import type { WebhookEventType } from '../outbound-webhooks/webhook-event.js';
@@ -146,7 +145,7 @@ export class FollowRoundsService {
   ): Promise<void> {
     const { row } = linked;
     if (state === 'stopped' && change.state === 'working') {
-      await this.pause(row);
+      await this.actions.stop(row.userId, row.conversationId);
     }
     await this.followed.manager.transaction(async (manager) => {
       if (await this.followed.settle(manager, row, { ...change, state, reason }, null)) {
@@ -184,17 +183,6 @@ export class FollowRoundsService {
       .catch((error: unknown) =>
         this.logger.warn('failed to wake conversation', { conversation_id: id, error: errorMessage(error) }),
       );
-  }
-
-  private async pause({ userId, conversationId }: FollowedPullRequest): Promise<void> {
-    try {
-      await this.actions.pause(userId, conversationId);
-    } catch (error) {
-      // It does not work any more, or not yet.
-      if (!(error instanceof DomainError)) {
-        throw error;
-      }
-    }
   }
 }
 

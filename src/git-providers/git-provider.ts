@@ -1,3 +1,4 @@
+import type { ReceivedWebhook, SignedWebhook } from '../common/crypto/webhook-signature.js';
 import { PUBLIC_GIT_SERVER_NAMES, type PublicGitServerName } from '../config/git-config.js';
 import type {
   BranchQuery,
@@ -61,6 +62,32 @@ export interface FollowedChangeRequest {
   comments: FollowedComment[];
   /** There are, or may be, more checks or unresolved comments than these. */
   truncated: boolean;
+}
+
+/** What a webhook tells of; several numbers and commits are tried. */
+export interface ToldChangeRequest {
+  repository: string;
+  numbers: number[];
+  shas: string[];
+}
+
+/** How the webhooks of a kind of git server are read. */
+export interface HostWebhooks {
+  /** In the addresses that hosts send to, and in triggers of automations. */
+  source: string;
+  /** The ones that clients offer to choose from; a trigger may name any. */
+  eventTypes: readonly string[];
+  /** The first that is sent tells repetitions. */
+  idHeaders: readonly string[];
+  isSigned: (sent: SignedWebhook) => boolean;
+  /** For a test of the connection, which is no event. */
+  isTest?: (sent: ReceivedWebhook) => boolean;
+  /** Such as `issues.labeled`. */
+  keyOf: (sent: ReceivedWebhook, payload: unknown) => string;
+  /** As the host says it, or something else. */
+  told: (
+    payload: unknown,
+  ) => Record<keyof ToldChangeRequest, unknown> & { numbers: unknown[]; shas: unknown[] };
 }
 
 export type ProviderType = PublicGitServerName | 'enterprise_sso';

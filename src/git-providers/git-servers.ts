@@ -1,6 +1,16 @@
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import type { GitServerAddresses, PublicGitServerName } from '../config/git-config.js';
-import type { GitProvider, GitServerKind, ProviderType } from './git-provider.js';
+import { BITBUCKET_DATA_CENTER_WEBHOOKS } from './bitbucket-data-center/bitbucket-data-center.webhooks.js';
+import { BITBUCKET_WEBHOOKS } from './bitbucket/bitbucket.webhooks.js';
+import type {
+  GitProvider,
+  GitServerKind,
+  HostWebhooks,
+  ProviderType,
+  ToldChangeRequest,
+} from './git-provider.js';
+import { GITHUB_WEBHOOKS } from './github/github.webhooks.js';
+import { GITLAB_WEBHOOKS } from './gitlab/gitlab.webhooks.js';
 import type { RetryTiming } from './provider-http.js';
 
 /** What is known of a kind of git server before its adapter is loaded. */
@@ -13,6 +23,7 @@ interface GitServer {
   readonly tokenVariable: string;
   /** A sentence with the right form for a token that can never work; it contains no part of the token. */
   readonly tokenProblem: (token: string) => string | null;
+  readonly webhooks: HostWebhooks;
   /** Loaded on demand: the schemas and octokit would add about 80 ms to every start. */
   readonly load: (
     http: GuardedHttpClient,
@@ -35,6 +46,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
       token.startsWith('ghs_')
         ? 'Use a personal access token (ghp_… or github_pat_…) or a user access token: an installation token (ghs_…) has no user.'
         : null,
+    webhooks: GITHUB_WEBHOOKS,
     load: async (http, options) => {
       const { GithubProvider } = await import('./github/github.provider.js');
       return new GithubProvider(http, options);
@@ -51,6 +63,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
       GITLAB_MACHINES.some((prefix) => token.startsWith(prefix))
         ? 'Use a personal access token (glpat-…) or an OAuth token: job, deploy, runner and trigger tokens have no user.'
         : null,
+    webhooks: GITLAB_WEBHOOKS,
     load: async (http, options) => {
       const { GitlabProvider } = await import('./gitlab/gitlab.provider.js');
       return new GitlabProvider(http, options);
@@ -63,6 +76,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
     ownHosts: 'none',
     tokenVariable: 'BITBUCKET_TOKEN',
     tokenProblem: bitbucketTokenProblem,
+    webhooks: BITBUCKET_WEBHOOKS,
     load: async (http, options) => {
       const { BitbucketProvider } = await import('./bitbucket/bitbucket.provider.js');
       return new BitbucketProvider(http, options);
@@ -77,6 +91,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
     tokenVariable: 'BITBUCKET_TOKEN',
     // Tokens have no form of their own.
     tokenProblem: () => null,
+    webhooks: BITBUCKET_DATA_CENTER_WEBHOOKS,
     load: async (http, options) => {
       const { BitbucketDataCenterProvider } =
         await import('./bitbucket-data-center/bitbucket-data-center.provider.js');
@@ -100,6 +115,36 @@ export function gitServerFor(
         server.provider === provider && (host === null ? server.isPublic : server.ownHosts !== 'none'),
     ) ?? null
   );
+}
+
+const WEBHOOKS = Object.values(GIT_SERVERS).map(({ webhooks }) => webhooks);
+
+export const WEBHOOK_SOURCES = WEBHOOKS.map(({ source }) => source);
+
+/** Without repetition. */
+export const WEBHOOK_EVENT_KEYS = [...new Set(WEBHOOKS.flatMap(({ eventTypes }) => eventTypes))];
+
+/** Null for a source that is no git server. */
+export function webhooksOf(source: string): HostWebhooks | null {
+  return WEBHOOKS.find((webhooks) => webhooks.source === source) ?? null;
+}
+
+const MOST_NUMBERS = 100;
+
+/** Which change request an event is about; null for an event without a repository. */
+export function toldChangeRequest(webhooks: HostWebhooks, payload: unknown): ToldChangeRequest | null {
+  const { repository, numbers, shas } = webhooks.told(payload);
+  return typeof repository === 'string'
+    ? {
+        repository,
+        numbers: numbers.filter(isItsNumber).slice(0, MOST_NUMBERS),
+        shas: shas.filter((sha) => typeof sha === 'string'),
+      }
+    : null;
+}
+
+function isItsNumber(value: unknown): value is number {
+  return typeof value === 'number' && Number.isInteger(value) && value > 0 && value < 2 ** 31;
 }
 
 /** User names that mean "the password is a token" in Bitbucket's git addresses. */

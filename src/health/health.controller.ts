@@ -11,11 +11,11 @@ import { productVersion } from '../common/product.js';
 import { ReadinessDto, toPartDtos } from './readiness.dto.js';
 import { Readiness, requireReady } from './readiness.js';
 
-export class HealthDto {
+class HealthDto {
   @ApiProperty({ example: 'ok' }) status: string;
 }
 
-export class ServerInfoDto {
+class ServerInfoDto {
   @ApiProperty({ example: 'Slipway' }) title: string;
   @ApiProperty({ description: 'Version of the service itself.', example: '0.2.0' }) version: string;
   @Shown('Seconds since this replica started.', 42, { type: 'integer' }) uptime: number;
@@ -37,7 +37,7 @@ const NOT_READY = {
 
 const OK = JSON.stringify('OK');
 
-/** For load balancers and operators; open to everyone and free of secrets. */
+/** For load balancers, operators and clients of automations; open to everyone and free of secrets. */
 @ApiTags('Health')
 @Public()
 @Controller()
@@ -49,7 +49,7 @@ export class HealthController {
     private readonly authenticator: RequestAuthenticator,
   ) {}
 
-  @Get('health/live')
+  @Get(['health/live', 'alive', 'api/automation/health'])
   @ApiRoute('live_', 'The process answers', {
     description: 'Asks nothing of the database: for the decision whether to restart it.',
     answer: { type: HealthDto, description: 'It does' },
@@ -58,16 +58,12 @@ export class HealthController {
     return { status: 'ok' };
   }
 
-  @Get('health/ready')
-  @ApiRoute(
-    'ready_',
-    'Whether this replica is ready for requests, and how each part that it needs is doing',
-    {
-      description: 'For the decision whether to send it requests.',
-      answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
-      problems: [NOT_READY],
-    },
-  )
+  @Get(['health/ready', 'api/automation/ready'])
+  @ApiRoute('ready_', 'Whether this replica is ready for requests', {
+    description: 'For the decision whether to send it requests.',
+    answer: { type: ReadinessDto, description: 'Requests succeed; what is missing is in `parts`' },
+    problems: [NOT_READY],
+  })
   async ready(@Req() request: Request): Promise<ReadinessDto> {
     const [reports, isAdministrator] = await Promise.all([
       this.readiness.report(),
@@ -97,16 +93,8 @@ export class HealthController {
     return OK;
   }
 
-  @Get('alive')
-  @ApiRoute('alive_', 'Same as /health/live, under the name that older clients know', {
-    answer: { type: HealthDto, description: 'It does' },
-  })
-  alive(): HealthDto {
-    return { status: 'ok' };
-  }
-
-  @Get('server_info')
-  @ApiRoute('get_server_info_', 'Name, version and uptime of this replica, and which start of it this is', {
+  @Get(['server_info', 'api/automation/server_info'])
+  @ApiRoute('get_server_info_', 'Name, version and uptime of this replica', {
     description: "The version is the product's; that of the API is `info.version` of this document.",
     answer: { type: ServerInfoDto, description: 'This replica' },
   })

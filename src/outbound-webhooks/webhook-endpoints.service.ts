@@ -15,7 +15,7 @@ import {
 } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT } from './webhook-event.js';
 import { webhookHosts } from './webhook.sender.js';
-import { createWebhookSecret } from './webhook-signature.js';
+import { createWebhookSecret } from '../common/crypto/webhook-signature.js';
 
 export type NewEndpoint = Pick<EndpointValues, 'url'> & Partial<EndpointValues>;
 

@@ -7,7 +7,7 @@ import { UpstreamError, type UpstreamReason } from '../common/http/upstream-erro
 import { AppConfig } from '../config/app-config.js';
 import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';
 import { deliveryBody } from './webhook-event.js';
-import { signatureHeaders } from './webhook-signature.js';
+import { signatureHeaders } from '../common/crypto/webhook-signature.js';
 
 export const ATTEMPT_TIMEOUT_MS = 10_000;
 /** More than the worker has under way: users share the origin of a chat service, and must not wait for each other. */

@@ -1,28 +1,27 @@
-import { applyDecorators } from '@nestjs/common';
-import { ApiExtraModels, ApiSchema, ApiProperty } from '@nestjs/swagger';
-import type { FindManyOptions } from 'typeorm';
-import { customRule, maxItems } from '../../common/validation/field.js';
+import { ApiExtraModels, ApiProperty, ApiSchema, PickType } from '@nestjs/swagger';
+import { OrNull, Shown } from '../../common/openapi/responses.js';
+import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import {
   Choice,
+  ChoiceList,
   Decimal,
   Flag,
   FreeObject,
   Identifier,
   Integer,
-  MAX_TEXT,
   Nested,
   NestedList,
   Text,
   TextList,
 } from '../../common/validation/field-decorators.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import { BranchName, ProviderName } from '../../git-providers/repository-fields.js';
+import { repositorySegments } from '../../git-providers/repository-name.js';
 import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
-import { type FollowDto, FollowField } from '../../v1/app-conversations/followed/follow.dto.js';
+import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
 import { promptProblem } from '../runs/prompt-template.js';
 import { WHEN_BUSY, type WhenBusy } from '../runs/run-admission.js';
-import { OrNull, Shown } from '../../common/openapi/responses.js';
-import { AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
-import { refProblem, repoProblem } from './automation-repo.js';
+import { AUTOMATION_STATES, type AutomationState } from './automation.repository.js';
 import { type TriggerDto, TriggerField } from './trigger.dto.js';
 
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
@@ -35,43 +34,37 @@ const MAX_JSON = 32_768;
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 50;
 
+/** Of an address, or as it is given. */
+export function repositoryName(url: string): string {
+  return (URL.parse(url)?.pathname ?? url).replace(/^\/+|(?:\.git)?\/*$/g, '');
+}
+
 @ApiSchema({ name: 'AutomationRepoSource' })
 export class RepoDto {
   @Text('`owner/name`, or the address of the repository.', {
     required: true,
     example: 'octo/app',
     maxLength: 500,
-    rule: repoProblem,
+    rule: (url) =>
+      repositorySegments(repositoryName(url)) === null
+        ? 'Expected owner/name, or the https address of a repository.'
+        : null,
   })
   url: string;
 
-  @Text('Branch to check out.', { nullable: true, maxLength: 255, rule: refProblem })
-  ref: string | null = null;
+  @BranchName('Branch to check out.', { nullable: true }) ref: string | null = null;
 
-  @Choice('Where it is; not needed for an address of a public host.', {
-    nullable: true,
-    values: PROVIDER_TYPES,
-    enumName: 'ProviderType',
-  })
+  @ProviderName('Where it is; not needed for an address of a public host.', { nullable: true })
   provider: ProviderType | null = null;
-}
-
-function Choices(description: string, values: readonly string[]): PropertyDecorator {
-  const form = { items: { type: 'string', enum: [...values], maxLength: MAX_TEXT } };
-  return applyDecorators(
-    TextList(description, { nullable: true, form }),
-    customRule('choices', (list) =>
-      Array.isArray(list) && list.some((each) => !values.includes(String(each)))
-        ? [{ type: 'enum', msg: `Expected a list of: ${values.join(', ')}.` }]
-        : [],
-    ),
-  );
 }
 
 @ApiSchema({ name: 'AutomationTasks' })
 export class TasksDto {
-  @Choices('Only these types.', TASK_TYPES) task_types: TaskType[] | null = null;
-  @Choices('Only of these providers.', PROVIDER_TYPES) providers: ProviderType[] | null = null;
+  @ChoiceList('Only these types.', { nullable: true, values: TASK_TYPES }) task_types: TaskType[] | null =
+    null;
+
+  @ChoiceList('Only of these providers.', { nullable: true, values: PROVIDER_TYPES })
+  providers: ProviderType[] | null = null;
   @Integer('How many at a time.', { minimum: 1, maximum: 10, default: 1 }) limit = 1;
 }
 
@@ -90,21 +83,21 @@ export class TemplateDto {
   config: Record<string, unknown> | null = null;
 }
 
-const NAME = {
-  example: 'Morning triage',
-  form: { minLength: 1 },
-  maxLength: 500,
-  pattern: { regex: /\S/, expected: 'Expected a name.' },
-};
+const NAMED = { regex: /\S/, expected: 'Expected a name.' };
+const NAME = { example: 'Morning triage', maxLength: 500, pattern: NAMED };
 
 /** What both a new automation and a change of one may say. */
-class AutomationFieldsDto {
+class AutomationFieldsDto extends PickType(StartConversationDto, [
+  'agent',
+  'follow',
+  'result_schema',
+  'secret_names',
+]) {
   @Text('For people.', { nullable: true, maxLength: 2_000 }) description?: string | null;
 
   @Text('What a run does; `{{ event.<JMESPath> }}` stands for a value of the event.', {
     nullIsAbsent: true,
     example: PROMPT_EXAMPLE,
-    form: { minLength: 1 },
     maxLength: 50_000,
     pattern: { regex: /\S/, expected: 'Expected a text.' },
     rule: promptProblem,
@@ -117,7 +110,6 @@ class AutomationFieldsDto {
   @Text('Model profile; the settings by default.', { nullable: true, maxLength: 64 }) model?: string | null;
 
   @NestedList('The repository to work in.', { type: RepoDto, nullable: true, form: { maxItems: 1 } })
-  @customRule('oneRepo', maxItems(1, 'repository'))
   repos?: RepoDto[] | null;
 
   @Integer('Seconds of a run; unlimited by default.', { nullable: true, minimum: 1, maximum: MAX_SECONDS })
@@ -126,19 +118,8 @@ class AutomationFieldsDto {
   @Flag('Kept and shown; sandboxes end by the rules of the service.', { nullable: true })
   keep_alive?: boolean | null;
 
-  @FreeObject('JSON Schema of the result of a run.', { nullable: true, maxLength: MAX_JSON })
-  result_schema?: Record<string, unknown> | null;
-
-  @TextList('Names of the stored secrets that a run gets; null: all.', { nullable: true })
-  secret_names?: string[] | null;
-
-  @Text('Agent; that of the settings by default.', { nullable: true, maxLength: 100 })
-  agent?: string | null;
-
   @Decimal('USD after which a run is stopped.', { nullable: true, minimum: 0 })
   max_budget_per_run?: number | null;
-
-  @FollowField() follow?: FollowDto | null;
 
   @Integer('Runs within 24 hours.', { minimum: 1, maximum: 1_000, default: 100 }) max_runs_per_day?: number;
   @Nested('How many runs at a time.', { type: ConcurrencyDto }) concurrency?: ConcurrencyDto;
@@ -148,7 +129,6 @@ class AutomationFieldsDto {
     itemLength: MAX_TAG_LENGTH,
     form: { maxItems: MAX_TAGS },
   })
-  @customRule('tags', maxItems(MAX_TAGS, 'tags'))
   tags?: string[] | null;
 
   @Choice('Whether its trigger starts it.', { nullIsAbsent: true, values: AUTOMATION_STATES })
@@ -176,17 +156,6 @@ export class UpdateAutomationDto extends AutomationFieldsDto {
 
 export class AutomationIdDto {
   @Identifier('Id of the automation.', { required: true, example: AUTOMATION_ID }) id: string;
-}
-
-export class OffsetQueryDto {
-  @Integer('Items of the list.', { minimum: 1, maximum: 100, default: 50 }) limit = 50;
-  @Integer('Items before the first.', { minimum: 0, maximum: 100_000, default: 0 }) offset = 0;
-}
-
-type PageOptions = Pick<FindManyOptions<{ id: string; createdAt: Date }>, 'order' | 'take' | 'skip'>;
-
-export function newestFirst({ limit, offset }: OffsetQueryDto): PageOptions {
-  return { order: { createdAt: 'DESC', id: 'DESC' }, take: limit, skip: offset };
 }
 
 export class ListAutomationsQueryDto extends OffsetQueryDto {

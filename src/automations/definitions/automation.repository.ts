@@ -1,14 +1,69 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { ArrayContains, DataSource, type EntityManager, JsonContains, LessThanOrEqual } from 'typeorm';
+import {
+  ArrayContains,
+  Column,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  JsonContains,
+  LessThanOrEqual,
+  UpdateDateColumn,
+} from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedRepository } from '../../auth/owned.repository.js';
-import type { Owner, RowOfOwner } from '../current-owner.js';
-import { type ListAutomationsQueryDto, newestFirst } from './automation.dto.js';
-import { Automation } from './automation.entity.js';
+import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
+import { newestFirst } from '../../common/pagination/page.dto.js';
+import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
+import type { AutomationLimits } from '../runs/run-admission.js';
+import type { ListAutomationsQueryDto, RepoDto, TasksDto, TemplateDto } from './automation.dto.js';
+import type { Trigger } from './trigger.dto.js';
 
 export const MAX_AUTOMATIONS = 100;
+
+export const AUTOMATION_STATES = ['ACTIVE', 'INACTIVE'] as const;
+export type AutomationState = (typeof AUTOMATION_STATES)[number];
+
+/** What a run does, with its usual values. Members are named as on the wire. */
+const USUAL_WORK = {
+  /** Null: the most pressing suggested tasks are started. */
+  prompt: null as string | null,
+  tasks: null as TasksDto | null,
+  model: null as string | null,
+  repos: [] as RepoDto[],
+  /** Seconds; null: as long as it takes. */
+  timeout: null as number | null,
+  keep_alive: null as boolean | null,
+  result_schema: null as object | null,
+  secret_names: null as string[] | null,
+  agent: null as string | null,
+  /** USD. */
+  max_budget_per_run: null as number | null,
+  follow: null as FollowWishes | null,
+  template: null as TemplateDto | null,
+};
+
+export type AutomationWork = typeof USUAL_WORK;
+
+@Entity('automations')
+@Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
+@Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
+@Index('automations_source_idx', ['orgId', 'eventSource'], { where: 'event_source IS NOT NULL' })
+export class Automation extends RowOfOwner {
+  @Column('text') name: string;
+  @Column('text', { nullable: true }) description: string | null = null;
+  @Column('text') state: AutomationState = 'ACTIVE';
+  @Column('jsonb') trigger: Trigger;
+  @Column('text', { name: 'event_source', nullable: true }) eventSource: string | null;
+  /** Null without a schedule, or while it is not active. */
+  @Column('timestamptz', { name: 'next_run_at', nullable: true }) nextRunAt: Date | null;
+  @Column('jsonb') work: AutomationWork = USUAL_WORK;
+  @Column('jsonb') limits: AutomationLimits = { maxRunsPerDay: 100, limit: 1, whenBusy: 'queue' };
+  @Column('text', { array: true, default: () => "'{}'" }) tags: string[] = [];
+  @Column('timestamptz', { name: 'last_triggered_at', nullable: true }) lastTriggeredAt: Date | null;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+}
 
 export type AutomationValues = Omit<Automation, keyof RowOfOwner | 'lastTriggeredAt' | 'updatedAt'>;
 
@@ -40,11 +95,6 @@ export class AutomationRepository extends OwnedRepository<Automation> {
     return this.addOf(owner, randomUUID(), values, async (manager) =>
       id === undefined ? null : manager.findOneBy(Automation, { ...owner, work }),
     );
-  }
-
-  /** Without a transaction, since there is mostly nothing to do. */
-  async existsDue(now: Date): Promise<boolean> {
-    return this.existsBy({ state: 'ACTIVE', nextRunAt: LessThanOrEqual(now) });
   }
 
   /** All of an organization that wait for events of the source, in the order in which they are to be locked. */

@@ -5,6 +5,7 @@ import { tooMany, unknownId } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
 import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
 import {
+  Always,
   ANY_OBJECT,
   OrNull,
   Shown,
@@ -13,37 +14,51 @@ import {
   TimeOrNull,
   USER_ID,
 } from '../../common/openapi/responses.js';
+import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import { FIVE_FIELDS } from '../../common/schedule.js';
 import { Identifier } from '../../common/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
+import { CurrentOwner } from '../../auth/auth.decorators.js';
+import type { Owner } from '../../auth/owned.repository.js';
 import {
   type AutomationRun,
+  AutomationRunRepository,
   RUN_STATUSES,
   RUN_TRIGGERS,
-  AutomationRunRepository,
 } from '../runs/automation-run.repository.js';
 import {
   AUTOMATION_ID,
   AutomationIdDto,
   CreateAutomationDto,
   ListAutomationsQueryDto,
-  newestFirst,
-  OffsetQueryDto,
   PROMPT_EXAMPLE,
   RUN_ID,
   UpdateAutomationDto,
   DraftReportDto,
   ValidateDraftDto,
 } from './automation.dto.js';
-import { type Automation, AUTOMATION_STATES, type AutomationState } from './automation.entity.js';
-import { AutomationRepository, MAX_AUTOMATIONS } from './automation.repository.js';
+import {
+  type Automation,
+  AUTOMATION_STATES,
+  AutomationRepository,
+  type AutomationState,
+  MAX_AUTOMATIONS,
+} from './automation.repository.js';
 import { AutomationsService } from './automations.service.js';
-import { FIVE_FIELDS } from './schedule.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
 
 const CONVERSATION_ID = '8d7b2f7e1c0a4f3f9b6f2b0c5d4e3a21';
-const NOT_OFFERED = 'Not offered here.';
+/** What the peer's document has, and is not offered. */
+const ABSENT = {
+  tarball_path: '',
+  entrypoint: '',
+  setup_script_path: null,
+  plugin_spec: null,
+  disabled_reason: null,
+  disabled_at: null,
+};
 
+@Always(ABSENT)
 @ApiSchema({ name: 'AutomationResponse' })
 class AutomationDto {
   @ApiProperty({ format: 'uuid', example: AUTOMATION_ID }) id: string;
@@ -66,12 +81,6 @@ class AutomationDto {
   @TimeOrNull(null) last_triggered_at: Date | null;
   @Time() created_at: Date;
   @Time() updated_at: Date;
-  @Shown(NOT_OFFERED, '') tarball_path: string;
-  @Shown(NOT_OFFERED, '') entrypoint: string;
-  @ShownOrNull(NOT_OFFERED, null) setup_script_path: null;
-  @ShownOrNull(NOT_OFFERED, null) plugin_spec: null;
-  @ShownOrNull(NOT_OFFERED, null) disabled_reason: null;
-  @ShownOrNull(NOT_OFFERED, null) disabled_at: null;
 }
 
 @ApiSchema({ name: 'AutomationListResponse' })
@@ -322,12 +331,7 @@ function toAutomationDto(automation: Automation): AutomationDto {
     last_triggered_at: automation.lastTriggeredAt,
     created_at: automation.createdAt,
     updated_at: automation.updatedAt,
-    tarball_path: '',
-    entrypoint: '',
-    setup_script_path: null,
-    plugin_spec: null,
-    disabled_reason: null,
-    disabled_at: null,
+    ...ABSENT,
   };
 }
 

@@ -1,10 +1,11 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { nextTime, nextTimes, type Schedule } from '../../common/schedule.js';
 import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
-import type { Owner } from '../current-owner.js';
 import { AutomationEventRepository } from '../events/automation-event.repository.js';
 import {
   CreateAutomationDto,
@@ -12,16 +13,18 @@ import {
   type DraftReportDto,
   type ValidateDraftDto,
 } from './automation.dto.js';
-import { Automation, type AutomationWork } from './automation.entity.js';
-import { AutomationRepository, type AutomationValues } from './automation.repository.js';
-import { type IncomingEvent, mismatch } from './event-filter.js';
-import { nextTime, nextTimes, type Schedule } from './schedule.js';
-import { toTrigger, TriggerDto } from './trigger.dto.js';
+import {
+  Automation,
+  AutomationRepository,
+  type AutomationValues,
+  type AutomationWork,
+} from './automation.repository.js';
+import { type IncomingEvent, mismatch, toTrigger, TriggerDto } from './trigger.dto.js';
 
 const NEXT_TIMES = 5;
 const ENDPOINT = '/v1/preset/prompt';
-const NOT_OFFERED = `Only drafts for ${ENDPOINT} are offered here.`;
-const NO_ENDPOINT = { field: null, code: 'not_offered', message: NOT_OFFERED };
+const ONLY = `Only drafts for ${ENDPOINT} are offered here.`;
+const NOT_OFFERED = { field: null, code: 'not_offered', message: ONLY };
 const DRAFTS = new InputValidationPipe(CreateAutomationDto);
 
 /** `create` and `change` throw InvalidInputError unless there is either a prompt or tasks. */
@@ -47,8 +50,8 @@ export class AutomationsService {
   async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
     const { endpoint = ENDPOINT, trigger: alone = null } = given;
     const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: alone };
-    const problems = await problemsOf(draft);
-    const errors = endpoint === ENDPOINT ? problems : [NO_ENDPOINT];
+    const problems = await DRAFTS.transform(draft, { type: 'body' }).then(() => [], problemsOf);
+    const errors = endpoint === ENDPOINT ? problems : [NOT_OFFERED];
     // A good trigger is looked at, whatever else is wrong.
     const isGood = problems.every(({ field }) => field?.split('.')[0] !== 'trigger');
     const trigger = isGood ? toTrigger(toDto(TriggerDto, Object(draft['trigger']))) : null;
@@ -110,7 +113,7 @@ export class AutomationsService {
 /** Either a prompt or tasks: the one that is given takes the place of the other. */
 function mergedWork(
   before: AutomationWork,
-  { repos, ...given }: Partial<CreateAutomationDto>,
+  { repos = before.repos, ...given }: Partial<CreateAutomationDto>,
 ): AutomationWork {
   const { prompt = given.tasks ? null : before.prompt, tasks = given.prompt ? null : before.tasks } = given;
   if ((prompt === null) === (tasks === null)) {
@@ -119,13 +122,7 @@ function mergedWork(
       : 'Expected a prompt, or tasks in its place.';
     throw new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
   }
-  return {
-    ...before,
-    ...given,
-    prompt,
-    tasks,
-    ...(repos !== undefined && { repos: repos ?? [] }),
-  };
+  return { ...before, ...given, prompt, tasks, repos: repos ?? [] };
 }
 
 function toTags(given: readonly string[]): string[] {
@@ -133,16 +130,12 @@ function toTags(given: readonly string[]): string[] {
   return [...new Set(tags.filter((tag) => tag !== ''))];
 }
 
-async function problemsOf(draft: object): Promise<DraftReportDto['errors']> {
-  try {
-    await DRAFTS.transform(draft, { type: 'body' });
-    return [];
-  } catch (error) {
-    if (!(error instanceof InvalidInputError)) {
-      throw error;
-    }
-    return error.problems.map(({ loc, type: code, msg: message }) => {
-      return { field: loc.slice(1).join('.') || null, code, message };
-    });
+/** @throws what is no such error */
+function problemsOf(error: unknown): DraftReportDto['errors'] {
+  if (!(error instanceof InvalidInputError)) {
+    throw error;
   }
+  return error.problems.map(({ loc, type: code, msg: message }) => {
+    return { field: loc.slice(1).join('.') || null, code, message };
+  });
 }

@@ -2,10 +2,9 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
+import { nextTime } from '../../common/schedule.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
-import type { Automation } from './automation.entity.js';
-import { AutomationRepository } from './automation.repository.js';
-import { nextTime } from './schedule.js';
+import { type Automation, AutomationRepository } from './automation.repository.js';
 
 /** A run is made within 8 s of its minute. */
 const EVERY_MS = 2_000;
@@ -24,9 +23,6 @@ export class ScheduleWorker extends BackgroundLoop {
 
   protected async work(): Promise<void> {
     const now = this.clock.now();
-    if (!(await this.automations.existsDue(new Date(now)))) {
-      return;
-    }
     let due: number;
     do {
       due = await this.runs.transaction(async (manager) => {
@@ -45,8 +41,7 @@ export class ScheduleWorker extends BackgroundLoop {
     if (trigger.type !== 'cron' || nextRunAt === null) {
       return;
     }
-    const cause = { trigger: 'cron', id: nextRunAt.toISOString() } as const;
-    const { reason } = await this.runs.make(manager, automation, cause);
+    const { reason } = await this.runs.make(manager, automation, 'cron', nextRunAt.toISOString());
     if (reason !== null) {
       this.logger.log('scheduled run skipped', { automation_id: automation.id, reason });
     }

@@ -1,31 +1,30 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiSchema } from '@nestjs/swagger';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { evaluate, expressionProblem, isTruthy, MAX_EXPRESSION } from '../../common/jmespath.js';
+import { type Schedule, scheduleProblem, timezoneProblem } from '../../common/schedule.js';
 import { customRule, field, type FieldKind, type FieldProblem, must } from '../../common/validation/field.js';
 import { Choice, Nested, Text } from '../../common/validation/field-decorators.js';
-import { filterProblem, MAX_EXPRESSION } from './event-filter.js';
-import { type Schedule, scheduleProblem, timezoneProblem } from './schedule.js';
+import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
 
 export const TRIGGER_KINDS = ['cron', 'event'];
 export const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
 export const SOURCE_NAME = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
-const SOURCE_EXPECTED =
-  'Expected github, gitlab, bitbucket, bitbucket_data_center or the source of a webhook.';
+const SOURCE_EXPECTED = `Expected ${WEBHOOK_SOURCES.join(', ')} or the source of a webhook.`;
 const MAX_PATTERNS = 50;
 const MAX_PATTERN = 520;
 const KEY_PATTERN = /^(?:\*|[A-Za-z0-9_:-]{1,100}(?:\.[A-Za-z0-9_:-]{1,100}){0,4}(?:\.\*)?)$/;
 
+const KEYS_EXPECTED = 'Expected event keys such as issues.labeled, push or pull_request.*.';
 const PATTERN = { type: 'string', maxLength: MAX_PATTERN };
 const PATTERNS: FieldKind = {
   schema: { oneOf: [PATTERN, { type: 'array', items: PATTERN, maxItems: MAX_PATTERNS }] },
-  rules: { arePatterns: must(arePatterns, 'string_type', 'Expected an event key, or a list of them.') },
+  rules: { areKeys: must(areKeys, 'value_error', KEYS_EXPECTED) },
 };
 
-function arePatterns(on: unknown): boolean {
-  const patterns: unknown[] = [on].flat();
-  return (
-    patterns.length <= MAX_PATTERNS &&
-    patterns.every((each) => typeof each === 'string' && each.length <= MAX_PATTERN)
-  );
+function areKeys(on: unknown): boolean {
+  const keys: unknown[] = [on].flat();
+  return keys.length <= MAX_PATTERNS && keys.every((key) => typeof key === 'string' && KEY_PATTERN.test(key));
 }
 
 /** Which members count follows from `type`. */
@@ -67,17 +66,48 @@ export function toTrigger({ type, schedule, timezone, source, on, filter }: Trig
 
 function triggerProblems({ type, schedule, timezone, source, on, filter }: TriggerDto): FieldProblem[] {
   const zone = timezoneProblem(timezone);
-  const keys = [on].flat();
-  const areKeys = keys.length > 0 && keys.every((key) => KEY_PATTERN.test(key));
   const problems =
     type === 'cron'
       ? { timezone: zone, schedule: scheduleProblem(schedule, zone === null ? timezone : 'UTC') }
       : {
           source: SOURCE_NAME.test(source) ? null : SOURCE_EXPECTED,
-          on: areKeys ? null : 'Expected event keys such as issues.labeled, push or pull_request.*.',
-          filter: filter ? filterProblem(filter) : null,
+          on: [on].flat().length > 0 ? null : KEYS_EXPECTED,
+          filter: filter ? expressionProblem(filter) : null,
         };
   return Object.entries(problems).flatMap(([member, msg]) =>
     msg === null ? [] : [{ type: 'value_error', msg, path: [member] }],
   );
+}
+
+export interface IncomingEvent {
+  source: string;
+  /** Null where the event does not say what it is. */
+  key: string | null;
+  payload: unknown;
+}
+
+/** Why an event does not start what has the trigger; null when it does. */
+export function mismatch(trigger: Trigger, { source, key, payload }: IncomingEvent): string | null {
+  if (trigger.type === 'cron') {
+    return 'It starts at the times of a schedule.';
+  }
+  if (trigger.source !== source) {
+    return `It waits for events of ${trigger.source}.`;
+  }
+  const patterns = [trigger.on].flat();
+  if (key !== null && !patterns.some((pattern) => keyMatches(key, pattern))) {
+    return `It waits for ${patterns.join(', ')}, and the event is ${key}.`;
+  }
+  try {
+    const isMatch = !trigger.filter || isTruthy(evaluate(trigger.filter, payload));
+    return isMatch ? null : 'Its filter is false for the event.';
+  } catch (error) {
+    return `Its filter failed: ${errorMessage(error)}.`;
+  }
+}
+
+/** `a.*` stands for `a` too, as some events have no action. */
+export function keyMatches(key: string, pattern: string): boolean {
+  const beginning = pattern.endsWith('.*') ? pattern.slice(0, -1) : null;
+  return pattern === '*' || pattern === key || (beginning !== null && `${key}.`.startsWith(beginning));
 }

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, type EntityManager, Index, Repository } from 'typeorm';
-import { type Owner, RowOfOwner } from '../current-owner.js';
+import { type Owner, RowOfOwner } from '../../auth/owned.repository.js';
 
 export const MAX_EVENTS = 10_000;
 const BATCH = 1_000;

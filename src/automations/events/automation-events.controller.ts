@@ -1,20 +1,21 @@
 import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
 import { ApiProperty, ApiResponse, ApiSchema, ApiTags, OmitType } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { Public } from '../../auth/auth.decorators.js';
-import { DomainError, found, unknownId } from '../../common/errors/domain-error.js';
+import { CurrentOwner, Public } from '../../auth/auth.decorators.js';
+import type { Owner } from '../../auth/owned.repository.js';
+import { found, unknownId } from '../../common/errors/domain-error.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Identifier, Text } from '../../common/validation/field-decorators.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
+import { webhooksOf } from '../../git-providers/git-servers.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
-import { AutomationEventsService } from './automation-events.service.js';
-import { readEventBody, isConnectionTest } from './event-source.js';
+import { AutomationEventsService, invalidSignature } from './automation-events.service.js';
+import { readWebhook } from './event-source.js';
 
 const UNKNOWN = thrown(unknownId('event'), 'Unknown event, or not yours');
 const BAD_SIGNATURE = thrown(
-  new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.'),
+  invalidSignature(),
   'Wrong or missing signature, unknown organization, or unknown source',
 );
 const EVENT_ID = 'c7a1d4e8-2b6f-4093-9d5e-8f1a2b3c4d5e';
@@ -78,14 +79,12 @@ export class AutomationEventsController {
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ReceivedEventDto | undefined> {
-    const body = await readEventBody(request);
-    const { headers } = request;
-    const header = (name: string): string => [headers[name.toLowerCase()] ?? []].flat().join(', ');
-    if (isConnectionTest(source, { header, body })) {
+    const sent = await readWebhook(request);
+    if (webhooksOf(source)?.isTest?.(sent)) {
       response.status(204);
       return undefined;
     }
-    const { event, isDuplicate } = await this.service.receive(orgId, source, { header, body });
+    const { event, isDuplicate } = await this.service.receive(orgId, source, sent);
     response.status(isDuplicate ? 200 : 202);
     const matched = event.outcomes.filter(({ run_id }) => run_id !== null);
     return {

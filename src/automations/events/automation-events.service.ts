@@ -1,17 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
+import type { ReceivedWebhook } from '../../common/crypto/webhook-signature.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
-import { toldPullRequest } from '../../follow/told-pull-request.js';
+import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
-import { mismatch } from '../definitions/event-filter.js';
-import { AutomationRunRepository } from '../runs/automation-run.repository.js';
+import { mismatch } from '../definitions/trigger.dto.js';
+import { AutomationRunRepository, type MadeRun } from '../runs/automation-run.repository.js';
 import {
   AutomationEvent,
   AutomationEventRepository,
@@ -19,8 +19,9 @@ import {
   type NewAutomationEvent,
 } from './automation-event.repository.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
-import { parseEvent, BUILT_IN_SOURCES, identityOf, type SentEvent, sourceOf } from './event-source.js';
+import { identityOf, parseEvent, rulesOf } from './event-source.js';
 
+const REMOVED: MadeRun = { run: null, reason: 'It was removed.' };
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
 const AT_ONCE = 2;
@@ -30,6 +31,11 @@ const SMALL_BYTES = 100_000;
 const LARGE_WAITING = 20;
 /** Checked in place of an unknown webhook, so that its answer takes as long. */
 const NO_WEBHOOK = Object.assign(new AutomationWebhook(), { source: 'github', enabled: false });
+
+/** The same for what is unknown. */
+export function invalidSignature(): DomainError {
+  return new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
+}
 
 export interface ReceivedEvent {
   event: Pick<AutomationEvent, 'id' | 'outcomes'>;
@@ -53,10 +59,10 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 
   /**
-   * @throws DomainError unauthorized (`invalid_signature`), the same for what is unknown; rate_limited
+   * @throws DomainError unauthorized (`invalid_signature`), rate_limited
    * @throws MalformedBodyError for a body that is not JSON
    */
-  async receive(orgId: string, source: string, sent: SentEvent): Promise<ReceivedEvent> {
+  async receive(orgId: string, source: string, sent: ReceivedWebhook): Promise<ReceivedEvent> {
     const webhook = await this.authenticated(orgId, source, sent);
     const most = sent.body.length > SMALL_BYTES ? LARGE_WAITING : WAITING;
     if (this.ofOrganizations.waiting(webhook.orgId) >= most) {
@@ -70,19 +76,19 @@ export class AutomationEventsService extends BackgroundLoop {
     await this.events.prune();
   }
 
-  private async authenticated(id: string, source: string, sent: SentEvent): Promise<AutomationWebhook> {
+  private async authenticated(id: string, source: string, sent: ReceivedWebhook): Promise<AutomationWebhook> {
     const orgId = parseHexId(id);
     const known = orgId === null ? null : await this.webhooks.findOneBy({ orgId, source });
     const secret = known === null ? randomUUID() : this.webhooks.secretOf(known);
     const webhook = known ?? NO_WEBHOOK;
-    const isSigned = await sourceOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
+    const isSigned = rulesOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
     if (!isSigned || !webhook.enabled) {
-      throw new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
+      throw invalidSignature();
     }
     return webhook;
   }
 
-  private async take(webhook: AutomationWebhook, sent: SentEvent): Promise<ReceivedEvent> {
+  private async take(webhook: AutomationWebhook, sent: ReceivedWebhook): Promise<ReceivedEvent> {
     const { userId, orgId, source } = webhook;
     const id = randomUUID();
     const payload = parseEvent(sent);
@@ -92,15 +98,21 @@ export class AutomationEventsService extends BackgroundLoop {
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {
+        const causeId = `${source}:${event.deliveryId}`;
         for (const outcome of outcomes.filter(({ reason }) => reason === null)) {
-          Object.assign(outcome, await this.makeRun(manager, outcome.automation_id, event));
+          const automation = await this.automations.lock(manager, { id: outcome.automation_id });
+          const { run, reason } = automation
+            ? await this.runs.make(manager, automation, 'event', causeId, payload)
+            : REMOVED;
+          Object.assign(outcome, { run_id: run?.id ?? null, reason });
         }
         await manager.update(AutomationEvent, { id }, { outcomes });
       }
       return before;
     });
     // Also for a delivery that is repeated: what it tells may have been lost.
-    const told = BUILT_IN_SOURCES.includes(source) ? toldPullRequest(payload) : null;
+    const host = webhooksOf(source);
+    const told = host && toldChangeRequest(host, payload);
     if (told !== null) {
       await this.followed.wake(userId, told, new Date(this.clock.now()));
     }
@@ -118,19 +130,5 @@ export class AutomationEventsService extends BackgroundLoop {
       outcomes.push({ automation_id: id, run_id: null, reason });
     }
     return outcomes;
-  }
-
-  private async makeRun(
-    manager: EntityManager,
-    id: string,
-    { source, deliveryId, payload }: NewAutomationEvent,
-  ): Promise<Omit<EventOutcome, 'automation_id'>> {
-    const automation = await this.automations.lock(manager, { id });
-    if (automation === null) {
-      return { run_id: null, reason: 'It was removed.' };
-    }
-    const cause = { trigger: 'event', id: `${source}:${deliveryId}` } as const;
-    const { run, reason } = await this.runs.make(manager, automation, cause, payload);
-    return { run_id: run?.id ?? null, reason };
   }
 }

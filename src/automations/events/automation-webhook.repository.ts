@@ -3,17 +3,14 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedRepository } from '../../auth/owned.repository.js';
+import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
 import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import type { SignatureScheme } from '../../common/crypto/webhook-signature.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { type Owner, RowOfOwner } from '../current-owner.js';
 
 const MAX_WEBHOOKS = 20;
 
 export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
-
-export const SIGNATURE_SCHEMES = ['hmac_sha256_hex', 'standard_webhooks', 'slack_v0'] as const;
-export type SignatureScheme = (typeof SIGNATURE_SCHEMES)[number];
 
 /** Through which a host sends its events: there is one for each source of an organization. */
 @Entity('automation_webhooks')
@@ -65,9 +62,9 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
   }
 
   /** Throws as `getOf`. */
-  async setSecret(owner: Owner, id: string, secret: string): Promise<void> {
+  async setSecret(owner: Owner, id: string, secret: string): Promise<AutomationWebhook> {
     const change = this.encrypted(id, secret);
-    await this.changeOf(owner, id, change, () => change, 'automation_webhook.rotate_secret');
+    return this.changeOf(owner, id, change, () => change, 'automation_webhook.rotate_secret');
   }
 
   /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */

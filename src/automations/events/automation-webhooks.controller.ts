@@ -1,20 +1,24 @@
 import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiExtraModels, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
+import {
+  createWebhookSecret,
+  SIGNATURE_SCHEMES,
+  type SignatureScheme,
+} from '../../common/crypto/webhook-signature.js';
 import { unknownId } from '../../common/errors/domain-error.js';
+import { expressionProblem } from '../../common/jmespath.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { OrNull, Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
+import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
-import { CurrentOwner, type Owner } from '../current-owner.js';
-import { newestFirst, OffsetQueryDto } from '../definitions/automation.dto.js';
-import { filterProblem } from '../definitions/event-filter.js';
+import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
+import { CurrentOwner } from '../../auth/auth.decorators.js';
+import type { Owner } from '../../auth/owned.repository.js';
 import { SOURCE_NAME } from '../definitions/trigger.dto.js';
 import {
   type AutomationWebhook,
   AutomationWebhookRepository,
-  SIGNATURE_SCHEMES,
-  type SignatureScheme,
   SOURCE_TAKEN,
 } from './automation-webhook.repository.js';
 
@@ -24,12 +28,7 @@ const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 const EVENTS = '/api/automation/v1/events';
 const WEBHOOK_URL = `https://slipway.example.com${EVENTS}/${ORG_ID}/github`;
-const NAME = {
-  example: 'Octo',
-  maxLength: 255,
-  form: { minLength: 1 },
-  pattern: { regex: /\S/, expected: 'Expected a name.' },
-};
+const NAME = { example: 'Octo', maxLength: 255, pattern: { regex: /\S/, expected: 'Expected a name.' } };
 const HEADER = {
   maxLength: 100,
   pattern: { regex: /^[A-Za-z0-9-]{1,100}$/, expected: 'Expected the name of a header.' },
@@ -49,7 +48,7 @@ class WebhookFieldsDto {
     nullIsAbsent: true,
     default: USUAL.event_key_expr,
     maxLength: 500,
-    rule: filterProblem,
+    rule: expressionProblem,
   })
   event_key_expr?: string;
 
@@ -72,7 +71,7 @@ class WebhookFieldsDto {
 class CreateWebhookDto extends WebhookFieldsDto {
   @Text('For people.', { required: true, ...NAME }) name: string;
 
-  @Text('`github`, `gitlab`, `bitbucket`, `bitbucket_data_center`, or a name of your own.', {
+  @Text(`${WEBHOOK_SOURCES.map((name) => `\`${name}\``).join(', ')}, or a name of your own.`, {
     required: true,
     example: 'github',
     maxLength: 50,
@@ -119,18 +118,13 @@ class WebhookDto {
 
 @ApiSchema({ name: 'AutomationWebhookWithSecret' })
 class NewWebhookDto extends WebhookDto {
-  @ShownOrNull('Null where it was given.', SECRET) webhook_secret: string | null;
+  @ShownOrNull('Shown here and never again; null where it was given.', SECRET) webhook_secret: string | null;
 }
 
 @ApiSchema({ name: 'AutomationWebhookList' })
 class WebhookListDto {
   @ApiProperty({ type: [WebhookDto] }) webhooks: WebhookDto[];
   @ApiProperty({ type: 'integer', example: 1 }) total: number;
-}
-
-@ApiSchema({ name: 'AutomationWebhookSecret' })
-class WebhookSecretDto {
-  @Shown('Shown here and never again.', SECRET) webhook_secret: string;
 }
 
 @ApiTags('Automations')
@@ -204,13 +198,13 @@ export class AutomationWebhooksController {
   @Post(':id/rotate-secret')
   @ApiRoute('rotate_automation_webhook_secret', 'Replace the secret of a source', {
     description: 'The old one ends at once.',
-    answer: { type: WebhookSecretDto, description: 'The new secret' },
+    answer: { type: NewWebhookDto, description: 'The webhook with its new secret' },
     problems: [UNKNOWN],
   })
-  async rotateSecret(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<WebhookSecretDto> {
+  async rotateSecret(@CurrentOwner() owner: Owner, @Param() { id }: WebhookIdDto): Promise<NewWebhookDto> {
     const webhook_secret = createWebhookSecret();
-    await this.webhooks.setSecret(owner, id, webhook_secret);
-    return { webhook_secret };
+    const webhook = await this.webhooks.setSecret(owner, id, webhook_secret);
+    return Object.assign(this.shown(webhook), { webhook_secret });
   }
 
   private shown(webhook: AutomationWebhook): WebhookDto {

@@ -20,6 +20,7 @@ import {
 } from 'typeorm';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
+import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
@@ -27,10 +28,12 @@ import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import type { JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
-import type { Owner } from '../current-owner.js';
-import { Automation, type AutomationWork } from '../definitions/automation.entity.js';
-import { AutomationRepository } from '../definitions/automation.repository.js';
-import { filledWork } from './prompt-template.js';
+import {
+  Automation,
+  AutomationRepository,
+  type AutomationWork,
+} from '../definitions/automation.repository.js';
+import { filledPrompt } from './prompt-template.js';
 import { admit, mayBegin, type RunCounts } from './run-admission.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
@@ -74,12 +77,6 @@ export class AutomationRun {
   @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
   @Column('timestamptz', { name: 'started_at', nullable: true }) startedAt: Date | null;
   @Column('timestamptz', { name: 'completed_at', nullable: true }) completedAt: Date | null;
-}
-
-export interface RunCause {
-  trigger: AutomationRun['triggerSource'];
-  /** Unique among those of its kind. */
-  id: string;
 }
 
 export interface MadeRun {
@@ -169,8 +166,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   async dispatch(owner: Owner, id: string, key: string | null): Promise<AutomationRun> {
     return this.transaction(async (manager) => {
       const automation = found(await this.automations.lock(manager, { ...owner, id }), 'automation');
-      const cause = { trigger: 'manual', id: key ?? randomUUID() } as const;
-      const { run, reason } = await this.make(manager, automation, cause);
+      const { run, reason } = await this.make(manager, automation, 'manual', key ?? randomUUID());
       if (run === null) {
         const detail = reason ?? 'It has had too many runs.';
         throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 3_600 });
@@ -191,11 +187,15 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     });
   }
 
-  /** Makes the run of a cause in the cause's transaction, which has locked the automation. */
+  /**
+   * Makes the run of a cause in the cause's transaction, which has locked the automation.
+   * @param causeId unique among those of its kind
+   */
   async make(
     manager: EntityManager,
     { id: automationId, userId, limits, work }: Automation,
-    { trigger, id: causeId }: RunCause,
+    trigger: AutomationRun['triggerSource'],
+    causeId: string,
     event: unknown = null,
   ): Promise<MadeRun> {
     const cause = `${trigger}:${causeId}`;
@@ -220,14 +220,14 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       cause,
       triggerSource: trigger,
       status: isSkipped ? 'SKIPPED' : 'PENDING',
-      work: filledWork(work, event),
+      work: { ...work, prompt: work.prompt && filledPrompt(work.prompt, event) },
       errorDetail: reason,
       createdAt: now,
       completedAt: isSkipped ? now : null,
     });
     await this.automations.setTimes(manager, automationId, { lastTriggeredAt: now });
     if (!isSkipped) {
-      await this.send(manager, run.id);
+      await this.jobs.send(manager, RUNS.name, { runId: run.id });
     }
     if (trigger === 'manual') {
       await this.record(manager, 'automation.dispatch', run);
@@ -324,7 +324,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     const where = { automationId, status: 'PENDING' } as const;
     const next = await manager.findOne(AutomationRun, { where, order: OLDEST_FIRST });
     if (next !== null) {
-      await this.send(manager, next.id);
+      await this.jobs.send(manager, RUNS.name, { runId: next.id });
     }
     return true;
   }
@@ -334,11 +334,6 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     for (const { id } of await manager.find(AutomationRun, { where, order: OLDEST_FIRST, take })) {
       await this.end(manager, id, { status: 'CANCELLED', detail: 'A newer run has replaced it.' });
     }
-  }
-
-  /** The job exists from the commit that made or freed the run. */
-  private async send(manager: EntityManager, runId: string): Promise<void> {
-    await this.jobs.send(manager, RUNS.name, { runId });
   }
 
   private async record(

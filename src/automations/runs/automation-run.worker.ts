@@ -2,6 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
 import { toDto } from '../../common/validation/field.js';
+import { PUBLIC_GIT_SERVER_NAMES, PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
 import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
@@ -9,7 +10,7 @@ import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-c
 import { ConversationStarter } from '../../v1/app-conversations/start/conversation-starter.js';
 import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
-import { toRunRepository } from '../definitions/automation-repo.js';
+import { repositoryName } from '../definitions/automation.dto.js';
 import { AutomationRunRepository, DEAD_RUNS, RUNS, type AutomationRun } from './automation-run.repository.js';
 
 /** Read to find some that no earlier run has taken up. */
@@ -61,12 +62,9 @@ export class AutomationRunWorker implements OnModuleInit {
     if (work.tasks === null) {
       return null;
     }
-    const { task_types: taskTypes, providers } = work.tasks;
-    const { tasks } = await this.suggestedTasks.find(userId, {
-      limit: TASKS_READ,
-      ...(taskTypes && { taskTypes }),
-      ...(providers && { providers }),
-    });
+    const { task_types, providers } = work.tasks;
+    const chosen = { taskTypes: task_types ?? undefined, providers: providers ?? undefined };
+    const { tasks } = await this.suggestedTasks.find(userId, { limit: TASKS_READ, ...chosen });
     return tasks.map(toSuggestedTaskDto);
   }
 
@@ -95,7 +93,9 @@ export class AutomationRunWorker implements OnModuleInit {
 
 function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTask): object {
   const { prompt, model, repos, agent, result_schema, secret_names, follow } = run.work;
-  const repository = repos[0] && toRunRepository(repos[0]);
+  const [repo] = repos;
+  const host = repo && URL.parse(repo.url)?.hostname;
+  const server = PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === host);
   return {
     conversation_id: conversationId,
     trigger: 'automation',
@@ -109,10 +109,11 @@ function startBody(run: AutomationRun, conversationId: string, task?: SuggestedT
       ? { suggested_task: task }
       : {
           initial_message: { role: 'user', content: [{ type: 'text', text: prompt ?? '' }] },
-          ...(repository && {
-            selected_repository: repository.name,
-            selected_branch: repository.branch,
-            git_provider: repository.provider,
+          ...(repo && {
+            selected_repository: repositoryName(repo.url),
+            selected_branch: repo.ref,
+            // Null: the first provider with a token.
+            git_provider: repo.provider ?? server ?? null,
           }),
         }),
   };

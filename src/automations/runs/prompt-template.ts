@@ -1,7 +1,6 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { fenced, newMark, renderedText } from '../../common/fenced-text.js';
-import type { AutomationWork } from '../definitions/automation.entity.js';
-import { evaluate, filterProblem, type Spend, stepBudget } from '../definitions/event-filter.js';
+import { evaluate, expressionProblem, type Spend, stepBudget } from '../../common/jmespath.js';
 
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000})|\s*)\}\}/g;
 const BEGUN = /\{\{\s*event\b/;
@@ -17,7 +16,7 @@ export function promptProblem(prompt: string): string | null {
   }
   return expressions.length > MAX_PLACEHOLDERS
     ? `Expected at most ${MAX_PLACEHOLDERS} placeholders.`
-    : (expressions.map(filterProblem).find((problem) => problem !== null) ?? null);
+    : (expressions.map(expressionProblem).find((problem) => problem !== null) ?? null);
 }
 
 /**
@@ -29,10 +28,6 @@ export function filledPrompt(prompt: string, event: unknown, mark = newMark()): 
   return prompt.replaceAll(PLACEHOLDER, (_whole, expression: string = '@') =>
     fenced('event', mark, valueText(expression, event, spend), MAX_VALUE),
   );
-}
-
-export function filledWork(work: AutomationWork, event: unknown): AutomationWork {
-  return { ...work, prompt: work.prompt === null ? null : filledPrompt(work.prompt, event) };
 }
 
 function valueText(expression: string, event: unknown, spend: Spend): string {

@@ -2,22 +2,19 @@ import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
-import { DomainError } from '../../common/errors/domain-error.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ConversationActionsService } from '../../v1/app-conversations/conversation-actions.service.js';
 import {
   ConversationQueries,
   type ConversationRow,
 } from '../../v1/app-conversations/conversation.queries.js';
-import { isFinished } from '../../v1/app-conversations/start-task.entity.js';
 import { StartTaskQueries, type StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
-import type { AutomationWork } from '../definitions/automation.entity.js';
+import type { AutomationWork } from '../definitions/automation.repository.js';
 import { type AutomationRun, AutomationRunRepository, type RunEnd } from './automation-run.repository.js';
 
 const EVERY_MS = 2_000;
 const BATCH = 500;
 const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
-const WORKING: readonly unknown[] = ['idle', 'running', 'waiting_for_confirmation'];
 
 /** Ends runs whose conversations are over, pauses those of runs that were stopped, and removes old runs. */
 @Injectable()
@@ -67,28 +64,10 @@ export class RunSettler extends BackgroundLoop {
   }
 
   private async stop({ id, userId, conversationIds }: AutomationRun): Promise<void> {
-    const paused = await Promise.all(conversationIds.map((each) => this.pause(userId, each)));
-    if (paused.every(Boolean)) {
+    const areStopped = await Promise.all(conversationIds.map((each) => this.actions.stop(userId, each)));
+    if (areStopped.every(Boolean)) {
       await this.runs.update({ id }, { stopPending: false });
     }
-  }
-
-  /** False while its start is under way. */
-  private async pause(userId: string, id: string): Promise<boolean> {
-    const start = await this.startTasks.newest(userId, id);
-    if (start !== null && !isFinished(start.status)) {
-      return false;
-    }
-    const row = await this.conversations.find(userId, id);
-    if (row?.sandbox_status === 'RUNNING' && WORKING.includes(row.execution_status)) {
-      await this.actions.pause(userId, id).catch((error: unknown) => {
-        // It ended in this moment, or its sandbox did.
-        if (!(error instanceof DomainError && ['not_found', 'conflict'].includes(error.kind))) {
-          throw error;
-        }
-      });
-    }
-    return true;
   }
 }
 

@@ -116,10 +116,13 @@ export const Instant = fieldOf(() => ({
 }));
 
 /** @param enumName names a schema that other members share */
-export const Choice = fieldOf(({ values, enumName }: { values: readonly string[]; enumName?: string }) => ({
-  schema: { enum: [...values], ...(enumName === undefined ? { type: String } : { enumName }) },
+const choice = ({ values, enumName }: { values: readonly string[]; enumName?: string }): FieldKind => ({
+  schema: { enum: [...values], ...(enumName === undefined ? { type: 'string' } : { enumName }) },
   rules: { isIn: must((value) => isIn(value, values), 'enum', `Expected one of: ${values.join(', ')}.`) },
-}));
+});
+
+export const Choice = fieldOf(choice);
+export const ChoiceList = fieldOf((from: Parameters<typeof choice>[0]) => listOf(choice(from), ''));
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
 export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: Form }) => {
@@ -192,16 +195,14 @@ function bounds(least: number, most: number): Rules {
   };
 }
 
-const YES: readonly unknown[] = ['true', 1];
-const NO: readonly unknown[] = ['false', 0];
-const SCALARS = ['boolean', 'number', 'string'];
+const FLAGS: readonly unknown[] = ['true', 1, 'false', 0];
 
 /** A boolean, also as `"true"`, `"false"`, 1 or 0. */
 export const Flag = fieldOf(() => ({
   schema: { type: Boolean },
-  coerce: (value) => (YES.includes(value) ? true : NO.includes(value) ? false : value),
+  coerce: (value) => (FLAGS.includes(value) ? value === 'true' || value === 1 : value),
   rules: {
-    isScalar: must((value) => SCALARS.includes(typeof value), 'bool_type', 'Expected true or false.'),
+    isScalar: must((value) => typeof value !== 'object', 'bool_type', 'Expected true or false.'),
     isBoolean: must(isBoolean, 'bool_parsing', 'Expected true or false.'),
   },
 }));

@@ -21,6 +21,7 @@ import { StartTaskQueries } from './start-task.queries.js';
 /** How long an action waits for a restarted agent server's credentials, which are tried every 5 s. */
 const RESUME_WAIT_MS = 12_000;
 const RESUME_POLL_MS = 50;
+const WORKING: readonly unknown[] = ['idle', 'running', 'waiting_for_confirmation'];
 
 interface AuditedAction {
   action: AuditAction & `conversation.${string}`;
@@ -93,6 +94,23 @@ export class ConversationActionsService {
   async pause(userId: string, givenId: string): Promise<void> {
     const entry: AuditedAction = { action: 'conversation.pause' };
     await this.perform(userId, givenId, entry, (target, { id }) => this.agentServers.pause(target, id));
+  }
+
+  /** Pauses the agent if it works; false while its start is under way. */
+  async stop(userId: string, id: string): Promise<boolean> {
+    if (await this.isStarting(userId, id)) {
+      return false;
+    }
+    const row = await this.conversations.find(userId, id);
+    if (row?.sandbox_status === 'RUNNING' && WORKING.includes(row.execution_status)) {
+      await this.pause(userId, id).catch((error: unknown) => {
+        // It ended in this moment, or its sandbox did.
+        if (!(error instanceof DomainError && ['not_found', 'conflict'].includes(error.kind))) {
+          throw error;
+        }
+      });
+    }
+    return true;
   }
 
   /** For changes that make the agent do nothing. */

@@ -1,16 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, Repository } from 'typeorm';
+import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
 import type { ChangedWork } from '../conversation.queries.js';
 import type { StartTask } from '../start-task.entity.js';
 import { type AnsweredComment, FollowedPullRequest } from './followed-pull-request.entity.js';
-
-/** What an event tells of, at its host; several members are tried. */
-export interface ToldPullRequest {
-  repository: string;
-  numbers: number[];
-  shas: string[];
-}
 
 export type FollowChange = Partial<
   Omit<
@@ -105,7 +99,7 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
   }
 
   /** Makes those due that an event tells of. */
-  async wake(userId: string, { repository, numbers, shas }: ToldPullRequest, now: Date): Promise<void> {
+  async wake(userId: string, { repository, numbers, shas }: ToldChangeRequest, now: Date): Promise<void> {
     const commits = shas.map((sha) => sha.slice(0, SHA_DIGITS));
     await this.query(WAKE, [userId, now, repository, numbers, commits]);
   }

@@ -83,7 +83,7 @@ class SuggestedTaskInputDto implements SuggestedTask {
 const NO_EFFECT = 'Taken, but without effect here; `detail` of the start task says so.';
 
 function TextOrNull(description: string, example: string, maxLength?: number): PropertyDecorator {
-  return Text(description, { nullable: true, example, ...(maxLength && { form: { maxLength } }) });
+  return Text(description, { nullable: true, example, ...(maxLength && { maxLength }) });
 }
 
 function IdOrNull(description: string, example: string): PropertyDecorator {
@@ -122,7 +122,7 @@ export class StartConversationDto {
   llm_profile?: string | null;
 
   @TextOrNull(
-    'Agent: `CodeActAgent`, or `acp:` and a name of the list of the operator; that of the settings by default.',
+    "Agent: `CodeActAgent`, or `acp:` and a name of the operator's list; that of the settings by default.",
     'CodeActAgent',
     100,
   )
@@ -215,7 +215,7 @@ export class StartConversationDto {
   secrets?: ReadonlyMap<string, string> | null;
 
   @TextList(
-    'Names of the stored secrets that tools of this conversation get, variables of git tokens such as GITHUB_TOKEN included; null: all. Git itself keeps its access.',
+    'Names of the stored secrets that tools get, variables of git tokens such as GITHUB_TOKEN included; null: all. Git itself keeps its access.',
     { nullable: true, example: ['DEPLOY_TOKEN'] },
   )
   secret_names?: string[] | null;

@@ -1,7 +1,6 @@
 import jmespath from 'jmespath';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { jsonAt, isJsonObject } from '@slipway/common/json-access.js';
-import type { Trigger } from './trigger.dto.js';
+import { isJsonObject, jsonAt } from '@slipway/common/json-access.js';
 
 /** A node of the tree that `jmespath` parses. */
 interface Node {
@@ -29,7 +28,7 @@ export type Spend = (steps: number) => void;
 
 type Call = (spend: Spend, ...values: unknown[]) => unknown;
 
-/** The functions of JMESPath and of OpenHands that say something about one event; none takes a regular expression. */
+/** Those of JMESPath and of OpenHands that say something about one value; none takes a regular expression. */
 const FUNCTIONS = new Map<string, Call>(
   Object.entries<Call>({
     contains: (spend, where, what) =>
@@ -56,10 +55,10 @@ const FUNCTIONS = new Map<string, Call>(
   }),
 );
 
-export const FILTER_FUNCTIONS = [...FUNCTIONS.keys()];
+export const JMESPATH_FUNCTIONS = [...FUNCTIONS.keys()];
 
 /** Why an expression cannot be used; null for a good one. */
-export function filterProblem(expression: string): string | null {
+export function expressionProblem(expression: string): string | null {
   try {
     checkNames(parse(expression));
     return null;
@@ -106,7 +105,7 @@ function checkNames(node: Node): void {
   if (node.type === 'Function') {
     const call = FUNCTIONS.get(node.name);
     if (call === undefined) {
-      throw new Error(`there is no function ${node.name}; there are ${FILTER_FUNCTIONS.join(', ')}`);
+      throw new Error(`there is no function ${node.name}; there are ${JMESPATH_FUNCTIONS.join(', ')}`);
     }
     // Without those of any number, which JavaScript does not count either.
     const takes = call.length - 1;
@@ -264,37 +263,4 @@ function matchesGlob(spend: Spend, text: string, pattern: string): boolean {
     }
   }
   return /^\**$/.test(pattern.slice(within));
-}
-
-export interface IncomingEvent {
-  source: string;
-  /** Null where the event does not say what it is. */
-  key: string | null;
-  payload: unknown;
-}
-
-/** Why an event does not start what has the trigger; null when it does. */
-export function mismatch(trigger: Trigger, { source, key, payload }: IncomingEvent): string | null {
-  if (trigger.type === 'cron') {
-    return 'It starts at the times of a schedule.';
-  }
-  if (trigger.source !== source) {
-    return `It waits for events of ${trigger.source}.`;
-  }
-  const patterns = [trigger.on].flat();
-  if (key !== null && !patterns.some((pattern) => keyMatches(key, pattern))) {
-    return `It waits for ${patterns.join(', ')}, and the event is ${key}.`;
-  }
-  try {
-    const isMatch = !trigger.filter || isTruthy(evaluate(trigger.filter, payload));
-    return isMatch ? null : 'Its filter is false for the event.';
-  } catch (error) {
-    return `Its filter failed: ${errorMessage(error)}.`;
-  }
-}
-
-/** `a.*` stands for `a` too, as some events have no action. */
-export function keyMatches(key: string, pattern: string): boolean {
-  const beginning = pattern.endsWith('.*') ? pattern.slice(0, -1) : null;
-  return pattern === '*' || pattern === key || (beginning !== null && `${key}.`.startsWith(beginning));
 }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { evaluate, filterProblem, isTruthy, keyMatches, mismatch } from './event-filter.js';
+import { evaluate, expressionProblem, isTruthy } from './jmespath.js';
 
 const ISSUE = {
   action: 'labeled',
@@ -39,7 +39,7 @@ describe('a filter', () => {
     ['issue.labels[-1:].name | [0]', true],
     ["type(issue) == 'object' && contains(keys(issue), 'body')", true],
   ])('%s is %s', (filter, expected) => {
-    expect(filterProblem(filter)).toBeNull();
+    expect(expressionProblem(filter)).toBeNull();
     expect(isTruthy(evaluate(filter, ISSUE))).toBe(expected);
   });
 
@@ -54,11 +54,11 @@ describe('a filter', () => {
     '`{`',
     '',
   ])('may not be %s', (filter) => {
-    expect(filterProblem(filter)).toContain('JMESPath');
+    expect(expressionProblem(filter)).toContain('JMESPath');
   });
 
   it('that the parser has no words for is refused with an example', () => {
-    expect(filterProblem('label.name = agent')).toMatch(/cannot be read; label\.name == 'agent'/);
+    expect(expressionProblem('label.name = agent')).toMatch(/cannot be read; label\.name == 'agent'/);
   });
 
   it.each([
@@ -67,7 +67,7 @@ describe('a filter', () => {
     ['doubling a comparison', `[@${' | [@, @]'.repeat(40)}] == [@${' | [@, @]'.repeat(40)}]`],
     ['escaping again and again', 'to_string([@])'.padStart(14) + ' | to_string([@])'.repeat(50)],
   ])('that grows by %s ends soon', (_what, filter) => {
-    expect(filterProblem(filter)).toBeNull();
+    expect(expressionProblem(filter)).toBeNull();
     expect(() => evaluate(filter, { a: '"\\'.repeat(1_000) })).toThrow('takes too long');
   });
 
@@ -86,44 +86,5 @@ describe('a filter', () => {
     expect(() => evaluate(`glob(a, '${'*a'.repeat(400)}b')`, { a: 'a'.repeat(900_000) })).toThrow(
       'takes too long',
     );
-  });
-});
-
-describe('a key', () => {
-  it.each([
-    ['push', 'push', true],
-    ['push', '*', true],
-    ['issues.labeled', 'issues.*', true],
-    ['issues', 'issues.*', true],
-    ['issues.labeled', 'issues', false],
-    ['issues_other.x', 'issues.*', false],
-    ['repo.refs_changed', 'repo.refs_changed', true],
-  ])('%s fits %s: %s', (key, pattern, fits) => {
-    expect(keyMatches(key, pattern)).toBe(fits);
-  });
-});
-
-describe('an event', () => {
-  const event = { source: 'github', key: 'issues.labeled', payload: ISSUE };
-  it.each([
-    ['that it waits for', { on: ['push', 'issues.*'] }, null],
-    ['of another source', { source: 'gitlab', on: '*' }, 'It waits for events of gitlab.'],
-    ['of another kind', { on: 'push' }, 'It waits for push, and the event is issues.labeled.'],
-    [
-      'that its filter refuses',
-      { on: '*', filter: "label.name == 'x'" },
-      'Its filter is false for the event.',
-    ],
-    [
-      'that it cannot judge',
-      { on: '*', filter: `@${' | [@, @]'.repeat(60)}` },
-      'Its filter failed: the expression takes too long for this event.',
-    ],
-  ])('%s starts it, or says why not', (_what, members, reason) => {
-    expect(mismatch({ type: 'event', source: 'github', ...members }, event)).toBe(reason);
-  });
-
-  it('starts no schedule', () => {
-    expect(mismatch({ type: 'cron', schedule: '* * * * *', timezone: 'UTC' }, event)).toContain('schedule');
   });
 });

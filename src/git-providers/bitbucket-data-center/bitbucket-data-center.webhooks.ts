@@ -1,0 +1,26 @@
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { isSigned } from '../../common/crypto/webhook-signature.js';
+import type { HostWebhooks } from '../git-provider.js';
+
+/** See https://confluence.atlassian.com/bitbucketserver/event-payload-938025882.html. */
+export const BITBUCKET_DATA_CENTER_WEBHOOKS: HostWebhooks = {
+  source: 'bitbucket_data_center',
+  eventTypes: ['repo.*', 'pr.*'],
+  idHeaders: ['x-request-id'],
+  isSigned: (sent) => isSigned('hmac_sha256_hex', sent, 'x-hub-signature'),
+  // It has no signature (https://github.com/runatlantis/atlantis/issues/474).
+  isTest: ({ header }) => header('x-event-key') === 'diagnostics:ping' && header('x-hub-signature') === '',
+  keyOf: ({ header }) => header('x-event-key').replaceAll(':', '.'),
+  told: (payload) => ({
+    repository: fullName(
+      jsonAt(payload, 'repository') ?? jsonAt(payload, 'pullRequest', 'toRef', 'repository'),
+    ),
+    numbers: [jsonAt(payload, 'pullRequest', 'id')],
+    shas: [],
+  }),
+};
+
+function fullName(repository: unknown): string | null {
+  const [project, slug] = [jsonText(repository, 'project', 'key'), jsonText(repository, 'slug')];
+  return project && slug && `${project}/${slug}`;
+}
