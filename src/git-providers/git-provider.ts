@@ -79,7 +79,7 @@ export interface HostWebhooks {
   eventTypes: readonly string[];
   /** The first that is sent tells repetitions. */
   idHeaders: readonly string[];
-  isSigned: (sent: SignedWebhook) => boolean;
+  isSigned: (sent: SignedWebhook) => boolean | Promise<boolean>;
   /** For a test of the connection, which is no event. */
   isTest?: (sent: ReceivedWebhook) => boolean;
   /** Such as `issues.labeled`. */

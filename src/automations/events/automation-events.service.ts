@@ -81,7 +81,7 @@ export class AutomationEventsService extends BackgroundLoop {
     const known = orgId === null ? null : await this.webhooks.findOneBy({ orgId, source });
     const secret = known === null ? randomUUID() : this.webhooks.secretOf(known);
     const webhook = known ?? NO_WEBHOOK;
-    const isSigned = rulesOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
+    const isSigned = await rulesOf(webhook).isSigned({ ...sent, secret, now: this.clock.now() });
     if (!isSigned || !webhook.enabled) {
       throw invalidSignature();
     }
