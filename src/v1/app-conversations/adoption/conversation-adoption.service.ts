@@ -107,13 +107,8 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   onModuleInit(): void {
-    this.sandboxEvents.onRunning((sandboxId) => this.inBackground(sandboxId, 'all'));
-    this.sandboxEvents.beforeStop((sandboxId) => this.adoptLast(sandboxId));
-  }
-
-  override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    await Promise.all([super.beforeApplicationShutdown(), ...this.adoptions]);
+    this.sandboxEvents.on('running', (sandboxId) => this.inBackground(sandboxId, 'all'));
+    this.sandboxEvents.on('stopping', (sandboxId) => this.adoptLast(sandboxId));
   }
 
   /** Returns at once; requests during the work cause one more look. */
