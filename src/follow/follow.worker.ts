@@ -67,7 +67,9 @@ export class FollowWorker extends BackgroundLoop {
       new Date(now + LEASE_MS),
       MAX_LOOKS - this.looks,
     );
-    const linked = await Promise.all(claimed.map((row) => this.linked(row)));
+    const linked = await Promise.all(
+      claimed.map((row) => this.linked(row).catch((error: unknown) => this.reportFailure(row, error))),
+    );
     const asked = Map.groupBy(
       linked.filter((each) => each !== null),
       // What failed may fail the others, too.
@@ -140,6 +142,13 @@ export class FollowWorker extends BackgroundLoop {
   private async lookAtOne(
     followed: LinkedPullRequest,
     reading: Promise<FollowedChangeRequest | null>,
+  /** The next look is after the lease. */
+  private reportFailure({ conversationId }: FollowedPullRequest, error: unknown): null {
+    const fields = { conversation_id: conversationId, error: errorMessage(error) };
+    this.logger.warn('failed to settle followed pull request', fields);
+    return null;
+  }
+
   ): Promise<void> {
     try {
       await this.rounds.settle(followed, await reading, new Date(this.clock.now() + this.pollMs));
@@ -148,10 +157,7 @@ export class FollowWorker extends BackgroundLoop {
         await this.postpone(followed, error);
         return;
       }
-      this.logger.warn('failed to settle followed pull request', {
-        conversation_id: followed.row.conversationId,
-        error: errorMessage(error),
-      });
+      this.reportFailure(followed.row, error);
     }
   }
 
