@@ -163,7 +163,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private async adopt(target: RunningSandbox, extent: Extent, signal?: AbortSignal): Promise<number> {
-    const removed = new Set(extent === 'all' ? await this.removed.inSandbox(target.sandboxId) : []);
+    const removed = new Set(await this.removed.inSandbox(target.sandboxId));
     let adopted = 0;
     for await (const { listed, isLast } of this.pages(target, signal)) {
       const count = await this.adoptPage(target, listed, signal);
