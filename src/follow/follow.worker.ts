@@ -33,8 +33,6 @@ const MAX_PAUSE_MS = 900_000;
 @Injectable()
 export class FollowWorker extends BackgroundLoop {
   private readonly ofUsers = new KeyedLimit(QUESTIONS_OF_A_USER);
-  /** Slow hosts do not hold up the others. */
-  private readonly looking = new Set<Promise<void>>();
   private looks = 0;
 
   constructor(
@@ -47,16 +45,6 @@ export class FollowWorker extends BackgroundLoop {
     private readonly config: AppConfig,
   ) {
     super(EVERY_MS, new Logger('Follow'), 'failed to find followed pull requests');
-  }
-
-  override async beforeApplicationShutdown(): Promise<void> {
-    await super.beforeApplicationShutdown();
-    await Promise.all(this.looking);
-  }
-
-  override async now(): Promise<void> {
-    await super.now();
-    await Promise.all(this.looking);
   }
 
   protected async work(): Promise<void> {
@@ -100,6 +88,7 @@ export class FollowWorker extends BackgroundLoop {
     return { row, conversation, provider, repository, number, url };
   }
 
+  /** Slow hosts do not hold up the others. */
   private begin(group: readonly LinkedPullRequest[]): void {
     const userId = group[0]?.row.userId ?? '';
     this.looks += group.length;
@@ -110,9 +99,8 @@ export class FollowWorker extends BackgroundLoop {
       )
       .finally(() => {
         this.looks -= group.length;
-        this.looking.delete(look);
       });
-    this.looking.add(look);
+    this.beside(look);
   }
 
   /** One question for all that one credential shows. */
@@ -142,13 +130,6 @@ export class FollowWorker extends BackgroundLoop {
   private async lookAtOne(
     followed: LinkedPullRequest,
     reading: Promise<FollowedChangeRequest | null>,
-  /** The next look is after the lease. */
-  private reportFailure({ conversationId }: FollowedPullRequest, error: unknown): null {
-    const fields = { conversation_id: conversationId, error: errorMessage(error) };
-    this.logger.warn('failed to settle followed pull request', fields);
-    return null;
-  }
-
   ): Promise<void> {
     try {
       await this.rounds.settle(followed, await reading, new Date(this.clock.now() + this.pollMs));
@@ -159,6 +140,13 @@ export class FollowWorker extends BackgroundLoop {
       }
       this.reportFailure(followed.row, error);
     }
+  }
+
+  /** The next look is after the lease. */
+  private reportFailure({ conversationId }: FollowedPullRequest, error: unknown): null {
+    const fields = { conversation_id: conversationId, error: errorMessage(error) };
+    this.logger.warn('failed to settle followed pull request', fields);
+    return null;
   }
 
   private async postpone({ row, ...linked }: LinkedPullRequest, error: DomainError): Promise<void> {

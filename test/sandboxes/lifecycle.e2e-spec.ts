@@ -44,7 +44,7 @@ describe('the life of a sandbox', () => {
 
   const heardOf = (id: string): string[] =>
     heard.filter((line) => line.includes(id)).map((line) => line.replace(` ${id}`, ''));
-  const reconcile = () => app.app.get(SandboxReconciler).reconcileNow();
+  const reconcile = () => app.app.get(SandboxReconciler).now();
 
   describe('start', () => {
     it('is an error with its cause when the backend refuses', async () => {

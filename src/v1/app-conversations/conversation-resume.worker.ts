@@ -13,7 +13,6 @@ const SWEEP_MS = 5_000;
 @Injectable()
 export class ConversationResumeWorker extends BackgroundLoop implements OnModuleInit {
   private readonly resumes = new Map<string, Promise<void>>();
-  private stopping = false;
 
   constructor(
     private readonly sandboxes: SandboxEvents,
@@ -38,6 +37,7 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
     }
     const work = this.resumeAll(sandboxId).finally(() => this.resumes.delete(sandboxId));
     this.resumes.set(sandboxId, work);
+    this.beside(work);
     return work;
   }
 

@@ -86,8 +86,6 @@ type Extent = 'news' | 'all';
 export class ConversationAdoptionService extends BackgroundLoop implements OnModuleInit {
   private readonly turns = new KeyedLimit(1);
   private readonly sweepLimit = pLimit(MAX_SANDBOXES_AT_ONCE);
-  private readonly adoptions = new Set<Promise<void>>();
-  private stopping = false;
 
   constructor(
     private readonly conversations: ConversationRepository,
@@ -124,12 +122,9 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private inBackground(sandboxId: string, extent: Extent): void {
-    if (this.stopping) {
-      return;
+    if (!this.stopping) {
+      this.beside(this.tryAdopt(sandboxId, extent));
     }
-    const work = this.tryAdopt(sandboxId, extent);
-    this.adoptions.add(work);
-    void work.finally(() => this.adoptions.delete(work));
   }
 
   private async tryAdopt(sandboxId: string, extent: Extent): Promise<void> {
