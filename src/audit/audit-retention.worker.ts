@@ -12,19 +12,12 @@ const BATCH = 5_000;
 /** Removes entries that are older than `AUDIT_RETENTION_DAYS`, on one replica at a time. */
 @Injectable()
 export class AuditRetentionWorker extends BackgroundLoop {
-  private stopping = false;
-
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly audit: AuditRepository,
     private readonly config: AppConfig,
   ) {
     super(EVERY_MS, new Logger('Audit'), 'failed to remove old audit entries', 'warn');
-  }
-
-  override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    await super.beforeApplicationShutdown();
   }
 
   protected async work(): Promise<void> {

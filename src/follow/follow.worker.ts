@@ -33,8 +33,6 @@ const MAX_PAUSE_MS = 900_000;
 @Injectable()
 export class FollowWorker extends BackgroundLoop {
   private readonly ofUsers = new KeyedLimit(QUESTIONS_OF_A_USER);
-  /** Slow hosts do not hold up the others. */
-  private readonly looking = new Set<Promise<void>>();
   private looks = 0;
 
   constructor(
@@ -49,16 +47,6 @@ export class FollowWorker extends BackgroundLoop {
     super(EVERY_MS, new Logger('Follow'), 'failed to find followed pull requests');
   }
 
-  override async beforeApplicationShutdown(): Promise<void> {
-    await super.beforeApplicationShutdown();
-    await Promise.all(this.looking);
-  }
-
-  override async now(): Promise<void> {
-    await super.now();
-    await Promise.all(this.looking);
-  }
-
   protected async work(): Promise<void> {
     const now = this.clock.now();
     await this.followed.noteWork(await this.conversations.changedWork(), new Date(now));
@@ -67,7 +55,9 @@ export class FollowWorker extends BackgroundLoop {
       new Date(now + LEASE_MS),
       MAX_LOOKS - this.looks,
     );
-    const linked = await Promise.all(claimed.map((row) => this.linked(row)));
+    const linked = await Promise.all(
+      claimed.map((row) => this.linked(row).catch((error: unknown) => this.reportFailure(row, error))),
+    );
     const asked = Map.groupBy(
       linked.filter((each) => each !== null),
       // What failed may fail the others, too.
@@ -98,6 +88,7 @@ export class FollowWorker extends BackgroundLoop {
     return { row, conversation, provider, repository, number, url };
   }
 
+  /** Slow hosts do not hold up the others. */
   private begin(group: readonly LinkedPullRequest[]): void {
     const userId = group[0]?.row.userId ?? '';
     this.looks += group.length;
@@ -108,9 +99,8 @@ export class FollowWorker extends BackgroundLoop {
       )
       .finally(() => {
         this.looks -= group.length;
-        this.looking.delete(look);
       });
-    this.looking.add(look);
+    this.beside(look);
   }
 
   /** One question for all that one credential shows. */
@@ -148,11 +138,15 @@ export class FollowWorker extends BackgroundLoop {
         await this.postpone(followed, error);
         return;
       }
-      this.logger.warn('failed to settle followed pull request', {
-        conversation_id: followed.row.conversationId,
-        error: errorMessage(error),
-      });
+      this.reportFailure(followed.row, error);
     }
+  }
+
+  /** The next look is after the lease. */
+  private reportFailure({ conversationId }: FollowedPullRequest, error: unknown): null {
+    const fields = { conversation_id: conversationId, error: errorMessage(error) };
+    this.logger.warn('failed to settle followed pull request', fields);
+    return null;
   }
 
   private async postpone({ row, ...linked }: LinkedPullRequest, error: DomainError): Promise<void> {

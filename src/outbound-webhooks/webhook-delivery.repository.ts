@@ -39,11 +39,15 @@ function trim(endpoints: string, kept: number): string {
   RETURNING endpoint_id, status`;
 }
 
-/** One statement, because every change waits for it and most users have no endpoint. */
+/**
+ * One statement, because every change waits for it and most users have no endpoint. Locks endpoints, and before their
+ * deliveries: one that is being removed must not fail the change, nor wait for it.
+ */
 const PUBLISH = `
   WITH wanted AS (
     SELECT id FROM webhook_endpoints
-    WHERE user_id = $1 AND enabled AND events && ARRAY[$2::text, '${EVERY_EVENT}']),
+    WHERE user_id = $1 AND enabled AND events && ARRAY[$2::text, '${EVERY_EVENT}']
+    FOR KEY SHARE),
   trimmed AS (${trim('wanted', MAX_DELIVERIES - 1)}),
   added AS (
     INSERT INTO webhook_deliveries (id, endpoint_id, event_type, data, status, created_at, next_attempt_at, dropped)
@@ -93,11 +97,12 @@ const EARLIER_TEST = `
   ORDER BY d.created_at DESC OFFSET $3 LIMIT 1`;
 
 const ADD_CLAIMED = `
-  WITH tested AS (SELECT $2::uuid AS id),
+  WITH tested AS (SELECT id FROM webhook_endpoints WHERE id = $2 FOR KEY SHARE),
   trimmed AS (${trim('tested', MAX_DELIVERIES - 1)})
   INSERT INTO webhook_deliveries
     (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at, dropped)
-  VALUES ($1, $2, $3, $4, 'pending', 1, $5, $5, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending'))`;
+  SELECT $1, id, $3, $4, 'pending', 1, $5, $5, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending') FROM tested
+  RETURNING id`;
 
 // Trims too: deliveries that were added at the same time have not seen each other. A test says nothing of how long an
 // endpoint has failed. An endpoint that is locked is being changed, or removed with its deliveries: it is not waited for.
@@ -226,8 +231,11 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     await manager.query(PUBLISH, [userId, type, JSON.stringify(data), this.now()]);
   }
 
-  /** Adds a delivery that only the caller may attempt before `until`, or returns seconds to wait after too many. */
-  async addTest(endpoint: WebhookEndpoint, until: Date): Promise<ClaimedDelivery | number> {
+  /**
+   * Adds a delivery that only the caller may attempt before `until`, or returns seconds to wait after too many; null when
+   * the endpoint is gone.
+   */
+  async addTest(endpoint: WebhookEndpoint, until: Date): Promise<ClaimedDelivery | number | null> {
     const now = this.now();
     const id = randomUUID();
     const data = { endpoint_id: endpoint.id };
@@ -239,8 +247,11 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       if (earlier !== undefined) {
         return Math.max(1, Math.ceil((earlier.created_at.getTime() - since.getTime()) / 1000));
       }
-      await manager.query(ADD_CLAIMED, [id, endpoint.id, TEST_EVENT, JSON.stringify(data), now, until]);
-      return { id, eventType: TEST_EVENT, data, attempts: 1, createdAt: now, endpoint };
+      const values = [id, endpoint.id, TEST_EVENT, JSON.stringify(data), now, until];
+      const [added] = await manager.query<unknown[]>(ADD_CLAIMED, values);
+      return added === undefined
+        ? null
+        : { id, eventType: TEST_EVENT, data, attempts: 1, createdAt: now, endpoint };
     });
   }
 

@@ -117,6 +117,9 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
       if (typeof delivery === 'number') {
         throw tooManyTests(delivery);
       }
+      if (delivery === null) {
+        return null;
+      }
       await this.attempt(delivery, { isLast: true });
       return await this.deliveries.findOfEndpoint(endpoint.id, delivery.id);
     } finally {

@@ -497,7 +497,7 @@ describe('titles', () => {
     ]);
     await say(hex, 'say hello to everybody', false).expect(200);
 
-    app.app.get(ConversationUpdates).emitStored(id, [message('user')]);
+    app.app.get(ConversationUpdates).emit(id, { events: [message('user')] });
 
     await until(async () => (await titleOf(hex)) === 'say hello to everybody');
   });
@@ -505,9 +505,9 @@ describe('titles', () => {
   it('of agent servers replace earlier ones, but never those of users', async () => {
     const { id, hex } = await begin();
     const listeners = app.app.get(ConversationUpdates);
-    listeners.emitState(id, { title: 'First' });
+    listeners.emit(id, { state: { title: 'First' } });
     await until(async () => (await titleOf(hex)) === 'First');
-    listeners.emitState(id, { title: 'Second' });
+    listeners.emit(id, { state: { title: 'Second' } });
     await until(async () => (await titleOf(hex)) === 'Second');
 
     await request(app.url)
@@ -516,10 +516,10 @@ describe('titles', () => {
       .send({ title: 'Mine' })
       .expect(200);
     const other = await begin();
-    listeners.emitState(id, { title: 'Third' });
-    listeners.emitStored(id, [message('user')]);
+    listeners.emit(id, { state: { title: 'Third' } });
+    listeners.emit(id, { events: [message('user')] });
     // Told later, so that the first conversation has had its turn.
-    listeners.emitState(other.id, { title: 'Other' });
+    listeners.emit(other.id, { state: { title: 'Other' } });
     await until(async () => (await titleOf(other.hex)) === 'Other');
 
     expect(await titleOf(hex)).toBe('Mine');
@@ -533,8 +533,8 @@ describe('titles', () => {
       (await request(app.url).get(`${CONVERSATIONS}?ids=${hex}`).set(user.headers)).body[0].updated_at;
     const before = await updatedAt();
 
-    app.app.get(ConversationUpdates).emitStored(id, [message('agent')]);
-    app.app.get(ConversationUpdates).emitStored(id, [message('user')]);
+    app.app.get(ConversationUpdates).emit(id, { events: [message('agent')] });
+    app.app.get(ConversationUpdates).emit(id, { events: [message('user')] });
 
     await until(async () => (await updatedAt()) !== before);
     expect(await titleOf(hex)).toBe('Found');

@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
+import { lockUser } from '../../src/auth/user.repository.js';
 import { parseHexId } from '../../src/common/identifiers.js';
 import {
   START_TASK_STATUSES,
@@ -81,6 +82,23 @@ const EMPTY_ECHO = {
 };
 
 describe('POST /api/v1/app-conversations', () => {
+  it('gives an id to one start, however many ask for it at once', async () => {
+    const body = { conversation_id: randomUUID() };
+    const statuses = await app.dataSource.transaction(async (manager) => {
+      await lockUser(manager, user.id);
+      const asked = Promise.all([start(body), start(body)].map(async (asking) => (await asking).status));
+      await until(async () => {
+        const [waiting] = await app.dataSource.query<{ count: number }[]>(
+          `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
+        );
+        return waiting?.count === 2;
+      });
+      return { asked };
+    });
+
+    expect((await statuses.asked).toSorted((a, b) => a - b)).toEqual([200, 422]);
+  });
+
   it('responds at once with a start task that echoes every member of the request', async () => {
     const { body } = await start({}).expect(200);
 

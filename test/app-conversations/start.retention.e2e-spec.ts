@@ -74,9 +74,10 @@ describe('ended start tasks', () => {
     await ended(KEPT);
     const conversation = await rows.conversation(user.id);
     const starts = app.app.get(StartTaskRepository);
-    const task = await app.dataSource.transaction((manager) =>
+    const id = randomUUID();
+    await app.dataSource.transaction((manager) =>
       starts.insert(manager, {
-        id: randomUUID(),
+        id,
         userId: user.id,
         status: 'READY',
         appConversationId: conversation.id,
@@ -94,17 +95,17 @@ describe('ended start tasks', () => {
     );
     await app.dataSource.query(
       `UPDATE app_conversation_start_tasks SET updated_at = '2025-12-31' WHERE id = $1`,
-      [task.id],
+      [id],
     );
     await fail();
 
     const { body } = await request(app.url)
-      .get(`${PATH}/start-tasks?ids=${task.id}`)
+      .get(`${PATH}/start-tasks?ids=${id}`)
       .set(user.headers)
       .expect(200);
     expect(body).toEqual([null]);
     expect(await count()).toBe(KEPT);
-    const row = await app.dataSource.getRepository(StartTask).findOneByOrFail({ id: task.id });
+    const row = await app.dataSource.getRepository(StartTask).findOneByOrFail({ id });
     expect(row).toMatchObject({
       trimmed: true,
       notes: [],
@@ -115,7 +116,7 @@ describe('ended start tasks', () => {
     expect(await starts.secretNamesOfSandbox(user.id, conversation.sandboxId)).toEqual(['SHARED']);
 
     await request(app.url).delete(`${PATH}/${conversation.hex}`).set(user.headers).expect(200);
-    expect(await app.dataSource.getRepository(StartTask).findBy({ id: task.id })).toEqual([]);
+    expect(await app.dataSource.getRepository(StartTask).findBy({ id })).toEqual([]);
   });
 
   it('cannot be repeated under their keys any more', async () => {

@@ -93,7 +93,7 @@ describe('what the service does to sandboxes by itself', () => {
     const { id: known } = await me.running();
     const orphan = newSandboxId();
     await backend.startUnknown({ ...backend.box(known).launch, id: orphan }, app.clock.now() - 61_000);
-    const reconcile = (): Promise<void> => app.app.get(SandboxReconciler).reconcileNow();
+    const reconcile = (): Promise<void> => app.app.get(SandboxReconciler).now();
     await audit.whileFull(reconcile);
     expect(backend.boxes.has(orphan)).toBe(true);
     await reconcile();

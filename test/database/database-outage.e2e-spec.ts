@@ -1,6 +1,8 @@
+import { getEventListeners } from 'node:events';
 import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ConnectionWatch } from '../../src/database/connection-watch.js';
+import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { DatabaseProxy } from '../support/database-proxy.js';
 import { createTestDatabase, execute, type TestDatabase } from '../support/test-database.js';
@@ -105,6 +107,18 @@ describe('a database that goes away', () => {
       (await Promise.all(changes.map((each) => send(each)))).every(({ status }) => status !== 503),
     );
     await request(app.url).post('/api/settings').set(app.admin.headers).send({ language: 'en' }).expect(200);
+  });
+
+  it('leaves nothing behind of connections for notifications that are gone', async () => {
+    const notifications = app.app.get(DatabaseNotifications);
+    for (let outages = 0; outages < 3; outages += 1) {
+      await proxy.goAway();
+      await until(() => !notifications.isConnected);
+      await proxy.comeBack();
+      await until(() => notifications.isConnected);
+    }
+
+    expect(getEventListeners(notifications['stopped'].signal, 'abort')).toHaveLength(1);
   });
 
   it('leaves a statement alone that is only slow', async () => {

@@ -265,6 +265,36 @@ describe('DurableJobs', () => {
       expect(await jobs(app, DEAD.name)).toEqual([]);
     });
 
+    it('leaves a job to the worker that has got it meanwhile', async () => {
+      const attempts: PromiseWithResolvers<void>[] = [];
+      const app = await start([
+        [
+          { ...QUEUE, retryLimit: 1, retryDelaySeconds: 0, pollMs: 50 },
+          async () => {
+            const attempt = Promise.withResolvers<void>();
+            attempts.push(attempt);
+            await attempt.promise;
+          },
+        ],
+      ]);
+      await send(app, 'Ada');
+      await until(() => attempts.length === 1);
+      await until(async () => {
+        if (attempts.length === 1) {
+          await forgetWorkers(app.get(DataSource));
+          await app.get(DurableJobs).supervise();
+        }
+        return attempts.length === 2;
+      });
+
+      attempts[0]?.reject(outage());
+      const closed = app.close();
+      attempts[1]?.resolve();
+      await closed;
+
+      expect(await jobs(await start([]), QUEUE.name)).toEqual(['completed']);
+    });
+
     it('gives a job up that fails so again and again', async () => {
       const dead: unknown[] = [];
       const app = await start([

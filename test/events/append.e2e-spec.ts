@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
@@ -8,6 +9,7 @@ import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { untilBlocked } from '../support/until-blocked.js';
 
 let database: TestDatabase;
 let app: TestApp;
@@ -202,5 +204,35 @@ describe('what comes next in many logs', () => {
 
     expect((await stored()).letters).toBe('abcde');
     expect(progress.at(-1)).toMatchObject({ eventCount: 5, lastEventId: 'e' });
+  });
+});
+
+describe('an event that webhook endpoints are told of', () => {
+  it('is stored in full although one of them is removed meanwhile', async () => {
+    const { body: endpoint } = await request(app.url)
+      .post('/api/v1/webhook-endpoints')
+      .set(app.user.headers)
+      .send({ url: 'https://ci.example.com/hook' })
+      .expect(201);
+    const event = {
+      ...eventsOf('c')[0],
+      kind: 'ConversationStateUpdateEvent',
+      key: 'execution_status',
+      value: 'finished',
+    } as AgentEvent;
+    const storing = await app.dataSource.transaction(async (manager) => {
+      await manager.query('DELETE FROM webhook_endpoints WHERE id = $1', [endpoint.id]);
+      const stored = app.app.get(EventStore).store(id, [event], end(2, 'b'));
+      await untilBlocked(app.dataSource);
+      return { stored };
+    });
+    await storing.stored;
+
+    const [row] = await app.dataSource.query<{ body: unknown; execution_status: string }[]>(
+      `SELECT e.body, f.execution_status FROM conversation_events e JOIN followed_conversations f ON f.id = e.conversation_id
+       WHERE f.id = $1 AND e.seq = 3`,
+      [id],
+    );
+    expect(row).toEqual({ body: event, execution_status: 'finished' });
   });
 });

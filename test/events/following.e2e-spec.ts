@@ -179,14 +179,10 @@ describe.each([true, false])('following a log, with linked frames: %s', (linksFr
       value: { usage_to_metrics: { agent: { model_name: 'm', accumulated_cost: 0.5 } } },
     });
     const states: unknown[] = [];
-    service.app.get(ConversationUpdates, { strict: false }).onState((conversation, state) => {
+    const stored: unknown[] = [];
+    service.app.get(ConversationUpdates, { strict: false }).listen((conversation, { events, state }) => {
       if (conversation === id) {
         states.push(state);
-      }
-    });
-    const stored: unknown[] = [];
-    service.app.get(ConversationUpdates, { strict: false }).onStored((conversation, events) => {
-      if (conversation === id) {
         stored.push(...events.map((event) => event.id));
       }
     });
@@ -279,7 +275,7 @@ describe.each([true, false])('following a log, with linked frames: %s', (linksFr
     agent.socketsWork = false;
     const last = agent.append(id);
     await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSING' WHERE id = $1`, [sandbox]);
-    await service.app.get(SandboxEvents, { strict: false }).emitBeforeStop(sandbox);
+    await service.app.get(SandboxEvents, { strict: false }).emit('stopping', sandbox);
 
     expect(await ids()).toEqual([last]);
   });

@@ -1,4 +1,6 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { setImmediate as turn } from 'node:timers/promises';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { FollowWorker } from '../../src/follow/follow.worker.js';
 import type { ProviderType } from '../../src/git-providers/git-provider.js';
 import { startFakeBitbucketDataCenter } from '../fakes/fake-bitbucket-data-center.js';
 import { addCheck, addComment, followedOf, push } from '../fakes/fake-followed.js';
@@ -11,6 +13,7 @@ import { FollowsClient } from '../support/follows-client.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { StartsClient } from '../support/starts-client.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { until } from '../support/until.js';
 
 const REPOSITORY = 'octo/app';
 const NUMBER = 15;
@@ -80,4 +83,31 @@ it.each<[string, ProviderType, () => FakeWorld, () => string | null]>([
   expect(await follows.state(conversation)).toMatchObject({
     pull_request: { repository: REPOSITORY, number: NUMBER, url: expect.stringContaining(String(NUMBER)) },
   });
+});
+
+it('a host that does not answer holds up the stop of the service only so long', async () => {
+  const user = await app.createUser();
+  const follows = new FollowsClient([app], user);
+  await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
+  await new TokensClient(app, user).post(hosts.tokens);
+  const conversation = await follows.start({ repository: REPOSITORY, number: NUMBER });
+  await follows.idle(conversation);
+  hosts.clearFaults();
+  hosts.github.injectFault({ kind: 'hang' });
+  const looked = follows.look(conversation);
+  await until(() => hosts.github.requests.length > 0);
+
+  jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
+  const stopped = app.app
+    .get(FollowWorker)
+    .beforeApplicationShutdown()
+    .then(() => 'stopped');
+  await jest.advanceTimersByTimeAsync(10_000);
+  jest.useRealTimers();
+
+  expect(await Promise.race([stopped, turn('waiting')])).toBe('stopped');
+
+  hosts.clearFaults();
+  hosts.github.hangUp();
+  await looked;
 });

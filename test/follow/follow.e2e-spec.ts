@@ -195,6 +195,23 @@ describe('a conversation that follows its pull request', () => {
     });
   });
 
+  it('does not wait for one whose sandbox writes malformed events', async () => {
+    const odd = await follows.start({ repository: REPOSITORY, number: null });
+    await follows.idle(odd);
+    await app.dataSource.query(
+      `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+       SELECT id, event_count + 1, 'odd', 'MessageEvent', now(), $2 FROM followed_conversations WHERE id = $1`,
+      [odd.id, { kind: 'MessageEvent', id: 'odd', timestamp: '2026-11-22T12:00:00.000000', source: 'agent' }],
+    );
+    const conversation = await start();
+    addComment(change, ALICE, 'Please look.');
+    await app.dataSource.query(
+      `UPDATE followed_pull_requests SET next_look_at = date_trunc('milliseconds', now())`,
+    );
+    await follows.until(conversation, { state: 'watching', round: 1 });
+    expect(await rounds(conversation)).toHaveLength(1);
+  });
+
   it('is resumed where its sandbox is paused', async () => {
     const conversation = await start();
     await request(app.url)

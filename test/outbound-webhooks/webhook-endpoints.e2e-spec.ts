@@ -15,6 +15,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 import { until } from '../support/until.js';
+import { untilBlocked } from '../support/until-blocked.js';
 
 const PATH = '/api/v1/webhook-endpoints';
 const FINISHED: WebhookEvent = { type: 'conversation.finished', data: { conversation_id: 'c' } };
@@ -106,6 +107,19 @@ async function attemptAgain(id: string): Promise<void> {
 }
 
 describe('webhook endpoints', () => {
+  it('are gone for a test that was asked for at the same time', async () => {
+    const { id } = await create();
+    const testing = await app.dataSource.transaction(async (manager) => {
+      await manager.query('DELETE FROM webhook_endpoints WHERE id = $1', [id]);
+      const tested = call('post', `/${id}/test`).then(({ status }) => status);
+      await untilBlocked(app.dataSource);
+      return { tested };
+    });
+
+    expect(await testing.tested).toBe(404);
+    expect(receiver.requests).toEqual([]);
+  });
+
   it('are created, listed, changed and removed, and show their secret once', async () => {
     const created = await call('post').send({ url: 'https://ci.example.com/a?key=1' }).expect(201);
     expect(created.body).toEqual({

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { rootCertificates } from 'node:tls';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { encodePageId } from '../../src/common/pagination/page.js';
 import { IdempotencyService } from '../../src/v1/idempotency/idempotency.service.js';
 import type { SandboxPageDto, SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
@@ -321,12 +322,15 @@ describe('/api/v1/sandboxes', () => {
       expect(body.map((each) => each?.id ?? null)).toEqual([null, mine.id, null, null]);
     });
 
-    it.each(['', `?${'id=x&'.repeat(101)}`, '/search?limit=0', '/search?limit=101'])(
-      'refuses %#',
-      async (path) => {
-        expect((await me.call('GET', path)).status).toBe(422);
-      },
-    );
+    it.each([
+      '',
+      `?${'id=x&'.repeat(101)}`,
+      '/search?limit=0',
+      '/search?limit=101',
+      `/search?page_id=${encodePageId('sandboxes', '2026-02-30T09:30:00.123456Z abc')}`,
+    ])('refuses %#', async (path) => {
+      expect((await me.call('GET', path)).status).toBe(422);
+    });
   });
 
   describe('actions', () => {

@@ -35,7 +35,7 @@ describe('sandboxes that several replicas look after', () => {
     await Promise.all([first, second].map(work));
   };
 
-  const reconcile = (): Promise<void> => both((app) => app.app.get(SandboxReconciler).reconcileNow());
+  const reconcile = (): Promise<void> => both((app) => app.app.get(SandboxReconciler).now());
 
   it('are removed once when they have no row', async () => {
     const { id } = await me.running();

@@ -64,7 +64,7 @@ describe('warm sandboxes', () => {
   }
 
   async function kept(of = app): Promise<string[]> {
-    await of.app.get(WarmSandboxKeeper).keepNow();
+    await of.app.get(WarmSandboxKeeper).now();
     return await ready(of);
   }
 
@@ -209,7 +209,7 @@ describe('warm sandboxes', () => {
     const gate = Promise.withResolvers<void>();
     backend.script.gate = gate.promise;
     app = await open({ SANDBOX_WARM: '1' });
-    void app.app.get(WarmSandboxKeeper).keepNow();
+    void app.app.get(WarmSandboxKeeper).now();
     await until(() => backend.calls.some((call) => call.startsWith('warm')));
     const [{ id } = { id: '' }] = await app.dataSource
       .getRepository(WarmSandbox)
@@ -295,7 +295,7 @@ describe('warm sandboxes', () => {
     }
     app.clock.advance(48 * HOUR_MS);
     await app.app.get(IdleReaper).reap();
-    await app.app.get(SandboxReconciler).reconcileNow();
+    await app.app.get(SandboxReconciler).now();
     expect(await kept()).toEqual(warm);
     expect(backend.calls.filter((call) => !call.startsWith('warm'))).toEqual([]);
   });

@@ -94,17 +94,17 @@ interface TimeCursor {
   id: string;
 }
 
-const CURSOR =
-  /^((\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3})\d{3}Z) ([0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12})$/;
+const CURSOR = /^((\d{4}-\d{2}-\d{2}T\d{2}:\d{2}:\d{2}\.\d{3})\d{3}Z) ([0-9A-Za-z-]+)$/;
+const UUID = /^[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}$/;
 
 export function formatTimeCursor({ at, id }: TimeCursor): string {
   return `${at} ${id}`;
 }
 
 /** Parses a cursor, which clients may have made up. */
-export function parseTimeCursor(text: string): TimeCursor | null {
-  const [, at, upToMilliseconds = '', id] = CURSOR.exec(text) ?? [];
-  if (at === undefined || id === undefined || upToMilliseconds < '0001') {
+export function parseTimeCursor(text: string, isId = (id: string) => UUID.test(id)): TimeCursor | null {
+  const [, at, upToMilliseconds = '', id = ''] = CURSOR.exec(text) ?? [];
+  if (at === undefined || !isId(id) || upToMilliseconds < '0001') {
     return null;
   }
   const date = new Date(`${upToMilliseconds}Z`);

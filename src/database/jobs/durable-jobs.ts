@@ -11,6 +11,7 @@ import type { Db, JobWithMetadata, PgBoss } from 'pg-boss';
 import { DataSource, type EntityManager } from 'typeorm';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorStack } from '@slipway/common/errors/error-message.js';
+import { jsonNumber } from '@slipway/common/json-access.js';
 import { isDatabaseAway } from '../../common/errors/database-failure.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import {
@@ -211,9 +212,12 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   private async handBack(boss: PgBoss, queue: JobQueue, job: JobWithMetadata, data: object): Promise<void> {
     await this.dataSource.transaction(async (manager) => {
       const db = transactionDatabase(manager);
-      await boss.complete(queue.name, job, null, { db });
-      await boss.send(queue.name, data, { db });
-      await this.notifications.publish(manager, CHANNEL, queue.name);
+      const completed = await boss.complete(queue.name, job, null, { db });
+      // Else another worker has got it meanwhile.
+      if (jsonNumber(completed, 'affected') === 1) {
+        await boss.send(queue.name, data, { db });
+        await this.notifications.publish(manager, CHANNEL, queue.name);
+      }
     });
   }
 }

@@ -105,7 +105,8 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     const probe = setInterval(() => void this.execute(client, 'SELECT 1').catch(ended.reject), PROBE_MS);
     probe.unref();
     const { signal } = this.stopped;
-    signal.addEventListener('abort', () => ended.resolve(), { once: true });
+    const stop = (): void => ended.resolve();
+    signal.addEventListener('abort', stop);
     try {
       await client.connect();
       for (const channel of this.listeners.keys()) {
@@ -118,6 +119,7 @@ export class DatabaseNotifications implements OnApplicationShutdown {
     } finally {
       this.client = null;
       clearInterval(probe);
+      signal.removeEventListener('abort', stop);
       client.removeListener('error', ended.reject);
       // A connection that failed may emit further errors while it is closed.
       client.on('error', () => undefined);

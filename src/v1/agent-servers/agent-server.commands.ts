@@ -56,6 +56,7 @@ export class AgentServerCommands {
     while (performance.now() < deadline) {
       signal.throwIfAborted();
       const page = await this.outputs(target, id, lastOrder, signal);
+      const before = lastOrder;
       for (const piece of page) {
         const order = jsonNumber(piece, 'order') ?? -1;
         // A server that does not support order__gt repeats earlier pieces.
@@ -71,7 +72,7 @@ export class AgentServerCommands {
           return { exitCode, output: output.text, stdout: stdout.text };
         }
       }
-      if (page.length < PAGE_SIZE) {
+      if (page.length < PAGE_SIZE || lastOrder === before) {
         await delay(pollMs, undefined, { signal });
         pollMs = Math.min(pollMs * POLL_FACTOR, MAX_POLL_MS);
       }

@@ -90,10 +90,9 @@ export class ConversationActionsService {
     });
   }
 
-  /** Needs no credentials, because it makes the agent do nothing. */
   async pause(userId: string, givenId: string): Promise<void> {
     const entry: AuditedAction = { action: 'conversation.pause' };
-    await this.perform(userId, givenId, entry, (target, { id }) => this.agentServers.pause(target, id));
+    await this.change(userId, givenId, entry, (target, { id }) => this.agentServers.pause(target, id));
   }
 
   /** Pauses the agent if it works; false while its start is under way. */
@@ -111,16 +110,6 @@ export class ConversationActionsService {
       });
     }
     return true;
-  }
-
-  /** For changes that make the agent do nothing. */
-  async change(
-    userId: string,
-    givenId: string,
-    entry: AuditedAction,
-    action: ConversationAction<void>,
-  ): Promise<void> {
-    await this.perform(userId, givenId, entry, action);
   }
 
   /** Does not count as activity. */
@@ -149,16 +138,16 @@ export class ConversationActionsService {
     entry: AuditedAction | null,
     action: ConversationAction<void>,
   ): Promise<void> {
-    await this.perform(userId, givenId, entry, (target, conversation) =>
+    await this.change(userId, givenId, entry, (target, conversation) =>
       this.credentials.runWithRefresh(target, conversation, () => action(target, conversation)),
     );
   }
 
   /**
-   * Counts as activity, and requests a sync. The agent server is outside our transactions, so the audit entry is
-   * committed before the request, and a second one if it fails.
+   * For changes that make the agent do nothing, or need no credentials. Counts as activity, and requests a sync. The agent
+   * server is outside our transactions, so the audit entry is committed before the request, and a second one if it fails.
    */
-  private async perform(
+  async change(
     userId: string,
     givenId: string,
     entry: AuditedAction | null,

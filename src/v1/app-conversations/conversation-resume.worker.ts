@@ -13,7 +13,6 @@ const SWEEP_MS = 5_000;
 @Injectable()
 export class ConversationResumeWorker extends BackgroundLoop implements OnModuleInit {
   private readonly resumes = new Map<string, Promise<void>>();
-  private stopping = false;
 
   constructor(
     private readonly sandboxes: SandboxEvents,
@@ -27,12 +26,7 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
 
   onModuleInit(): void {
     // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
-    this.sandboxes.onRunning((sandboxId) => void this.resume(sandboxId));
-  }
-
-  override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    await Promise.all([super.beforeApplicationShutdown(), ...this.resumes.values()]);
+    this.sandboxes.on('running', (sandboxId) => void this.resume(sandboxId));
   }
 
   /** Calls during the work share it. */
@@ -43,6 +37,7 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
     }
     const work = this.resumeAll(sandboxId).finally(() => this.resumes.delete(sandboxId));
     this.resumes.set(sandboxId, work);
+    this.beside(work);
     return work;
   }
 

@@ -28,13 +28,12 @@ export class ConversationTitlesService implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.updates.onStored((conversationId, events) => {
+    this.updates.listen((conversationId, { events, state }) => {
+      const { title } = state ?? {};
       if (events.some(isUserMessage)) {
         this.inBackground(conversationId, () => this.handleUserMessage(conversationId));
       }
-    });
-    this.updates.onState((conversationId, { title }) => {
-      if (typeof title === 'string') {
+      if (title !== undefined) {
         this.inBackground(conversationId, () => this.rename(conversationId, title));
       }
     });

@@ -45,6 +45,7 @@ const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
     (id, user_id, status, app_conversation_id, sandbox_id, host_id, request, request_secrets, notes, sandbox_made,
      working_dir)
   VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
+  ON CONFLICT (app_conversation_id) DO NOTHING
   RETURNING created_at, updated_at`,
 );
 
@@ -129,8 +130,8 @@ export class StartTaskRepository {
     return this.tasks.manager.transaction(work);
   }
 
-  /** Encrypts the secrets. */
-  async insert(manager: EntityManager, given: NewStartTask): Promise<StartTask> {
+  /** Encrypts the secrets. Null when another start has just chosen the same id. */
+  async insert(manager: EntityManager, given: NewStartTask): Promise<StartTask | null> {
     const { secrets } = given.request;
     const hasSecrets = secrets !== null && Object.keys(secrets).length > 0;
     const task = {
@@ -153,17 +154,8 @@ export class StartTaskRepository {
       task.sandboxMade,
       task.workingDir,
     ]);
-    if (!row) {
-      throw new Error('a start task was not stored');
-    }
-    return {
-      ...task,
-      detail: null,
-      attempt: 0,
-      trimmed: false,
-      createdAt: row.created_at,
-      updatedAt: row.updated_at,
-    };
+    const times = row && { createdAt: row.created_at, updatedAt: row.updated_at };
+    return times ? { ...task, detail: null, attempt: 0, trimmed: false, ...times } : null;
   }
 
   async find(manager: EntityManager, id: string): Promise<StartTask | null> {

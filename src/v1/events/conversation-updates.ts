@@ -1,12 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorStack } from '@slipway/common/errors/error-message.js';
-import type { StoredEvent } from './store/event.queries.js';
-import type { ObservedState } from './store/observed-state.js';
+import type { AppendedEvents } from './store/event.repository.js';
 
-type StoredListener = (conversationId: string, events: readonly AgentEvent[]) => void;
-type RowsListener = (conversationId: string, rows: readonly StoredEvent[]) => void;
-type StateListener = (conversationId: string, state: ObservedState) => void;
+/** New events and their rows, in order, each of them once; of the state only the members that changed. */
+type ConversationUpdate = Pick<AppendedEvents, 'events' | 'rows' | 'state'>;
+type Listener = (conversationId: string, update: ConversationUpdate) => void;
+
+const NOTHING: ConversationUpdate = { events: [], rows: [], state: null };
 
 /**
  * Emits changes of conversations after their commit, in the process that stored them. The process may die in between,
@@ -15,48 +15,20 @@ type StateListener = (conversationId: string, state: ObservedState) => void;
 @Injectable()
 export class ConversationUpdates {
   private readonly logger = new Logger(ConversationUpdates.name);
-  private readonly storedListeners = new Set<StoredListener>();
-  private readonly rowsListeners = new Set<RowsListener>();
-  private readonly stateListeners = new Set<StateListener>();
+  private readonly listeners: Listener[] = [];
 
-  /** Called with newly stored events, in order; each event is emitted once. */
-  onStored(listener: StoredListener): void {
-    this.storedListeners.add(listener);
-  }
-
-  onRows(listener: RowsListener): void {
-    this.rowsListeners.add(listener);
-  }
-
-  /** Called with only the members that changed. */
-  onState(listener: StateListener): void {
-    this.stateListeners.add(listener);
-  }
-
-  emitStored(conversationId: string, events: readonly AgentEvent[]): void {
-    for (const listener of this.storedListeners) {
-      this.call(() => listener(conversationId, events));
-    }
-  }
-
-  emitRows(conversationId: string, rows: readonly StoredEvent[]): void {
-    for (const listener of this.rowsListeners) {
-      this.call(() => listener(conversationId, rows));
-    }
-  }
-
-  emitState(conversationId: string, state: ObservedState): void {
-    for (const listener of this.stateListeners) {
-      this.call(() => listener(conversationId, state));
-    }
+  listen(listener: Listener): void {
+    this.listeners.push(listener);
   }
 
   /** A failing listener must not stop the log from being followed. */
-  private call(listener: () => void): void {
-    try {
-      listener();
-    } catch (error) {
-      this.logger.error('failed to call conversation listener', errorStack(error));
+  emit(conversationId: string, update: Partial<ConversationUpdate>): void {
+    for (const listener of this.listeners) {
+      try {
+        listener(conversationId, { ...NOTHING, ...update });
+      } catch (error) {
+        this.logger.error('failed to call conversation listener', errorStack(error));
+      }
     }
   }
 }

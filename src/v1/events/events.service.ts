@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
@@ -101,16 +102,15 @@ export function unknownToSandbox(): DomainError {
   return new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
 }
 
+/** A sandbox has written it: only id, kind and time are certain. */
 function saidIn(event: AgentEvent): string | null {
-  if (event.kind === 'ActionEvent' && event.action?.kind === 'FinishAction') {
-    return textHead(event.action.message, MAX_ANSWER);
+  if (event.kind === 'MessageEvent' && event.source === 'agent') {
+    const parts = jsonList(event, 'llm_message', 'content').map((part) => jsonText(part, 'text') ?? '');
+    return textHead(parts.join('\n'), MAX_ANSWER);
   }
-  return event.kind === 'MessageEvent' && event.source === 'agent'
-    ? textHead(
-        event.llm_message.content.map((part) => (part.type === 'text' ? part.text : '')).join('\n'),
-        MAX_ANSWER,
-      )
-    : null;
+  const isEnd = jsonAt(event, 'action', 'kind') === 'FinishAction';
+  const message = isEnd ? jsonAt(event, 'action', 'message') : null;
+  return typeof message === 'string' ? textHead(message, MAX_ANSWER) : null;
 }
 
 function parseEvent(body: string): AgentEvent {

@@ -3,7 +3,13 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { type Page, parsePageId, toPage } from '../../common/pagination/page.js';
+import {
+  formatTimeCursor,
+  type Page,
+  parsePageId,
+  parseTimeCursor,
+  toPage,
+} from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';
@@ -83,8 +89,6 @@ const FIRST_USER_LOCK = 7_305_218_441;
 /** Two ends of an index: `<>` would read all sandboxes of the user. */
 const EXISTS_OF_OTHERS = `
   SELECT EXISTS (SELECT FROM sandboxes WHERE user_id < $1) OR EXISTS (SELECT FROM sandboxes WHERE user_id > $1) AS found`;
-
-const CURSOR = /^(\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z) ([0-9A-Za-z]{1,64})$/;
 
 interface SandboxRow {
   id: string;
@@ -200,10 +204,11 @@ export class SandboxQueries {
     read: (bounds: unknown[]) => Promise<SandboxRow[]>,
   ): Promise<Page<SandboxView>> {
     // The first page has a cursor too, so that one plan suits all pages.
-    const [, createdAt = 'infinity', id = ''] =
-      parsePageId(list, pageId, (cursor) => CURSOR.exec(cursor)) ?? [];
-    const rows = await read([createdAt, id, limit + 1]);
-    const { items, nextPageId } = toPage(list, rows, limit, (row) => `${row.created_exactly} ${row.id}`);
+    const start = parsePageId(list, pageId, (text) => parseTimeCursor(text, isSandboxId));
+    const rows = await read([start?.at ?? 'infinity', start?.id ?? '', limit + 1]);
+    const { items, nextPageId } = toPage(list, rows, limit, (row) =>
+      formatTimeCursor({ at: row.created_exactly, id: row.id }),
+    );
     return { items: items.map((row) => this.view(row)), nextPageId };
   }
 
@@ -273,7 +278,7 @@ export class RunningSandboxQueries {
     return found?.status === 'RUNNING' ? found : null;
   }
 
-  /** Like `target`, also during a stop or removal. For listeners of `SandboxEvents.beforeStop`, not for requests. */
+  /** Like `target`, also during a stop or removal. For listeners of `stopping`, not for requests. */
   async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
     if (!isSandboxId(sandboxId)) {
       return null;

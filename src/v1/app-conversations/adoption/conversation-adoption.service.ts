@@ -86,8 +86,6 @@ type Extent = 'news' | 'all';
 export class ConversationAdoptionService extends BackgroundLoop implements OnModuleInit {
   private readonly turns = new KeyedLimit(1);
   private readonly sweepLimit = pLimit(MAX_SANDBOXES_AT_ONCE);
-  private readonly adoptions = new Set<Promise<void>>();
-  private stopping = false;
 
   constructor(
     private readonly conversations: ConversationRepository,
@@ -107,13 +105,8 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   onModuleInit(): void {
-    this.sandboxEvents.onRunning((sandboxId) => this.inBackground(sandboxId, 'all'));
-    this.sandboxEvents.beforeStop((sandboxId) => this.adoptLast(sandboxId));
-  }
-
-  override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    await Promise.all([super.beforeApplicationShutdown(), ...this.adoptions]);
+    this.sandboxEvents.on('running', (sandboxId) => this.inBackground(sandboxId, 'all'));
+    this.sandboxEvents.on('stopping', (sandboxId) => this.adoptLast(sandboxId));
   }
 
   /** Returns at once; requests during the work cause one more look. */
@@ -129,12 +122,9 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private inBackground(sandboxId: string, extent: Extent): void {
-    if (this.stopping) {
-      return;
+    if (!this.stopping) {
+      this.beside(this.tryAdopt(sandboxId, extent));
     }
-    const work = this.tryAdopt(sandboxId, extent);
-    this.adoptions.add(work);
-    void work.finally(() => this.adoptions.delete(work));
   }
 
   private async tryAdopt(sandboxId: string, extent: Extent): Promise<void> {
@@ -168,7 +158,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private async adopt(target: RunningSandbox, extent: Extent, signal?: AbortSignal): Promise<number> {
-    const removed = new Set(extent === 'all' ? await this.removed.inSandbox(target.sandboxId) : []);
+    const removed = new Set(await this.removed.inSandbox(target.sandboxId));
     let adopted = 0;
     for await (const { listed, isLast } of this.pages(target, signal)) {
       const count = await this.adoptPage(target, listed, signal);

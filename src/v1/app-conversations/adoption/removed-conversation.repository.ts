@@ -29,6 +29,8 @@ export class RemovedConversation {
   sandbox?: Sandbox;
 }
 
+const REMEMBER = 'INSERT INTO removed_conversations (id, sandbox_id) VALUES ($1, $2) ON CONFLICT DO NOTHING';
+
 @Injectable()
 export class RemovedConversationRepository {
   constructor(
@@ -38,13 +40,7 @@ export class RemovedConversationRepository {
 
   async remember(manager: EntityManager, id: string, sandboxId: string): Promise<void> {
     if (await this.sandboxes.keep(manager, sandboxId)) {
-      await manager
-        .createQueryBuilder()
-        .insert()
-        .into(RemovedConversation)
-        .values({ id, sandboxId })
-        .orIgnore()
-        .execute();
+      await manager.query(REMEMBER, [id, sandboxId]);
     }
   }
 

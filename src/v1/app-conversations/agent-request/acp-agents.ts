@@ -71,15 +71,12 @@ export interface StartedAcpAgent {
   notes: string[];
 }
 
-/** For an agent that the operator has taken off the list. */
-const NOTHING: Pick<AcpAgent, 'secrets'> = { secrets: [] };
-
 /** What the operator's list gives an agent; nothing once it has been taken off (null). */
 export function grantedInputs(
   agent: Pick<AcpAgent, 'secrets'> | null,
   { settings, mcpConfig, secrets, credentials, ...rest }: AgentInputs,
 ): AgentInputs {
-  const named = new Set((agent ?? NOTHING).secrets);
+  const named = new Set(agent?.secrets);
   const isNamed = (name: string): boolean => named.has(name);
   return {
     ...rest,

@@ -29,8 +29,6 @@ const NEVER_TAKEN = new Set([413, 422]);
 @Injectable()
 export class PendingMessageWorker extends BackgroundLoop {
   private readonly turns = new KeyedLimit(1);
-  private readonly deliveries = new Set<Promise<void>>();
-  private stopping = false;
   /** Sweeps have looked for orphans up to this message. */
   private checkedUntil = FIRST_MESSAGE_ID;
 
@@ -47,11 +45,6 @@ export class PendingMessageWorker extends BackgroundLoop {
     super(SWEEP_MS, new Logger(PendingMessageWorker.name), 'failed to find pending messages', 'warn');
   }
 
-  override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    await Promise.all([super.beforeApplicationShutdown(), ...this.deliveries]);
-  }
-
   /** Returns at once. */
   wake(conversationId: string): void {
     if (this.stopping) {
@@ -63,8 +56,7 @@ export class PendingMessageWorker extends BackgroundLoop {
         error: errorMessage(error),
       });
     });
-    this.deliveries.add(work);
-    void work.finally(() => this.deliveries.delete(work));
+    this.beside(work);
   }
 
   protected async work(): Promise<void> {

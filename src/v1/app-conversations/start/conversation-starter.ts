@@ -164,6 +164,9 @@ export class ConversationStarter {
     const made = await this.createSandbox(manager, plan);
     const request = await this.delegation.grant(manager, task.userId, task.request);
     const stored = await this.tasks.insert(manager, { ...task, ...made, request });
+    if (stored === null) {
+      throw idInUse();
+    }
     await this.audit.append(manager, {
       action: 'conversation.start',
       outcome: 'requested',

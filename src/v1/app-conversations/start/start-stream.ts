@@ -49,7 +49,7 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
     const stream: OpenStream = { taskId: first.id, wakeup: new Wakeup() };
     this.streams.add(stream);
     response.once('close', () => stream.wakeup.end());
-    if (this.isStopping) {
+    if (this.isStopping || response.closed) {
       stream.wakeup.end();
     }
     response.status(200).set({

@@ -18,7 +18,7 @@ const MAX_RETRY_MS = 5_000;
 
 interface FollowerOptions {
   conversationId: string;
-  sync: LogSync;
+  sync: Pick<LogSync, 'progress' | 'storeNext' | 'syncEvents' | 'syncState'>;
   findTarget: () => Promise<AgentServerTarget | null>;
   onRemoved: () => void;
 }
@@ -83,10 +83,13 @@ export class ConversationFollower {
 
   private start(): void {
     if (!this.stopped.signal.aborted) {
-      this.running ??= this.run().finally(() => {
-        this.running = null;
-        this.schedule();
-      });
+      // In a turn of its own: what it does at once may call this again.
+      this.running ??= Promise.resolve()
+        .then(() => this.run())
+        .finally(() => {
+          this.running = null;
+          this.schedule();
+        });
     }
   }
 

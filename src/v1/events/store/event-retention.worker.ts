@@ -11,8 +11,6 @@ const BATCH = 5_000;
 /** Creates coming partitions, and drops those past `EVENT_RETENTION_DAYS`. Events are stored even if it fails. */
 @Injectable()
 export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit {
-  private stopping = false;
-
   constructor(
     private readonly partitions: EventPartitionRepository,
     private readonly config: AppConfig,
@@ -23,11 +21,6 @@ export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit
   /** Must run before anything is stored: a month with events in the default partition cannot get its own. */
   async onModuleInit(): Promise<void> {
     await this.now();
-  }
-
-  override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    await super.beforeApplicationShutdown();
   }
 
   protected async work(): Promise<void> {

@@ -66,7 +66,7 @@ export class EventStore {
   async storeExpected(conversationId: string, status: ConversationStatus, position: number): Promise<void> {
     const changed = await this.events.expectStatus(conversationId, status, position);
     if (changed) {
-      this.updates.emitState(conversationId, changed);
+      this.updates.emit(conversationId, { state: changed });
     }
   }
 
@@ -74,7 +74,7 @@ export class EventStore {
   async storeState(conversationId: string, state: ObservedState, before: LogProgress): Promise<void> {
     const changed = await this.conversations.updateState(conversationId, state, undefined, before);
     if (changed) {
-      this.updates.emitState(conversationId, changed);
+      this.updates.emit(conversationId, { state: changed });
     }
   }
 
@@ -143,12 +143,8 @@ export class EventStore {
   private emit(conversationId: string, { events, rows, state }: AppendedEvents): void {
     if (events.length > 0) {
       this.noteLag(events);
-      this.updates.emitRows(conversationId, rows);
-      this.updates.emitStored(conversationId, events);
     }
-    if (state) {
-      this.updates.emitState(conversationId, state);
-    }
+    this.updates.emit(conversationId, { events, rows, state });
   }
 
   private async toStorable(events: readonly AgentEvent[]): Promise<StorableEvent[]> {

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
-import express from 'express';
+import express, { type Response } from 'express';
 import { createServer, type Server } from 'node:http';
 import { once } from 'node:events';
 import { setImmediate as turn } from 'node:timers/promises';
@@ -9,11 +9,15 @@ let server: Server;
 let url: string;
 let stream: EventStream;
 let ended: Promise<void>;
+/** Aborts requests to `/late`, which begins a stream after that. */
+let leaving: AbortController;
+let left: Promise<void>;
 
 beforeEach(async () => {
   jest.useFakeTimers({ doNotFake: ['setImmediate', 'nextTick', 'queueMicrotask', 'performance', 'Date'] });
+  leaving = new AbortController();
   const app = express();
-  app.get('/', (_request, response) => {
+  const begin = (response: Response): void => {
     stream = new EventStream({
       response,
       position: 0,
@@ -21,6 +25,15 @@ beforeEach(async () => {
       read: async () => ({ parts: [], hasMore: false }),
     });
     ended = stream.run();
+  };
+  app.get('/', (_request, response) => begin(response));
+  left = new Promise((resolve) => {
+    app.get('/late', async (_request, response) => {
+      leaving.abort();
+      await once(response, 'close');
+      begin(response);
+      resolve();
+    });
   });
   server = createServer(app).listen(0, '127.0.0.1');
   await once(server, 'listening');
@@ -62,5 +75,12 @@ describe('EventStream', () => {
     await ended;
 
     await expect(body?.getReader().read()).rejects.toThrow('aborted');
+  });
+
+  it('ends where its client has left before it began', async () => {
+    await expect(fetch(`${url}/late`, { signal: leaving.signal })).rejects.toThrow('aborted');
+    await left;
+
+    await ended;
   });
 });

@@ -44,6 +44,10 @@ export class EventStream {
   constructor(private readonly options: EventStreamOptions) {
     this.position = options.position;
     options.response.once('close', () => this.close());
+    if (options.response.closed) {
+      // The client left while its key was checked: no event will tell.
+      this.close();
+    }
   }
 
   get sent(): number {

@@ -66,7 +66,7 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
       () => void this.check(),
     );
     this.notifications.listen(REMOVED_CHANNEL, (conversationId) => this.close(conversationId));
-    this.updates.onRows((conversationId, rows) => this.audiences.get(conversationId)?.feed(rows));
+    this.updates.listen((conversationId, { rows }) => this.audiences.get(conversationId)?.feed(rows));
     this.timer = setInterval(() => void this.check(), CHECK_MS).unref();
   }
 

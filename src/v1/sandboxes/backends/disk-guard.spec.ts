@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { setImmediate as turn } from 'node:timers/promises';
 import { until } from '../../../../test/support/until.js';
 import { DiskGuard, type GuardedSandboxes } from './disk-guard.js';
 
@@ -96,6 +97,21 @@ describe('the guard of a disk', () => {
       'It was stopped because it was filling the disk: the disk has 499 MB free, and 500 MB are kept for the service; its files take 300 MB. Delete the sandbox, or resume it when there is room again and delete files.',
     ]);
     expect(sandboxes.stoodStill).toBe(true);
+    expect([...sandboxes.frozen]).toEqual([]);
+  });
+
+  it('lets all go on where one cannot be frozen', async () => {
+    sandboxes.sizes.set('odd', 1).set('slow', 1);
+    sandboxes.freeze = async (id) => {
+      if (id === 'odd') {
+        throw new Error('the engine refuses');
+      }
+      await turn();
+      sandboxes.frozen.add(id);
+    };
+    await expect(check(499)).rejects.toThrow('the engine refuses');
+    expect([...sandboxes.frozen]).toEqual([]);
+    await turn();
     expect([...sandboxes.frozen]).toEqual([]);
   });
 

@@ -68,13 +68,16 @@ export class DiskGuard {
 
   async #relieve(space: DiskSpace): Promise<void> {
     const ids = await this.sandboxes.running();
-    await Promise.all(ids.map(async (id) => await this.sandboxes.freeze(id)));
+    const freezing = ids.map(async (id) => await this.sandboxes.freeze(id));
     try {
+      await Promise.all(freezing);
       const found = await (lacksFiles(space) ? this.#findCrowded(ids) : this.#findGrown(ids));
       if (found !== null) {
         await this.sandboxes.end(found.id, this.#fullDisk(space, found.size));
       }
     } finally {
+      // Where one cannot be frozen, others may be about to stand still.
+      await Promise.allSettled(freezing);
       await Promise.all(ids.map(async (id) => await this.sandboxes.thaw(id)));
     }
   }

@@ -24,7 +24,7 @@ const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 /** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
 @Injectable()
 export class SandboxReconciler extends BackgroundLoop {
-  private readonly slowRepairs = new Map<string, Promise<void>>();
+  private readonly slowRepairs = new Set<string>();
   /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();
   private slowFailure: { reason: unknown } | null = null;
@@ -53,20 +53,13 @@ export class SandboxReconciler extends BackgroundLoop {
     if ((await this.lifecycle.runningIds(this.host.id)).length > 0) {
       await this.loop.now();
       const ids = await this.lifecycle.runningIds(this.host.id);
-      await Promise.all(ids.map((id) => this.events.emitRunning(id)));
+      await Promise.all(ids.map((id) => this.events.emit('running', id)));
     }
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
     clearTimeout(this.soon);
     await super.beforeApplicationShutdown();
-    await Promise.all(this.slowRepairs.values());
-  }
-
-  /** Reconciles now instead of within two seconds, and waits for slow repairs too. */
-  async reconcileNow(): Promise<void> {
-    await this.loop.now();
-    await Promise.all(this.slowRepairs.values());
   }
 
   private reconcileSoon(): void {
@@ -107,7 +100,8 @@ export class SandboxReconciler extends BackgroundLoop {
         this.slowRepairs.delete(id);
       }
     };
-    this.slowRepairs.set(id, repair());
+    this.slowRepairs.add(id);
+    this.beside(repair());
   }
 
   private async repair({ kind, id }: Drift): Promise<void> {
@@ -147,7 +141,7 @@ export class SandboxReconciler extends BackgroundLoop {
     const asSeen = { status: 'RUNNING' as const, generation };
     if (await this.sandboxes.transition(id, 'fail', { change: { statusDetail: cause }, condition: asSeen })) {
       this.logger.warn(message, { sandbox_id: id, detail: cause });
-      await this.events.emitStopped(id);
+      await this.events.emit('stopped', id);
     }
   }
 

@@ -65,10 +65,10 @@ const LOST_HOST_SECONDS = 600;
 @Injectable()
 export class WarmSandboxKeeper extends BackgroundLoop {
   private readonly backOff: WarmBackOff;
-  private readonly stopping = new AbortController();
+  private readonly stopped = new AbortController();
   private readonly short = new Set<string>();
   private readonly starting = new Set<string>();
-  private readonly fills = new Map<string, Promise<void>>();
+  private readonly filling = new Set<string>();
   private readonly fillLimit = pLimit(MAX_FILLS);
   private plans: readonly WarmPlan[] = [];
   private checkedAt = -Infinity;
@@ -101,17 +101,14 @@ export class WarmSandboxKeeper extends BackgroundLoop {
 
   /** The next process finishes, or drops, what is being started. */
   override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping.abort(new Error('the service is stopping'));
+    this.stopped.abort(new Error('the service is stopping'));
     await super.beforeApplicationShutdown();
-    await Promise.all(this.fills.values());
   }
 
-  /** Keeps them now instead of within a second, and waits for the starts that this begins. */
-  async keepNow(): Promise<void> {
+  override async now(): Promise<void> {
     this.checkedAt = -Infinity;
     this.claimedAt = -Infinity;
-    await this.loop.now();
-    await Promise.all(this.fills.values());
+    await super.now();
   }
 
   protected async work(): Promise<void> {
@@ -128,11 +125,11 @@ export class WarmSandboxKeeper extends BackgroundLoop {
     }
     for (const plan of this.plans) {
       const { fingerprint } = plan;
-      if (this.short.has(fingerprint) && !this.fills.has(fingerprint)) {
-        const fill = this.fillLimit(() => this.fill(warm, plan)).finally(() =>
-          this.fills.delete(fingerprint),
+      if (this.short.has(fingerprint) && !this.filling.has(fingerprint)) {
+        this.filling.add(fingerprint);
+        this.beside(
+          this.fillLimit(() => this.fill(warm, plan)).finally(() => this.filling.delete(fingerprint)),
         );
-        this.fills.set(fingerprint, fill);
       }
     }
   }
@@ -211,7 +208,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
 
   private mayStart(fingerprint: string): boolean {
     return (
-      !this.stopping.signal.aborted &&
+      !this.stopped.signal.aborted &&
       performance.now() >= this.claimedAt + AFTER_CLAIM_MS &&
       this.backOff.allows(fingerprint)
     );
@@ -223,7 +220,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
     { spec, template, fingerprint }: WarmPlan,
     id: string,
   ): Promise<void> {
-    const deadline = new StartDeadline(this.clock, spec.startTimeoutSeconds, this.stopping.signal);
+    const deadline = new StartDeadline(this.clock, spec.startTimeoutSeconds, this.stopped.signal);
     try {
       await warm.start({ ...template, id, onProgress: () => void deadline.extend() }, deadline.signal);
       deadline.extend();
@@ -233,7 +230,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
         this.logger.log('warm sandbox ready', { sandbox_id: id, sandbox_spec_id: spec.id });
       }
     } catch (error) {
-      if (this.stopping.signal.aborted) {
+      if (this.stopped.signal.aborted) {
         return;
       }
       const retryInMs = this.backOff.failed(fingerprint);
