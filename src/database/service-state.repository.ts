@@ -4,15 +4,11 @@ import { Column, DataSource, Entity, type EntityManager, IsNull, PrimaryColumn, 
 
 @Entity('service_state')
 export class ServiceState {
-  @PrimaryColumn('integer')
-  id: number;
-
-  @Column('uuid', { name: 'instance_id' })
-  instanceId: string;
+  @PrimaryColumn('integer') id: number;
+  @Column('uuid', { name: 'instance_id' }) instanceId: string;
 
   /** Encrypted with the current key: at boot it tells whether the configured keys fit the data. */
-  @Column('text', { name: 'key_check', nullable: true })
-  keyCheck: string | null;
+  @Column('text', { name: 'key_check', nullable: true }) keyCheck: string | null;
 }
 
 @Injectable()

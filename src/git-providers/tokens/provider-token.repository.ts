@@ -30,33 +30,22 @@ export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 
 @Entity('provider_tokens')
 export class ProviderToken extends UserKeyedRow {
-  @PrimaryColumn('text')
-  provider: ProviderType;
-
-  @Column('text')
-  token: string;
+  @PrimaryColumn('text') provider: ProviderType;
+  @Column('text') token: string;
 
   /** Canonical, see `parseGitHost`; null for the provider's default address. */
-  @Column('text', { nullable: true })
-  host: string | null;
+  @Column('text', { nullable: true }) host: string | null;
 
   /** As the client gave it along with the token. */
-  @Column('text', { name: 'account_id', nullable: true })
-  accountId: string | null;
+  @Column('text', { name: 'account_id', nullable: true }) accountId: string | null;
 
   /** False when the provider gave no verdict at the time of storing. */
-  @Column('boolean', { default: true })
-  verified: boolean;
+  @Column('boolean', { default: true }) verified: boolean;
 
   /** Until then, one call alone uses a token that its use may replace. */
-  @Column('timestamptz', { name: 'claimed_until', nullable: true })
-  claimedUntil: Date | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('timestamptz', { name: 'claimed_until', nullable: true }) claimedUntil: Date | null;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** Decrypted: for calls to its provider only, never for a response or a log. */

@@ -14,15 +14,11 @@ import { namedServers } from './named-servers.js';
 @Entity('mcp_configs')
 export class McpConfig extends UserKeyedRow {
   /** The configuration with every secret replaced by the mask. */
-  @Column('jsonb')
-  config: StoredMcpConfig;
+  @Column('jsonb') config: StoredMcpConfig;
 
   /** Encrypted JSON of the configuration with its secrets, and what newer clients gave beyond that. */
-  @Column('text')
-  secrets: string;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('text') secrets: string;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** What a user's encrypted MCP secrets are bound to: copied to another user's row they do not decrypt. */

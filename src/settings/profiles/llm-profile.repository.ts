@@ -22,25 +22,16 @@ import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 @Entity('llm_profiles')
 @Index('llm_profiles_user_id_name_key', ['userId', 'name'], { unique: true })
 export class LlmProfile extends OwnedRow {
-  @PrimaryColumn('uuid')
-  id: string;
-
-  @Column('text')
-  name: string;
+  @PrimaryColumn('uuid') id: string;
+  @Column('text') name: string;
 
   /** Encrypted JSON of all its members, keys included. */
-  @Column('text')
-  config: string;
+  @Column('text') config: string;
 
   /** The profile that was last applied to the settings. They may have changed since. */
-  @Column('boolean', { default: false })
-  active: boolean;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('boolean', { default: false }) active: boolean;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 const CONFIG = columnById('llm_profiles', 'config');

@@ -18,21 +18,13 @@ import { InvalidInputError } from '../../common/errors/domain-error.js';
 /** A named secret that a user's agents get. */
 @Entity('custom_secrets')
 export class CustomSecret extends UserKeyedRow {
-  @PrimaryColumn('text')
-  name: string;
+  @PrimaryColumn('text') name: string;
 
   /** Encrypted. */
-  @Column('text')
-  value: string;
-
-  @Column('text', { nullable: true })
-  description: string | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('text') value: string;
+  @Column('text', { nullable: true }) description: string | null;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */

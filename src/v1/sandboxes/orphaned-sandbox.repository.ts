@@ -4,11 +4,8 @@ import { Column, Entity, PrimaryColumn, Repository } from 'typeorm';
 
 @Entity('orphaned_sandboxes')
 export class OrphanedSandbox {
-  @PrimaryColumn('text')
-  id: string;
-
-  @Column('timestamptz', { name: 'claimed_until' })
-  claimedUntil: Date;
+  @PrimaryColumn('text') id: string;
+  @Column('timestamptz', { name: 'claimed_until' }) claimedUntil: Date;
 }
 
 /** Longer than a removal takes: a replica that has not finished by then is dead. */
