@@ -170,12 +170,12 @@ describe('a conversation that a client begins at an agent server', () => {
       new Set([toHexId(later), toHexId(another)]),
     );
 
-    await app.app.get(SandboxEvents).emitRunning(sandboxId);
+    await app.app.get(SandboxEvents).emit('running', sandboxId);
     await until(
       () => agent.calls.filter((call) => call === `DELETE /api/conversations/${deleted}`).length === 2,
     );
     agent.conversations.delete(deleted);
-    await app.app.get(SandboxEvents).emitRunning(sandboxId);
+    await app.app.get(SandboxEvents).emit('running', sandboxId);
     const remembered = async (): Promise<number> =>
       (await app.dataSource.query<unknown[]>('SELECT FROM removed_conversations WHERE id = $1', [deleted]))
         .length;
@@ -194,7 +194,7 @@ describe('a conversation that a client begins at an agent server', () => {
     const count = async (): Promise<number> =>
       (await request(app.url).get(`${CONVERSATIONS}/count`).set(user.headers)).body;
     await until(async () => (await count()) === MAX_IN_SANDBOX);
-    await app.app.get(SandboxEvents).emitBeforeStop(sandboxId);
+    await app.app.get(SandboxEvents).emit('before stop', sandboxId);
     expect(await count()).toBe(MAX_IN_SANDBOX);
   });
 
@@ -214,7 +214,7 @@ describe('a conversation that a client begins at an agent server', () => {
     agent.open(own);
     agent.append(own);
 
-    await app.app.get(SandboxEvents).emitBeforeStop(sandboxId);
+    await app.app.get(SandboxEvents).emit('before stop', sandboxId);
 
     const { body } = await request(app.url)
       .get(`/api/v1/conversation/${own}/events/count`)

@@ -108,7 +108,7 @@ describe('conversations of the stock agent server', () => {
     const { promise: gate, resolve } = Promise.withResolvers<void>();
     agent.gate = gate;
 
-    await app.app.get(SandboxEvents).emitRunning(sandbox.id);
+    await app.app.get(SandboxEvents).emit('running', sandbox.id);
     expect(agent.calls).toEqual([]);
     resolve();
 

@@ -88,7 +88,7 @@ describe('an agent server that sends more than any honest one', () => {
     server = await ExcessiveServer.start(() => endless(first, segment));
     sandbox = await insertRunningSandbox(service, service.user.id, server);
     const stopped: string[] = [];
-    service.app.get(SandboxEvents, { strict: false }).onStopped((id) => void stopped.push(id));
+    service.app.get(SandboxEvents, { strict: false }).on('stopped', (id) => void stopped.push(id));
     await openLog(service, service.user.id, sandbox);
     await until(async () => (await row())['status'] === 'ERROR');
 

@@ -22,9 +22,9 @@ describe('the life of a sandbox', () => {
   beforeAll(async () => {
     app = await createTestApp({ MAX_RUNNING_SANDBOXES: '20' }, undefined, { sandboxBackend: backend });
     const listeners = app.app.get(SandboxEvents);
-    listeners.onRunning((id) => void heard.push(`running ${id}`));
-    listeners.onStopped((id) => void heard.push(`stopped ${id}`));
-    listeners.beforeStop(async (id) => {
+    listeners.on('running', (id) => void heard.push(`running ${id}`));
+    listeners.on('stopped', (id) => void heard.push(`stopped ${id}`));
+    listeners.on('before stop', async (id) => {
       const target = await app.app.get(RunningSandboxQueries).lastTarget(id);
       heard.push(`before ${id} ${target === null ? 'unreachable' : 'reachable'}`);
     });

@@ -60,7 +60,7 @@ describe('sandboxes of several processes', () => {
     const address = await backend.move(id);
     const heard: string[] = [];
     const second = await join();
-    second.app.get(SandboxEvents).onRunning((each) => void heard.push(each));
+    second.app.get(SandboxEvents).on('running', (each) => void heard.push(each));
 
     expect(await second.app.get(RunningSandboxQueries).target(id)).toMatchObject({ address, generation: 1 });
     expect(backend.box(id).starts).toBe(1);

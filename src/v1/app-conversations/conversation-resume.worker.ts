@@ -27,7 +27,7 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
 
   onModuleInit(): void {
     // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
-    this.sandboxes.onRunning((sandboxId) => void this.resume(sandboxId));
+    this.sandboxes.on('running', (sandboxId) => void this.resume(sandboxId));
   }
 
   override async beforeApplicationShutdown(): Promise<void> {

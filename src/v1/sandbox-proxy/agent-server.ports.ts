@@ -83,11 +83,11 @@ export class AgentServerPorts
     if (this.config.sandboxes.expose !== 'ports') {
       return;
     }
-    this.events.onStarting(async (id) => {
+    this.events.on('starting', async (id) => {
       this.without.delete(id);
       await this.hold(id);
     });
-    this.events.onStopped((id) => this.hold(id));
+    this.events.on('stopped', (id) => this.hold(id));
     this.notifications.listen(RELEASED_CHANNEL, (hostId) => {
       if (hostId === this.host.id) {
         void this.sweep.now();

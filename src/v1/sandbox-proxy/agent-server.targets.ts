@@ -83,9 +83,9 @@ export class AgentServerTargets implements OnApplicationShutdown {
     private readonly running: RunningSandboxQueries,
     events: SandboxEvents,
   ) {
-    events.onStarting((id) => this.forget(id));
-    events.beforeStop((id) => Promise.resolve(this.forget(id)));
-    events.onStopped((id) => this.forget(id));
+    events.on('starting', (id) => this.forget(id));
+    events.on('before stop', (id) => this.forget(id));
+    events.on('stopped', (id) => this.forget(id));
   }
 
   /** As the row was at most a second ago; null when the sandbox is not running. */

@@ -4,55 +4,31 @@ import type { Sandbox } from './sandbox.entity.js';
 
 type Listener = (sandboxId: string) => void | Promise<void>;
 
+type SandboxEvent =
+  /** Its start has begun. It is not RUNNING before its listeners are done. */
+  | 'starting'
+  /** It became RUNNING, or was RUNNING when the service started. */
+  | 'running'
+  /** The stop waits for its listeners, within bounds. The agent server still answers (`lastTarget`). */
+  | 'before stop'
+  /** It is no longer RUNNING: paused, failed or removed. */
+  | 'stopped';
+
 /** Reports starts and stops of sandboxes, only in the process that worked on them. */
 @Injectable()
 export class SandboxEvents {
   private readonly logger = new Logger(SandboxEvents.name);
-  private readonly startingListeners: Listener[] = [];
-  private readonly runningListeners: Listener[] = [];
-  private readonly beforeStopListeners: Listener[] = [];
-  private readonly stoppedListeners: Listener[] = [];
+  private readonly listeners: { event: SandboxEvent; listener: Listener }[] = [];
 
-  /** Its start has begun. It is not RUNNING before the promise is settled. */
-  onStarting(listener: Listener): void {
-    this.startingListeners.push(listener);
-  }
-
-  /** It became RUNNING, or was RUNNING when the service started. */
-  onRunning(listener: Listener): void {
-    this.runningListeners.push(listener);
-  }
-
-  /** The stop waits for the promise, within bounds. The agent server still answers (`lastTarget`). */
-  beforeStop(listener: (sandboxId: string) => Promise<void>): void {
-    this.beforeStopListeners.push(listener);
-  }
-
-  /** It is no longer RUNNING: paused, failed or removed. */
-  onStopped(listener: Listener): void {
-    this.stoppedListeners.push(listener);
-  }
-
-  async emitStarting(sandboxId: string): Promise<void> {
-    await this.emit('starting', this.startingListeners, sandboxId);
-  }
-
-  async emitRunning(sandboxId: string): Promise<void> {
-    await this.emit('running', this.runningListeners, sandboxId);
-  }
-
-  async emitBeforeStop(sandboxId: string): Promise<void> {
-    await this.emit('before stop', this.beforeStopListeners, sandboxId);
-  }
-
-  async emitStopped(sandboxId: string): Promise<void> {
-    await this.emit('stopped', this.stoppedListeners, sandboxId);
+  on(event: SandboxEvent, listener: Listener): void {
+    this.listeners.push({ event, listener });
   }
 
   /** A failing listener stops neither the others nor the sandbox. */
-  private async emit(event: string, listeners: readonly Listener[], sandboxId: string): Promise<void> {
+  async emit(event: SandboxEvent, sandboxId: string): Promise<void> {
+    const concerned = this.listeners.filter((each) => each.event === event);
     await Promise.all(
-      listeners.map(async (listener) => {
+      concerned.map(async ({ listener }) => {
         try {
           await listener(sandboxId);
         } catch (error) {

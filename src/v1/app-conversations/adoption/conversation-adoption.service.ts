@@ -107,8 +107,8 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   onModuleInit(): void {
-    this.sandboxEvents.onRunning((sandboxId) => this.inBackground(sandboxId, 'all'));
-    this.sandboxEvents.beforeStop((sandboxId) => this.adoptLast(sandboxId));
+    this.sandboxEvents.on('running', (sandboxId) => this.inBackground(sandboxId, 'all'));
+    this.sandboxEvents.on('before stop', (sandboxId) => this.adoptLast(sandboxId));
   }
 
   override async beforeApplicationShutdown(): Promise<void> {

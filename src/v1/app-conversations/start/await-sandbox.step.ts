@@ -17,8 +17,8 @@ export class SandboxChangeWaiter {
   private readonly waiting = new Map<string, Set<AbortController>>();
 
   constructor(events: SandboxEvents) {
-    events.onRunning((id) => this.emit(id));
-    events.onStopped((id) => this.emit(id));
+    events.on('running', (id) => this.emit(id));
+    events.on('stopped', (id) => this.emit(id));
   }
 
   /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */

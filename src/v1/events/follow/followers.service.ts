@@ -53,8 +53,8 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     this.notifications.listen(OPENED_CHANNEL, (conversationId) => {
       this.inBackground(() => this.claim({ conversationId }));
     });
-    this.sandboxes.onRunning((sandboxId) => this.inBackground(() => this.claim({ sandboxId })));
-    this.sandboxes.onStopped((sandboxId) => this.inBackground(() => this.leave(sandboxId)));
+    this.sandboxes.on('running', (sandboxId) => this.inBackground(() => this.claim({ sandboxId })));
+    this.sandboxes.on('stopped', (sandboxId) => this.inBackground(() => this.leave(sandboxId)));
     this.timers.push(
       setInterval(() => this.inBackground(() => this.claim()), CLAIM_MS).unref(),
       setInterval(() => this.inBackground(() => this.renew()), RENEW_MS).unref(),

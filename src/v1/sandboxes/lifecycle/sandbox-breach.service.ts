@@ -43,7 +43,7 @@ export class SandboxBreachService implements OnModuleInit {
     });
     if (failed) {
       this.logger.warn('sandbox broke a rule', { sandbox_id: id, detail: cause });
-      await this.events.emitStopped(id);
+      await this.events.emit('stopped', id);
     }
   }
 }

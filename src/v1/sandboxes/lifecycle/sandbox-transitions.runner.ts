@@ -58,7 +58,7 @@ export class SandboxTransitionsRunner {
     try {
       const [{ address, ports, detail }] = await Promise.all([
         this.starter.start(sandbox, signal, (update) => progress.put(update)),
-        this.events.emitStarting(id),
+        this.events.emit('starting', id),
       ]);
       const running = await this.sandboxes.transition(id, 'started', {
         change: {
@@ -73,7 +73,7 @@ export class SandboxTransitionsRunner {
       if (running) {
         this.metrics.started(kind, this.clock.now() - requestedAt);
         this.logger.log('sandbox started', { sandbox_id: id, generation });
-        await this.events.emitRunning(id);
+        await this.events.emit('running', id);
       }
     } catch (error) {
       signal.throwIfAborted();
@@ -105,7 +105,7 @@ export class SandboxTransitionsRunner {
     }
     if (await this.sandboxes.transition(id, 'paused', { condition: { leaseOwner: leaseOwner ?? '' } })) {
       this.logger.log('sandbox paused', { sandbox_id: id });
-      await this.events.emitStopped(id);
+      await this.events.emit('stopped', id);
     }
   }
 
@@ -119,7 +119,7 @@ export class SandboxTransitionsRunner {
       if (!removed) {
         this.logger.warn('failed to remove all files of sandbox', { sandbox_id: id });
       }
-      await this.events.emitStopped(id);
+      await this.events.emit('stopped', id);
     }
   }
 
@@ -137,7 +137,7 @@ export class SandboxTransitionsRunner {
   /** Lets listeners read what the agent server has, for as long as a stop may wait. */
   private async beforeStop({ id, address }: Sandbox): Promise<void> {
     if (address !== null) {
-      await within(BEFORE_STOP_MS, this.events.emitBeforeStop(id));
+      await within(BEFORE_STOP_MS, this.events.emit('before stop', id));
     }
   }
 
@@ -163,7 +163,7 @@ export class SandboxTransitionsRunner {
     });
     if (failed) {
       this.logger.warn('sandbox failed', { sandbox_id: id, detail });
-      await this.events.emitStopped(id);
+      await this.events.emit('stopped', id);
     }
     return failed;
   }

@@ -53,7 +53,7 @@ export class SandboxReconciler extends BackgroundLoop {
     if ((await this.lifecycle.runningIds(this.host.id)).length > 0) {
       await this.loop.now();
       const ids = await this.lifecycle.runningIds(this.host.id);
-      await Promise.all(ids.map((id) => this.events.emitRunning(id)));
+      await Promise.all(ids.map((id) => this.events.emit('running', id)));
     }
   }
 
@@ -147,7 +147,7 @@ export class SandboxReconciler extends BackgroundLoop {
     const asSeen = { status: 'RUNNING' as const, generation };
     if (await this.sandboxes.transition(id, 'fail', { change: { statusDetail: cause }, condition: asSeen })) {
       this.logger.warn(message, { sandbox_id: id, detail: cause });
-      await this.events.emitStopped(id);
+      await this.events.emit('stopped', id);
     }
   }
 
