@@ -1,17 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { type Instrument, Metrics } from '../../observability/metrics.js';
-import type { DiskSpace } from './backends/disk-guard.js';
-import {
-  type BackendSweep,
-  type PreparationLine,
-  SandboxBackend,
-  type SandboxBackendKind,
-  type SandboxFacts,
-  type SandboxIsolation,
-  type SandboxLaunch,
-  type WarmStarts,
-} from './backends/sandbox-backend.js';
+import type { SandboxBackend } from './backends/sandbox-backend.js';
 
 const OPERATIONS = ['prepare', 'start', 'inspect', 'logTail', 'pause', 'resume', 'remove', 'list'] as const;
 type Operation = (typeof OPERATIONS)[number];
@@ -42,7 +32,7 @@ export class BackendMetrics {
     });
   }
 
-  async measure<T>(operation: Operation, call: () => Promise<T>, signal?: AbortSignal): Promise<T> {
+  async measure(operation: Operation, call: () => unknown, signal?: AbortSignal): Promise<unknown> {
     const { backend } = this;
     const begunAt = performance.now();
     try {
@@ -58,70 +48,20 @@ export class BackendMetrics {
   }
 }
 
-export class MeasuredBackend extends SandboxBackend {
-  readonly kind: SandboxBackendKind;
-  override readonly warm: WarmStarts | null;
-  override readonly connect: SandboxBackend['connect'];
-
-  constructor(
-    private readonly backend: SandboxBackend,
-    private readonly metrics: BackendMetrics,
-  ) {
-    super();
-    this.kind = backend.kind;
-    this.warm = backend.warm;
-    this.connect = backend.connect;
-  }
-
-  get isolation(): SandboxIsolation {
-    return this.backend.isolation;
-  }
-
-  async prepare(): Promise<PreparationLine[]> {
-    return await this.metrics.measure('prepare', () => this.backend.prepare());
-  }
-
-  async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.metrics.measure('start', () => this.backend.start(launch, signal), signal);
-  }
-
-  async inspect(id: string): Promise<SandboxFacts> {
-    return await this.metrics.measure('inspect', () => this.backend.inspect(id));
-  }
-
-  async logTail(id: string): Promise<string> {
-    return await this.metrics.measure('logTail', () => this.backend.logTail(id));
-  }
-
-  async pause(id: string, mayStop?: () => boolean): Promise<void> {
-    await this.metrics.measure('pause', () => this.backend.pause(id, mayStop));
-  }
-
-  async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.metrics.measure('resume', () => this.backend.resume(launch, signal), signal);
-  }
-
-  async remove(id: string): Promise<void> {
-    await this.metrics.measure('remove', () => this.backend.remove(id));
-  }
-
-  async list(): Promise<SandboxFacts[]> {
-    return await this.metrics.measure('list', () => this.backend.list());
-  }
-
-  async disk(): Promise<DiskSpace | null> {
-    return await this.backend.disk();
-  }
-
-  override onChange(listener: () => void): void {
-    this.backend.onChange(listener);
-  }
-
-  override async disconnect(): Promise<void> {
-    await this.backend.disconnect();
-  }
-
-  override async sweep(): Promise<BackendSweep> {
-    return await this.backend.sweep();
-  }
+/** The same backend, with its calls measured. */
+export function measured(backend: SandboxBackend, metrics: BackendMetrics): SandboxBackend {
+  return new Proxy(backend, {
+    get: (target, name): unknown => {
+      const member: unknown = Reflect.get(target, name);
+      if (typeof member !== 'function') {
+        return member;
+      }
+      const operation = OPERATIONS.find((each) => each === name);
+      return (...args: unknown[]): unknown => {
+        const call = (): unknown => Reflect.apply(member, target, args);
+        const signal = args.find((each) => each instanceof AbortSignal);
+        return operation === undefined ? call() : metrics.measure(operation, call, signal);
+      };
+    },
+  });
 }

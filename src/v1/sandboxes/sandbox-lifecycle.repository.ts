@@ -162,8 +162,9 @@ export class SandboxLifecycleRepository {
     ]);
   }
 
-  async runningIds(hostId: string): Promise<string[]> {
-    const rows = await this.sandboxes.find({ select: { id: true }, where: { hostId, status: 'RUNNING' } });
+  async runningIds(): Promise<string[]> {
+    const where = { hostId: this.host.id, status: 'RUNNING' } as const;
+    const rows = await this.sandboxes.find({ select: { id: true }, where });
     return rows.map(({ id }) => id);
   }
 
@@ -193,28 +194,33 @@ export class SandboxLifecycleRepository {
     };
   }
 
-  /** RUNNING sandboxes of a host without known activity since then, the longest idle first. */
-  async idleSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+  /** RUNNING sandboxes of this host without known activity since then, the longest idle first. */
+  async idleSince(moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
-      where: { hostId, status: 'RUNNING', lastActivityAt: LessThan(moment) },
+      where: { hostId: this.host.id, status: 'RUNNING', lastActivityAt: LessThan(moment) },
       order: { lastActivityAt: 'ASC' },
       take: MAX_BATCH,
     });
   }
 
-  async stoppedSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+  /** Stopped sandboxes of this host, the longest stopped first. */
+  async stoppedSince(moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
-      where: { hostId, status: In(['PAUSED', 'ERROR', 'MISSING']), updatedAt: LessThan(moment) },
+      where: {
+        hostId: this.host.id,
+        status: In(['PAUSED', 'ERROR', 'MISSING']),
+        updatedAt: LessThan(moment),
+      },
       order: { updatedAt: 'ASC' },
       take: MAX_BATCH,
     });
   }
 
   /** Sandboxes of other hosts whose start or stop is overdue since then, without a worker. */
-  async abandonedSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+  async abandonedSince(moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
       where: {
-        hostId: Not(hostId),
+        hostId: Not(this.host.id),
         status: In(['STARTING', 'PAUSING']),
         deadlineAt: LessThan(moment),
         leaseUntil: Or(IsNull(), LessThan(moment)),
@@ -223,12 +229,12 @@ export class SandboxLifecycleRepository {
     });
   }
 
-  /** RUNNING sandboxes of hosts not seen for `seconds`, by the database's clock as heartbeats are. */
-  async runningOnLostHosts(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
+  /** RUNNING sandboxes of other hosts, not seen for `seconds`, by the database's clock as heartbeats are. */
+  async runningOnLostHosts(moment: Date, seconds: number): Promise<Sandbox[]> {
     return this.sandboxes
       .createQueryBuilder('sandbox')
       .where({
-        hostId: Not(hostId),
+        hostId: Not(this.host.id),
         status: 'RUNNING',
         updatedAt: LessThan(moment),
         lastActivityAt: LessThan(moment),
@@ -240,11 +246,11 @@ export class SandboxLifecycleRepository {
   }
 
   /** Overdue removals of other hosts without a worker; `seconds` as for `runningOnLostHosts`. */
-  async unremovedOnLostHosts(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
+  async unremovedOnLostHosts(moment: Date, seconds: number): Promise<Sandbox[]> {
     return this.sandboxes
       .createQueryBuilder('sandbox')
       .where({
-        hostId: Not(hostId),
+        hostId: Not(this.host.id),
         status: 'DELETING',
         updatedAt: LessThan(moment),
         leaseUntil: Or(IsNull(), LessThan(moment)),

@@ -17,7 +17,6 @@ import { ExposedPortRepository } from './exposed-port.repository.js';
 import { HostIdentity, loadHostId } from './host-identity.js';
 import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.js';
 import { DriftDetector } from './lifecycle/drift.js';
-import { ExitDiagnosis } from './lifecycle/exit-diagnosis.js';
 import { HostRegistry } from './lifecycle/host-registry.js';
 import { IdleReaper, LostHostReaper } from './lifecycle/idle-reaper.js';
 import { IdlenessProbe } from './lifecycle/idleness-probe.js';
@@ -29,14 +28,14 @@ import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
 import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
 import { createSandboxBackend } from './sandbox-backend.factory.js';
-import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
+import { BackendMetrics, measured } from './sandbox-backend.metrics.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from './sandbox-events.js';
 import { SandboxHost, SandboxHostRepository } from './sandbox-host.repository.js';
 import { SandboxKeyQueries } from './sandbox-key.queries.js';
 import { SandboxLifecycleRepository } from './sandbox-lifecycle.repository.js';
-import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
+import { SandboxQuota } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxMetrics } from './sandbox.metrics.js';
@@ -78,15 +77,11 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
         callback: SandboxCallback,
         metrics: BackendMetrics,
       ): Promise<SandboxBackend> =>
-        new MeasuredBackend(
-          await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl),
-          metrics,
-        ),
+        measured(await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl), metrics),
     },
     SandboxesService,
     SandboxCreator,
     SandboxQuota,
-    UserSeparation,
     SandboxPresenter,
     SandboxUrls,
     SandboxCallback,
@@ -111,7 +106,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxReconciler,
     SandboxBreachService,
     DriftDetector,
-    ExitDiagnosis,
     IdleReaper,
     LostHostReaper,
     IdlenessProbe,

@@ -3,7 +3,6 @@ import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { AgentServerActivity } from '../../agent-servers/agent-server.client.js';
-import { HostIdentity } from '../host-identity.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { IdlenessProbe } from './idleness-probe.js';
@@ -23,7 +22,6 @@ export class LostHostReaper {
     private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
-    private readonly host: HostIdentity,
     private readonly clock: Clock,
   ) {}
 
@@ -35,7 +33,7 @@ export class LostHostReaper {
 
   /** When the host is back, a resume starts the sandbox there. */
   private async failAbandoned(): Promise<void> {
-    const abandoned = await this.lifecycle.abandonedSince(this.host.id, ago(this.clock, GRACE_SECONDS));
+    const abandoned = await this.lifecycle.abandonedSince(ago(this.clock, GRACE_SECONDS));
     await Promise.all(
       abandoned.map(({ id, hostId, status, updatedAt }) => {
         const statusDetail = `Its host ${hostId} is gone: no process of that host runs.`;
@@ -49,11 +47,7 @@ export class LostHostReaper {
 
   /** Unreachable sandboxes would use up quota for ever. One that still answers outlived its service, and stays. */
   private async failUnreachable(): Promise<void> {
-    const unwatched = await this.lifecycle.runningOnLostHosts(
-      this.host.id,
-      ago(this.clock, GRACE_SECONDS),
-      GRACE_SECONDS,
-    );
+    const unwatched = await this.lifecycle.runningOnLostHosts(ago(this.clock, GRACE_SECONDS), GRACE_SECONDS);
     await Promise.all(
       unwatched.map(async (sandbox) => {
         if ((await this.idleness.activity(sandbox)) !== null) {
@@ -72,7 +66,6 @@ export class LostHostReaper {
   /** A removal has no deadline and its row is invisible. Files become orphans, which the returning host removes. */
   private async forgetUnremoved(): Promise<void> {
     const unremoved = await this.lifecycle.unremovedOnLostHosts(
-      this.host.id,
       ago(this.clock, REMOVAL_GRACE_SECONDS),
       REMOVAL_GRACE_SECONDS,
     );
@@ -105,7 +98,6 @@ export class IdleReaper extends BackgroundLoop {
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
     private readonly lostHosts: LostHostReaper,
-    private readonly host: HostIdentity,
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {
@@ -127,7 +119,7 @@ export class IdleReaper extends BackgroundLoop {
     if (idleTimeoutSeconds === 0) {
       return;
     }
-    const candidates = await this.lifecycle.idleSince(this.host.id, ago(this.clock, idleTimeoutSeconds));
+    const candidates = await this.lifecycle.idleSince(ago(this.clock, idleTimeoutSeconds));
     const unresponsiveBefore = this.unresponsive;
     this.unresponsive = new Map();
     await Promise.all(
@@ -184,7 +176,7 @@ export class IdleReaper extends BackgroundLoop {
   private async removeOld(): Promise<void> {
     const { retentionSeconds } = this.config.sandboxes;
     if (retentionSeconds > 0) {
-      const old = await this.lifecycle.stoppedSince(this.host.id, ago(this.clock, retentionSeconds));
+      const old = await this.lifecycle.stoppedSince(ago(this.clock, retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) =>
           this.sandboxes.transition(id, 'remove', { condition: { status, updatedAt }, cause: 'retention' }),

@@ -2,17 +2,18 @@ import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
-import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { OrphanedSandboxRepository } from '../orphaned-sandbox.repository.js';
 import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
+import { sessionKeyBinding } from '../session-key.js';
 import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
-import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
+import { endedByItself, FILES_GONE, madeByOtherBackend } from './exit-diagnosis.js';
 import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
@@ -37,9 +38,8 @@ export class SandboxReconciler extends BackgroundLoop {
     private readonly sandboxes: SandboxRepository,
     private readonly orphans: OrphanedSandboxRepository,
     private readonly backend: SandboxBackend,
-    private readonly diagnosis: ExitDiagnosis,
+    private readonly cipher: SecretCipher,
     private readonly events: SandboxEvents,
-    private readonly host: HostIdentity,
     private readonly audit: AuditRepository,
     private readonly warm: WarmSandboxRepository,
   ) {
@@ -50,9 +50,9 @@ export class SandboxReconciler extends BackgroundLoop {
   override async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
     this.backend.onChange(() => this.reconcileSoon());
-    if ((await this.lifecycle.runningIds(this.host.id)).length > 0) {
+    if ((await this.lifecycle.runningIds()).length > 0) {
       await this.loop.now();
-      const ids = await this.lifecycle.runningIds(this.host.id);
+      const ids = await this.lifecycle.runningIds();
       await Promise.all(ids.map((id) => this.events.emit('running', id)));
     }
   }
@@ -132,11 +132,23 @@ export class SandboxReconciler extends BackgroundLoop {
     if (sandbox?.status !== 'RUNNING') {
       return;
     }
-    const cause = await this.diagnosis.diagnose(sandbox);
-    if (cause === null) {
-      return;
+    const cause = await this.diagnose(sandbox);
+    if (cause !== null) {
+      await this.failAsSeen(sandbox, cause, 'sandbox exited by itself');
     }
-    await this.failAsSeen(sandbox, cause, 'sandbox exited by itself');
+  }
+
+  /** The cause in words for people; null when the sandbox runs after all. */
+  private async diagnose({ id, backend, sessionKey }: Sandbox): Promise<string | null> {
+    if (backend !== this.backend.kind) {
+      return madeByOtherBackend(backend, this.backend.kind);
+    }
+    const facts = await this.backend.inspect(id);
+    if (facts.state === 'running') {
+      return null;
+    }
+    const log = await this.backend.logTail(id);
+    return endedByItself({ facts, log, sessionKey: this.cipher.decrypt(sessionKey, sessionKeyBinding(id)) });
   }
 
   private async failAsSeen(
