@@ -22,12 +22,8 @@ export class SandboxPresenter {
     };
   }
 
-  page({ items, nextPageId }: Page<SandboxView>): SandboxPageDto {
-    return { items: items.map((view) => this.sandbox(view)), next_page_id: nextPageId };
-  }
-
   /** What opens a sandbox is shown to its owner only. */
-  pageOfAll(viewerId: string, { items, nextPageId }: Page<SandboxView>): SandboxPageDto {
+  page(viewerId: string, { items, nextPageId }: Page<SandboxView>): SandboxPageDto {
     const shown = items.map((view) => {
       const sandbox = this.sandbox(view);
       return view.userId === viewerId

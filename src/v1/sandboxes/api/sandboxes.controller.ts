@@ -86,10 +86,10 @@ export class SandboxesController {
     @CurrentUser() user: AuthUser,
     @Query() { limit, page_id: pageId, all = false }: SearchSandboxesQueryDto,
   ): Promise<SandboxPageDto> {
-    if (all) {
-      return this.presenter.pageOfAll(user.id, await this.sandboxes.searchAll(user, limit, pageId));
-    }
-    return this.presenter.page(await this.queries.search(user.id, limit, pageId));
+    const page = all
+      ? this.sandboxes.searchAll(user, limit, pageId)
+      : this.queries.search(user.id, limit, pageId);
+    return this.presenter.page(user.id, await page);
   }
 
   @Get()

@@ -30,18 +30,18 @@ export function isProgramAlive(record: ProcessIdentity): boolean {
   return found !== null && found.startTime === record.startTime && bootId() === record.bootId;
 }
 
+/** A process of one start of a sandbox. */
+export function parseStartedProcess(value: unknown): (ProcessIdentity & { run: string }) | null {
+  const [pid, run] = [jsonNumber(value, 'pid'), jsonText(value, 'run')];
+  const startTime = jsonText(value, 'startTime') ?? '';
+  return pid === null || run === null ? null : { pid, startTime, bootId: jsonText(value, 'bootId') ?? '', run };
+}
+
 export function parseProgramRecord(text: string): ProgramRecord | null {
   const value = parseJson(text);
-  const pid = jsonNumber(value, 'pid');
-  const run = jsonText(value, 'run');
-  if (pid === null || run === null) {
-    return null;
-  }
-  return {
-    pid,
-    startTime: jsonText(value, 'startTime') ?? '',
-    bootId: jsonText(value, 'bootId') ?? '',
-    run,
+  const started = parseStartedProcess(value);
+  return started && {
+    ...started,
     port: jsonNumber(value, 'port'),
     ports: parsePorts(jsonAt(value, 'ports')),
     networked: jsonAt(value, 'networked') === true,

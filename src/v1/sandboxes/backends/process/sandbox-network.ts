@@ -3,13 +3,13 @@ import { closeSync, openSync } from 'node:fs';
 import { readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';
 import { addAbortSignal, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { parseJson } from '@slipway/common/json-access.js';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { isBare } from '@slipway/common/processes/process-table.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import type { IsolatedNetwork } from './isolation.js';
-import { identifyProcess, isProgramAlive, type ProcessIdentity } from './program-record.js';
+import { identifyProcess, isProgramAlive, parseStartedProcess, type ProcessIdentity } from './program-record.js';
 import { readIfExists, readLogTail, type SandboxPaths } from './sandbox-files.js';
 
 const READY_TIMEOUT_MS = 10_000;
@@ -200,17 +200,7 @@ async function namespaceReady({ pid, signal, network }: AttachInput): Promise<vo
 }
 
 async function readRecord(paths: SandboxPaths): Promise<NetworkRecord | null> {
-  const value = parseJson(await readIfExists(paths.network));
-  const pid = jsonNumber(value, 'pid');
-  const run = jsonText(value, 'run');
-  return pid === null || run === null
-    ? null
-    : {
-        pid,
-        startTime: jsonText(value, 'startTime') ?? '',
-        bootId: jsonText(value, 'bootId') ?? '',
-        run,
-      };
+  return parseStartedProcess(parseJson(await readIfExists(paths.network)));
 }
 
 async function writeRecord(paths: SandboxPaths, record: NetworkRecord): Promise<void> {
