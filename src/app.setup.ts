@@ -35,7 +35,7 @@ import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
-import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.queries.js';
+import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.guard.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
 import { builtConsoleFolder, consolePages } from './web/console.pages.js';

@@ -2,7 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
-import { SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
+import { SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { isKeyOfHash } from '../sandboxes/session-key.js';

@@ -3,7 +3,7 @@ import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-bac
 import { parseConfig } from '../../config/load-config.js';
 import { Metrics } from '../../observability/metrics.js';
 import { requireMayStop, type SandboxLaunch } from './backends/sandbox-backend.js';
-import { BackendMetrics, measured } from './sandbox-backend.metrics.js';
+import { BackendMetrics, measured } from './sandbox-backend.factory.js';
 
 const LAUNCH: SandboxLaunch = {
   id: 'a'.repeat(22),

@@ -6,7 +6,7 @@ import { AppConfig } from '../../config/app-config.js';
 import type { SandboxConfig } from '../../config/sandbox-config.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
-import { IdlenessProbe } from './lifecycle/idleness-probe.js';
+import { IdlenessProbe } from './lifecycle/idle-reaper.js';
 import type { Sandbox } from './sandbox.entity.js';
 import { SandboxMetrics } from './sandbox.metrics.js';
 import { SandboxQueries } from './sandbox.queries.js';

@@ -18,7 +18,7 @@ import {
 import { AbandonedProbes } from './isolation-probe.js';
 import { GuardedPrograms } from './guarded-programs.js';
 import type { Platform } from './isolation.js';
-import { Leftovers } from './leftovers.js';
+import { Leftovers } from './tree-removal.js';
 import { detectPlatform } from './platform.js';
 import type { ProcessBackendOptions, ProcessIsolation } from './process.descriptor.js';
 import {
@@ -31,7 +31,7 @@ import {
 } from './program-command.js';
 import { ProgramLimits } from './program-limits.js';
 import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
-import { isProgramAlive, parseBubblewrapStatus, parseExit } from './program-record.js';
+import { isProgramAlive, parseBubblewrapStatus, parseExit } from './sandbox-program.js';
 import {
   agentSocket,
   isFolderName,

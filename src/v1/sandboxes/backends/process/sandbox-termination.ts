@@ -7,7 +7,7 @@ import {
   readProcess,
 } from '@slipway/common/processes/process-table.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { isProgramAlive, type ProgramRecord } from './program-record.js';
+import { isProgramAlive, type ProgramRecord } from './sandbox-program.js';
 
 const POLL_MS = 5;
 /** The kernel ends what was killed within this time. */
