@@ -9,7 +9,6 @@ import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { connectPodsWith } from '../agent-servers/sandbox-connection.js';
 import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
-import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
@@ -82,7 +81,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxesService,
     SandboxCreator,
     SandboxQuota,
-    SandboxPresenter,
     SandboxUrls,
     SandboxCallback,
     SandboxEvents,
