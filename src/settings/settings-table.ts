@@ -1,6 +1,6 @@
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
-import type { StoredMcpConfig } from './mcp/mcp-config.types.js';
+import type { StoredMcpConfig } from './mcp/mcp-secrets.js';
 import type { SettingsDto } from './flat/settings.dto.js';
 import type { Settings } from './settings.entity.js';
 

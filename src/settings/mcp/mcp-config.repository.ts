@@ -6,8 +6,13 @@ import { type AuditDetails, AuditRepository } from '../../audit/audit.repository
 import { UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
-import { maskedConfig, parsedConfig, serialized } from './mcp-secrets.js';
+import {
+  type ClearMcpConfig,
+  type StoredMcpConfig,
+  maskedConfig,
+  parsedConfig,
+  serialized,
+} from './mcp-secrets.js';
 import { namedServers } from './named-servers.js';
 
 /** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */

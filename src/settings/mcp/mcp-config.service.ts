@@ -5,8 +5,7 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
 import type { McpConfigDto } from './mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
-import type { ClearMcpConfig } from './mcp-config.types.js';
-import { resolveMasks } from './mcp-secrets.js';
+import { type ClearMcpConfig, resolveMasks } from './mcp-secrets.js';
 import { namedServers, patchNamedServers } from './named-servers.js';
 
 /** As much as a body may have, which is what the whole configuration is sent with. */

@@ -16,7 +16,7 @@ import {
   type ClearMcpConfig,
   type ClearRemoteMcpServer,
   type ClearStdioMcpServer,
-} from './mcp-config.types.js';
+} from './mcp-secrets.js';
 
 /** Tool servers by name, in the form of newer clients: `{files: {transport: 'stdio', command, args, env}, …}`. */
 type NamedServers = ReadonlyMap<string, JsonObject>;

@@ -6,8 +6,13 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
 import { DomainError, type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
-import { type CheckedModel, headersIn, ModelCheck, type ModelWarning } from '../model-check.js';
-import { isSameModelServer } from '../model-server.js';
+import {
+  type CheckedModel,
+  headersIn,
+  ModelCheck,
+  type ModelWarning,
+  isSameModelServer,
+} from '../model-check.js';
 import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
 import type { SettingsColumn, SettingsKeys, SettingsRow } from '../settings-table.js';

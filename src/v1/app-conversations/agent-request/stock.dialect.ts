@@ -1,5 +1,5 @@
 import type { AgentSpec, StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
-import { allowedTools, type ClearMcpConfig } from '../../../settings/mcp/mcp-config.types.js';
+import { allowedTools, type ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
 import { mcpServerEntries } from './agent-inputs.reader.js';
 import type { AgentSettings } from './agent-settings.js';
 import {
