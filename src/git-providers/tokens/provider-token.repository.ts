@@ -65,17 +65,9 @@ export interface TokenToStore {
   verified: boolean;
 }
 
-interface TokenRow {
-  provider: ProviderType;
-  token: string;
-  host: string | null;
-  verified: boolean;
-  updated_at: Date;
-}
-
 /** Every request for suggested tasks reads it, even if the cache serves the rest, so no entities are built. */
 const LIST_TOKENS =
-  'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1';
+  'SELECT provider, token, host, verified, updated_at AS "updatedAt" FROM provider_tokens WHERE user_id = $1';
 
 /** Longer than an exchange takes: a replica that has not finished by then is dead. */
 const CLAIM = `
@@ -96,13 +88,10 @@ export class ProviderTokenRepository {
 
   /** All credentials, in the order of `PROVIDER_TYPES`. @throws SecretDecryptionError for unfitting keys */
   async list(userId: string): Promise<StoredCredential[]> {
-    const rows = await this.tokens.query<TokenRow[]>(LIST_TOKENS, [userId]);
-    return rows.toSorted(byProvider).map(({ provider, token, host, verified, updated_at }) => ({
-      provider,
-      token: this.cipher.decrypt(token, providerTokenBinding(userId, provider)),
-      host,
-      verified,
-      updatedAt: updated_at,
+    const rows = await this.tokens.query<StoredCredential[]>(LIST_TOKENS, [userId]);
+    return rows.toSorted(byProvider).map((row) => ({
+      ...row,
+      token: this.cipher.decrypt(row.token, providerTokenBinding(userId, row.provider)),
     }));
   }
 

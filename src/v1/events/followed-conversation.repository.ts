@@ -146,23 +146,13 @@ const SINCE = `opened_at - interval '1 day' AS since`;
 const UNTIL = `greatest(opened_at, updated_at) + interval '1 day' AS until`;
 
 const LOG_OF_USER = `
-  SELECT event_count, ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
+  SELECT id, event_count AS "eventCount", ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
     THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
   FROM followed_conversations WHERE id = $1 AND user_id = $2`;
 
-interface LogRow extends Pick<StoredLog, 'since' | 'until' | 'failure'> {
-  event_count: number;
-}
-
 const PROGRESS = `
-  SELECT event_count, last_event_id, ${SINCE}, updated_at::text AS version FROM followed_conversations WHERE id = $1`;
-
-interface ProgressRow {
-  event_count: number;
-  last_event_id: string | null;
-  since: Date;
-  version: string;
-}
+  SELECT event_count AS "eventCount", last_event_id AS "lastEventId", ${SINCE}, updated_at::text AS version
+  FROM followed_conversations WHERE id = $1`;
 
 @Injectable()
 export class FollowedConversationRepository {
@@ -190,12 +180,8 @@ export class FollowedConversationRepository {
   }
 
   async findLog(id: string, userId: string): Promise<StoredLog | null> {
-    const [row] = await this.dataSource.query<LogRow[]>(LOG_OF_USER, [id, userId]);
-    if (!row) {
-      return null;
-    }
-    const { event_count: eventCount, since, until, failure } = row;
-    return { id, eventCount, since, until, failure };
+    const [log = null] = await this.dataSource.query<StoredLog[]>(LOG_OF_USER, [id, userId]);
+    return log;
   }
 
   /** Numbers of the last events; removed conversations are left out. */
@@ -208,12 +194,8 @@ export class FollowedConversationRepository {
   }
 
   async progress(id: string): Promise<LogProgress | null> {
-    const [row] = await this.dataSource.query<ProgressRow[]>(PROGRESS, [id]);
-    if (!row) {
-      return null;
-    }
-    const { event_count: eventCount, last_event_id: lastEventId, since, version } = row;
-    return { eventCount, lastEventId, since, version };
+    const [progress = null] = await this.dataSource.query<LogProgress[]>(PROGRESS, [id]);
+    return progress;
   }
 
   async sandboxId(id: string): Promise<string | null> {

@@ -53,26 +53,16 @@ const EXPECTED = `
     SELECT id, updated_at FROM sandboxes
     WHERE host_id = $1 AND status IN ('PAUSED', 'ERROR', 'MISSING') AND (updated_at, id) > ($4::timestamptz, $5)
     ORDER BY updated_at, id LIMIT ${STOPPED_ROWS})
-  SELECT id, 'WARM' AS status, NULL AS address, NULL::jsonb AS port_addresses, 0 AS generation, host_id = $1 AS ours,
+  SELECT id, 'WARM' AS status, NULL AS address, NULL::jsonb AS "portAddresses", 0 AS generation, host_id = $1 AS ours,
     NULL AS cursor
   FROM warm_sandboxes
   WHERE id = ANY($3)
   UNION ALL
-  SELECT id, status, address, port_addresses, generation, host_id = $1 AND backend = $2 AS ours,
+  SELECT id, status, address, port_addresses AS "portAddresses", generation, host_id = $1 AND backend = $2 AS ours,
     CASE WHEN id = (SELECT id FROM stopped ORDER BY updated_at, id OFFSET ${STOPPED_ROWS - 1})
       THEN to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || id END AS cursor
   FROM sandboxes
   WHERE (host_id = $1 AND status = 'RUNNING') OR id = ANY(ARRAY(SELECT id FROM stopped)) OR id = ANY($3)`;
-
-interface ExpectedRow {
-  id: string;
-  status: SandboxRowStatus | 'WARM';
-  address: string | null;
-  port_addresses: PortAddresses | null;
-  generation: number;
-  ours: boolean;
-  cursor: string | null;
-}
 
 export interface ExpectedSandbox {
   id: string;
@@ -84,6 +74,12 @@ export interface ExpectedSandbox {
   ours: boolean;
   /** A sandbox that was never started never had files. */
   everStarted: boolean;
+}
+
+interface ExpectedRow extends Omit<ExpectedSandbox, 'ports' | 'everStarted'> {
+  portAddresses: PortAddresses | null;
+  generation: number;
+  cursor: string | null;
 }
 
 /** What background work looks for, and the leases that let at most one process work on a sandbox. */
@@ -182,12 +178,9 @@ export class SandboxLifecycleRepository {
       ...after.split(' '),
     ]);
     return {
-      rows: found.map(({ id, status, address, port_addresses: ports, generation, ours }) => ({
-        id,
-        status,
-        address,
-        ours,
-        ports: currentPorts(ports, generation),
+      rows: found.map(({ portAddresses, generation, cursor: _position, ...row }) => ({
+        ...row,
+        ports: currentPorts(portAddresses, generation),
         everStarted: generation > 0,
       })),
       until: found.find(({ cursor }) => cursor !== null)?.cursor ?? FIRST_ROW,
