@@ -87,11 +87,7 @@ export class ModelCheck {
     private readonly addresses: OutboundAddresses,
   ) {}
 
-  /**
-   * Takes up to 5 seconds.
-   *
-   * @returns null when the server accepts the model, and when there is too little to ask it
-   */
+  /** Takes up to 5 seconds. @returns null when the server accepts the model, and when there is too little to ask it */
   async warning(userId: string, checked: CheckedModel): Promise<ModelWarning | null> {
     const warning = await this.ask(userId, checked);
     if (warning !== null) {

@@ -41,7 +41,6 @@ export class SettingsService {
 
   /**
    * Merges a request into what is stored; all of it or nothing.
-   *
    * @returns a warning for each token that was stored although its provider gave no verdict, and one for a changed model
    *   that its server does not accept, and one for each null that kept a value
    * @throws InvalidInputError for rules that need more than the request to judge

@@ -68,7 +68,6 @@ export class McpConfigRepository extends Repository<McpConfig> {
 
   /**
    * The user's configuration with its secrets in clear; null when there is none.
-   *
    * @throws SecretDecryptionError when it is not readable with the configured keys
    */
   async read(userId: string): Promise<ClearMcpConfig | null> {
@@ -77,7 +76,6 @@ export class McpConfigRepository extends Repository<McpConfig> {
 
   /**
    * What {@link read} finds, for a transaction that has locked the user and changes it.
-   *
    * @throws SecretDecryptionError as {@link read} does
    */
   async readLocked(manager: EntityManager, userId: string): Promise<ClearMcpConfig | null> {

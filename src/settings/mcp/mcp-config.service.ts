@@ -22,7 +22,6 @@ export class McpConfigService {
   /**
    * Replaces a user's configuration within the caller's transaction, which has locked the user; null removes it. A mask
    * stands for what is stored at that moment.
-   *
    * @param loc where the configuration stands in the request, such as `['body', 'mcp_config']`
    * @throws InvalidInputError for addresses that are not allowed and masks with nothing stored behind them
    */

@@ -125,7 +125,6 @@ interface ResolvedMasks {
 /**
  * Replaces the masks of a configuration by what is stored for the same list and url, or for the same server name and
  * variable. A blank `api_key` counts as none.
- *
  * @param loc where the configuration stands in the request
  */
 export function resolveMasks(

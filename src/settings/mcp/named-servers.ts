@@ -9,6 +9,7 @@ import {
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import { MAX_ELEMENTS } from '../../common/validation/field.js';
+import { unmasked } from '../nested/nested-settings.js';
 import { variableNameProblem } from './command-text.js';
 import { MAX_LISTED_NAME } from './mcp-config.dto.js';
 import {
@@ -84,7 +85,6 @@ interface PatchedServers {
  * Changes tool servers as clients ask for it. An object of servers is merged by name, as clients send one server alone
  * when they add or change it, and null when they remove it; within `mcpServers` it is the whole configuration instead.
  * Masks stand for what is stored under the same name, and secrets do not move to another server with it.
- *
  * @param loc where the patch stands in the request
  */
 export function patchNamedServers(
@@ -110,7 +110,7 @@ export function patchNamedServers(
     } else if (isJsonObject(given)) {
       const kept = known.get(name) ?? {};
       const before = isElsewhere(kept, given) ? without(kept, ['auth', 'headers']) : kept;
-      const clear = unmasked(normalised(given), before, at, problems);
+      const clear = unmasked(normalised(given), before, at, problems, isSecret);
       servers.set(name, mergePatch(isWhole ? {} : before, clear));
     } else {
       problems.push({ loc: at, msg: 'Expected an object.', type: 'dict_type' });
@@ -150,30 +150,6 @@ function normalised(server: JsonObject): JsonObject {
     ...(others !== undefined && { headers: others }),
     ...(token !== undefined && { auth: token }),
   };
-}
-
-function unmasked(
-  server: JsonObject,
-  before: JsonObject,
-  loc: readonly string[],
-  problems: InputProblem[],
-): JsonObject {
-  const copy = mapLeaves(server, (path, leaf) => {
-    if (leaf !== MASK || !isSecret(path)) {
-      return leaf;
-    }
-    const known = path.reduce<unknown>(
-      (value, key) => (isJsonObject(value) ? value[key] : undefined),
-      before,
-    );
-    if (typeof known !== 'string') {
-      const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
-      problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
-      return leaf;
-    }
-    return known;
-  });
-  return isJsonObject(copy) ? copy : {};
 }
 
 function toClearConfig(

@@ -69,7 +69,6 @@ export class NestedSettingsService {
 
   /**
    * Merges a request into what is stored; all of it or nothing.
-   *
    * @param body the request as it was sent, unknown members included
    * @throws InvalidInputError, and what `SettingsService.store` throws
    */

@@ -66,7 +66,6 @@ const MAX_DETAILS_BYTES = 64 * 1024;
 /**
  * Reads the diffs of a request. Like the peer's they are merge patches: objects are merged, null returns a member to its
  * default. A key is kept by null and by the mask, and cleared by blank text, as in the flat settings.
- *
  * @throws InvalidInputError for values that do not suit their fields
  */
 export function readNestedChange(
@@ -176,7 +175,6 @@ export function changesDetails({ details }: NestedChange): boolean {
 
 /**
  * Merges the changes of a request into the stored details; masks keep the stored values.
- *
  * @throws InvalidInputError for masks without a stored value, and when the details become too large
  */
 export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): SettingsDetails {
@@ -224,18 +222,19 @@ export function unmasked(
   stored: JsonObject,
   loc: readonly string[],
   problems: InputProblem[],
-  prefix: readonly string[] = [],
+  isSecret: (path: readonly string[]) => boolean = isSecretPath,
 ): JsonObject {
   const copy = mapLeaves(tree, (path, leaf) => {
-    if (leaf !== MASK || !isSecretPath([...prefix, ...path])) {
+    if (leaf !== MASK || !isSecret(path)) {
       return leaf;
     }
     const known = valueAt(stored, path);
-    if (typeof known !== 'string') {
-      const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
-      problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
+    if (typeof known === 'string') {
+      return known;
     }
-    return known;
+    const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
+    problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
+    return leaf;
   });
   return isJsonObject(copy) ? copy : {};
 }

@@ -61,7 +61,6 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
 
   /**
    * All of a user's profiles, oldest first.
-   *
    * @throws SecretDecryptionError when one is not readable with the configured keys
    */
   async list(userId: string, manager: EntityManager = this.manager): Promise<ClearLlmProfile[]> {

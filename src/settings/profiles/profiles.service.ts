@@ -98,7 +98,6 @@ export class ProfilesService {
 
   /**
    * Stores a profile, or replaces the one of that name.
-   *
    * @returns a warning when the server of a changed model does not accept it
    * @throws InvalidInputError for invalid members; DomainError conflict when the user has the maximum number of profiles
    */
@@ -145,7 +144,6 @@ export class ProfilesService {
 
   /**
    * Sets the settings' model, address, key and parameters to those of the profile.
-   *
    * @throws DomainError not_found for an unknown name
    */
   async activate(userId: string, name: string): Promise<ClearLlmProfile> {
@@ -217,7 +215,7 @@ export class ProfilesService {
       config = settingsLlm(settings, keys, details);
     } else {
       const problems = llmProblems(llm);
-      const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, ['llm']);
+      const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, isSecretOfLlm);
       if (problems.length > 0) {
         throw new InvalidInputError(problems);
       }
@@ -280,8 +278,12 @@ function llmProblems(llm: JsonObject): InputProblem[] {
   });
 }
 
+function isSecretOfLlm(path: readonly string[]): boolean {
+  return isSecretPath(['llm', ...path]);
+}
+
 function withoutSecrets(config: JsonObject): JsonObject {
-  const copy = mapLeaves(config, (path, leaf) => (isSecretPath(['llm', ...path]) ? null : leaf));
+  const copy = mapLeaves(config, (path, leaf) => (isSecretOfLlm(path) ? null : leaf));
   return withoutBlanks(copy as JsonObject);
 }
 

@@ -112,7 +112,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
 
   /**
    * All of a user's secrets in clear, by name.
-   *
    * @throws SecretDecryptionError when one is not readable with the configured keys
    */
   async read(userId: string): Promise<ClearSecret[]> {
@@ -120,11 +119,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     return rows.map((row) => ({ name: row.name, value: this.decrypt(row), description: row.description }));
   }
 
-  /**
-   * One value in clear; null when there is no secret of that name.
-   *
-   * @throws SecretDecryptionError as {@link read}
-   */
+  /** One value in clear; null when there is no secret of that name. @throws SecretDecryptionError as {@link read} */
   async readValue(userId: string, name: string): Promise<string | null> {
     const row = await this.findOneBy({ userId, name });
     return row && this.decrypt(row);

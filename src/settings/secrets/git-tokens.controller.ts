@@ -29,7 +29,6 @@ export class GitTokensService {
 
   /**
    * Stores what `POST /api/add-git-providers` brings, all of it or nothing.
-   *
    * @returns tokens that were stored without a verdict of their provider
    * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigService.store` do
    */

@@ -47,7 +47,6 @@ export class SecretsService {
 
   /**
    * Renames a secret and changes what is given of it.
-   *
    * @throws DomainError not_found for an unknown name, conflict when the new one is taken
    */
   async update(userId: string, name: string, change: UpdateSecretDto): Promise<void> {
