@@ -24,6 +24,14 @@ const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 /** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
 @Injectable()
 export class SandboxReconciler extends BackgroundLoop {
+  private readonly repairs: Record<Drift['kind'], (id: string) => Promise<void>> = {
+    ended: (id) => this.fail(id),
+    moved: (id) => this.updateAddress(id),
+    'left-over': (id) => this.stopLeftOver(id),
+    gone: (id) => this.markMissing(id),
+    back: (id) => this.markPaused(id),
+    orphan: (id) => this.removeOrphan(id),
+  };
   private readonly slowRepairs = new Map<string, Promise<void>>();
   /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();
@@ -82,7 +90,7 @@ export class SandboxReconciler extends BackgroundLoop {
     const found = await this.drift.detect();
     found.filter(({ kind }) => SLOW.has(kind)).forEach((each) => this.repairSlowly(each));
     const results = await Promise.allSettled(
-      found.filter(({ kind }) => !SLOW.has(kind)).map((each) => this.repair(each)),
+      found.filter(({ kind }) => !SLOW.has(kind)).map(({ kind, id }) => this.repairs[kind](id)),
     );
     const failure = results.find((result) => result.status === 'rejected') ?? this.slowFailure;
     this.slowFailure = null;
@@ -92,14 +100,13 @@ export class SandboxReconciler extends BackgroundLoop {
   }
 
   /** Returns at once, because other sandboxes may exit meanwhile. The next comparison throws its error. */
-  private repairSlowly(drift: Drift): void {
-    const { id } = drift;
+  private repairSlowly({ kind, id }: Drift): void {
     if (this.slowRepairs.has(id)) {
       return;
     }
     const repair = async (): Promise<void> => {
       try {
-        await this.repair(drift);
+        await this.repairs[kind](id);
       } catch (error) {
         this.slowFailure = { reason: error };
       } finally {
@@ -107,23 +114,6 @@ export class SandboxReconciler extends BackgroundLoop {
       }
     };
     this.slowRepairs.set(id, repair());
-  }
-
-  private async repair({ kind, id }: Drift): Promise<void> {
-    switch (kind) {
-      case 'ended':
-        return this.fail(id);
-      case 'moved':
-        return this.updateAddress(id);
-      case 'left-over':
-        return this.stopLeftOver(id);
-      case 'gone':
-        return this.markMissing(id);
-      case 'back':
-        return this.markPaused(id);
-      case 'orphan':
-        return this.removeOrphan(id);
-    }
   }
 
   private async fail(id: string): Promise<void> {

@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { readProcesses } from '@slipway/common/processes/process-table.js';
+import { readProcesses } from '@slipway/common/processes/end-processes.js';
 import { DiskGuard, type DiskSpace, diskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,

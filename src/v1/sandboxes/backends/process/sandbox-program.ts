@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, execFile } from 'node:child_process';
 import { closeSync, openSync, renameSync, writeFileSync, constants } from 'node:fs';
-import { sendSignal } from '@slipway/common/processes/end-processes.js';
+import { sendSignal, bootId, readProcess, startTimeOf } from '@slipway/common/processes/end-processes.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { SandboxBackendError, type SandboxExit, parsePorts } from '../sandbox-backend.js';
 import type { SandboxPaths } from './sandbox-files.js';
@@ -9,7 +9,6 @@ import { promisify } from 'node:util';
 import { constants as osConstants } from 'node:os';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { bootId, readProcess, startTimeOf } from '@slipway/common/processes/process-table.js';
 
 /** Identifies a process, so that a later one with its pid is not mistaken for it. */
 export interface ProcessIdentity {
