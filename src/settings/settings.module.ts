@@ -21,7 +21,6 @@ import { SecretsService } from './secrets/secrets.service.js';
 import { SettingsCipher, SettingsRepository } from './settings.repository.js';
 import { Settings } from './settings.entity.js';
 
-/** What users configure: settings in both forms, model profiles, secrets and tool servers. */
 @Module({
   imports: [TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile, McpConfig]), GitProvidersModule],
   controllers: [

@@ -18,7 +18,6 @@ import {
 
 type EncryptedColumn = SettingsKeyColumn | 'details';
 
-/** A row as it is stored. */
 export type StoredColumns = Pick<Settings, SettingsColumn | 'details'>;
 
 /** What is encrypted in a row of the settings; a column that is absent counts as empty. */
@@ -29,7 +28,6 @@ export type EncryptedColumns = Partial<Record<EncryptedColumn, string | null>>;
 export class SettingsCipher {
   constructor(private readonly cipher: SecretCipher) {}
 
-  /** New values as the columns take them. */
   encrypted(
     userId: string,
     values: readonly (readonly [SettingsColumn | 'details', unknown])[],

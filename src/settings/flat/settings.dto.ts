@@ -87,7 +87,6 @@ export function keptByNull(
   });
 }
 
-/** What an address of a model looks like, in a pattern. */
 export const MODEL_ADDRESS = String.raw`[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*`;
 
 /** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */

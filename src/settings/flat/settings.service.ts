@@ -15,7 +15,6 @@ import {
 } from '../settings.repository.js';
 import { settingsChanges, type SettingsRow } from '../settings-table.js';
 
-/** What decides where a model is called, and with which key. */
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
 
 const TOKENS_LOC = ['body', 'secrets_store', 'provider_tokens'];
@@ -109,7 +108,6 @@ export class SettingsService {
   }
 }
 
-/** The error for a user who has not stored anything. */
 export function settingsNotFound(): DomainError {
   return new DomainError('not_found', 'not_found', 'Settings not found');
 }

@@ -31,7 +31,6 @@ function mcpConfigBinding(userId: string): string {
   return `mcp_configs.secrets:${userId}`;
 }
 
-/** The encrypted column of this table. */
 export const MCP_CONFIG_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'mcp_configs',

@@ -51,12 +51,10 @@ export function namedServers(config: ClearMcpConfig | null): NamedServers {
   return servers;
 }
 
-/** The name of a remote server. */
 export function serverName({ name }: JsonObject, otherwise: string): string {
   return typeof name === 'string' ? name : otherwise;
 }
 
-/** The servers as responses show them. */
 export function shownNamedServers(config: ClearMcpConfig | null): JsonObject {
   return Object.fromEntries(
     [...namedServers(config)].map(([name, server]) => [

@@ -60,7 +60,6 @@ const AGENT_KINDS: readonly unknown[] = ['openhands', 'llm', 'acp'];
 /** Members of `agent_settings` that have fields of their own. */
 const GROUPS: readonly string[] = ['llm', 'agent_context', 'condenser'];
 
-/** Maximal size of the details as JSON. */
 const MAX_DETAILS_BYTES = 64 * 1024;
 
 /**
@@ -131,7 +130,6 @@ function fieldProblems(
   });
 }
 
-/** Takes the members that are columns out of a diff. */
 function splitColumns(
   diff: JsonObject,
   columns: ReadonlyMap<string, string>,
@@ -204,7 +202,6 @@ export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): 
 /** How deep names are compared: `agent.llm.temperature`. */
 const PATH_DEPTH = 3;
 
-/** Dotted names of the members that differ. */
 export function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): string[] {
   if (isDeepStrictEqual(before ?? {}, after ?? {})) {
     return [];
@@ -256,7 +253,6 @@ export function masked(tree: JsonObject): JsonObject {
   return isJsonObject(copy) ? copy : {};
 }
 
-/** `agent_settings` of a response. */
 export function shownAgentSettings(
   row: SettingsRow,
   { agent: details }: SettingsDetails,
@@ -292,7 +288,6 @@ export function shownLlm(details: JsonObject, model: unknown, baseUrl: unknown):
   };
 }
 
-/** `conversation_settings` of a response. */
 export function shownConversationSettings(row: SettingsRow, { conversation }: SettingsDetails): JsonObject {
   return {
     schema_version: 1,

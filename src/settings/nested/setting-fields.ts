@@ -24,7 +24,6 @@ export interface SettingField {
   minimum: number | null;
 }
 
-/** A field in the words of JSON Schema. */
 interface FieldDocument extends Partial<Pick<SettingField, 'default' | 'minimum'>> {
   title: string;
   description: string;
@@ -81,7 +80,6 @@ export function findField(path: readonly string[]): SettingField | undefined {
   return FIELDS.get(path.join('.'));
 }
 
-/** A field in the words of OpenAPI. */
 export function fieldSchema({ type, choices, minimum, description }: SettingField): Record<string, unknown> {
   return {
     type: [type, 'null'],
@@ -158,7 +156,6 @@ export function isSecretPath(path: readonly string[]): boolean {
   return SECRET_NAME.test(path.at(-1) ?? '') || path.slice(0, -1).some((name) => SECRET_MAPS.has(name));
 }
 
-/** Describes one member of the nested settings, for clients that build forms from it. */
 interface FieldSchema extends Omit<SettingField, 'type' | 'dependsOn' | 'choices' | 'minimum'> {
   section: string;
   section_label: string;

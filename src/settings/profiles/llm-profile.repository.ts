@@ -44,7 +44,6 @@ export interface ClearLlmProfile {
   name: string;
   /** Members as on the wire: `model`, `api_key`, `base_url`, … */
   config: JsonObject;
-  /** The settings were set to it last. */
   active: boolean;
 }
 
@@ -71,7 +70,6 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
     return rows.map((row) => this.inClear(row));
   }
 
-  /** Throws like {@link list}. */
   async findNamed(
     userId: string,
     name: string,
@@ -124,7 +122,6 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
     });
   }
 
-  /** Marks one of the user's profiles as the one that the settings were set to, and no other. */
   async markActive(manager: EntityManager, userId: string, { id, name }: ClearLlmProfile): Promise<void> {
     await manager.update(LlmProfile, { userId, active: true }, { active: false });
     await manager.update(LlmProfile, { id }, { active: true });

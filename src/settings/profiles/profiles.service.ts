@@ -38,7 +38,6 @@ function settingsLlm(
   });
 }
 
-/** A configuration without members that have no value. */
 function withoutBlanks(config: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(config).filter(([, value]) => value !== null && value !== undefined && value !== ''),
@@ -65,11 +64,9 @@ export function activeProfile(
   return isDeepStrictEqual({ ...marked.config }, { ...compared }) ? marked.name : null;
 }
 
-/** Limit for each user. */
 const MAX_PROFILES = 100;
 const MAX_PROFILE_BYTES = 16 * 1024;
 
-/** Stores models under names, and sets the settings to one of them. */
 @Injectable()
 export class ProfilesService {
   constructor(
@@ -199,7 +196,6 @@ export class ProfilesService {
     await this.profiles.markActive(manager, userId, profile);
   }
 
-  /** The configuration that a request asks for, with keys in clear. */
   private async requested(
     manager: EntityManager,
     userId: string,

@@ -11,7 +11,6 @@ export interface AgentSecret {
   description: string | null;
 }
 
-/** The same without its value. */
 export interface AgentSecretDescription {
   name: string;
   description: string | null;

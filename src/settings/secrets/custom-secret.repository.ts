@@ -32,7 +32,6 @@ export function customSecretBinding(userId: string, name: string): string {
   return `custom_secrets.value:${userId}:${name}`;
 }
 
-/** The encrypted column of this table. */
 export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'custom_secrets',
@@ -42,7 +41,6 @@ export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** A custom secret without its value. */
 export type SecretDescription = Pick<CustomSecret, 'name' | 'description'>;
 
 /** A custom secret in clear: never for a log or a response. */
@@ -92,7 +90,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     super(CustomSecret, dataSource.manager);
   }
 
-  /** Names and descriptions, by name. */
   async describe(userId: string): Promise<SecretDescription[]> {
     return this.find({
       select: { name: true, description: true },
@@ -101,7 +98,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     });
   }
 
-  /** Names and descriptions of some of them, by name. */
   async describePage(
     userId: string,
     { part, after, limit }: { part: string; after: string | null; limit: number },
@@ -198,7 +194,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     });
   }
 
-  /** Adds or replaces secrets. */
   async storeAll(userId: string, secrets: readonly (SecretChange & { value: string })[]): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);

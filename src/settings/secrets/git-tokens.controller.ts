@@ -17,7 +17,6 @@ import {
   TOKENS_REMOVED,
 } from './git-tokens.dto.js';
 
-/** Users' git tokens, stored and removed apart from other settings. */
 @Injectable()
 export class GitTokensService {
   constructor(
