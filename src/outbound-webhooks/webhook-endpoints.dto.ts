@@ -10,7 +10,7 @@ import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './
 import type { WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';
-import { WEBHOOK_SECRET_FORM, webhookSecretBytes } from './webhook-signature.js';
+import { WEBHOOK_SECRET_FORM, webhookSecretBytes } from './webhook.sender.js';
 
 const ENDPOINT_ID = '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d';
 const DELIVERY_ID = 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76';

@@ -14,8 +14,7 @@ import {
   WebhookEndpointRepository,
 } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT } from './webhook-event.js';
-import { webhookHosts } from './webhook.sender.js';
-import { createWebhookSecret } from './webhook-signature.js';
+import { webhookHosts, createWebhookSecret } from './webhook.sender.js';
 
 export type NewEndpoint = Pick<EndpointValues, 'url'> & Partial<EndpointValues>;
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { createWebhookSecret, signatureHeaders, webhookSecretBytes } from './webhook-signature.js';
+import { createWebhookSecret, signatureHeaders, webhookSecretBytes } from './webhook.sender.js';
 
 describe('signatureHeaders', () => {
   it('signs as the example of Standard Webhooks does', () => {

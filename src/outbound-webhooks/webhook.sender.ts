@@ -1,3 +1,4 @@
+import { createHmac, randomBytes } from 'node:crypto';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
@@ -7,7 +8,57 @@ import { UpstreamError, type UpstreamReason } from '../common/http/upstream-erro
 import { AppConfig } from '../config/app-config.js';
 import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';
 import { deliveryBody } from './webhook-event.js';
-import { signatureHeaders } from './webhook-signature.js';
+
+const PREFIX = 'whsec_';
+const SECRET_BYTES = 32;
+/** Bounds of the specification, in bytes. */
+const MIN_BYTES = 24;
+const MAX_BYTES = 64;
+const BASE64 = /^[A-Za-z0-9+/]+={0,2}$/;
+
+export const WEBHOOK_SECRET_FORM = { pattern: `^${PREFIX}[A-Za-z0-9+/]{32,86}={0,2}$` };
+
+/** A new signing secret: `whsec_` and 32 random bytes in base64. */
+export function createWebhookSecret(): string {
+  return `${PREFIX}${randomBytes(SECRET_BYTES).toString('base64')}`;
+}
+
+/** The bytes of a secret; null unless it is `whsec_` and 24 to 64 bytes in base64. */
+export function webhookSecretBytes(secret: string): Buffer | null {
+  const encoded = secret.startsWith(PREFIX) ? secret.slice(PREFIX.length) : '';
+  const bytes = BASE64.test(encoded) ? Buffer.from(encoded, 'base64') : Buffer.alloc(0);
+  return bytes.length >= MIN_BYTES && bytes.length <= MAX_BYTES ? bytes : null;
+}
+
+export interface SignedDelivery {
+  id: string;
+  at: Date;
+  body: string;
+}
+
+/**
+ * The headers of https://www.standardwebhooks.com: HMAC-SHA256 over id, timestamp in seconds, and body,
+ * with each of the secrets.
+ * @throws Error for a malformed secret
+ */
+export function signatureHeaders(
+  secrets: readonly string[],
+  { id, at, body }: SignedDelivery,
+): Record<string, string> {
+  const timestamp = String(Math.floor(at.getTime() / 1000));
+  const signatures = secrets.map((secret) => {
+    const key = webhookSecretBytes(secret);
+    if (key === null) {
+      throw new Error('a signing secret has the wrong form');
+    }
+    return `v1,${createHmac('sha256', key).update(`${id}.${timestamp}.${body}`).digest('base64')}`;
+  });
+  return {
+    'webhook-id': id,
+    'webhook-timestamp': timestamp,
+    'webhook-signature': signatures.join(' '),
+  };
+}
 
 export const ATTEMPT_TIMEOUT_MS = 10_000;
 /** More than the worker has under way: users share the origin of a chat service, and must not wait for each other. */

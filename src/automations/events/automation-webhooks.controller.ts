@@ -5,7 +5,7 @@ import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js'
 import { OrNull, Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { createWebhookSecret } from '../../outbound-webhooks/webhook-signature.js';
+import { createWebhookSecret } from '../../outbound-webhooks/webhook.sender.js';
 import { CurrentOwner, type Owner } from '../current-owner.js';
 import { newestFirst, OffsetQueryDto } from '../definitions/automation.dto.js';
 import { filterProblem } from '../definitions/event-filter.js';

@@ -7,7 +7,7 @@ import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { isKeyOfHash } from '../sandboxes/session-key.js';
 import { AgentServerTargets, type ConnectedSandbox } from './agent-server.targets.js';
-import type { CloudProxyDto } from './cloud-proxy.dto.js';
+import type { CloudProxyDto } from './cloud-proxy.controller.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
 /** All others, such as the user's API key, are meant for the service. */

@@ -12,7 +12,7 @@ import type { Request } from 'express';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Not, Repository } from 'typeorm';
 import { Public } from '../../auth/auth.decorators.js';
-import { presentedKey } from '../../auth/presented-key.js';
+import { presentedKey } from '../../auth/api-key-format.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
 import { Sandbox } from './sandbox.entity.js';
