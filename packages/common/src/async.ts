@@ -91,7 +91,7 @@ export class RepeatedWork {
   private readonly scope = new AsyncResource('RepeatedWork');
   private timer: NodeJS.Timeout | undefined;
   private current: Promise<void> | null = null;
-  private stopped = false;
+  private hasStopped = false;
   private lastFailure: string | null = null;
 
   constructor(
@@ -99,6 +99,11 @@ export class RepeatedWork {
     private readonly work: () => Promise<void>,
     private readonly onError: (error: unknown) => void,
   ) {}
+
+  /** Long work ends early then. */
+  get isStopped(): boolean {
+    return this.hasStopped;
+  }
 
   start(): void {
     this.timer ??= setInterval(() => void this.run(), this.everyMs).unref();
@@ -111,13 +116,13 @@ export class RepeatedWork {
   }
 
   async stop(): Promise<void> {
-    this.stopped = true;
+    this.hasStopped = true;
     clearInterval(this.timer);
     await this.current;
   }
 
   private run(): Promise<void> {
-    if (this.stopped) {
+    if (this.hasStopped) {
       return Promise.resolve();
     }
     this.current ??= this.scope.runInAsyncScope(() => this.runOnce());

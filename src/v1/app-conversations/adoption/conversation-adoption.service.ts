@@ -86,7 +86,6 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   private readonly turns = new KeyedLimit(1);
   private readonly sweepLimit = pLimit(MAX_SANDBOXES_AT_ONCE);
   private readonly adoptions = new Set<Promise<void>>();
-  private stopping = false;
 
   constructor(
     private readonly conversations: ConversationRepository,
@@ -110,7 +109,6 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
     await Promise.all([super.beforeApplicationShutdown(), ...this.adoptions]);
   }
 
@@ -127,7 +125,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private inBackground(sandboxId: string, extent: Extent): void {
-    if (this.stopping) {
+    if (this.loop.isStopped) {
       return;
     }
     const work = this.tryAdopt(sandboxId, extent);
@@ -138,7 +136,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   private async tryAdopt(sandboxId: string, extent: Extent): Promise<void> {
     try {
       await this.turns.run(sandboxId, async () => {
-        const target = this.stopping ? null : await this.running.target(sandboxId);
+        const target = this.loop.isStopped ? null : await this.running.target(sandboxId);
         await (target && this.adopt(target, extent));
       });
     } catch (error) {

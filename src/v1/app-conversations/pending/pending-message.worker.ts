@@ -30,7 +30,6 @@ const NEVER_TAKEN = new Set([413, 422]);
 export class PendingMessageWorker extends BackgroundLoop {
   private readonly turns = new KeyedLimit(1);
   private readonly deliveries = new Set<Promise<void>>();
-  private stopping = false;
   /** Sweeps have looked for orphans up to this message. */
   private checkedUntil = FIRST_MESSAGE_ID;
 
@@ -48,13 +47,12 @@ export class PendingMessageWorker extends BackgroundLoop {
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
     await Promise.all([super.beforeApplicationShutdown(), ...this.deliveries]);
   }
 
   /** Returns at once. */
   wake(conversationId: string): void {
-    if (this.stopping) {
+    if (this.loop.isStopped) {
       return;
     }
     const work = this.deliverDue(conversationId).catch((error: unknown) => {
@@ -85,7 +83,7 @@ export class PendingMessageWorker extends BackgroundLoop {
   }
 
   private async deliverAll(target: RunningSandbox, conversation: ConversationRow): Promise<void> {
-    while (!this.stopping) {
+    while (!this.loop.isStopped) {
       const message = await this.messages.claimFirst(conversation.id);
       if (message === null || !(await this.deliver(target, conversation, message))) {
         return;
