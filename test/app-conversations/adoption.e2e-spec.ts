@@ -194,7 +194,7 @@ describe('a conversation that a client begins at an agent server', () => {
     const count = async (): Promise<number> =>
       (await request(app.url).get(`${CONVERSATIONS}/count`).set(user.headers)).body;
     await until(async () => (await count()) === MAX_IN_SANDBOX);
-    await app.app.get(SandboxEvents).emit('before stop', sandboxId);
+    await app.app.get(SandboxEvents).emit('stopping', sandboxId);
     expect(await count()).toBe(MAX_IN_SANDBOX);
   });
 
@@ -214,7 +214,7 @@ describe('a conversation that a client begins at an agent server', () => {
     agent.open(own);
     agent.append(own);
 
-    await app.app.get(SandboxEvents).emit('before stop', sandboxId);
+    await app.app.get(SandboxEvents).emit('stopping', sandboxId);
 
     const { body } = await request(app.url)
       .get(`/api/v1/conversation/${own}/events/count`)

@@ -279,7 +279,7 @@ describe.each([true, false])('following a log, with linked frames: %s', (linksFr
     agent.socketsWork = false;
     const last = agent.append(id);
     await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSING' WHERE id = $1`, [sandbox]);
-    await service.app.get(SandboxEvents, { strict: false }).emit('before stop', sandbox);
+    await service.app.get(SandboxEvents, { strict: false }).emit('stopping', sandbox);
 
     expect(await ids()).toEqual([last]);
   });

@@ -24,7 +24,7 @@ describe('the life of a sandbox', () => {
     const listeners = app.app.get(SandboxEvents);
     listeners.on('running', (id) => void heard.push(`running ${id}`));
     listeners.on('stopped', (id) => void heard.push(`stopped ${id}`));
-    listeners.on('before stop', async (id) => {
+    listeners.on('stopping', async (id) => {
       const target = await app.app.get(RunningSandboxQueries).lastTarget(id);
       heard.push(`before ${id} ${target === null ? 'unreachable' : 'reachable'}`);
     });

@@ -69,7 +69,7 @@ describe('a process that stalled for longer than its lease', () => {
       `UPDATE sandboxes SET status = 'PAUSING', lease_owner = 'stalled', lease_until = now() + interval '1 hour' WHERE id = $1`,
       [id],
     );
-    app.app.get(SandboxEvents).on('before stop', async (each) => {
+    app.app.get(SandboxEvents).on('stopping', async (each) => {
       await app.dataSource.query(
         `UPDATE sandboxes SET status = 'RUNNING', generation = 2, lease_owner = NULL, lease_until = NULL WHERE id = $1 AND $1 = $2`,
         [each, paused],

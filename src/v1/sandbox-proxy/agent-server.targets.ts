@@ -86,7 +86,7 @@ export class AgentServerTargets implements OnApplicationShutdown {
     events: SandboxEvents,
   ) {
     events.on('starting', (id) => this.forget(id));
-    events.on('before stop', (id) => this.forget(id));
+    events.on('stopping', (id) => this.forget(id));
     events.on('stopped', (id) => this.forget(id));
   }
 

@@ -2,17 +2,13 @@ import { Injectable, Logger } from '@nestjs/common';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import type { Sandbox } from './sandbox.entity.js';
 
+/**
+ * `starting`: its start has begun; it is not RUNNING before the listeners are done. `running`: it became RUNNING, or was
+ * RUNNING when the service started. `stopping`: the stop waits for the listeners, within bounds, and the agent server
+ * still answers (`lastTarget`). `stopped`: it is no longer RUNNING, but paused, failed or removed.
+ */
+type SandboxEvent = 'starting' | 'running' | 'stopping' | 'stopped';
 type Listener = (sandboxId: string) => void | Promise<void>;
-
-type SandboxEvent =
-  /** Its start has begun. It is not RUNNING before its listeners are done. */
-  | 'starting'
-  /** It became RUNNING, or was RUNNING when the service started. */
-  | 'running'
-  /** The stop waits for its listeners, within bounds. The agent server still answers (`lastTarget`). */
-  | 'before stop'
-  /** It is no longer RUNNING: paused, failed or removed. */
-  | 'stopped';
 
 /** Reports starts and stops of sandboxes, only in the process that worked on them. */
 @Injectable()
@@ -32,11 +28,8 @@ export class SandboxEvents {
         try {
           await listener(sandboxId);
         } catch (error) {
-          this.logger.error(
-            'failed to handle a sandbox event',
-            { sandbox_id: sandboxId, event },
-            errorStack(error),
-          );
+          const fields = { sandbox_id: sandboxId, event };
+          this.logger.error('failed to handle a sandbox event', fields, errorStack(error));
         }
       }),
     );

@@ -258,7 +258,7 @@ export class RunningSandboxQueries {
     return found?.status === 'RUNNING' ? found : null;
   }
 
-  /** Like `target`, also during a stop or removal. For listeners of `before stop`, not for requests. */
+  /** Like `target`, also during a stop or removal. For listeners of `stopping`, not for requests. */
   async lastTarget(sandboxId: string): Promise<RunningSandbox | null> {
     if (!isSandboxId(sandboxId)) {
       return null;

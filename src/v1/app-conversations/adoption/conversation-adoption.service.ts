@@ -105,7 +105,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
 
   onModuleInit(): void {
     this.sandboxEvents.on('running', (sandboxId) => this.inBackground(sandboxId, 'all'));
-    this.sandboxEvents.on('before stop', (sandboxId) => this.adoptLast(sandboxId));
+    this.sandboxEvents.on('stopping', (sandboxId) => this.adoptLast(sandboxId));
   }
 
   override async beforeApplicationShutdown(): Promise<void> {

@@ -22,7 +22,7 @@ export class LogDrain implements OnModuleInit {
   ) {}
 
   onModuleInit(): void {
-    this.sandboxes.on('before stop', (sandboxId) => this.drain(sandboxId));
+    this.sandboxes.on('stopping', (sandboxId) => this.drain(sandboxId));
   }
 
   /** Call while the agent server still responds (`RunningSandboxQueries.lastTarget`). */

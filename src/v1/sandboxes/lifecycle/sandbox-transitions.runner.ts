@@ -137,7 +137,7 @@ export class SandboxTransitionsRunner {
   /** Lets listeners read what the agent server has, for as long as a stop may wait. */
   private async beforeStop({ id, address }: Sandbox): Promise<void> {
     if (address !== null) {
-      await within(BEFORE_STOP_MS, this.events.emit('before stop', id));
+      await within(BEFORE_STOP_MS, this.events.emit('stopping', id));
     }
   }
 
