@@ -12,6 +12,8 @@ const BATCH = 5_000;
 /** Removes entries that are older than `AUDIT_RETENTION_DAYS`, on one replica at a time. */
 @Injectable()
 export class AuditRetentionWorker extends BackgroundLoop {
+  private stopping = false;
+
   constructor(
     @InjectDataSource() private readonly dataSource: DataSource,
     private readonly audit: AuditRepository,
@@ -20,10 +22,15 @@ export class AuditRetentionWorker extends BackgroundLoop {
     super(EVERY_MS, new Logger('Audit'), 'failed to remove old audit entries', 'warn');
   }
 
+  override async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
+    await super.beforeApplicationShutdown();
+  }
+
   protected async work(): Promise<void> {
     const { auditRetentionDays: days } = this.config.database;
     let removed = 0;
-    for (let batch: number | null = days === 0 ? 0 : BATCH; batch === BATCH && !this.loop.isStopped;) {
+    for (let batch: number | null = days === 0 ? 0 : BATCH; batch === BATCH && !this.stopping;) {
       batch = await this.audit.prune(this.dataSource.manager, days, BATCH);
       removed += batch ?? 0;
     }

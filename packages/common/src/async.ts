@@ -91,7 +91,7 @@ export class RepeatedWork {
   private readonly scope = new AsyncResource('RepeatedWork');
   private timer: NodeJS.Timeout | undefined;
   private current: Promise<void> | null = null;
-  private hasStopped = false;
+  private stopped = false;
   private lastFailure: string | null = null;
 
   constructor(
@@ -99,11 +99,6 @@ export class RepeatedWork {
     private readonly work: () => Promise<void>,
     private readonly onError: (error: unknown) => void,
   ) {}
-
-  /** Long work ends early then. */
-  get isStopped(): boolean {
-    return this.hasStopped;
-  }
 
   start(): void {
     this.timer ??= setInterval(() => void this.run(), this.everyMs).unref();
@@ -116,13 +111,13 @@ export class RepeatedWork {
   }
 
   async stop(): Promise<void> {
-    this.hasStopped = true;
+    this.stopped = true;
     clearInterval(this.timer);
     await this.current;
   }
 
   private run(): Promise<void> {
-    if (this.hasStopped) {
+    if (this.stopped) {
       return Promise.resolve();
     }
     this.current ??= this.scope.runInAsyncScope(() => this.runOnce());

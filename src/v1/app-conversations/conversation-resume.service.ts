@@ -128,6 +128,7 @@ const SWEEP_MS = 5_000;
 @Injectable()
 export class ConversationResumeWorker extends BackgroundLoop implements OnModuleInit {
   private readonly resumes = new Map<string, Promise<void>>();
+  private stopping = false;
 
   constructor(
     private readonly sandboxes: SandboxEvents,
@@ -145,13 +146,14 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
     await Promise.all([super.beforeApplicationShutdown(), ...this.resumes.values()]);
   }
 
   /** Calls during the work share it. */
   resume(sandboxId: string): Promise<void> {
     const current = this.resumes.get(sandboxId);
-    if (current || this.loop.isStopped) {
+    if (current || this.stopping) {
       return current ?? Promise.resolve();
     }
     const work = this.resumeAll(sandboxId).finally(() => this.resumes.delete(sandboxId));
@@ -167,7 +169,7 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
   private async resumeAll(sandboxId: string): Promise<void> {
     try {
       for (const conversation of await this.conversations.toResume(sandboxId)) {
-        if (this.loop.isStopped) {
+        if (this.stopping) {
           return;
         }
         await this.resumeOne(conversation);

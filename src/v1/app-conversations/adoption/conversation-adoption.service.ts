@@ -86,6 +86,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   private readonly turns = new KeyedLimit(1);
   private readonly sweepLimit = pLimit(MAX_SANDBOXES_AT_ONCE);
   private readonly adoptions = new Set<Promise<void>>();
+  private stopping = false;
 
   constructor(
     private readonly conversations: ConversationRepository,
@@ -109,6 +110,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
     await Promise.all([super.beforeApplicationShutdown(), ...this.adoptions]);
   }
 
@@ -125,7 +127,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private inBackground(sandboxId: string, extent: Extent): void {
-    if (this.loop.isStopped) {
+    if (this.stopping) {
       return;
     }
     const work = this.tryAdopt(sandboxId, extent);
@@ -136,7 +138,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   private async tryAdopt(sandboxId: string, extent: Extent): Promise<void> {
     try {
       await this.turns.run(sandboxId, async () => {
-        const target = this.loop.isStopped ? null : await this.running.target(sandboxId);
+        const target = this.stopping ? null : await this.running.target(sandboxId);
         await (target && this.adopt(target, extent));
       });
     } catch (error) {

@@ -30,6 +30,7 @@ const NEVER_TAKEN = new Set([413, 422]);
 export class PendingMessageWorker extends BackgroundLoop {
   private readonly turns = new KeyedLimit(1);
   private readonly deliveries = new Set<Promise<void>>();
+  private stopping = false;
   /** Sweeps have looked for orphans up to this message. */
   private checkedUntil = FIRST_MESSAGE_ID;
 
@@ -47,12 +48,13 @@ export class PendingMessageWorker extends BackgroundLoop {
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
     await Promise.all([super.beforeApplicationShutdown(), ...this.deliveries]);
   }
 
   /** Returns at once. */
   wake(conversationId: string): void {
-    if (this.loop.isStopped) {
+    if (this.stopping) {
       return;
     }
     const work = this.deliverDue(conversationId).catch((error: unknown) => {
@@ -83,7 +85,7 @@ export class PendingMessageWorker extends BackgroundLoop {
   }
 
   private async deliverAll(target: RunningSandbox, conversation: ConversationRow): Promise<void> {
-    while (!this.loop.isStopped) {
+    while (!this.stopping) {
       const message = await this.messages.claimFirst(conversation.id);
       if (message === null || !(await this.deliver(target, conversation, message))) {
         return;

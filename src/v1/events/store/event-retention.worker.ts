@@ -11,6 +11,8 @@ const BATCH = 5_000;
 /** Creates coming partitions, and drops those past `EVENT_RETENTION_DAYS`. Events are stored even if it fails. */
 @Injectable()
 export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit {
+  private stopping = false;
+
   constructor(
     private readonly partitions: EventPartitionRepository,
     private readonly config: AppConfig,
@@ -21,6 +23,11 @@ export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit
   /** Must run before anything is stored: a month with events in the default partition cannot get its own. */
   async onModuleInit(): Promise<void> {
     await this.now();
+  }
+
+  override async beforeApplicationShutdown(): Promise<void> {
+    this.stopping = true;
+    await super.beforeApplicationShutdown();
   }
 
   protected async work(): Promise<void> {
@@ -34,12 +41,12 @@ export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit
   }
 
   private async removeOld(days: number): Promise<void> {
-    for (let dropped = await this.partitions.dropOldest(days); dropped !== null && !this.loop.isStopped;) {
+    for (let dropped = await this.partitions.dropOldest(days); dropped !== null && !this.stopping;) {
       this.logger.log('event partition dropped', { partition: dropped, days });
       dropped = await this.partitions.dropOldest(days);
     }
     let removed = 0;
-    for (let batch = BATCH; batch === BATCH && !this.loop.isStopped;) {
+    for (let batch = BATCH; batch === BATCH && !this.stopping;) {
       batch = await this.partitions.pruneDefault(days, BATCH);
       removed += batch;
     }

@@ -125,6 +125,7 @@ export class SandboxWorker extends BackgroundLoop {
   private readonly works = new Map<string, Work>();
   /** A session belongs to no request, so its log lines must not name the one that woke the worker. */
   private readonly scope = new AsyncResource('SandboxWorker');
+  private stopped = false;
 
   constructor(
     private readonly leases: SandboxLifecycleRepository,
@@ -145,6 +146,7 @@ export class SandboxWorker extends BackgroundLoop {
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
+    this.stopped = true;
     await super.beforeApplicationShutdown();
     const works = [...this.works.values()];
     works.forEach(({ session }) => session.stop());
@@ -168,7 +170,7 @@ export class SandboxWorker extends BackgroundLoop {
 
   /** Works on a sandbox whose lease a request took, or releases it when there is no room. Never throws. */
   private async accept(taken: Sandbox): Promise<void> {
-    if (this.works.has(taken.id) || (!this.loop.isStopped && this.works.size < MAX_SESSIONS)) {
+    if (this.works.has(taken.id) || (!this.stopped && this.works.size < MAX_SESSIONS)) {
       this.begin(taken);
       return;
     }
