@@ -5,7 +5,7 @@ import type { IncomingMessage } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import type { Client } from 'pg';
-import { readProcesses } from '@slipway/common/processes/process-table.js';
+import { readProcesses } from '@slipway/common/processes/end-processes.js';
 import { newSandboxId, sessionKeyBinding, sessionKeyHash } from '../src/v1/sandboxes/session-key.js';
 import { createBenchUsers } from './support/bench-users.js';
 import type { WriterReport, WriterRequest } from './support/event-writer.main.js';

@@ -10,17 +10,17 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 692,
+  files: 655,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 7,
-  foreignReads: 6,
+  foreignReads: 4,
   filesOfATable: 4,
   linesOfAnOperation: 54,
   kilobytesOfOpenApi: 446,
   linesOfTheConsole: 3659,
-  linesOfTheCommands: 1304,
+  linesOfTheCommands: 1301,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */

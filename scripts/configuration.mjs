@@ -4,7 +4,7 @@ import { fileURLToPath } from 'node:url';
 import { buildIfNeeded } from './lib/build.mjs';
 
 if (buildIfNeeded()) {
-  const { configurationReference } = await import('../dist/config/configuration-reference.js');
+  const { configurationReference } = await import('../dist/config/load-config.js');
   await writeFile(
     fileURLToPath(new URL('../docs/configuration.md', import.meta.url)),
     configurationReference(),

@@ -23,7 +23,7 @@ import { requestContextMiddleware, requestLogMiddleware } from './common/request
 import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
-import { Draining } from './health/draining.js';
+import { Draining } from './health/readiness.js';
 import { Metrics } from './observability/metrics.js';
 import { ProgramMetrics } from './observability/program.metrics.js';
 import {
@@ -31,11 +31,11 @@ import {
   requestSpansMiddleware,
 } from './observability/request-spans.middleware.js';
 import { AgentServerPorts } from './v1/sandbox-proxy/agent-server.ports.js';
-import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.addresses.js';
+import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.targets.js';
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
-import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.queries.js';
+import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.guard.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
 import { builtConsoleFolder, consolePages } from './web/console.pages.js';

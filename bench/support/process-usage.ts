@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { existsSync, readFileSync } from 'node:fs';
-import { readProcesses } from '@slipway/common/processes/process-table.js';
+import { readProcesses } from '@slipway/common/processes/end-processes.js';
 
 /** Linux counts in hundredths of a second on every machine (USER_HZ, see proc_pid_stat(5)). */
 const TICK_MS = 10;

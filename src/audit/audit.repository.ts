@@ -20,47 +20,25 @@ export type AuditDetails = Readonly<Record<string, string | number | boolean | r
 @Index('audit_entries_caller_request_idx', ['callerRequestId'], { where: 'caller_request_id IS NOT NULL' })
 export class AuditEntry {
   /** By the clock of the database. */
-  @PrimaryColumn('timestamptz', { default: () => 'clock_timestamp()' })
-  at: Date;
-
-  @PrimaryColumn('uuid')
-  id: string;
-
-  @Column('text')
-  action: AuditAction;
-
-  @Column('text')
-  outcome: AuditOutcome;
-
-  @Column('text', { name: 'actor_kind' })
-  actorKind: ActorKind;
+  @PrimaryColumn('timestamptz', { default: () => 'clock_timestamp()' }) at: Date;
+  @PrimaryColumn('uuid') id: string;
+  @Column('text') action: AuditAction;
+  @Column('text') outcome: AuditOutcome;
+  @Column('text', { name: 'actor_kind' }) actorKind: ActorKind;
 
   /** The user, or the owner of the sandbox; null for the operator and the service. */
-  @Column('uuid', { name: 'actor_user_id', nullable: true })
-  actorUserId: string | null;
-
-  @Column('text', { name: 'actor_key_id', nullable: true })
-  actorKeyId: string | null;
+  @Column('uuid', { name: 'actor_user_id', nullable: true }) actorUserId: string | null;
+  @Column('text', { name: 'actor_key_id', nullable: true }) actorKeyId: string | null;
 
   /** As in the addresses of the API; the action tells its kind. */
-  @Column('text', { name: 'resource_id', nullable: true })
-  resourceId: string | null;
-
-  @Column('uuid', { name: 'owner_user_id', nullable: true })
-  ownerUserId: string | null;
-
-  @Column('text', { name: 'request_id', nullable: true })
-  requestId: string | null;
+  @Column('text', { name: 'resource_id', nullable: true }) resourceId: string | null;
+  @Column('uuid', { name: 'owner_user_id', nullable: true }) ownerUserId: string | null;
+  @Column('text', { name: 'request_id', nullable: true }) requestId: string | null;
 
   /** Any text, and not unique. */
-  @Column('text', { name: 'caller_request_id', nullable: true })
-  callerRequestId: string | null;
-
-  @Column('text', { name: 'client_address', nullable: true })
-  clientAddress: string | null;
-
-  @Column('jsonb')
-  details: AuditDetails;
+  @Column('text', { name: 'caller_request_id', nullable: true }) callerRequestId: string | null;
+  @Column('text', { name: 'client_address', nullable: true }) clientAddress: string | null;
+  @Column('jsonb') details: AuditDetails;
 }
 
 export interface NewAuditEntry {

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import type { IncomingHttpHeaders } from 'node:http';
 import { BASE62, randomBase62 } from '../common/identifiers.js';
 
 const ISSUED_KEY = /^slw_([0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
@@ -34,4 +35,25 @@ export function parseApiKey(text: string): ParsedApiKey | null {
 
 function sha256(text: string): Buffer {
   return hash('sha256', text, 'buffer');
+}
+
+/** The first of X-Session-API-Key, X-Access-Token and Authorization (Bearer) that is there decides alone. */
+export function presentedKey(headers: IncomingHttpHeaders): string | null {
+  const direct = headers['x-session-api-key'] ?? headers['x-access-token'];
+  return direct === undefined ? bearerToken(headers) : single(direct);
+}
+
+/** For routes where `X-Session-API-Key` may carry a sandbox's key: the other two headers win. */
+export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string | null {
+  const direct = headers['x-access-token'];
+  return direct === undefined ? (bearerToken(headers) ?? presentedKey(headers)) : single(direct);
+}
+
+/** The bearer token (RFC 6750), or null. A JSON Web Token is not meant for us: proxies that sign people in add one. */
+export function bearerToken(headers: IncomingHttpHeaders): string | null {
+  return /^Bearer +(?!eyJ[\w-]*\.)(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
+}
+
+function single(value: string | string[]): string | null {
+  return typeof value === 'string' ? value : null;
 }

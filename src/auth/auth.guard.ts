@@ -12,7 +12,7 @@ import { NO_KEY } from '../common/errors/problem.js';
 import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
 import { noteCaller } from '../common/requests/request-context.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
-import { presentedBesideSandboxKey, presentedKey } from './presented-key.js';
+import { presentedBesideSandboxKey, presentedKey } from './api-key-format.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { hasSessionCookie } from './sessions/session-cookie.js';
 

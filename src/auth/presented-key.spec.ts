@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { presentedBesideSandboxKey, presentedKey } from './presented-key.js';
+import { presentedBesideSandboxKey, presentedKey } from './api-key-format.js';
 
 describe('presentedKey', () => {
   it.each([

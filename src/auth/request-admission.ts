@@ -4,7 +4,7 @@ import ipaddr from 'ipaddr.js';
 import { BoundedCache } from '../common/bounded-cache.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { type Exhausted, SharedLimit } from '../common/shared-limit.js';
-import { bearerToken } from './presented-key.js';
+import { bearerToken } from './api-key-format.js';
 import { RateLimit } from './rate-limit.js';
 
 /** Probes must be answered under load above all. */

@@ -5,7 +5,7 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
-import { presentedKey } from './presented-key.js';
+import { presentedKey } from './api-key-format.js';
 import { isCsrfToken, isSessionId, presentedSession } from './sessions/session-cookie.js';
 import { SessionsService, type SignedInUser } from './sessions/sessions.service.js';
 

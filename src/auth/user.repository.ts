@@ -25,21 +25,13 @@ import { NamedStatement } from '../database/named-statement.js';
 @Unique('users_email_key', ['email'])
 @Index('users_administrators_idx', ['id'], { where: 'is_admin' })
 export class User {
-  @PrimaryColumn('uuid')
-  id: string;
+  @PrimaryColumn('uuid') id: string;
 
   /** Lower case. */
-  @Column('text')
-  email: string;
-
-  @Column('text', { nullable: true })
-  name: string | null;
-
-  @Column('boolean', { name: 'is_admin', default: false })
-  isAdmin: boolean;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
+  @Column('text') email: string;
+  @Column('text', { nullable: true }) name: string | null;
+  @Column('boolean', { name: 'is_admin', default: false }) isAdmin: boolean;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
 }
 
 /** Declares the `user` of a row with a `user_id`, which is removed with that user. */
@@ -52,8 +44,7 @@ export function OwnedByUser(): PropertyDecorator {
 
 /** A row that is removed with its user. */
 export abstract class OwnedRow {
-  @Column('uuid', { name: 'user_id' })
-  userId: string;
+  @Column('uuid', { name: 'user_id' }) userId: string;
 
   @OwnedByUser()
   user?: User;
@@ -61,8 +52,7 @@ export abstract class OwnedRow {
 
 /** A row whose key is, or begins with, its user. */
 export abstract class UserKeyedRow {
-  @PrimaryColumn('uuid', { name: 'user_id' })
-  userId: string;
+  @PrimaryColumn('uuid', { name: 'user_id' }) userId: string;
 
   @OwnedByUser()
   user?: User;

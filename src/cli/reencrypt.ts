@@ -5,8 +5,7 @@ import {
   SecretDecryptionError,
 } from '../common/crypto/secret-cipher.js';
 import { ConfigError } from '../config/config.error.js';
-import { EncryptionKeyCheck } from '../database/encryption-key-check.js';
-import { ServiceStateRepository } from '../database/service-state.repository.js';
+import { EncryptionKeyCheck, ServiceStateRepository } from '../database/service-state.repository.js';
 import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/provider-token.repository.js';
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../settings/mcp/mcp-config.repository.js';
 import { AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS } from '../automations/events/automation-webhook.repository.js';

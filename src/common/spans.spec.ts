@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { ReadableSpan } from '@opentelemetry/sdk-trace';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { recordSpans } from '../../test/support/recorded-spans.js';
-import { unregisterTracing } from '../observability/tracing.js';
+import { unregisterTracing } from '../observability/otlp-export.js';
 import { currentTraceparent, errorType, traced, tracedFrom } from './spans.js';
 
 const TRACE = 'a'.repeat(32);

@@ -1,8 +1,7 @@
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { configurationReference } from './configuration-reference.js';
-import { configVariables } from './load-config.js';
+import { configurationReference, configVariables } from './load-config.js';
 
 const COMMITTED = readFileSync(path.join(import.meta.dirname, '../../docs/configuration.md'), 'utf8');
 

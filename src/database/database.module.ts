@@ -5,9 +5,8 @@ import { Clock } from '../common/clock.js';
 import { ConnectionWatch } from './connection-watch.js';
 import { DatabaseAddresses } from './database-addresses.js';
 import { DatabaseClock } from './database-clock.js';
-import { EncryptionKeyCheck } from './encryption-key-check.js';
+import { EncryptionKeyCheck, ServiceState, ServiceStateRepository } from './service-state.repository.js';
 import { dataSourceOptions, poolUse } from './data-source-options.js';
-import { ServiceState, ServiceStateRepository } from './service-state.repository.js';
 import { StatementSpans } from './named-statement.js';
 
 /** Longer than the server's limit for a statement, so that only a connection that hangs reaches it. */

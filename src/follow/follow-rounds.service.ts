@@ -18,8 +18,7 @@ import {
 } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { PendingMessagesService } from '../v1/app-conversations/pending/pending-messages.service.js';
 import { decide, type FollowEnd, type FollowingConversation } from './follow.decision.js';
-import { type Findings, roundMessage } from './round-message.js';
-import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
+import { type Findings, roundMessage, type LinkedPullRequest, RoundTalk } from './round-talk.js';
 
 /** Until the agent has its message. */
 const DELIVERY_POLL_MS = 15_000;

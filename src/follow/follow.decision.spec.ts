@@ -5,7 +5,7 @@ import type {
   KnownOfPullRequest,
 } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import { decide, type FollowDecision, type FollowedSoFar } from './follow.decision.js';
-import { replyText } from './round-message.js';
+import { replyText } from './round-talk.js';
 
 const BEGUN = Date.parse('2026-11-21T09:00:00Z');
 const IDLE = BEGUN + 600_000;

@@ -4,7 +4,7 @@ import {
   type KnownOfPullRequest,
   NOTHING_KNOWN,
 } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
-import { type Findings, isReply } from './round-message.js';
+import { type Findings, isReply } from './round-talk.js';
 
 export type FollowEnd = { state: 'reached' | 'gave_up' | 'stopped'; reason: string };
 

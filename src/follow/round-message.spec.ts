@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isReply, replyText, roundMessage } from './round-message.js';
+import { isReply, replyText, roundMessage } from './round-talk.js';
 
 const MARK = 'a1b2c3';
 const COMMENT = {

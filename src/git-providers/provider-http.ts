@@ -68,10 +68,7 @@ const MAX_RETRY_AFTER_SECONDS = 2;
 /** A refused address or an oversized response would fail again. */
 const TRANSIENT_REASONS: readonly UpstreamReason[] = ['network', 'malformed'];
 
-/**
- * Repeats an attempt once, after {@link pauseBeforeRetry}.
- * @throws GitProviderError of the last attempt
- */
+/** Repeats an attempt once, after {@link pauseBeforeRetry}. @throws GitProviderError of the last attempt */
 export async function retryOnce<T>(
   attempt: () => Promise<T>,
   call: CallBounds,

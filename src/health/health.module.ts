@@ -4,10 +4,9 @@ import { JobsModule } from '../database/jobs/durable-jobs.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { DiagnosticsController } from './diagnostics.controller.js';
-import { Draining } from './draining.js';
+import { Draining, Readiness } from './readiness.js';
 import { HealthController } from './health.controller.js';
 import { ProgramParts } from './program-parts.js';
-import { Readiness } from './readiness.js';
 
 @Module({
   imports: [AuthModule, DatabaseNotificationsModule, JobsModule, ObservabilityModule],

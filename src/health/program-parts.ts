@@ -6,8 +6,7 @@ import { DurableJobs } from '../database/jobs/durable-jobs.js';
 import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
 import { missingMigrations } from '../database/run-migrations.js';
 import { Metrics } from '../observability/metrics.js';
-import { Draining } from './draining.js';
-import { type PartState, Readiness } from './readiness.js';
+import { Draining, type PartState, Readiness } from './readiness.js';
 
 const DATABASE_AWAY: PartState = {
   status: 'unknown',

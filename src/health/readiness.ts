@@ -113,3 +113,26 @@ export function requireReady(reports: readonly PartReport[], extensions: Record<
     throw new DomainError('unavailable', 'unavailable', advice, { retryAfterSeconds: 1, extensions });
   }
 }
+
+/** A draining replica still answers, but is not ready, so that balancers stop sending before the listener closes. */
+@Injectable()
+export class Draining {
+  private readonly listeners: (() => void)[] = [];
+  private begun = false;
+
+  get hasBegun(): boolean {
+    return this.begun;
+  }
+
+  /** Calls the listener once, when draining begins. */
+  onBegin(listener: () => void): void {
+    this.listeners.push(listener);
+  }
+
+  begin(): void {
+    if (!this.begun) {
+      this.begun = true;
+      this.listeners.forEach((listener) => listener());
+    }
+  }
+}

@@ -3,7 +3,7 @@ import { ROOT_CONTEXT } from '@opentelemetry/api';
 import { type ExportResult, ExportResultCode } from '@opentelemetry/core';
 import { tracer } from '../common/spans.js';
 import { SpanDelivery } from './span-delivery.js';
-import { registerTracing, unregisterTracing } from './tracing.js';
+import { registerTracing, unregisterTracing } from './otlp-export.js';
 
 const AWAY = new Error('connect ECONNREFUSED');
 const REFUSED = Object.assign(new Error('Bad Request'), { code: 400 });

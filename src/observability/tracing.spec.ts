@@ -9,7 +9,7 @@ import {
 } from '@opentelemetry/api';
 import { recordSpans } from '../../test/support/recorded-spans.js';
 import { currentTraceparent, tracedFrom, tracer } from '../common/spans.js';
-import { unregisterTracing } from './tracing.js';
+import { unregisterTracing } from './otlp-export.js';
 
 const TRACE = 'a'.repeat(32);
 const SPAN = 'b'.repeat(16);

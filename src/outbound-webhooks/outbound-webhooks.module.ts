@@ -5,11 +5,10 @@ import { DatabaseNotificationsModule } from '../database/notifications/database-
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
-import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
+import { WebhookDeliveryWorker, WebhookMetrics } from './webhook-delivery.worker.js';
 import { WebhookEndpoint, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import { WebhookEndpointsController } from './webhook-endpoints.controller.js';
 import { WebhookEndpointsService } from './webhook-endpoints.service.js';
-import { WebhookMetrics } from './webhook.metrics.js';
 import { createWebhookHttpClient, WebhookHttpClient, OutboundWebhookSender } from './webhook.sender.js';
 
 @Module({

@@ -88,8 +88,8 @@ const CLAIM = `
   SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
   FROM taken JOIN webhook_endpoints e ON e.id = taken.endpoint_id
   WHERE d.id = taken.id
-  RETURNING d.id, d.event_type, d.data, d.attempts, d.created_at, e.id AS endpoint_id, e.user_id, e.url, e.secret,
-    e.previous_secret, e.previous_until`;
+  RETURNING d.id, d.event_type AS "eventType", d.data, d.attempts, d.created_at AS "createdAt", e.id AS "endpointId",
+    e.user_id AS "userId", e.url, e.secret, e.previous_secret AS "previousSecret", e.previous_until AS "previousUntil"`;
 
 const EARLIER_TEST = `
   SELECT d.created_at FROM webhook_endpoints e JOIN webhook_deliveries d ON d.endpoint_id = e.id
@@ -192,19 +192,10 @@ export interface DeliveryBacklog {
   oldestDueSeconds: number;
 }
 
-interface ClaimedRow {
-  id: string;
-  event_type: string;
-  data: Record<string, unknown>;
-  attempts: number;
-  created_at: Date;
-  endpoint_id: string;
-  user_id: string;
-  url: string;
-  secret: string;
-  previous_secret: string | null;
-  previous_until: Date | null;
-}
+type ClaimedRow = Omit<ClaimedDelivery, 'endpoint'> & { endpointId: string } & Omit<
+    ClaimedDelivery['endpoint'],
+    'id'
+  >;
 
 export interface WorkUnderWay {
   /** Endpoints that must wait for their attempt to end. */
@@ -269,21 +260,12 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       share,
       limit,
     ]);
-    return rows.map((row) => ({
-      id: row.id,
-      eventType: row.event_type,
-      data: row.data,
-      attempts: row.attempts,
-      createdAt: row.created_at,
-      endpoint: {
-        id: row.endpoint_id,
-        userId: row.user_id,
-        url: row.url,
-        secret: row.secret,
-        previousSecret: row.previous_secret,
-        previousUntil: row.previous_until,
-      },
-    }));
+    return rows.map(
+      ({ endpointId, userId, url, secret, previousSecret, previousUntil, ...delivery }): ClaimedDelivery => ({
+        ...delivery,
+        endpoint: { id: endpointId, userId, url, secret, previousSecret, previousUntil },
+      }),
+    );
   }
 
   /** Stores the result, unless another worker has made the next attempt meanwhile. */

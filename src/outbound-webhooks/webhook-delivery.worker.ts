@@ -1,4 +1,10 @@
-import { Injectable, Logger, type OnApplicationBootstrap, type OnModuleDestroy } from '@nestjs/common';
+import {
+  Injectable,
+  Logger,
+  type OnApplicationBootstrap,
+  type OnModuleDestroy,
+  type OnModuleInit,
+} from '@nestjs/common';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { RateLimit } from '../auth/rate-limit.js';
@@ -6,20 +12,72 @@ import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { SharedLimit } from '../common/shared-limit.js';
 import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
+import { type Instrument, Metrics } from '../observability/metrics.js';
 import {
   type ClaimedDelivery,
   DELIVERIES_CHANNEL,
   TESTS_PER_MINUTE,
   WebhookDeliveryRepository,
 } from './webhook-delivery.repository.js';
-import type { WebhookDelivery } from './webhook-delivery.entity.js';
+import type { WebhookDelivery, DeliveryStatus } from './webhook-delivery.entity.js';
 import {
   MAX_ENDPOINTS,
   type WebhookEndpoint,
   WebhookEndpointRepository,
 } from './webhook-endpoint.repository.js';
-import { WebhookMetrics } from './webhook.metrics.js';
 import { ATTEMPT_TIMEOUT_MS, OutboundWebhookSender } from './webhook.sender.js';
+
+const OUTCOMES = ['delivered', 'retry', 'failed'] as const;
+type Outcome = (typeof OUTCOMES)[number];
+
+const OUTCOME_OF: Record<DeliveryStatus, Outcome> = {
+  delivered: 'delivered',
+  pending: 'retry',
+  failed: 'failed',
+};
+
+@Injectable()
+export class WebhookMetrics implements OnModuleInit {
+  private readonly attempts: Instrument<{ outcome: typeof OUTCOMES }>;
+
+  constructor(
+    private readonly metrics: Metrics,
+    private readonly deliveries: WebhookDeliveryRepository,
+  ) {
+    this.attempts = metrics.addCounter({
+      name: 'slipway_webhook_attempts_total',
+      help: 'Attempts to deliver to webhook endpoints: delivered, to be tried again, or given up',
+      labels: { outcome: OUTCOMES },
+    });
+  }
+
+  onModuleInit(): void {
+    this.metrics.addGauge({
+      name: 'slipway_webhook_deliveries_pending',
+      help: 'Deliveries to webhook endpoints that are due, or wait for their next attempt',
+      scope: 'database',
+      label: 'state',
+      read: async () => {
+        const { due, later } = await this.deliveries.backlog();
+        return new Map([
+          ['due', due],
+          ['later', later],
+        ]);
+      },
+    });
+    this.metrics.addSamples({
+      name: 'slipway_webhook_oldest_due_seconds',
+      help: 'For how long the delivery that is overdue for longest has been due',
+      scope: 'database',
+      labels: [],
+      read: async () => [{ labels: {}, value: (await this.deliveries.backlog()).oldestDueSeconds }],
+    });
+  }
+
+  attempted(status: DeliveryStatus): void {
+    this.attempts.record({ outcome: OUTCOME_OF[status] });
+  }
+}
 
 /** For attempts that fall due, and for lost notifications. */
 const POLL_MS = 2_000;

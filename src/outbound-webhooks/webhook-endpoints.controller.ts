@@ -19,7 +19,7 @@ import {
   WebhookEndpointIdDto,
   WebhookEndpointWithSecretDto,
 } from './webhook-endpoints.dto.js';
-import { WEBHOOKS } from './webhook-event.dto.js';
+import { WEBHOOKS } from './webhook-event.js';
 import { WebhookEndpointsService } from './webhook-endpoints.service.js';
 
 const CREATE =

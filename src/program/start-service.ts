@@ -14,7 +14,7 @@ import { localEncryptionKeys } from '../config/encryption-keys.js';
 import type { DatabaseAddresses } from '../database/database-addresses.js';
 import { openDatabase, type OpenDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
-import { Draining } from '../health/draining.js';
+import { Draining } from '../health/readiness.js';
 import { BackendReadiness } from '../v1/sandboxes/lifecycle/backend-readiness.js';
 import { SandboxQueries } from '../v1/sandboxes/sandbox.queries.js';
 import { hasBuiltConsole } from '../web/console.pages.js';

@@ -1,6 +1,6 @@
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
-import type { StoredMcpConfig } from './mcp/mcp-config.types.js';
+import type { StoredMcpConfig } from './mcp/mcp-secrets.js';
 import type { SettingsDto } from './flat/settings.dto.js';
 import type { Settings } from './settings.entity.js';
 
@@ -61,9 +61,7 @@ type MembersOf<Kind extends Setting['kind']> = {
   [Member in SettingsMember]: (typeof SETTINGS)[Member]['kind'] extends Kind ? Member : never;
 }[SettingsMember];
 
-/** Members that are columns of the table. */
 export type SettingsColumn = MembersOf<'plain' | 'key'>;
-/** Columns that hold encrypted keys. */
 export type SettingsKeyColumn = MembersOf<'key'>;
 type PlainColumn = MembersOf<'plain'>;
 
@@ -108,7 +106,6 @@ export function settingsBinding(column: SettingsKeyColumn | 'details', userId: s
   return `settings.${column}:${userId}`;
 }
 
-/** The encrypted columns of this table. */
 export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   ...SETTINGS_KEY_COLUMNS,
   'details' as const,

@@ -15,15 +15,12 @@ import { OrganizationProfilesController, ProfilesController } from './profiles/p
 import { ProfilesService } from './profiles/profiles.service.js';
 import { AgentSecretsReader } from './secrets/agent-secrets.reader.js';
 import { CustomSecret, CustomSecretRepository } from './secrets/custom-secret.repository.js';
-import { GitTokensController } from './secrets/git-tokens.controller.js';
-import { GitTokensService } from './secrets/git-tokens.service.js';
+import { GitTokensController, GitTokensService } from './secrets/git-tokens.controller.js';
 import { SecretsController, SecretsV1Controller } from './secrets/secrets.controller.js';
 import { SecretsService } from './secrets/secrets.service.js';
-import { SettingsCipher } from './settings-cipher.js';
+import { SettingsCipher, SettingsRepository } from './settings.repository.js';
 import { Settings } from './settings.entity.js';
-import { SettingsRepository } from './settings.repository.js';
 
-/** What users configure: settings in both forms, model profiles, secrets and tool servers. */
 @Module({
   imports: [TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile, McpConfig]), GitProvidersModule],
   controllers: [

@@ -1,7 +1,7 @@
 import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { parseHexId, toHexId } from '../common/identifiers.js';
-import { Draining } from '../health/draining.js';
+import { Draining } from '../health/readiness.js';
 import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import { isFinished } from '../v1/app-conversations/start-task.entity.js';
 import { StartTaskQueries } from '../v1/app-conversations/start-task.queries.js';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { Draining } from '../../src/health/draining.js';
+import { Draining } from '../../src/health/readiness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 
 describe('a replica that is about to stop', () => {

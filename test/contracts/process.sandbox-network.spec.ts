@@ -10,7 +10,7 @@ import path from 'node:path';
 import { setImmediate as nextTurn } from 'node:timers/promises';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { SandboxBackendError } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
-import { identifyProcess } from '../../src/v1/sandboxes/backends/process/program-record.js';
+import { identifyProcess } from '../../src/v1/sandboxes/backends/process/sandbox-program.js';
 import { type SandboxClient, sandboxAnswers } from '../support/sandbox-client.js';
 import { sandboxFetch } from '../support/sandbox-fetch.js';
 import { until } from '../support/until.js';

@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:http';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
 import { SyncRequests } from '../../src/v1/events/follow/sync-requests.js';
-import { IdlenessProbe } from '../../src/v1/sandboxes/lifecycle/idleness-probe.js';
+import { IdlenessProbe } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { MIGRATIONS } from '../../src/database/migrations.js';
-import { Draining } from '../../src/health/draining.js';
+import { Draining } from '../../src/health/readiness.js';
 import { SandboxBackendError, type SandboxFacts } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

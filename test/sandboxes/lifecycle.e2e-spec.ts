@@ -6,7 +6,7 @@ import {
   SandboxLifecycleRepository,
 } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
-import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.queries.js';
+import { SandboxKeyQueries } from '../../src/v1/sandboxes/sandbox-key.guard.js';
 import { newSandboxId } from '../../src/v1/sandboxes/session-key.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';

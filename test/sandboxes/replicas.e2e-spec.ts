@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../../src/config/config.error.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
-import { HostRegistry } from '../../src/v1/sandboxes/lifecycle/host-registry.js';
+import { HostRegistry } from '../../src/v1/sandboxes/host-identity.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';

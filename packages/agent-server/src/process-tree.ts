@@ -5,8 +5,7 @@ import { constants } from 'node:os';
 import { PassThrough, Readable, type Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorCode } from '@slipway/common/errors/error-message.js';
-import { endProcesses } from '@slipway/common/processes/end-processes.js';
-import { startTimeOf } from '@slipway/common/processes/process-table.js';
+import { endProcesses, startTimeOf } from '@slipway/common/processes/end-processes.js';
 
 /** Marks the processes of one tree in their environment, also those that left its group and lost their parents. */
 export const MARKER_VARIABLE = 'SLIPWAY_PROCESS_TREE';

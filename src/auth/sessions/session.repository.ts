@@ -22,26 +22,20 @@ import { SESSION_MAX_MS, type SessionToken } from './session-cookie.js';
 @Index('sessions_api_key_id_idx', ['apiKeyId'])
 export class Session extends OwnedRow {
   /** Part of the cookie itself (`ses_<id>_<secret>`). */
-  @PrimaryColumn('text')
-  id: string;
+  @PrimaryColumn('text') id: string;
 
   /** The key that was exchanged for the session, which ends with it. */
-  @Column('text', { name: 'api_key_id', nullable: true })
-  apiKeyId: string | null;
+  @Column('text', { name: 'api_key_id', nullable: true }) apiKeyId: string | null;
 
   @ManyToOne(() => ApiKey, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'api_key_id' })
   apiKey?: ApiKey | null;
 
-  @Column('bytea', { name: 'secret_hash' })
-  secretHash: Buffer;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
+  @Column('bytea', { name: 'secret_hash' }) secretHash: Buffer;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
 
   /** Written at most once a minute. */
-  @Column('timestamptz', { name: 'last_used_at' })
-  lastUsedAt: Date;
+  @Column('timestamptz', { name: 'last_used_at' }) lastUsedAt: Date;
 }
 
 export interface SessionWithOwner {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ApiServerError, ApiServerOutages } from './api-server-error.js';
+import { ApiServerError, ApiServerOutages } from './api-server.js';
 
 const FORBIDDEN = new ApiServerError('RBAC: role "slipway" not found', 403, 'Forbidden');
 const SOON_MS = 29_000;

@@ -1,8 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { isDeepStrictEqual } from 'node:util';
 import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { ApiServerError, pauseBefore } from './api-server-error.js';
-import type { ApiServer } from './api-server.js';
+import { ApiServerError, pauseBefore, type ApiServer } from './api-server.js';
 
 /** Keeps a list of thousands from being in memory as text. */
 const PAGE = 200;

@@ -3,7 +3,7 @@ import { readFileSync } from 'node:fs';
 import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
-import { parseProcess } from '@slipway/common/processes/process-table.js';
+import { parseProcess } from '@slipway/common/processes/end-processes.js';
 
 /** No system assigns this id, so PostgreSQL takes the file for a dead server's. */
 const UNUSED_PID = 2_147_483_647;

@@ -48,9 +48,7 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/failed to retrieve token|unable to refresh token/i, 'reauth_required'],
 ];
 
-/**
- * Whether a value must be exchanged first, by its unverified `typ` claim; opaque values go to Keycloak as they are.
- */
+/** Whether a value must be exchanged first, by its unverified `typ` claim; opaque values go to Keycloak as they are. */
 export function isRefreshToken(token: string): boolean {
   const payload = token.split('.')[1] ?? '';
   const { typ } = claimsSchema.parse(parseJson(Buffer.from(payload, 'base64url').toString('utf8')));

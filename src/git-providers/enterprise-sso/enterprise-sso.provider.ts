@@ -27,9 +27,8 @@ import type {
   RepositoryQuery,
 } from '../repository-lists.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
-import { EnterpriseSsoClient } from './enterprise-sso.client.js';
+import { EnterpriseSsoClient, EnterpriseSsoTokenCache } from './enterprise-sso.client.js';
 import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
-import { EnterpriseSsoTokenCache } from './enterprise-sso.token-cache.js';
 
 /** For a replica that exchanges the same token. Together longer than an exchange takes. */
 const CLAIM_TRIES = 90;

@@ -30,33 +30,22 @@ export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 
 @Entity('provider_tokens')
 export class ProviderToken extends UserKeyedRow {
-  @PrimaryColumn('text')
-  provider: ProviderType;
-
-  @Column('text')
-  token: string;
+  @PrimaryColumn('text') provider: ProviderType;
+  @Column('text') token: string;
 
   /** Canonical, see `parseGitHost`; null for the provider's default address. */
-  @Column('text', { nullable: true })
-  host: string | null;
+  @Column('text', { nullable: true }) host: string | null;
 
   /** As the client gave it along with the token. */
-  @Column('text', { name: 'account_id', nullable: true })
-  accountId: string | null;
+  @Column('text', { name: 'account_id', nullable: true }) accountId: string | null;
 
   /** False when the provider gave no verdict at the time of storing. */
-  @Column('boolean', { default: true })
-  verified: boolean;
+  @Column('boolean', { default: true }) verified: boolean;
 
   /** Until then, one call alone uses a token that its use may replace. */
-  @Column('timestamptz', { name: 'claimed_until', nullable: true })
-  claimedUntil: Date | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('timestamptz', { name: 'claimed_until', nullable: true }) claimedUntil: Date | null;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** Decrypted: for calls to its provider only, never for a response or a log. */
@@ -76,17 +65,9 @@ export interface TokenToStore {
   verified: boolean;
 }
 
-interface TokenRow {
-  provider: ProviderType;
-  token: string;
-  host: string | null;
-  verified: boolean;
-  updated_at: Date;
-}
-
 /** Every request for suggested tasks reads it, even if the cache serves the rest, so no entities are built. */
 const LIST_TOKENS =
-  'SELECT provider, token, host, verified, updated_at FROM provider_tokens WHERE user_id = $1';
+  'SELECT provider, token, host, verified, updated_at AS "updatedAt" FROM provider_tokens WHERE user_id = $1';
 
 /** Longer than an exchange takes: a replica that has not finished by then is dead. */
 const CLAIM = `
@@ -107,13 +88,10 @@ export class ProviderTokenRepository {
 
   /** All credentials, in the order of `PROVIDER_TYPES`. @throws SecretDecryptionError for unfitting keys */
   async list(userId: string): Promise<StoredCredential[]> {
-    const rows = await this.tokens.query<TokenRow[]>(LIST_TOKENS, [userId]);
-    return rows.toSorted(byProvider).map(({ provider, token, host, verified, updated_at }) => ({
-      provider,
-      token: this.cipher.decrypt(token, providerTokenBinding(userId, provider)),
-      host,
-      verified,
-      updatedAt: updated_at,
+    const rows = await this.tokens.query<StoredCredential[]>(LIST_TOKENS, [userId]);
+    return rows.toSorted(byProvider).map((row) => ({
+      ...row,
+      token: this.cipher.decrypt(row.token, providerTokenBinding(userId, row.provider)),
     }));
   }
 

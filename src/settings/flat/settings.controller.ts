@@ -4,11 +4,17 @@ import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
 import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
-import { SHOWN_ONLY, unknownMembers } from '../member-warnings.js';
+import {
+  SHOWN_ONLY,
+  unknownMembers,
+  SettingsDto,
+  SettingsStoredDto,
+  toSettingsStoredDto,
+  StoredSettingsDto,
+  toStoredSettingsDto,
+} from './settings.dto.js';
 import { SETTINGS } from '../settings-table.js';
-import { SettingsDto, SettingsStoredDto, toSettingsStoredDto } from './settings.dto.js';
 import { settingsNotFound, SettingsService } from './settings.service.js';
-import { StoredSettingsDto, toStoredSettingsDto } from './stored-settings.dto.js';
 
 const STORE =
   'Merges the given members into what is stored: all of the request, or nothing. Members left out keep their values; ' +

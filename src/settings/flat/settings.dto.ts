@@ -2,7 +2,8 @@ import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/s
 import { isObject } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
-import { Shown } from '../../common/openapi/responses.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
+import { Shown, OrNull } from '../../common/openapi/responses.js';
 import { customRule, field, MAX_ELEMENTS, maxItems, must } from '../../common/validation/field.js';
 import {
   Decimal,
@@ -23,8 +24,7 @@ import type {
   ProviderTokenWarning,
 } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenMap } from '../../git-providers/tokens/provider-token.dto.js';
-import { type McpConfigDto, McpConfigField } from '../mcp/mcp-config.dto.js';
-import { MemberWarningDto } from '../member-warnings.js';
+import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
 import {
   CUSTOM_SECRET_FORM,
@@ -32,9 +32,61 @@ import {
   CustomSecretValueDto,
   secretWarning,
 } from '../secrets/secrets.dto.js';
-import { type Setting, SETTINGS } from '../settings-table.js';
+import {
+  type Setting,
+  SETTINGS,
+  type SettingsColumn,
+  type SettingsRow,
+  type ShownSettings,
+  shownSettings,
+} from '../settings-table.js';
 
-/** What an address of a model looks like, in a pattern. */
+const MEMBER_WARNING_CODES = ['unknown_member', 'null_keeps'] as const;
+
+/** A member of a request that did not change what its sender may think. */
+export class MemberWarningDto {
+  @ApiProperty({ enum: MEMBER_WARNING_CODES, example: 'unknown_member' })
+  code: (typeof MEMBER_WARNING_CODES)[number];
+
+  @ApiProperty({ example: 'lanugage' }) member: string;
+  @ApiProperty({ example: 'This member is not known here.' }) detail: string;
+}
+
+const MAX_NAMED = 20;
+const MAX_NAME = 100;
+
+/** Members of responses, which forms send back with the rest. */
+export const SHOWN_ONLY: ReadonlySet<string> = new Set([
+  'provider_tokens_set',
+  ...Object.entries(SETTINGS).flatMap(([name, { kind }]) => (kind === 'key' ? [`${name}_set`] : [])),
+]);
+
+export function unknownMembers(
+  body: JsonObject,
+  detail: string,
+  isKnown: (name: string) => boolean,
+): MemberWarningDto[] {
+  return Object.keys(body)
+    .filter((name) => !isKnown(name))
+    .slice(0, MAX_NAMED)
+    .map((name) => ({ code: 'unknown_member', member: name.slice(0, MAX_NAME), detail }));
+}
+
+/** Of members that null does not clear, those with a stored value that null has kept. */
+export function keptByNull(
+  given: Partial<Record<SettingsColumn, unknown>>,
+  stored: Partial<Record<SettingsColumn, unknown>>,
+): MemberWarningDto[] {
+  return Object.entries(SETTINGS).flatMap(([name, setting]) => {
+    const column = name as SettingsColumn;
+    const isKept = 'nullKeeps' in setting && given[column] === null && (stored[column] ?? null) !== null;
+    const hint = 'blankClears' in setting ? '; blank text clears it' : '';
+    return isKept
+      ? [{ code: 'null_keeps' as const, member: name, detail: `null keeps the stored value${hint}.` }]
+      : [];
+  });
+}
+
 export const MODEL_ADDRESS = String.raw`[Hh][Tt][Tt][Pp][Ss]?://[^\s\\/?#\x00-\x1f\x7f-\x9f][^\s\\\x00-\x1f\x7f-\x9f]*`;
 
 /** Tokens and secrets that come along with settings. Both maps are merged into what is stored. */
@@ -226,4 +278,58 @@ export class SettingsDto {
     },
   )
   provider_tokens_set?: unknown;
+}
+
+const NOTHING = { type: 'object' as const, additionalProperties: false, example: {} };
+
+@ApiSchema({ name: 'StoredUserSecrets' })
+class ShownSecretsStoreDto {
+  @ApiProperty(NOTHING) provider_tokens: Record<string, never>;
+  @ApiProperty(NOTHING) custom_secrets: Record<string, never>;
+}
+
+/** Response of `GET /api/settings`: every member of the settings; secrets only as "is set". */
+export class StoredSettingsDto implements ShownSettings {
+  @OrNull('en') language: string | null;
+  @OrNull('CodeActAgent') agent: string | null;
+  @ApiProperty({ type: 'integer', nullable: true, example: 100 }) max_iterations: number | null;
+  @OrNull('llm') security_analyzer: string | null;
+  @ApiProperty({ type: Boolean, nullable: true, example: false }) confirmation_mode: boolean | null;
+  @OrNull('provider/model-1') llm_model: string | null;
+  @OrNull(null, { description: 'Always null; see llm_api_key_set.' }) llm_api_key: null;
+  @OrNull('https://llm.example.com/v1') llm_base_url: string | null;
+  @ApiProperty({ type: 'integer', nullable: true, example: 1 }) remote_runtime_resource_factor: number | null;
+
+  @ApiProperty({ type: ShownSecretsStoreDto, description: 'Always empty; see provider_tokens_set.' })
+  secrets_store: ShownSecretsStoreDto;
+
+  @ApiProperty({ example: true }) enable_default_condenser: boolean;
+  @ApiProperty({ example: false }) enable_sound_notifications: boolean;
+  @ApiProperty({ example: true }) enable_proactive_conversation_starters: boolean;
+  @ApiProperty({ example: true }) enable_solvability_analysis: boolean;
+  @ApiProperty({ type: Boolean, nullable: true, example: false }) user_consents_to_analytics: boolean | null;
+  @OrNull('docker.io/library/debian:13') sandbox_base_container_image: string | null;
+  @OrNull('registry.example.com/sandbox:1') sandbox_runtime_container_image: string | null;
+  @ApiProperty({ type: StoredMcpConfigDto, nullable: true }) mcp_config: StoredMcpConfigDto | null;
+  @OrNull(null, { description: 'Always null; see search_api_key_set.' }) search_api_key: null;
+  @OrNull(null, { description: 'Always null; see sandbox_api_key_set.' }) sandbox_api_key: null;
+  @ApiProperty({ type: Number, nullable: true, example: 2.5 }) max_budget_per_task: number | null;
+  @OrNull('ada@example.com') email: string | null;
+  @ApiProperty({ type: Boolean, nullable: true, example: true }) email_verified: boolean | null;
+  @OrNull('Ada Lovelace') git_user_name: string | null;
+  @OrNull('ada@example.com') git_user_email: string | null;
+  @ApiProperty({ example: true }) llm_api_key_set: boolean;
+  @ApiProperty({ example: false }) search_api_key_set: boolean;
+  @ApiProperty({ example: false }) sandbox_api_key_set: boolean;
+
+  @Shown(
+    'Providers with a stored token, and the host it is for (null: the public service).',
+    { github: null, gitlab: 'git.example.com' },
+    { type: 'object', additionalProperties: { type: 'string', nullable: true } },
+  )
+  provider_tokens_set: Record<string, string | null>;
+}
+
+export function toStoredSettingsDto(row: SettingsRow): StoredSettingsDto {
+  return shownSettings(row);
 }

@@ -3,16 +3,18 @@ import { Injectable } from '@nestjs/common';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError, InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
-import { keptByNull } from '../member-warnings.js';
+import { keptByNull, type SettingsDto, type StoredWarning } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
 import { SecretsService } from '../secrets/secrets.service.js';
-import { SettingsCipher, type StoredColumns } from '../settings-cipher.js';
+import {
+  SettingsCipher,
+  type StoredColumns,
+  type SettingsChange,
+  SettingsRepository,
+} from '../settings.repository.js';
 import { settingsChanges, type SettingsRow } from '../settings-table.js';
-import { type SettingsChange, SettingsRepository } from '../settings.repository.js';
-import type { SettingsDto, StoredWarning } from './settings.dto.js';
 
-/** What decides where a model is called, and with which key. */
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
 
 const TOKENS_LOC = ['body', 'secrets_store', 'provider_tokens'];
@@ -38,7 +40,6 @@ export class SettingsService {
 
   /**
    * Merges a request into what is stored; all of it or nothing.
-   *
    * @returns a warning for each token that was stored although its provider gave no verdict, and one for a changed model
    *   that its server does not accept, and one for each null that kept a value
    * @throws InvalidInputError for rules that need more than the request to judge
@@ -107,7 +108,6 @@ export class SettingsService {
   }
 }
 
-/** The error for a user who has not stored anything. */
 export function settingsNotFound(): DomainError {
   return new DomainError('not_found', 'not_found', 'Settings not found');
 }

@@ -25,7 +25,7 @@ import {
   VARIABLES_TEXT,
   variablesFromText,
 } from './command-text.js';
-import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from './mcp-config.types.js';
+import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from './mcp-secrets.js';
 
 /** Most characters of a tool's name; model APIs take 64, and longer names are shortened for them. */
 export const MAX_LISTED_NAME = 256;

@@ -6,23 +6,24 @@ import { type AuditDetails, AuditRepository } from '../../audit/audit.repository
 import { UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { NamedStatement } from '../../database/named-statement.js';
-import type { ClearMcpConfig, StoredMcpConfig } from './mcp-config.types.js';
-import { maskedConfig, parsedConfig, serialized } from './mcp-secrets.js';
+import {
+  type ClearMcpConfig,
+  type StoredMcpConfig,
+  maskedConfig,
+  parsedConfig,
+  serialized,
+} from './mcp-secrets.js';
 import { namedServers } from './named-servers.js';
 
 /** A user's tool servers: what may be shown in clear, and the secrets apart and encrypted. */
 @Entity('mcp_configs')
 export class McpConfig extends UserKeyedRow {
   /** The configuration with every secret replaced by the mask. */
-  @Column('jsonb')
-  config: StoredMcpConfig;
+  @Column('jsonb') config: StoredMcpConfig;
 
   /** Encrypted JSON of the configuration with its secrets, and what newer clients gave beyond that. */
-  @Column('text')
-  secrets: string;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('text') secrets: string;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** What a user's encrypted MCP secrets are bound to: copied to another user's row they do not decrypt. */
@@ -30,7 +31,6 @@ function mcpConfigBinding(userId: string): string {
   return `mcp_configs.secrets:${userId}`;
 }
 
-/** The encrypted column of this table. */
 export const MCP_CONFIG_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'mcp_configs',
@@ -67,7 +67,6 @@ export class McpConfigRepository extends Repository<McpConfig> {
 
   /**
    * The user's configuration with its secrets in clear; null when there is none.
-   *
    * @throws SecretDecryptionError when it is not readable with the configured keys
    */
   async read(userId: string): Promise<ClearMcpConfig | null> {
@@ -76,7 +75,6 @@ export class McpConfigRepository extends Repository<McpConfig> {
 
   /**
    * What {@link read} finds, for a transaction that has locked the user and changes it.
-   *
    * @throws SecretDecryptionError as {@link read} does
    */
   async readLocked(manager: EntityManager, userId: string): Promise<ClearMcpConfig | null> {

@@ -5,8 +5,7 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
 import type { McpConfigDto } from './mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
-import type { ClearMcpConfig } from './mcp-config.types.js';
-import { resolveMasks } from './mcp-secrets.js';
+import { type ClearMcpConfig, resolveMasks } from './mcp-secrets.js';
 import { namedServers, patchNamedServers } from './named-servers.js';
 
 /** As much as a body may have, which is what the whole configuration is sent with. */
@@ -23,7 +22,6 @@ export class McpConfigService {
   /**
    * Replaces a user's configuration within the caller's transaction, which has locked the user; null removes it. A mask
    * stands for what is stored at that moment.
-   *
    * @param loc where the configuration stands in the request, such as `['body', 'mcp_config']`
    * @throws InvalidInputError for addresses that are not allowed and masks with nothing stored behind them
    */

@@ -2,8 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { toDto } from '../../common/validation/field.js';
 import { McpConfigDto } from './mcp-config.dto.js';
-import { maskedConfig, parsedConfig, resolveMasks, serialized } from './mcp-secrets.js';
-import type { ClearMcpConfig } from './mcp-config.types.js';
+import { maskedConfig, parsedConfig, resolveMasks, serialized, type ClearMcpConfig } from './mcp-secrets.js';
 
 const STORED: ClearMcpConfig = {
   sseServers: [

@@ -2,14 +2,60 @@ import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
-import {
-  allowedTools,
-  type ClearMcpConfig,
-  type ClearRemoteMcpServer,
-  type ClearStdioMcpServer,
-  type StoredMcpConfig,
-  type StoredRemoteMcpServer,
-} from './mcp-config.types.js';
+
+/** A tool server reached over HTTP; `api_key` is null or the mask. */
+export interface StoredRemoteMcpServer {
+  url: string;
+  api_key: string | null;
+  /** Names of the tools that agents get; all without it. */
+  tools?: string[];
+}
+
+/** A tool server started as a command; the values of `env` are masks. */
+export interface StoredStdioMcpServer {
+  name: string;
+  command: string;
+  args: string[];
+  env: Record<string, string>;
+  tools?: string[];
+}
+
+/** The MCP configuration as it is stored and shown: secrets are masked. */
+export interface StoredMcpConfig {
+  sse_servers: StoredRemoteMcpServer[];
+  stdio_servers: StoredStdioMcpServer[];
+  shttp_servers: StoredRemoteMcpServer[];
+}
+
+/** The names in a list of allowed tools; undefined when there is none. */
+export function allowedTools({ tools }: JsonObject): string[] | undefined {
+  return Array.isArray(tools) && tools.every((name) => typeof name === 'string') ? tools : undefined;
+}
+
+/** A tool server reached over HTTP, with its key in clear. Never part of a response or a row. */
+export interface ClearRemoteMcpServer {
+  url: string;
+  apiKey: string | null;
+  /** What newer clients gave beyond that: `name`, `headers`, `tools`, `timeout`, `enabled`, … */
+  details?: JsonObject;
+}
+
+/** A tool server started as a command, with its environment in clear. Never part of a response or a row. */
+export interface ClearStdioMcpServer {
+  name: string;
+  command: string;
+  args: string[];
+  env: ReadonlyMap<string, string>;
+  /** What newer clients gave beyond that: `cwd`, `tools`, `timeout`, `enabled`, … */
+  details?: JsonObject;
+}
+
+/** The MCP configuration with its secrets, as agents need it. */
+export interface ClearMcpConfig {
+  sseServers: ClearRemoteMcpServer[];
+  stdioServers: ClearStdioMcpServer[];
+  shttpServers: ClearRemoteMcpServer[];
+}
 
 /** The configuration as it may be stored in clear and shown: every secret is the mask. */
 export function maskedConfig(config: ClearMcpConfig): StoredMcpConfig {
@@ -79,7 +125,6 @@ interface ResolvedMasks {
 /**
  * Replaces the masks of a configuration by what is stored for the same list and url, or for the same server name and
  * variable. A blank `api_key` counts as none.
- *
  * @param loc where the configuration stands in the request
  */
 export function resolveMasks(

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import type { ClearMcpConfig } from './mcp-config.types.js';
+import type { ClearMcpConfig } from './mcp-secrets.js';
 import { patchNamedServers } from './named-servers.js';
 
 const url = 'https://docs.example.com/mcp';

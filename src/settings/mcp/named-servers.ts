@@ -9,6 +9,7 @@ import {
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import { MAX_ELEMENTS } from '../../common/validation/field.js';
+import { unmasked } from '../nested/nested-settings.js';
 import { variableNameProblem } from './command-text.js';
 import { MAX_LISTED_NAME } from './mcp-config.dto.js';
 import {
@@ -16,7 +17,7 @@ import {
   type ClearMcpConfig,
   type ClearRemoteMcpServer,
   type ClearStdioMcpServer,
-} from './mcp-config.types.js';
+} from './mcp-secrets.js';
 
 /** Tool servers by name, in the form of newer clients: `{files: {transport: 'stdio', command, args, env}, …}`. */
 type NamedServers = ReadonlyMap<string, JsonObject>;
@@ -50,12 +51,10 @@ export function namedServers(config: ClearMcpConfig | null): NamedServers {
   return servers;
 }
 
-/** The name of a remote server. */
 export function serverName({ name }: JsonObject, otherwise: string): string {
   return typeof name === 'string' ? name : otherwise;
 }
 
-/** The servers as responses show them. */
 export function shownNamedServers(config: ClearMcpConfig | null): JsonObject {
   return Object.fromEntries(
     [...namedServers(config)].map(([name, server]) => [
@@ -84,7 +83,6 @@ interface PatchedServers {
  * Changes tool servers as clients ask for it. An object of servers is merged by name, as clients send one server alone
  * when they add or change it, and null when they remove it; within `mcpServers` it is the whole configuration instead.
  * Masks stand for what is stored under the same name, and secrets do not move to another server with it.
- *
  * @param loc where the patch stands in the request
  */
 export function patchNamedServers(
@@ -110,7 +108,7 @@ export function patchNamedServers(
     } else if (isJsonObject(given)) {
       const kept = known.get(name) ?? {};
       const before = isElsewhere(kept, given) ? without(kept, ['auth', 'headers', 'command']) : kept;
-      const clear = unmasked(normalised(given, before), before, at, problems);
+      const clear = unmasked(normalised(given, before), before, at, problems, isSecret);
       servers.set(name, mergePatch(isWhole ? {} : before, clear));
     } else {
       problems.push({ loc: at, msg: 'Expected an object.', type: 'dict_type' });
@@ -163,30 +161,6 @@ function authorizationIn(headers: unknown): string | undefined {
   return Object.keys(isJsonObject(headers) ? headers : {}).find(
     (name) => name.toLowerCase() === 'authorization',
   );
-}
-
-function unmasked(
-  server: JsonObject,
-  before: JsonObject,
-  loc: readonly string[],
-  problems: InputProblem[],
-): JsonObject {
-  const copy = mapLeaves(server, (path, leaf) => {
-    if (leaf !== MASK || !isSecret(path)) {
-      return leaf;
-    }
-    const known = path.reduce<unknown>(
-      (value, key) => (isJsonObject(value) ? value[key] : undefined),
-      before,
-    );
-    if (typeof known !== 'string') {
-      const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
-      problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
-      return leaf;
-    }
-    return known;
-  });
-  return isJsonObject(copy) ? copy : {};
 }
 
 function toClearConfig(

@@ -10,7 +10,7 @@ import {
   toShownNestedSettingsDto,
 } from './nested-settings.dto.js';
 import { NestedSettingsService } from './nested-settings.service.js';
-import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './settings-schema.js';
+import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './setting-fields.js';
 
 const EXAMPLES = {
   language: { summary: 'One member; all others stay', value: { language: 'en' } },

@@ -3,16 +3,14 @@ import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
-import { SettingsDto, type StoredWarning } from '../flat/settings.dto.js';
+import { SettingsDto, type StoredWarning, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
-import { SHOWN_ONLY, unknownMembers } from '../member-warnings.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
-import { SettingsCipher } from '../settings-cipher.js';
+import { SettingsCipher, SettingsRepository } from '../settings.repository.js';
 import { emptySettingsRow, SETTINGS } from '../settings-table.js';
-import { SettingsRepository } from '../settings.repository.js';
 import { APP_DEFAULTS, type NestedSettings, type NestedSettingsDto } from './nested-settings.dto.js';
 import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
 
@@ -71,7 +69,6 @@ export class NestedSettingsService {
 
   /**
    * Merges a request into what is stored; all of it or nothing.
-   *
    * @param body the request as it was sent, unknown members included
    * @throws InvalidInputError, and what `SettingsService.store` throws
    */

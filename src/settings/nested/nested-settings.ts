@@ -60,13 +60,11 @@ const AGENT_KINDS: readonly unknown[] = ['openhands', 'llm', 'acp'];
 /** Members of `agent_settings` that have fields of their own. */
 const GROUPS: readonly string[] = ['llm', 'agent_context', 'condenser'];
 
-/** Maximal size of the details as JSON. */
 const MAX_DETAILS_BYTES = 64 * 1024;
 
 /**
  * Reads the diffs of a request. Like the peer's they are merge patches: objects are merged, null returns a member to its
  * default. A key is kept by null and by the mask, and cleared by blank text, as in the flat settings.
- *
  * @throws InvalidInputError for values that do not suit their fields
  */
 export function readNestedChange(
@@ -132,7 +130,6 @@ function fieldProblems(
   });
 }
 
-/** Takes the members that are columns out of a diff. */
 function splitColumns(
   diff: JsonObject,
   columns: ReadonlyMap<string, string>,
@@ -176,7 +173,6 @@ export function changesDetails({ details }: NestedChange): boolean {
 
 /**
  * Merges the changes of a request into the stored details; masks keep the stored values.
- *
  * @throws InvalidInputError for masks without a stored value, and when the details become too large
  */
 export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): SettingsDetails {
@@ -206,7 +202,6 @@ export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): 
 /** How deep names are compared: `agent.llm.temperature`. */
 const PATH_DEPTH = 3;
 
-/** Dotted names of the members that differ. */
 export function changedPaths(before: unknown, after: unknown, path: readonly string[] = []): string[] {
   if (isDeepStrictEqual(before ?? {}, after ?? {})) {
     return [];
@@ -224,18 +219,19 @@ export function unmasked(
   stored: JsonObject,
   loc: readonly string[],
   problems: InputProblem[],
-  prefix: readonly string[] = [],
+  isSecret: (path: readonly string[]) => boolean = isSecretPath,
 ): JsonObject {
   const copy = mapLeaves(tree, (path, leaf) => {
-    if (leaf !== MASK || !isSecretPath([...prefix, ...path])) {
+    if (leaf !== MASK || !isSecret(path)) {
       return leaf;
     }
     const known = valueAt(stored, path);
-    if (typeof known !== 'string') {
-      const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
-      problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
+    if (typeof known === 'string') {
+      return known;
     }
-    return known;
+    const msg = 'Expected the secret itself: nothing is stored that this mask could stand for.';
+    problems.push({ loc: [...loc, ...path], msg, type: 'value_error' });
+    return leaf;
   });
   return isJsonObject(copy) ? copy : {};
 }
@@ -257,7 +253,6 @@ export function masked(tree: JsonObject): JsonObject {
   return isJsonObject(copy) ? copy : {};
 }
 
-/** `agent_settings` of a response. */
 export function shownAgentSettings(
   row: SettingsRow,
   { agent: details }: SettingsDetails,
@@ -293,7 +288,6 @@ export function shownLlm(details: JsonObject, model: unknown, baseUrl: unknown):
   };
 }
 
-/** `conversation_settings` of a response. */
 export function shownConversationSettings(row: SettingsRow, { conversation }: SettingsDetails): JsonObject {
   return {
     schema_version: 1,

@@ -83,7 +83,6 @@ export function findField(path: readonly string[]): SettingField | undefined {
   return FIELDS.get(path.join('.'));
 }
 
-/** A field in the words of OpenAPI. */
 export function fieldSchema({ type, choices, minimum, description }: SettingField): Record<string, unknown> {
   return {
     type: [type, 'null'],
@@ -166,3 +165,66 @@ export function isSecretPath(path: readonly string[]): boolean {
   }
   return SECRET_NAME.test(path.at(-1) ?? '') || path.slice(0, -1).some((name) => SECRET_MAPS.has(name));
 }
+
+interface FieldSchema extends Omit<SettingField, 'type' | 'dependsOn' | 'choices' | 'minimum'> {
+  section: string;
+  section_label: string;
+  value_type: FieldType;
+  depends_on: readonly string[];
+  choices: { value: string; label: string }[];
+  /** The kind of agent that the field is for; null: every kind. */
+  variant: string | null;
+}
+
+interface SectionSchema {
+  key: string;
+  label: string;
+  fields: FieldSchema[];
+  variant: string | null;
+}
+
+/** The settings that clients offer in forms, in the format of OpenHands. */
+export interface SettingsSchema {
+  model_name: string;
+  sections: SectionSchema[];
+}
+
+function section(
+  key: string,
+  label: string,
+  variant: string | null,
+  fields: readonly SettingField[],
+): SectionSchema {
+  return {
+    key,
+    label,
+    fields: fields.map(({ type, dependsOn, choices, minimum: _unsaid, ...same }) => ({
+      ...same,
+      section: key,
+      section_label: label,
+      value_type: type,
+      depends_on: dependsOn,
+      choices: choices.map((value) => ({ value, label: value })),
+      variant,
+    })),
+    variant,
+  };
+}
+
+export const AGENT_SCHEMA: SettingsSchema = {
+  model_name: 'AgentSettings',
+  sections: [
+    section('general', 'General', 'openhands', GENERAL_FIELDS),
+    section('llm', 'LLM', 'openhands', LLM_FIELDS),
+    section('agent_context', 'Memory', 'openhands', AGENT_CONTEXT_FIELDS),
+    section('condenser', 'Condenser', 'openhands', CONDENSER_FIELDS),
+  ],
+};
+
+export const CONVERSATION_SCHEMA: SettingsSchema = {
+  model_name: 'ConversationSettings',
+  sections: [
+    section('general', 'General', null, CONVERSATION_FIELDS),
+    section('verification', 'Verification', null, CONFIRMATION_FIELDS),
+  ],
+};

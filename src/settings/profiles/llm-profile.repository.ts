@@ -22,25 +22,16 @@ import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 @Entity('llm_profiles')
 @Index('llm_profiles_user_id_name_key', ['userId', 'name'], { unique: true })
 export class LlmProfile extends OwnedRow {
-  @PrimaryColumn('uuid')
-  id: string;
-
-  @Column('text')
-  name: string;
+  @PrimaryColumn('uuid') id: string;
+  @Column('text') name: string;
 
   /** Encrypted JSON of all its members, keys included. */
-  @Column('text')
-  config: string;
+  @Column('text') config: string;
 
   /** The profile that was last applied to the settings. They may have changed since. */
-  @Column('boolean', { default: false })
-  active: boolean;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('boolean', { default: false }) active: boolean;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 const CONFIG = columnById('llm_profiles', 'config');
@@ -53,7 +44,6 @@ export interface ClearLlmProfile {
   name: string;
   /** Members as on the wire: `model`, `api_key`, `base_url`, … */
   config: JsonObject;
-  /** The settings were set to it last. */
   active: boolean;
 }
 
@@ -70,7 +60,6 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
 
   /**
    * All of a user's profiles, oldest first.
-   *
    * @throws SecretDecryptionError when one is not readable with the configured keys
    */
   async list(userId: string, manager: EntityManager = this.manager): Promise<ClearLlmProfile[]> {
@@ -81,7 +70,6 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
     return rows.map((row) => this.inClear(row));
   }
 
-  /** Throws like {@link list}. */
   async findNamed(
     userId: string,
     name: string,
@@ -134,7 +122,6 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
     });
   }
 
-  /** Marks one of the user's profiles as the one that the settings were set to, and no other. */
   async markActive(manager: EntityManager, userId: string, { id, name }: ClearLlmProfile): Promise<void> {
     await manager.update(LlmProfile, { userId, active: true }, { active: false });
     await manager.update(LlmProfile, { id }, { active: true });

@@ -6,8 +6,13 @@ import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
 import { DomainError, type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
-import { type CheckedModel, headersIn, ModelCheck, type ModelWarning } from '../model-check.js';
-import { isSameModelServer } from '../model-server.js';
+import {
+  type CheckedModel,
+  headersIn,
+  ModelCheck,
+  type ModelWarning,
+  isSameModelServer,
+} from '../model-check.js';
 import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
 import type { SettingsColumn, SettingsKeys, SettingsRow } from '../settings-table.js';
@@ -33,7 +38,6 @@ function settingsLlm(
   });
 }
 
-/** A configuration without members that have no value. */
 function withoutBlanks(config: JsonObject): JsonObject {
   return Object.fromEntries(
     Object.entries(config).filter(([, value]) => value !== null && value !== undefined && value !== ''),
@@ -60,11 +64,9 @@ export function activeProfile(
   return isDeepStrictEqual({ ...marked.config }, { ...compared }) ? marked.name : null;
 }
 
-/** Limit for each user. */
 const MAX_PROFILES = 100;
 const MAX_PROFILE_BYTES = 16 * 1024;
 
-/** Stores models under names, and sets the settings to one of them. */
 @Injectable()
 export class ProfilesService {
   constructor(
@@ -93,7 +95,6 @@ export class ProfilesService {
 
   /**
    * Stores a profile, or replaces the one of that name.
-   *
    * @returns a warning when the server of a changed model does not accept it
    * @throws InvalidInputError for invalid members; DomainError conflict when the user has the maximum number of profiles
    */
@@ -140,7 +141,6 @@ export class ProfilesService {
 
   /**
    * Sets the settings' model, address, key and parameters to those of the profile.
-   *
    * @throws DomainError not_found for an unknown name
    */
   async activate(userId: string, name: string): Promise<ClearLlmProfile> {
@@ -196,7 +196,6 @@ export class ProfilesService {
     await this.profiles.markActive(manager, userId, profile);
   }
 
-  /** The configuration that a request asks for, with keys in clear. */
   private async requested(
     manager: EntityManager,
     userId: string,
@@ -212,7 +211,7 @@ export class ProfilesService {
       config = settingsLlm(settings, keys, details);
     } else {
       const problems = llmProblems(llm);
-      const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, ['llm']);
+      const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, isSecretOfLlm);
       if (problems.length > 0) {
         throw new InvalidInputError(problems);
       }
@@ -273,8 +272,12 @@ function llmProblems(llm: JsonObject): InputProblem[] {
   });
 }
 
+function isSecretOfLlm(path: readonly string[]): boolean {
+  return isSecretPath(['llm', ...path]);
+}
+
 function withoutSecrets(config: JsonObject): JsonObject {
-  const copy = mapLeaves(config, (path, leaf) => (isSecretPath(['llm', ...path]) ? null : leaf));
+  const copy = mapLeaves(config, (path, leaf) => (isSecretOfLlm(path) ? null : leaf));
   return withoutBlanks(copy as JsonObject);
 }
 

@@ -11,7 +11,6 @@ export interface AgentSecret {
   description: string | null;
 }
 
-/** The same without its value. */
 export interface AgentSecretDescription {
   name: string;
   description: string | null;
@@ -35,7 +34,6 @@ export class AgentSecretsReader {
 
   /**
    * All of them by name. A git token that is not available at the moment is left out and logged.
-   *
    * @param credentials all of the user's git credentials, from `ProviderTokenRepository.list`
    * @throws SecretDecryptionError when a stored value is not readable with the configured keys
    */
@@ -52,11 +50,7 @@ export class AgentSecretsReader {
     ]);
   }
 
-  /**
-   * Names and descriptions, by name.
-   *
-   * @param names those that may be seen; null: all
-   */
+  /** Names and descriptions, by name. @param names those that may be seen; null: all */
   async describe(userId: string, names: readonly string[] | null = null): Promise<AgentSecretDescription[]> {
     const [tokens, custom] = await Promise.all([
       this.gitTokenDescriptions(userId),
@@ -74,7 +68,6 @@ export class AgentSecretsReader {
 
   /**
    * The value of one; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
-   *
    * @param names those that may be seen; null: all
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */

@@ -18,21 +18,13 @@ import { InvalidInputError } from '../../common/errors/domain-error.js';
 /** A named secret that a user's agents get. */
 @Entity('custom_secrets')
 export class CustomSecret extends UserKeyedRow {
-  @PrimaryColumn('text')
-  name: string;
+  @PrimaryColumn('text') name: string;
 
   /** Encrypted. */
-  @Column('text')
-  value: string;
-
-  @Column('text', { nullable: true })
-  description: string | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @Column('text') value: string;
+  @Column('text', { nullable: true }) description: string | null;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */
@@ -40,7 +32,6 @@ export function customSecretBinding(userId: string, name: string): string {
   return `custom_secrets.value:${userId}:${name}`;
 }
 
-/** The encrypted column of this table. */
 export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   {
     table: 'custom_secrets',
@@ -50,7 +41,6 @@ export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-/** A custom secret without its value. */
 export type SecretDescription = Pick<CustomSecret, 'name' | 'description'>;
 
 /** A custom secret in clear: never for a log or a response. */
@@ -100,7 +90,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     super(CustomSecret, dataSource.manager);
   }
 
-  /** Names and descriptions, by name. */
   async describe(userId: string): Promise<SecretDescription[]> {
     return this.find({
       select: { name: true, description: true },
@@ -109,7 +98,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     });
   }
 
-  /** Names and descriptions of some of them, by name. */
   async describePage(
     userId: string,
     { part, after, limit }: { part: string; after: string | null; limit: number },
@@ -120,7 +108,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
 
   /**
    * All of a user's secrets in clear, by name.
-   *
    * @throws SecretDecryptionError when one is not readable with the configured keys
    */
   async read(userId: string): Promise<ClearSecret[]> {
@@ -128,11 +115,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     return rows.map((row) => ({ name: row.name, value: this.decrypt(row), description: row.description }));
   }
 
-  /**
-   * One value in clear; null when there is no secret of that name.
-   *
-   * @throws SecretDecryptionError as {@link read}
-   */
+  /** One value in clear; null when there is no secret of that name. @throws SecretDecryptionError as {@link read} */
   async readValue(userId: string, name: string): Promise<string | null> {
     const row = await this.findOneBy({ userId, name });
     return row && this.decrypt(row);
@@ -211,7 +194,6 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     });
   }
 
-  /** Adds or replaces secrets. */
   async storeAll(userId: string, secrets: readonly (SecretChange & { value: string })[]): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);

@@ -1,7 +1,12 @@
-import { Body, Controller, Post } from '@nestjs/common';
+import { Body, Controller, Post, Injectable } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute } from '../../common/openapi/api-route.js';
+import type { ProviderTokenWarning } from '../../git-providers/tokens/plan-token-changes.js';
+import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
+import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
+import { McpConfigService } from '../mcp/mcp-config.service.js';
+import { SettingsRepository } from '../settings.repository.js';
 import {
   AddGitProvidersDto,
   type GitProvidersStoredDto,
@@ -11,7 +16,39 @@ import {
   toGitProvidersStoredDto,
   TOKENS_REMOVED,
 } from './git-tokens.dto.js';
-import { GitTokensService } from './git-tokens.service.js';
+
+@Injectable()
+export class GitTokensService {
+  constructor(
+    private readonly settings: SettingsRepository,
+    private readonly tokens: ProviderTokensService,
+    private readonly credentials: ProviderTokenRepository,
+    private readonly mcpConfigs: McpConfigService,
+  ) {}
+
+  /**
+   * Stores what `POST /api/add-git-providers` brings, all of it or nothing.
+   * @returns tokens that were stored without a verdict of their provider
+   * @throws InvalidInputError or DomainError as `ProviderTokensService.prepare` and `McpConfigService.store` do
+   */
+  async add(
+    userId: string,
+    { provider_tokens: inputs = new Map(), mcp_config: mcpConfig }: AddGitProvidersDto,
+  ): Promise<ProviderTokenWarning[]> {
+    const prepared = await this.tokens.prepare(userId, inputs, ['body', 'provider_tokens']);
+    await this.settings.transaction(userId, async (manager) => {
+      if (mcpConfig !== undefined) {
+        await this.mcpConfigs.store(manager, userId, mcpConfig, ['body', 'mcp_config']);
+      }
+      await this.tokens.store(manager, userId, prepared);
+    });
+    return prepared.warnings;
+  }
+
+  async removeAll(userId: string): Promise<void> {
+    await this.credentials.removeAll(userId);
+  }
+}
 
 @ApiTags('Git providers')
 @Controller('api')

@@ -12,7 +12,7 @@ import {
   toGitProvidersStoredDto,
   TOKENS_REMOVED,
 } from './git-tokens.dto.js';
-import { GitTokensService } from './git-tokens.service.js';
+import { GitTokensService } from './git-tokens.controller.js';
 import {
   badSecretName,
   CreateSecretDto,

@@ -15,12 +15,10 @@ interface SecretSearch extends PageRequest {
 export class SecretsService {
   constructor(private readonly secrets: CustomSecretRepository) {}
 
-  /** Names and descriptions, by name. */
   async list(userId: string): Promise<SecretDescription[]> {
     return this.secrets.describe(userId);
   }
 
-  /** A page of them, by name. */
   async search(
     userId: string,
     { name__contains: part = '', page_id: pageId, limit }: SecretSearch,
@@ -47,7 +45,6 @@ export class SecretsService {
 
   /**
    * Renames a secret and changes what is given of it.
-   *
    * @throws DomainError not_found for an unknown name, conflict when the new one is taken
    */
   async update(userId: string, name: string, change: UpdateSecretDto): Promise<void> {

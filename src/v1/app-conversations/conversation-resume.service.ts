@@ -1,10 +1,14 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import type { ResumableConversation } from './conversation.queries.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
+import { HostIdentity } from '../sandboxes/host-identity.js';
+import { SandboxEvents } from '../sandboxes/sandbox-events.js';
+import { type ResumableConversation, ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { PendingMessageWorker } from './pending/pending-message.worker.js';
@@ -113,6 +117,75 @@ export class ConversationResumeService {
       if (!(error instanceof AgentServerError && error.status === 409)) {
         throw error;
       }
+    }
+  }
+}
+
+/** The sweep finds resumes that were missed because a process died or the agent server was not ready. */
+const SWEEP_MS = 5_000;
+
+/** Resumes conversations at once in sandboxes that this process started, else by a sweep of this host. */
+@Injectable()
+export class ConversationResumeWorker extends BackgroundLoop implements OnModuleInit {
+  private readonly resumes = new Map<string, Promise<void>>();
+
+  constructor(
+    private readonly sandboxes: SandboxEvents,
+    private readonly host: HostIdentity,
+    private readonly conversations: ConversationQueries,
+    private readonly resumption: ConversationResumeService,
+  ) {
+    const logger = new Logger(ConversationResumeWorker.name);
+    super(SWEEP_MS, logger, 'failed to find conversations to resume', 'warn');
+  }
+
+  onModuleInit(): void {
+    // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
+    this.sandboxes.on('running', (sandboxId) => void this.resume(sandboxId));
+  }
+
+  /** Calls during the work share it. */
+  resume(sandboxId: string): Promise<void> {
+    const current = this.resumes.get(sandboxId);
+    if (current || this.stopping) {
+      return current ?? Promise.resolve();
+    }
+    const work = this.resumeAll(sandboxId).finally(() => this.resumes.delete(sandboxId));
+    this.resumes.set(sandboxId, work);
+    this.beside(work);
+    return work;
+  }
+
+  protected async work(): Promise<void> {
+    const sandboxIds = await this.conversations.sandboxesToResume(this.host.id);
+    await Promise.all(sandboxIds.map((id) => this.resume(id)));
+  }
+
+  private async resumeAll(sandboxId: string): Promise<void> {
+    try {
+      for (const conversation of await this.conversations.toResume(sandboxId)) {
+        if (this.stopping) {
+          return;
+        }
+        await this.resumeOne(conversation);
+      }
+    } catch (error) {
+      this.logger.warn('failed to resume conversations', {
+        sandbox_id: sandboxId,
+        error: errorMessage(error),
+      });
+    }
+  }
+
+  /** A failure does not hold up other conversations; the next sweep tries again. */
+  private async resumeOne(conversation: ResumableConversation): Promise<void> {
+    try {
+      await this.resumption.resume(conversation);
+    } catch (error) {
+      this.logger.warn('failed to resume conversation', {
+        conversation_id: conversation.id,
+        error: errorMessage(error),
+      });
     }
   }
 }

@@ -181,13 +181,6 @@ export interface ResumableConversation {
   executionStatus: ConversationStatus | null;
 }
 
-interface ResumableRow {
-  id: string;
-  user_id: string;
-  sandbox_id: string;
-  execution_status: ConversationStatus | null;
-}
-
 /** Conversations that are being started get their credentials from the start. */
 const TO_RESUME = `
   s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT ${hasUnfinishedStart('c.id')}`;
@@ -197,7 +190,7 @@ const FIND_SANDBOXES_TO_RESUME = `
   WHERE s.host_id = $1 AND ${TO_RESUME}`;
 
 const FIND_TO_RESUME = `
-  SELECT c.id, c.user_id, c.sandbox_id, f.execution_status
+  SELECT c.id, c.user_id AS "userId", c.sandbox_id AS "sandboxId", f.execution_status AS "executionStatus"
   FROM app_conversations c ${JOINED_TABLES}
   WHERE s.id = $1 AND ${TO_RESUME}
   ORDER BY c.updated_at DESC`;
@@ -347,13 +340,7 @@ export class ConversationQueries {
 
   /** The last used conversation first. */
   async toResume(sandboxId: string): Promise<ResumableConversation[]> {
-    const rows = await this.dataSource.query<ResumableRow[]>(FIND_TO_RESUME, [sandboxId]);
-    return rows.map((row) => ({
-      id: row.id,
-      userId: row.user_id,
-      sandboxId: row.sandbox_id,
-      executionStatus: row.execution_status,
-    }));
+    return this.dataSource.query<ResumableConversation[]>(FIND_TO_RESUME, [sandboxId]);
   }
 }
 

@@ -36,49 +36,29 @@ import type { ObservedState } from './store/observed-state.js';
 @Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('followed_conversations_user_id_idx', ['userId'])
 export class FollowedConversation extends OwnedRow {
-  @PrimaryColumn('uuid')
-  id: string;
-
-  @Column('text', { name: 'sandbox_id' })
-  sandboxId: string;
+  @PrimaryColumn('uuid') id: string;
+  @Column('text', { name: 'sandbox_id' }) sandboxId: string;
 
   /** Last reported by the agent server; meaningful only while the sandbox runs. */
-  @Column('text', { name: 'execution_status', nullable: true })
-  executionStatus: ConversationStatus | null;
+  @Column('text', { name: 'execution_status', nullable: true }) executionStatus: ConversationStatus | null;
 
   /** The last error in the log, until the agent does anything but fail. */
-  @Column('jsonb', { nullable: true })
-  error: ConversationFailure | null;
-
-  @Column('jsonb', { nullable: true })
-  metrics: MetricsSnapshot | null;
-
-  @Column('text', { nullable: true })
-  title: string | null;
+  @Column('jsonb', { nullable: true }) error: ConversationFailure | null;
+  @Column('jsonb', { nullable: true }) metrics: MetricsSnapshot | null;
+  @Column('text', { nullable: true }) title: string | null;
 
   /** Null unless a result was requested. */
-  @Column('jsonb', { nullable: true })
-  result: object | string | number | boolean | null;
+  @Column('jsonb', { nullable: true }) result: object | string | number | boolean | null;
 
   /** The `seq` of the last event, so the number of events ever stored; retention may have removed the oldest. */
-  @Column('integer', { name: 'event_count', default: 0 })
-  eventCount: number;
-
-  @Column('text', { name: 'last_event_id', nullable: true })
-  lastEventId: string | null;
+  @Column('integer', { name: 'event_count', default: 0 }) eventCount: number;
+  @Column('text', { name: 'last_event_id', nullable: true }) lastEventId: string | null;
 
   /** When the log was opened; none of its events was stored earlier. */
-  @CreateDateColumn({ name: 'opened_at', type: 'timestamptz' })
-  openedAt: Date;
-
-  @Column('text', { nullable: true })
-  follower: string | null;
-
-  @Column('timestamptz', { name: 'follower_until', nullable: true })
-  followerUntil: Date | null;
-
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' })
-  updatedAt: Date;
+  @CreateDateColumn({ name: 'opened_at', type: 'timestamptz' }) openedAt: Date;
+  @Column('text', { nullable: true }) follower: string | null;
+  @Column('timestamptz', { name: 'follower_until', nullable: true }) followerUntil: Date | null;
+  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** Payload: the id of a conversation. */
@@ -166,23 +146,13 @@ const SINCE = `opened_at - interval '1 day' AS since`;
 const UNTIL = `greatest(opened_at, updated_at) + interval '1 day' AS until`;
 
 const LOG_OF_USER = `
-  SELECT event_count, ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
+  SELECT id, event_count AS "eventCount", ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
     THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
   FROM followed_conversations WHERE id = $1 AND user_id = $2`;
 
-interface LogRow extends Pick<StoredLog, 'since' | 'until' | 'failure'> {
-  event_count: number;
-}
-
 const PROGRESS = `
-  SELECT event_count, last_event_id, ${SINCE}, updated_at::text AS version FROM followed_conversations WHERE id = $1`;
-
-interface ProgressRow {
-  event_count: number;
-  last_event_id: string | null;
-  since: Date;
-  version: string;
-}
+  SELECT event_count AS "eventCount", last_event_id AS "lastEventId", ${SINCE}, updated_at::text AS version
+  FROM followed_conversations WHERE id = $1`;
 
 @Injectable()
 export class FollowedConversationRepository {
@@ -210,12 +180,8 @@ export class FollowedConversationRepository {
   }
 
   async findLog(id: string, userId: string): Promise<StoredLog | null> {
-    const [row] = await this.dataSource.query<LogRow[]>(LOG_OF_USER, [id, userId]);
-    if (!row) {
-      return null;
-    }
-    const { event_count: eventCount, since, until, failure } = row;
-    return { id, eventCount, since, until, failure };
+    const [log = null] = await this.dataSource.query<StoredLog[]>(LOG_OF_USER, [id, userId]);
+    return log;
   }
 
   /** Numbers of the last events; removed conversations are left out. */
@@ -228,12 +194,8 @@ export class FollowedConversationRepository {
   }
 
   async progress(id: string): Promise<LogProgress | null> {
-    const [row] = await this.dataSource.query<ProgressRow[]>(PROGRESS, [id]);
-    if (!row) {
-      return null;
-    }
-    const { event_count: eventCount, last_event_id: lastEventId, since, version } = row;
-    return { eventCount, lastEventId, since, version };
+    const [progress = null] = await this.dataSource.query<LogProgress[]>(PROGRESS, [id]);
+    return progress;
   }
 
   async sandboxId(id: string): Promise<string | null> {

@@ -16,21 +16,13 @@ import { UserKeyedRow } from '../../auth/user.repository.js';
 @Index('idempotency_keys_created_at_idx', ['createdAt'])
 export class IdempotencyKey extends UserKeyedRow {
   /** The route, because two routes may be called with the same key. */
-  @PrimaryColumn('text')
-  scope: string;
-
-  @PrimaryColumn('text')
-  key: string;
+  @PrimaryColumn('text') scope: string;
+  @PrimaryColumn('text') key: string;
 
   /** SHA-256 of the request. */
-  @Column('bytea', { name: 'request_hash' })
-  requestHash: Buffer;
-
-  @Column('text', { name: 'resource_id' })
-  resourceId: string;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
+  @Column('bytea', { name: 'request_hash' }) requestHash: Buffer;
+  @Column('text', { name: 'resource_id' }) resourceId: string;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
 }
 
 type IdempotencyKeyId = Pick<IdempotencyKey, 'userId' | 'scope' | 'key'>;

@@ -8,8 +8,11 @@ import { InputValidationPipe } from '../../common/validation/validation.pipe.js'
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
-import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
+import {
+  CurrentSandbox,
+  SandboxAuthenticated,
+  type SandboxKeyHolder,
+} from '../sandboxes/sandbox-key.guard.js';
 import {
   OpenConversationPullRequestDto,
   OpenedPullRequestDto,

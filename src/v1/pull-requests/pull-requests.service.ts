@@ -13,7 +13,7 @@ import { ConversationActionsService } from '../app-conversations/conversation-ac
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import { unknownConversation, unknownToSandbox } from '../events/events.service.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
+import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
   MAX_PULL_REQUEST_TITLE,
   type OpenConversationPullRequestDto,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { agentServerPath } from './agent-server.addresses.js';
+import { agentServerPath } from './agent-server.targets.js';
 
 describe('agentServerPath', () => {
   it.each([

@@ -6,8 +6,13 @@ import { toWireStatus } from '../sandboxes/sandbox-status.js';
 import { SandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { isKeyOfHash } from '../sandboxes/session-key.js';
-import { type AgentServerAddress, AgentServerAddresses } from './agent-server.addresses.js';
-import { AgentServerTargets, type ConnectedSandbox, SandboxMovedError } from './agent-server.targets.js';
+import {
+  type AgentServerAddress,
+  AgentServerAddresses,
+  AgentServerTargets,
+  type ConnectedSandbox,
+  SandboxMovedError,
+} from './agent-server.targets.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
 /** Programs in a sandbox must not see the credentials for the service. */

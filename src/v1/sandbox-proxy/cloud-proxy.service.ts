@@ -2,12 +2,12 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import { Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
-import { SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
+import { SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { isKeyOfHash } from '../sandboxes/session-key.js';
 import { AgentServerTargets, type ConnectedSandbox } from './agent-server.targets.js';
-import type { CloudProxyDto } from './cloud-proxy.dto.js';
+import type { CloudProxyDto } from './cloud-proxy.controller.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
 /** All others, such as the user's API key, are meant for the service. */

@@ -6,7 +6,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
-import { AgentServerAddresses } from './agent-server.addresses.js';
+import { AgentServerAddresses } from './agent-server.targets.js';
 import { portToken } from '../sandboxes/session-key.js';
 import {
   judgePortAccess,

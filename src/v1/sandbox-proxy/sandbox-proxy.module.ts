@@ -1,10 +1,9 @@
 import { Module } from '@nestjs/common';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
-import { AgentServerAddresses } from './agent-server.addresses.js';
+import { AgentServerAddresses, AgentServerTargets } from './agent-server.targets.js';
 import { AgentServerPorts } from './agent-server.ports.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
-import { AgentServerTargets } from './agent-server.targets.js';
 import { CloudProxyController } from './cloud-proxy.controller.js';
 import { CloudProxyService } from './cloud-proxy.service.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';

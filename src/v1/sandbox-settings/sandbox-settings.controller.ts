@@ -4,8 +4,11 @@ import { BesideSandboxKey, UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
 import { badSecretName } from '../../settings/secrets/secrets.dto.js';
 import { unknownSecret } from '../../settings/secrets/secrets.service.js';
-import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
+import {
+  CurrentSandbox,
+  SandboxAuthenticated,
+  type SandboxKeyHolder,
+} from '../sandboxes/sandbox-key.guard.js';
 import {
   SandboxIdDto,
   SandboxSecretPathDto,

@@ -5,10 +5,9 @@ import { isJsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/stored-settings.dto.js';
+import { type StoredSettingsDto, toStoredSettingsDto } from '../../settings/flat/settings.dto.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
-import type { StoredMcpConfig } from '../../settings/mcp/mcp-config.types.js';
-import { exposedConfig } from '../../settings/mcp/mcp-secrets.js';
+import { type StoredMcpConfig, exposedConfig } from '../../settings/mcp/mcp-secrets.js';
 import { type NestedSettings, toShownNestedSettingsDto } from '../../settings/nested/nested-settings.dto.js';
 import { masked } from '../../settings/nested/nested-settings.js';
 import { NestedSettingsService } from '../../settings/nested/nested-settings.service.js';
@@ -20,7 +19,7 @@ import { unknownSecret } from '../../settings/secrets/secrets.service.js';
 import type { SettingsKeys } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
-import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.queries.js';
+import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import type { UserInfoDto } from './sandbox-settings.dto.js';
 
 /** Reads a user's settings and secrets for programs in the user's sandboxes. */

@@ -3,7 +3,7 @@ import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-bac
 import { parseConfig } from '../../config/load-config.js';
 import { Metrics } from '../../observability/metrics.js';
 import { requireMayStop, type SandboxLaunch } from './backends/sandbox-backend.js';
-import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
+import { BackendMetrics, measured } from './sandbox-backend.factory.js';
 
 const LAUNCH: SandboxLaunch = {
   id: 'a'.repeat(22),
@@ -23,7 +23,7 @@ const LAUNCH: SandboxLaunch = {
 it('counts calls of the backend, and those that failed unless their caller broke them off', async () => {
   const metrics = new Metrics();
   const scripted = new ScriptedSandboxBackend();
-  const backend = new MeasuredBackend(scripted, new BackendMetrics(metrics, parseConfig({}, false)));
+  const backend = measured(scripted, new BackendMetrics(metrics, parseConfig({}, false)));
 
   expect(await backend.list()).toEqual([]);
   await expect(backend.resume(LAUNCH, new AbortController().signal)).rejects.toThrow('files are gone');
@@ -43,10 +43,7 @@ it('hands on whether a sandbox may be stopped', async () => {
       requireMayStop(mayStop);
     }
   }
-  const backend = new MeasuredBackend(
-    new Asking(),
-    new BackendMetrics(new Metrics(), parseConfig({}, false)),
-  );
+  const backend = measured(new Asking(), new BackendMetrics(new Metrics(), parseConfig({}, false)));
 
   await expect(backend.pause(LAUNCH.id, () => false)).rejects.toThrow(/its lease has ended/);
   await backend.pause(LAUNCH.id, () => true);

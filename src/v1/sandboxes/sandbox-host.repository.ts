@@ -4,15 +4,11 @@ import { Column, Entity, type EntityManager, PrimaryColumn, Repository } from 't
 
 @Entity('sandbox_hosts')
 export class SandboxHost {
-  @PrimaryColumn('text')
-  id: string;
+  @PrimaryColumn('text') id: string;
 
   /** `SANDBOX_ADDRESS`: how other hosts reach its sandboxes; null when they cannot. */
-  @Column('text', { nullable: true })
-  address: string | null;
-
-  @Column('timestamptz', { name: 'seen_at' })
-  seenAt: Date;
+  @Column('text', { nullable: true }) address: string | null;
+  @Column('timestamptz', { name: 'seen_at' }) seenAt: Date;
 }
 
 /** Unique among our advisory locks. */

@@ -1,3 +1,4 @@
+import { timingSafeEqual } from 'node:crypto';
 import {
   applyDecorators,
   type CanActivate,
@@ -8,11 +9,38 @@ import {
 } from '@nestjs/common';
 import { ApiSecurity } from '@nestjs/swagger';
 import type { Request } from 'express';
+import { InjectRepository } from '@nestjs/typeorm';
+import { Not, Repository } from 'typeorm';
 import { Public } from '../../auth/auth.decorators.js';
-import { presentedKey } from '../../auth/presented-key.js';
+import { presentedKey } from '../../auth/api-key-format.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
-import { type SandboxKeyHolder, SandboxKeyQueries } from './sandbox-key.queries.js';
+import { Sandbox } from './sandbox.entity.js';
+import { sessionKeyHash } from './session-key.js';
+
+export interface SandboxKeyHolder {
+  sandboxId: string;
+  userId: string;
+  /** Unless it is RUNNING, its key opens nothing. */
+  running: boolean;
+}
+
+@Injectable()
+export class SandboxKeyQueries {
+  constructor(@InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>) {}
+
+  /** Null for a key of no sandbox. */
+  async find(sessionKey: string): Promise<SandboxKeyHolder | null> {
+    const hash = sessionKeyHash(sessionKey);
+    const found = await this.sandboxes.findOne({
+      select: { id: true, userId: true, status: true, sessionKeyHash: true },
+      where: { sessionKeyHash: hash, status: Not('DELETING') },
+    });
+    return found && timingSafeEqual(found.sessionKeyHash, hash)
+      ? { sandboxId: found.id, userId: found.userId, running: found.status === 'RUNNING' }
+      : null;
+  }
+}
 
 interface SandboxRequest extends Request {
   sandbox?: SandboxKeyHolder;

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, IsNull, LessThan, Not, Or, Repository } from 'typeorm';
+import { In, IsNull, LessThan, Not, Or, Repository, Column, Entity, PrimaryColumn } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import type { SandboxFacts } from './backends/sandbox-backend.js';
@@ -53,26 +53,16 @@ const EXPECTED = `
     SELECT id, updated_at FROM sandboxes
     WHERE host_id = $1 AND status IN ('PAUSED', 'ERROR', 'MISSING') AND (updated_at, id) > ($4::timestamptz, $5)
     ORDER BY updated_at, id LIMIT ${STOPPED_ROWS})
-  SELECT id, 'WARM' AS status, NULL AS address, NULL::jsonb AS port_addresses, 0 AS generation, host_id = $1 AS ours,
+  SELECT id, 'WARM' AS status, NULL AS address, NULL::jsonb AS "portAddresses", 0 AS generation, host_id = $1 AS ours,
     NULL AS cursor
   FROM warm_sandboxes
   WHERE id = ANY($3)
   UNION ALL
-  SELECT id, status, address, port_addresses, generation, host_id = $1 AND backend = $2 AS ours,
+  SELECT id, status, address, port_addresses AS "portAddresses", generation, host_id = $1 AND backend = $2 AS ours,
     CASE WHEN id = (SELECT id FROM stopped ORDER BY updated_at, id OFFSET ${STOPPED_ROWS - 1})
       THEN to_char(updated_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || ' ' || id END AS cursor
   FROM sandboxes
   WHERE (host_id = $1 AND status = 'RUNNING') OR id = ANY(ARRAY(SELECT id FROM stopped)) OR id = ANY($3)`;
-
-interface ExpectedRow {
-  id: string;
-  status: SandboxRowStatus | 'WARM';
-  address: string | null;
-  port_addresses: PortAddresses | null;
-  generation: number;
-  ours: boolean;
-  cursor: string | null;
-}
 
 export interface ExpectedSandbox {
   id: string;
@@ -84,6 +74,12 @@ export interface ExpectedSandbox {
   ours: boolean;
   /** A sandbox that was never started never had files. */
   everStarted: boolean;
+}
+
+interface ExpectedRow extends Omit<ExpectedSandbox, 'ports' | 'everStarted'> {
+  portAddresses: PortAddresses | null;
+  generation: number;
+  cursor: string | null;
 }
 
 /** What background work looks for, and the leases that let at most one process work on a sandbox. */
@@ -162,8 +158,9 @@ export class SandboxLifecycleRepository {
     ]);
   }
 
-  async runningIds(hostId: string): Promise<string[]> {
-    const rows = await this.sandboxes.find({ select: { id: true }, where: { hostId, status: 'RUNNING' } });
+  async runningIds(): Promise<string[]> {
+    const where = { hostId: this.host.id, status: 'RUNNING' } as const;
+    const rows = await this.sandboxes.find({ select: { id: true }, where });
     return rows.map(({ id }) => id);
   }
 
@@ -181,40 +178,42 @@ export class SandboxLifecycleRepository {
       ...after.split(' '),
     ]);
     return {
-      rows: found.map(({ id, status, address, port_addresses: ports, generation, ours }) => ({
-        id,
-        status,
-        address,
-        ours,
-        ports: currentPorts(ports, generation),
+      rows: found.map(({ portAddresses, generation, cursor: _position, ...row }) => ({
+        ...row,
+        ports: currentPorts(portAddresses, generation),
         everStarted: generation > 0,
       })),
       until: found.find(({ cursor }) => cursor !== null)?.cursor ?? FIRST_ROW,
     };
   }
 
-  /** RUNNING sandboxes of a host without known activity since then, the longest idle first. */
-  async idleSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+  /** RUNNING sandboxes of this host without known activity since then, the longest idle first. */
+  async idleSince(moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
-      where: { hostId, status: 'RUNNING', lastActivityAt: LessThan(moment) },
+      where: { hostId: this.host.id, status: 'RUNNING', lastActivityAt: LessThan(moment) },
       order: { lastActivityAt: 'ASC' },
       take: MAX_BATCH,
     });
   }
 
-  async stoppedSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+  /** Stopped sandboxes of this host, the longest stopped first. */
+  async stoppedSince(moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
-      where: { hostId, status: In(['PAUSED', 'ERROR', 'MISSING']), updatedAt: LessThan(moment) },
+      where: {
+        hostId: this.host.id,
+        status: In(['PAUSED', 'ERROR', 'MISSING']),
+        updatedAt: LessThan(moment),
+      },
       order: { updatedAt: 'ASC' },
       take: MAX_BATCH,
     });
   }
 
   /** Sandboxes of other hosts whose start or stop is overdue since then, without a worker. */
-  async abandonedSince(hostId: string, moment: Date): Promise<Sandbox[]> {
+  async abandonedSince(moment: Date): Promise<Sandbox[]> {
     return this.sandboxes.find({
       where: {
-        hostId: Not(hostId),
+        hostId: Not(this.host.id),
         status: In(['STARTING', 'PAUSING']),
         deadlineAt: LessThan(moment),
         leaseUntil: Or(IsNull(), LessThan(moment)),
@@ -223,12 +222,12 @@ export class SandboxLifecycleRepository {
     });
   }
 
-  /** RUNNING sandboxes of hosts not seen for `seconds`, by the database's clock as heartbeats are. */
-  async runningOnLostHosts(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
+  /** RUNNING sandboxes of other hosts, not seen for `seconds`, by the database's clock as heartbeats are. */
+  async runningOnLostHosts(moment: Date, seconds: number): Promise<Sandbox[]> {
     return this.sandboxes
       .createQueryBuilder('sandbox')
       .where({
-        hostId: Not(hostId),
+        hostId: Not(this.host.id),
         status: 'RUNNING',
         updatedAt: LessThan(moment),
         lastActivityAt: LessThan(moment),
@@ -240,11 +239,11 @@ export class SandboxLifecycleRepository {
   }
 
   /** Overdue removals of other hosts without a worker; `seconds` as for `runningOnLostHosts`. */
-  async unremovedOnLostHosts(hostId: string, moment: Date, seconds: number): Promise<Sandbox[]> {
+  async unremovedOnLostHosts(moment: Date, seconds: number): Promise<Sandbox[]> {
     return this.sandboxes
       .createQueryBuilder('sandbox')
       .where({
-        hostId: Not(hostId),
+        hostId: Not(this.host.id),
         status: 'DELETING',
         updatedAt: LessThan(moment),
         leaseUntil: Or(IsNull(), LessThan(moment)),
@@ -253,5 +252,38 @@ export class SandboxLifecycleRepository {
       .orderBy('sandbox.updated_at')
       .take(MAX_BATCH)
       .getMany();
+  }
+}
+
+@Entity('orphaned_sandboxes')
+export class OrphanedSandbox {
+  @PrimaryColumn('text') id: string;
+  @Column('timestamptz', { name: 'claimed_until' }) claimedUntil: Date;
+}
+
+/** Longer than a removal takes: a replica that has not finished by then is dead. */
+const CLAIM = `interval '2 minutes'`;
+
+const CLAIM_ONE = `
+  WITH expired AS (
+    DELETE FROM orphaned_sandboxes WHERE claimed_until < now() - interval '1 day')
+  INSERT INTO orphaned_sandboxes (id, claimed_until) VALUES ($1, now() + ${CLAIM})
+  ON CONFLICT (id) DO UPDATE SET claimed_until = excluded.claimed_until
+    WHERE orphaned_sandboxes.claimed_until < now()
+  RETURNING id`;
+
+/** Orphans have no row for a lease. A claim outlasts the removal, because other replicas' lists may be older. */
+@Injectable()
+export class OrphanedSandboxRepository {
+  constructor(@InjectRepository(OrphanedSandbox) private readonly orphans: Repository<OrphanedSandbox>) {}
+
+  /** False when another replica removes it, or has just done so. */
+  async claim(id: string): Promise<boolean> {
+    const rows = await this.orphans.query<unknown[]>(CLAIM_ONE, [id]);
+    return rows.length === 1;
+  }
+
+  async release(id: string): Promise<void> {
+    await this.orphans.delete({ id });
   }
 }

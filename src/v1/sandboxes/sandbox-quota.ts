@@ -6,40 +6,11 @@ import { AppConfig } from '../../config/app-config.js';
 import type { SandboxConfig } from '../../config/sandbox-config.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
-import { IdlenessProbe } from './lifecycle/idleness-probe.js';
+import { IdlenessProbe } from './lifecycle/idle-reaper.js';
 import type { Sandbox } from './sandbox.entity.js';
 import { SandboxMetrics } from './sandbox.metrics.js';
 import { SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
-
-/** Refuses a second user on a machine that does not isolate sandboxes, unless the operator allows it. */
-@Injectable()
-export class UserSeparation {
-  constructor(
-    private readonly config: AppConfig,
-    private readonly backend: SandboxBackend,
-    private readonly readiness: BackendReadiness,
-    private readonly queries: SandboxQueries,
-  ) {}
-
-  /** Call in the transaction that gives the user a sandbox to run. @throws DomainError forbidden without isolation */
-  async check(manager: EntityManager, userId: string): Promise<void> {
-    // Where no sandbox can run at all there is nothing to separate; the start says why it fails.
-    if (this.config.sandboxes.allowUnsandboxed || !(await this.readiness.isReady())) {
-      return;
-    }
-    if (this.backend.isolation !== 'none') {
-      return;
-    }
-    if (await this.queries.othersHaveSandboxes(manager, userId)) {
-      throw new DomainError(
-        'forbidden',
-        'forbidden',
-        'Another user has sandboxes, and nothing separates sandboxes on this machine from each other. The operator can install bubblewrap (SANDBOX_ISOLATION), use SANDBOX_BACKEND=docker, or set ALLOW_UNSANDBOXED=true.',
-      );
-    }
-  }
-}
 
 type QuotaClaim = 'busy' | { paused: readonly string[] };
 
@@ -57,7 +28,8 @@ export class SandboxQuota {
     private readonly config: AppConfig,
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
-    private readonly separation: UserSeparation,
+    private readonly backend: SandboxBackend,
+    private readonly readiness: BackendReadiness,
     private readonly metrics: SandboxMetrics,
   ) {}
 
@@ -91,7 +63,7 @@ export class SandboxQuota {
   ): Promise<QuotaClaim> {
     // In this order, as a request with an idempotency key locks the user first: the opposite order could deadlock.
     await lockUser(manager, userId);
-    await this.separation.check(manager, userId);
+    await this.assertSeparated(manager, userId);
     const surplus = await this.surplus(manager, userId, exceptId);
     if (surplus <= 0) {
       return { paused: [] };
@@ -113,6 +85,22 @@ export class SandboxQuota {
       throw quotaExceeded(this.config.sandboxes);
     }
     return claim.paused;
+  }
+
+  /** A second user is refused where nothing isolates sandboxes, unless the operator allows it. */
+  private async assertSeparated(manager: EntityManager, userId: string): Promise<void> {
+    // Where no sandbox can run at all there is nothing to separate; the start says why it fails.
+    const isExempt = this.config.sandboxes.allowUnsandboxed || !(await this.readiness.isReady());
+    if (isExempt || this.backend.isolation !== 'none') {
+      return;
+    }
+    if (await this.queries.othersHaveSandboxes(manager, userId)) {
+      throw new DomainError(
+        'forbidden',
+        'forbidden',
+        'Another user has sandboxes, and nothing separates sandboxes on this machine from each other. The operator can install bubblewrap (SANDBOX_ISOLATION), use SANDBOX_BACKEND=docker, or set ALLOW_UNSANDBOXED=true.',
+      );
+    }
   }
 
   private async surplus(

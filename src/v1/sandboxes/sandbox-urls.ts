@@ -149,8 +149,6 @@ const HOST_LABEL = /^([a-z]+(?:-[a-z]+)?-[1-9]\d?)-([0-9a-z]{1,60})$/;
 const AGENT_SERVER_LABEL = /^agent-server-([0-9a-z]{1,49})$/;
 /** Stands before the first digit, so that leading zeros of an id count. */
 const START = 1n;
-/** As many digits as a number holds exactly: a big integer for each digit would make a page of sandboxes slow. */
-const CHUNK_DIGITS = 8;
 
 export function toHostLabels(sandboxId: string, names: readonly string[]): string[] {
   const code = encodeId(sandboxId);
@@ -176,12 +174,7 @@ export function parseAgentServerLabel(label: string): string | null {
 
 /** Host names ignore case and ids do not, so the id is written in base 36 instead of 62: 22 digits become 26. */
 function encodeId(sandboxId: string): string {
-  let code = START;
-  for (let begin = 0; begin < sandboxId.length; begin += CHUNK_DIGITS) {
-    const digits = Array.from(sandboxId.slice(begin, begin + CHUNK_DIGITS), (digit) => BASE62.indexOf(digit));
-    const value = digits.reduce((sum, digit) => sum * 62 + digit, 0);
-    code = code * 62n ** BigInt(digits.length) + BigInt(value);
-  }
+  const code = Array.from(sandboxId).reduce((sum, digit) => sum * 62n + BigInt(BASE62.indexOf(digit)), START);
   return code.toString(36);
 }
 

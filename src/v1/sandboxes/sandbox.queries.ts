@@ -43,9 +43,10 @@ export interface SandboxCount {
 
 /** The cursor has microseconds: several rows of one millisecond exist, and none may be left out or come twice. */
 const COLUMNS = `
-  id, user_id, spec_id, status, status_detail, address, expose_port, port_addresses, generation, created_at,
-  CASE WHEN ${isShownRunning('found')} THEN session_key END AS session_key,
-  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_exactly`;
+  id, user_id AS "userId", spec_id AS "specId", status, status_detail AS "statusDetail", address, expose_port AS "exposePort",
+  port_addresses AS "portAddresses", generation, created_at AS "createdAt",
+  CASE WHEN ${isShownRunning('found')} THEN session_key END AS "sessionKey",
+  to_char(created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS "createdExactly"`;
 
 const SEARCH = `
   SELECT ${COLUMNS}
@@ -90,19 +91,11 @@ const FIRST_USER_LOCK = 7_305_218_441;
 const EXISTS_OF_OTHERS = `
   SELECT EXISTS (SELECT FROM sandboxes WHERE user_id < $1) OR EXISTS (SELECT FROM sandboxes WHERE user_id > $1) AS found`;
 
-interface SandboxRow {
-  id: string;
-  user_id: string;
-  spec_id: string;
-  status: SandboxRowStatus;
-  status_detail: string | null;
-  address: string | null;
-  expose_port: number | null;
-  port_addresses: PortAddresses | null;
+/** The key is encrypted. */
+interface SandboxRow extends Omit<SandboxView, 'ports'> {
+  portAddresses: PortAddresses | null;
   generation: number;
-  session_key: string | null;
-  created_at: Date;
-  created_exactly: string;
+  createdExactly: string;
 }
 
 /** Reads and counts sandboxes: one statement each, and no call to any backend. */
@@ -207,31 +200,26 @@ export class SandboxQueries {
     const start = parsePageId(list, pageId, (text) => parseTimeCursor(text, isSandboxId));
     const rows = await read([start?.at ?? 'infinity', start?.id ?? '', limit + 1]);
     const { items, nextPageId } = toPage(list, rows, limit, (row) =>
-      formatTimeCursor({ at: row.created_exactly, id: row.id }),
+      formatTimeCursor({ at: row.createdExactly, id: row.id }),
     );
     return { items: items.map((row) => this.view(row)), nextPageId };
   }
 
-  private view(row: SandboxRow): SandboxView {
-    const isRunning = toWireStatus(row.status, row.address) === 'RUNNING';
+  private view({ portAddresses, generation, createdExactly: _cursor, ...row }: SandboxRow): SandboxView {
+    const { id, address, sessionKey } = row;
+    const isRunning = toWireStatus(row.status, address) === 'RUNNING';
     return {
-      id: row.id,
-      userId: row.user_id,
-      specId: row.spec_id,
-      status: row.status,
-      statusDetail: row.status_detail,
-      address: isRunning ? row.address : null,
-      exposePort: row.expose_port,
-      ports: isRunning ? currentPorts(row.port_addresses, row.generation) : {},
-      sessionKey:
-        row.session_key === null ? null : this.cipher.decrypt(row.session_key, sessionKeyBinding(row.id)),
-      createdAt: row.created_at,
+      ...row,
+      address: isRunning ? address : null,
+      ports: isRunning ? currentPorts(portAddresses, generation) : {},
+      sessionKey: sessionKey === null ? null : this.cipher.decrypt(sessionKey, sessionKeyBinding(id)),
     };
   }
 }
 
 const FIND_TARGET = `
-  SELECT id, user_id, address, port_addresses, session_key, generation, stopped_generation, spec_id, status
+  SELECT id AS "sandboxId", user_id AS "userId", address, port_addresses AS "portAddresses", session_key AS "encryptedKey",
+    generation, stopped_generation AS "stoppedGeneration", spec_id AS "specId", status
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -240,18 +228,6 @@ const IS_CURRENT = `
   FROM sandboxes
   WHERE id = $1 AND generation = $2 AND address = $3 AND session_key_hash = $4
     AND status IN ('RUNNING', 'PAUSING', 'DELETING')`;
-
-interface TargetRow {
-  id: string;
-  user_id: string;
-  address: string;
-  port_addresses: PortAddresses | null;
-  session_key: string;
-  generation: number;
-  stopped_generation: number | null;
-  spec_id: string;
-  status: SandboxRowStatus;
-}
 
 export interface RunningSandbox extends AgentServerTarget {
   sandboxId: string;
@@ -263,6 +239,15 @@ export interface RunningSandbox extends AgentServerTarget {
   stoppedByUser: boolean;
   specId: string;
   status: SandboxRowStatus;
+}
+
+interface TargetRow extends Pick<
+  RunningSandbox,
+  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status'
+> {
+  portAddresses: PortAddresses | null;
+  encryptedKey: string;
+  stoppedGeneration: number | null;
 }
 
 @Injectable()
@@ -287,20 +272,16 @@ export class RunningSandboxQueries {
     if (!row) {
       return null;
     }
-    const { id, address, generation } = row;
-    const sessionKey = this.cipher.decrypt(row.session_key, sessionKeyBinding(id));
+    const { portAddresses, encryptedKey, stoppedGeneration, ...found } = row;
+    const { address, generation } = found;
+    const sessionKey = this.cipher.decrypt(encryptedKey, sessionKeyBinding(sandboxId));
     return {
-      sandboxId: id,
-      userId: row.user_id,
-      address,
-      ports: currentPorts(row.port_addresses, generation),
+      ...found,
+      ports: currentPorts(portAddresses, generation),
       sessionKey,
-      generation,
-      stoppedByUser: row.stopped_generation === generation - 1,
-      specId: row.spec_id,
-      status: row.status,
+      stoppedByUser: stoppedGeneration === generation - 1,
       isCurrent: async () => {
-        const values = [id, generation, address, sessionKeyHash(sessionKey)];
+        const values = [sandboxId, generation, address, sessionKeyHash(sessionKey)];
         return (await this.dataSource.query<unknown[]>(IS_CURRENT, values)).length > 0;
       },
     };

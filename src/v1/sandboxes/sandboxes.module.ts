@@ -9,34 +9,32 @@ import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { connectPodsWith } from '../agent-servers/sandbox-connection.js';
 import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
-import { SandboxPresenter } from './api/sandbox.presenter.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { ExposedPortRepository } from './exposed-port.repository.js';
-import { HostIdentity, loadHostId } from './host-identity.js';
+import { HostIdentity, loadHostId, HostRegistry } from './host-identity.js';
 import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.js';
 import { DriftDetector } from './lifecycle/drift.js';
-import { ExitDiagnosis } from './lifecycle/exit-diagnosis.js';
-import { HostRegistry } from './lifecycle/host-registry.js';
-import { IdleReaper, LostHostReaper } from './lifecycle/idle-reaper.js';
-import { IdlenessProbe } from './lifecycle/idleness-probe.js';
+import { IdleReaper, LostHostReaper, IdlenessProbe } from './lifecycle/idle-reaper.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
 import { SandboxBreachService } from './lifecycle/sandbox-breach.service.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
 import { SandboxWorker } from './lifecycle/sandbox.worker.js';
-import { OrphanedSandbox, OrphanedSandboxRepository } from './orphaned-sandbox.repository.js';
-import { createSandboxBackend } from './sandbox-backend.factory.js';
-import { BackendMetrics, MeasuredBackend } from './sandbox-backend.metrics.js';
+import {
+  OrphanedSandbox,
+  OrphanedSandboxRepository,
+  SandboxLifecycleRepository,
+} from './sandbox-lifecycle.repository.js';
+import { createSandboxBackend, BackendMetrics, measured } from './sandbox-backend.factory.js';
 import { SandboxCallback } from './sandbox-callback.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from './sandbox-events.js';
 import { SandboxHost, SandboxHostRepository } from './sandbox-host.repository.js';
-import { SandboxKeyQueries } from './sandbox-key.queries.js';
-import { SandboxLifecycleRepository } from './sandbox-lifecycle.repository.js';
-import { SandboxQuota, UserSeparation } from './sandbox-quota.js';
+import { SandboxKeyQueries } from './sandbox-key.guard.js';
+import { SandboxQuota } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { Sandbox } from './sandbox.entity.js';
 import { SandboxMetrics } from './sandbox.metrics.js';
@@ -78,16 +76,11 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
         callback: SandboxCallback,
         metrics: BackendMetrics,
       ): Promise<SandboxBackend> =>
-        new MeasuredBackend(
-          await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl),
-          metrics,
-        ),
+        measured(await createSandboxBackend(config, dataSource, id, () => callback.webhooksUrl), metrics),
     },
     SandboxesService,
     SandboxCreator,
     SandboxQuota,
-    UserSeparation,
-    SandboxPresenter,
     SandboxUrls,
     SandboxCallback,
     SandboxEvents,
@@ -111,7 +104,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxReconciler,
     SandboxBreachService,
     DriftDetector,
-    ExitDiagnosis,
     IdleReaper,
     LostHostReaper,
     IdlenessProbe,

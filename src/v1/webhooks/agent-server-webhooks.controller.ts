@@ -6,8 +6,11 @@ import { succeeded, SuccessDto } from '../../common/openapi/responses.js';
 import { JsonBodyBounds, type JsonBodyOptions } from '../../common/requests/json-body.interceptor.js';
 import { ConversationIdDto, EVENT_EXAMPLE } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
-import { CurrentSandbox, SandboxAuthenticated } from '../sandboxes/sandbox-key.guard.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
+import {
+  CurrentSandbox,
+  SandboxAuthenticated,
+  type SandboxKeyHolder,
+} from '../sandboxes/sandbox-key.guard.js';
 import { AgentServerWebhooksService } from './agent-server-webhooks.service.js';
 
 const PROBLEMS: DocumentedProblem[] = [

@@ -8,7 +8,7 @@ import { ConversationAdoptionService } from '../app-conversations/adoption/conve
 import { unknownToSandbox } from '../events/events.service.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
-import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.queries.js';
+import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 
 /** Merges the reports of this time about one conversation, to protect the database from a flood. */
 const MERGED_MS = 25;

@@ -1,7 +1,7 @@
 import { mkdtemp, chmod, rm, realpath } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { childrenOf, readProcess } from '@slipway/common/processes/process-table.js';
+import { childrenOf, readProcess } from '@slipway/common/processes/end-processes.js';
 import {
   connectionUrl,
   type EmbeddedPostgres,

@@ -249,9 +249,7 @@ async function linkedCommit(
 /** `git@host:path` */
 const SCP_LIKE = /^(?:[\w.-]+@)?([\w.-]+):(?!\/\/)(.+)$/;
 
-/**
- * The http(s) address of a submodule at its repository's origin (also from ssh or a relative one); null for others.
- */
+/** The http(s) address of a submodule at its repository's origin (also from ssh or a relative one); null for others. */
 export function submoduleUrl(url: string, parentUrl: string): string | null {
   const parent = new URL(parentUrl);
   const [, scpHost, scpPath] = SCP_LIKE.exec(url) ?? [];

@@ -1,8 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { type ChildProcess, spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { endProcesses, viewTree } from './end-processes.js';
-import { startTimeOf } from './process-table.js';
+import { endProcesses, viewTree, startTimeOf } from './end-processes.js';
 
 const IS_ROOT = process.getuid?.() === 0;
 const MARKER = 'SLIPWAY_TEST_MARKER=end-processes';

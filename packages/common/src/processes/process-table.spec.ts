@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseProcess, readProcess } from './process-table.js';
+import { parseProcess, readProcess } from './end-processes.js';
 
 const REST = '0 -1 FLAGS 1 2 3 4 5 6 7 8 20 0 1 0 4711 5 6';
 const stat = (pid: number, name: string, parent: number, flags: number): string =>

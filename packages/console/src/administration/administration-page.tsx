@@ -1,10 +1,12 @@
-import { useQuery } from '@tanstack/react-query';
-import { api, at, bodyOf, by, type Schemas } from '../api/client.js';
+import { queryOptions, useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { api, at, bodyOf, bodyQuery, by, type Schemas, sessionQuery } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Ago, Badge, Contents, duration, Loaded, Pairs, Row, Section, Table } from '../ui/blocks.js';
-import { ActionButton } from '../ui/actions.js';
-import { Audit } from './audit.js';
-import { Users, usersQuery } from './users.js';
+import { Ago, Badge, Button, Contents, duration, Loaded, Pairs } from '../ui/blocks.js';
+import { Row, Rows, Section, Table, usePages } from '../ui/blocks.js';
+import { ActionButton, Confirmed, useSecretOnce } from '../ui/actions.js';
+import { type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
+import { AUDIT_ACTIONS } from '../../generated/audit-actions.js';
 
 const REFRESH_MS = 10_000;
 
@@ -118,6 +120,148 @@ function Sandboxes() {
           />,
         ]}
       </Table>
+    </Section>
+  );
+}
+
+type User = Schemas['User'];
+
+async function usersFrom(page: string): Promise<User[]> {
+  const query = by({ limit: 100, ...given({ page_id: page }) });
+  const { items, next_page_id: next } = await bodyOf(api.GET('/api/v1/users', query));
+  return next === null ? items : [...items, ...(await usersFrom(next))];
+}
+
+const usersQuery = queryOptions({ queryKey: ['users'], queryFn: () => usersFrom('') });
+
+const OLD = [usersQuery.queryKey];
+
+async function create(field: Fields) {
+  const email = field('email');
+  await bodyOf(api.POST('/api/v1/users', { body: { email, ...given({ name: field('name') }) } }));
+  return `${email} is there. Issue a key next.`;
+}
+
+function Users() {
+  return (
+    <Section title="Users" lead="Who may use this service, and the keys of each.">
+      <Rows query={useQuery(usersQuery)} name="users" empty="No user is there.">
+        {(user) => <UserRow key={user.id} user={user} />}
+      </Rows>
+      <Form name="Invitation" submit="Create user" onSubmit={create} old={OLD}>
+        <div className="columns">
+          <TextField label="Email" type="email" required placeholder="ada@example.com" />
+          <TextField label="Name" hint="Optional" />
+        </div>
+      </Form>
+    </Section>
+  );
+}
+
+function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made } }: { user: User }) {
+  const [isOpen, setOpen] = useState(false);
+  const session = useQuery(sessionQuery);
+  const remove = () => bodyOf(api.DELETE('/api/v1/users/{id}', at(id)));
+  const facts = [name, isAdmin ? 'Administrator' : 'User', <Ago time={made} />];
+  return (
+    <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
+      <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
+      {session.data?.id !== id && (
+        <Confirmed name="Remove" of={email} text="Keys and settings end at once." act={remove} old={OLD} />
+      )}
+    </Row>
+  );
+}
+
+const revoke = (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id)));
+const REVOKED = 'It ends in five seconds.';
+const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
+
+function Keys({ userId, email }: { userId: string; email: string }) {
+  const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
+  const queryKey = ['keys', userId];
+  const keys = useQuery(bodyQuery(queryKey, () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
+  const issue = async (field: Fields) => {
+    const body = { name: field('name of the key'), user_id: userId };
+    show((await bodyOf(api.POST('/api/v1/api-keys', { body }))).key);
+  };
+  return (
+    <>
+      <Table query={keys} name={`keys of ${email}`} columns={['Key', 'Made', 'Last used', '']}>
+        {({ id, name, created_at: made, last_used_at: used, revoked_at: revoked }) => [
+          <>
+            {name} <code>{id}</code>
+          </>,
+          <Ago time={made} />,
+          used === null ? 'never' : <Ago time={used} />,
+          revoked === null ? (
+            <Confirmed name="Revoke" of={name} text={REVOKED} act={() => revoke(id)} old={[queryKey]} />
+          ) : (
+            'revoked'
+          ),
+        ]}
+      </Table>
+      <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue} old={[queryKey]}>
+        <TextField label="Name of the key" required placeholder="laptop" />
+      </Form>
+      {dialog}
+    </>
+  );
+}
+
+const ALL = { action: '', actor_user_id: '', since: '', until: '' };
+
+/** What a field of a local time means. */
+function instant(time: string): string {
+  return time === '' ? '' : new Date(time).toISOString();
+}
+
+function Audit() {
+  const [filter, bind] = useFilter(ALL);
+  const users = useQuery(usersQuery).data ?? [];
+  const { query: entries, older } = usePages({
+    queryKey: ['audit', filter],
+    load: (page) => {
+      const chosen = given({ ...filter, since: instant(filter.since), until: instant(filter.until) });
+      const query = { limit: 50, ...page, ...(chosen as { action: Schemas['AuditAction'] }) };
+      return bodyOf(api.GET('/api/v1/audit', by(query)));
+    },
+  });
+  const nameOf = (id: string | null) => users.find((user) => user.id === id)?.email ?? id;
+  return (
+    <Section title="Audit" lead="Who did what, the newest first. Entries are never changed.">
+      <form className="filters" aria-label="Filter of the audit" name="audit">
+        <SelectField
+          label="Action"
+          options={[['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, action] as const)]}
+          {...bind('action')}
+        />
+        <SelectField
+          label="User"
+          options={[['', 'All users'], ...users.map(({ id, email }) => [id, email] as const)]}
+          {...bind('actor_user_id')}
+        />
+        <TextField label="Since" type="datetime-local" {...bind('since')} />
+        <TextField label="Until" type="datetime-local" {...bind('until')} />
+      </form>
+      <Table
+        query={entries}
+        name="entries of the audit"
+        empty="No entry matches the filter."
+        columns={['When', 'Action', 'Who', 'What', 'From']}>
+        {({ time, action, outcome, actor, resource, client_address: address }) => [
+          <Ago time={time} />,
+          <>
+            <code>{action}</code> {outcome === 'done' ? '' : outcome}
+          </>,
+          nameOf(actor.user_id) ?? actor.kind,
+          <>
+            {resource.type.replaceAll('_', ' ')} <code>{nameOf(resource.id)}</code>
+          </>,
+          address,
+        ]}
+      </Table>
+      {older}
     </Section>
   );
 }

@@ -2,12 +2,12 @@ import { useQuery } from '@tanstack/react-query';
 import { Link, useLocation } from 'wouter';
 import { api, at, bodyOf } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Ago, Badge, dollars, duration, Empty, Loaded, Row, Rows } from '../ui/blocks.js';
-import { ActionButton, Confirmed, tell, useAction } from '../ui/actions.js';
-import { type Automation, automationQuery, automationsQuery, timesOf } from './automation-queries.js';
-import { type Run, runsKey, runsOf } from './automation-queries.js';
+import { Ago, Badge, dollars, duration, Empty, Loaded, Row, Rows, Section } from '../ui/blocks.js';
+import { ActionButton, Confirmed, tell, useAction, useSecretOnce } from '../ui/actions.js';
+import { type Automation, automationQuery, automationsQuery, type Run, runsKey, runsOf } from './automation-queries.js';
+import { sourceName, SOURCES, sourcesQuery, timesOf } from './automation-queries.js';
 import { Editor } from './editor.js';
-import { Sources } from './sources.js';
+import { type Fields, Form, SelectField, TextField, useFilter } from '../ui/form.js';
 
 const EXPLANATION = 'One starts agents by itself: at the times of a schedule, or when a git host tells of an event.';
 const OLD = [automationsQuery.queryKey];
@@ -158,5 +158,50 @@ function RunRow({ run }: { run: Run }) {
       <Badge state={status} />
       {to === null && <ActionButton look="link" act={cancel} old={[runsKey(run.automation_id)]} text="Cancel" />}
     </Row>
+  );
+}
+
+const LEAD = 'Webhooks by which git hosts, and servers of your own, tell what has happened.';
+const OWN =
+  'It signs with HMAC-SHA256 in X-Signature-256, and names its event in the member type; the API takes other ways.';
+const ROTATION = 'The old secret ends at once: events are refused until the host has the new one.';
+const REFUSED = 'Its events are refused from now on.';
+const SECRET = 'The host signs its events with it. It is shown this once.';
+const OLD_SOURCES = [sourcesQuery.queryKey];
+
+const remove = (id: string) => bodyOf(api.DELETE('/api/automation/v1/webhooks/{id}', at(id)));
+
+function Sources() {
+  const [{ source }, bind] = useFilter({ source: 'github' });
+  const [dialog, show] = useSecretOnce('Secret of the source', SECRET);
+  const create = async (field: Fields) => {
+    const name = field('name') || source;
+    const body = { source: name, name: sourceName(name) };
+    show((await bodyOf(api.POST('/api/automation/v1/webhooks', { body }))).webhook_secret);
+    return 'Enter the address at the host, with JSON as content type.';
+  };
+  const rotate = async (id: string) => {
+    show((await bodyOf(api.POST('/api/automation/v1/webhooks/{id}/rotate-secret', at(id)))).webhook_secret);
+  };
+  return (
+    <Section title="Sources of events" lead={LEAD}>
+      <Rows query={useQuery(sourcesQuery)} name="sources" empty="No source of events is connected.">
+        {({ id, name, webhook_url: url, enabled }) => (
+          <Row key={id} title={enabled ? name : `${name} (switched off)`} facts={<code>{url}</code>}>
+            <Confirmed name="Rotate secret" of={name} text={ROTATION} act={() => rotate(id)} old={OLD_SOURCES} />
+            <Confirmed name="Delete" of={name} text={REFUSED} act={() => remove(id)} old={OLD_SOURCES} />
+          </Row>
+        )}
+      </Rows>
+      <Form name="Source" submit="Create webhook" onSubmit={create} old={OLD_SOURCES}>
+        <SelectField
+          label="Source"
+          options={[...Object.entries(SOURCES), ['', 'A server of your own']]}
+          {...bind('source')}
+        />
+        {source === '' && <TextField label="Name" required pattern="[a-z0-9_\-]+" placeholder="ci" hint={OWN} />}
+      </Form>
+      {dialog}
+    </Section>
   );
 }

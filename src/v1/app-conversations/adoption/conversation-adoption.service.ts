@@ -11,7 +11,6 @@ import { AgentServerClient, type ConversationPage } from '../../agent-servers/ag
 import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import { LogDrain } from '../../events/follow/log-drain.js';
 import { storableText } from '../../events/store/storable-event.js';
-import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { SandboxLifecycleRepository } from '../../sandboxes/sandbox-lifecycle.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
@@ -96,7 +95,6 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
     private readonly sandboxes: SandboxRepository,
     private readonly sandboxEvents: SandboxEvents,
     private readonly logDrain: LogDrain,
-    private readonly host: HostIdentity,
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {
@@ -117,7 +115,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   protected async work(): Promise<void> {
-    const ids = await this.lifecycle.runningIds(this.host.id);
+    const ids = await this.lifecycle.runningIds();
     await Promise.all(ids.map((id) => this.sweepLimit(() => this.tryAdopt(id, 'news'))));
   }
 

@@ -18,11 +18,8 @@ import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 @Entity('removed_conversations')
 @Index('removed_conversations_sandbox_id_idx', ['sandboxId'])
 export class RemovedConversation {
-  @PrimaryColumn('uuid')
-  id: string;
-
-  @Column('text', { name: 'sandbox_id' })
-  sandboxId: string;
+  @PrimaryColumn('uuid') id: string;
+  @Column('text', { name: 'sandbox_id' }) sandboxId: string;
 
   @ManyToOne(() => Sandbox, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'sandbox_id' })

@@ -2,7 +2,7 @@ import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { AcpAgentSpec } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../settings/mcp/mcp-config.types.js';
+import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../settings/mcp/mcp-secrets.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';

@@ -12,7 +12,7 @@ import {
   mcpServerEntries,
   secretSources,
 } from './agent-inputs.reader.js';
-import { isSameModelServer, type NamedModel } from '../../../settings/model-server.js';
+import { isSameModelServer, type NamedModel } from '../../../settings/model-check.js';
 import { agentLimits, type AgentSettings, ownParameters } from './agent-settings.js';
 
 /**

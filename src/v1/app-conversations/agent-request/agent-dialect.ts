@@ -8,7 +8,7 @@ import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-config.types.js';
+import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings-table.js';
 import type { OperatorSkill } from '../../skills/operator-skills.js';

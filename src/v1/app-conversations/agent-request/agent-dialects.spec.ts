@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-config.types.js';
+import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
 import { AGENT_DIALECTS } from './agent-dialects.js';
 import { type AgentSettings, agentSettings } from './agent-settings.js';
 import type { AgentStart } from './agent-dialect.js';

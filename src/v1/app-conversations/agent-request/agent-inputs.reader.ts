@@ -16,7 +16,7 @@ import {
   allowedTools,
   type ClearMcpConfig,
   type ClearRemoteMcpServer,
-} from '../../../settings/mcp/mcp-config.types.js';
+} from '../../../settings/mcp/mcp-secrets.js';
 import { serverName } from '../../../settings/mcp/named-servers.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';

@@ -1,6 +1,6 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject, type JsonObject, without } from '@slipway/common/json-access.js';
-import { isSameModelServer } from '../../../settings/model-server.js';
+import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 

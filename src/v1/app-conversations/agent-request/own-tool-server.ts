@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ServiceAddress } from '../../../config/service-address.js';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-config.types.js';
+import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
 import { SandboxCallback } from '../../sandboxes/sandbox-callback.js';
 
 export const TOOL_SERVER_PATH = '/mcp';

@@ -19,34 +19,24 @@ import { hasUnfinishedStart } from '../start-task.queries.js';
 @Index('pending_messages_conversation_id_position_key', ['conversationId', 'position'], { unique: true })
 @Index('pending_messages_user_id_idx', ['userId'])
 export class PendingMessage extends OwnedRow {
-  @PrimaryColumn('uuid')
-  id: string;
+  @PrimaryColumn('uuid') id: string;
 
   /** Chosen with the start, before there is a conversation. */
-  @Column('uuid', { name: 'conversation_id' })
-  conversationId: string;
+  @Column('uuid', { name: 'conversation_id' }) conversationId: string;
 
   /** Order of delivery. */
-  @Column('integer')
-  position: number;
-
-  @Column('jsonb')
-  content: Content[];
+  @Column('integer') position: number;
+  @Column('jsonb') content: Content[];
 
   /** Includes the current attempt. */
-  @Column('integer', { default: 0 })
-  attempts: number;
+  @Column('integer', { default: 0 }) attempts: number;
 
   /** A delivery is under way or has just failed until then. */
-  @Column('timestamptz', { name: 'due_at', default: () => 'now()' })
-  dueAt: Date;
+  @Column('timestamptz', { name: 'due_at', default: () => 'now()' }) dueAt: Date;
 
   /** Last event before the first attempt: retries search the log after it. Empty for an empty log. */
-  @Column('text', { name: 'after_event_id', nullable: true })
-  afterEventId: string | null;
-
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' })
-  createdAt: Date;
+  @Column('text', { name: 'after_event_id', nullable: true }) afterEventId: string | null;
+  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
 }
 
 /** Longer than a delivery takes; then another process takes over. */

@@ -27,33 +27,23 @@ import type { StorableEvent } from './storable-event.js';
 @Entity('conversation_events', { synchronize: false })
 @Index('conversation_events_conversation_id_event_id_key', ['conversationId', 'eventId'], { unique: true })
 export class ConversationEvent {
-  @PrimaryColumn('uuid', { name: 'conversation_id' })
-  conversationId: string;
+  @PrimaryColumn('uuid', { name: 'conversation_id' }) conversationId: string;
 
   @ManyToOne(() => FollowedConversation, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'conversation_id' })
   conversation?: FollowedConversation;
 
   /** 1, 2, 3 … within the conversation, in the order of the agent server's log. */
-  @PrimaryColumn('integer')
-  seq: number;
-
-  @Column('text', { name: 'event_id' })
-  eventId: string;
-
-  @Column('text')
-  kind: string;
-
-  @Column('timestamptz', { name: 'occurred_at' })
-  occurredAt: Date;
+  @PrimaryColumn('integer') seq: number;
+  @Column('text', { name: 'event_id' }) eventId: string;
+  @Column('text') kind: string;
+  @Column('timestamptz', { name: 'occurred_at' }) occurredAt: Date;
 
   /** By the clock of the database; determines the partition. */
-  @CreateDateColumn({ name: 'stored_at', type: 'timestamptz' })
-  storedAt: Date;
+  @CreateDateColumn({ name: 'stored_at', type: 'timestamptz' }) storedAt: Date;
 
   /** `json` rather than `jsonb` keeps the order of members. */
-  @Column('json')
-  body: AgentEvent;
+  @Column('json') body: AgentEvent;
 }
 
 /** Payload: the id of a conversation. */

@@ -2,9 +2,12 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { thrown } from '../../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
+import type { Page } from '../../../common/pagination/page.js';
 import { Flag, Text } from '../../../common/validation/field-decorators.js';
 import { tooManySandboxes } from '../sandbox-quota.js';
-import { SANDBOX_STATUSES, type SandboxStatus } from '../sandbox-status.js';
+import { SANDBOX_STATUSES, type SandboxStatus, toWireStatus } from '../sandbox-status.js';
+import type { SandboxUrls } from '../sandbox-urls.js';
+import type { SandboxView } from '../sandbox.queries.js';
 
 const SANDBOX_ID = '3Yv5mQ8hZk2LrTnBx7Wc0d';
 
@@ -88,4 +91,44 @@ export class SearchSandboxesQueryDto extends PageQuery('Sandboxes on a page.') {
     example: false,
   })
   all?: boolean;
+}
+
+export function toSandboxDto(view: SandboxView, urls: SandboxUrls): SandboxDto {
+  return {
+    id: view.id,
+    created_by_user_id: view.userId,
+    sandbox_spec_id: view.specId,
+    status: toWireStatus(view.status, view.address),
+    status_detail: view.statusDetail,
+    session_api_key: view.sessionKey,
+    exposed_urls: view.address === null ? null : exposedUrls(view, urls),
+    created_at: view.createdAt.toISOString(),
+  };
+}
+
+/** What opens a sandbox is shown to its owner only. */
+export function toSandboxPageDto(
+  { items, nextPageId }: Page<SandboxView>,
+  urls: SandboxUrls,
+  viewerId: string,
+): SandboxPageDto {
+  const shown = items.map((view) => {
+    const sandbox = toSandboxDto(view, urls);
+    return view.userId === viewerId
+      ? sandbox
+      : Object.assign(sandbox, { session_api_key: null, exposed_urls: null });
+  });
+  return { items: shown, next_page_id: nextPageId };
+}
+
+function exposedUrls({ id, sessionKey, ports, exposePort }: SandboxView, urls: SandboxUrls): ExposedUrlDto[] {
+  return [
+    { name: 'AGENT_SERVER', url: urls.agentServer(id, exposePort) },
+    ...(sessionKey === null ? [] : urls.openPorts(id, sessionKey, ports)),
+  ].map(({ name, url }) => ({ name, url, port: portOf(url) }));
+}
+
+function portOf(url: string): number {
+  const { port, protocol } = new URL(url);
+  return port === '' ? (protocol === 'https:' ? 443 : 80) : Number(port);
 }

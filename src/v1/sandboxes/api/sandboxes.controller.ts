@@ -6,6 +6,7 @@ import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/re
 import { InputValidationPipe } from '../../../common/validation/validation.pipe.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { quotaExceeded } from '../sandbox-quota.js';
+import { SandboxUrls } from '../sandbox-urls.js';
 import { SandboxQueries } from '../sandbox.queries.js';
 import {
   deletedSince,
@@ -24,8 +25,9 @@ import {
   SandboxPageDto,
   SearchSandboxesQueryDto,
   TOO_MANY_SANDBOXES,
+  toSandboxDto,
+  toSandboxPageDto,
 } from './sandbox.dto.js';
-import { SandboxPresenter } from './sandbox.presenter.js';
 
 const CREATE =
   'Answers at once with a sandbox that is STARTING; ask `GET /api/v1/sandboxes?id=` until it is RUNNING, or ERROR ' +
@@ -73,7 +75,7 @@ export class SandboxesController {
   constructor(
     private readonly sandboxes: SandboxesService,
     private readonly queries: SandboxQueries,
-    private readonly presenter: SandboxPresenter,
+    private readonly urls: SandboxUrls,
   ) {}
 
   @Get('search')
@@ -86,10 +88,10 @@ export class SandboxesController {
     @CurrentUser() user: AuthUser,
     @Query() { limit, page_id: pageId, all = false }: SearchSandboxesQueryDto,
   ): Promise<SandboxPageDto> {
-    if (all) {
-      return this.presenter.pageOfAll(user.id, await this.sandboxes.searchAll(user, limit, pageId));
-    }
-    return this.presenter.page(await this.queries.search(user.id, limit, pageId));
+    const page = all
+      ? this.sandboxes.searchAll(user, limit, pageId)
+      : this.queries.search(user.id, limit, pageId);
+    return toSandboxPageDto(await page, this.urls, user.id);
   }
 
   @Get()
@@ -101,7 +103,8 @@ export class SandboxesController {
     @UserId() userId: string,
     @Query() { id: ids }: SandboxIdsQueryDto,
   ): Promise<(SandboxDto | null)[]> {
-    return this.presenter.batch(await this.queries.batch(userId, ids));
+    const views = await this.queries.batch(userId, ids);
+    return views.map((view) => view && toSandboxDto(view, this.urls));
   }
 
   @Post()
@@ -124,7 +127,7 @@ export class SandboxesController {
     @Headers('idempotency-key') key: string | undefined,
   ): Promise<SandboxDto> {
     const specId = query.sandbox_spec_id ?? body.sandbox_spec_id ?? null;
-    return this.presenter.sandbox(await this.sandboxes.create(userId, specId, idempotencyKey(key)));
+    return toSandboxDto(await this.sandboxes.create(userId, specId, idempotencyKey(key)), this.urls);
   }
 
   @Post(':id/pause')

@@ -17,6 +17,9 @@ export class SandboxBackendUnavailableError extends Error {
   override readonly name = 'SandboxBackendUnavailableError';
 }
 
+/** A step of the agent, and its webhooks, end within this time after SIGTERM. */
+export const GRACE_SECONDS = 10;
+
 /** Clients of OpenHands put files here without asking where an agent works. */
 export const SHARED_FOLDER = '/workspace';
 /** Where those clients assume an agent works: a sandbox has the folder, or its agent server translates the path. */

@@ -49,11 +49,8 @@ export class BackendReadiness
 
   onApplicationBootstrap(): void {
     this.ready().catch((error: unknown) => {
-      if (error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError) {
-        this.logger.error('failed to prepare sandbox backend', { error: error.message });
-      } else {
-        this.logger.error('failed to prepare sandbox backend', errorStack(error));
-      }
+      const detail = isBackendFailure(error) ? { error: error.message } : errorStack(error);
+      this.logger.error('failed to prepare sandbox backend', detail);
     });
   }
 
@@ -79,10 +76,10 @@ export class BackendReadiness
       await this.ready();
       return true;
     } catch (error) {
-      if (error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError) {
-        return false;
+      if (!isBackendFailure(error)) {
+        throw error;
       }
-      throw error;
+      return false;
     }
   }
 
@@ -109,6 +106,10 @@ export class BackendReadiness
     problems.filter((problem) => problem !== null).forEach((problem) => this.logger.warn(problem));
     lines.forEach(({ level, text }) => this.logger[level](text));
   }
+}
+
+function isBackendFailure(error: unknown): error is Error {
+  return error instanceof SandboxBackendError || error instanceof SandboxBackendUnavailableError;
 }
 
 /** Short, because a tool can write a gigabyte in a second. */

@@ -11,13 +11,10 @@ import {
 } from '../sandbox-lifecycle.repository.js';
 
 /** A difference between a row and the backend, named after what is found. */
-export type Drift =
-  | { kind: 'ended'; id: string }
-  | { kind: 'moved'; id: string }
-  | { kind: 'left-over'; id: string }
-  | { kind: 'gone'; id: string }
-  | { kind: 'back'; id: string }
-  | { kind: 'orphan'; id: string };
+export interface Drift {
+  kind: 'ended' | 'moved' | 'left-over' | 'gone' | 'back' | 'orphan';
+  id: string;
+}
 
 const STOPPED_PER_ROUND = 1_000;
 

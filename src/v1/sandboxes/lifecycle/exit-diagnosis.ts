@@ -1,39 +1,12 @@
-import { Injectable } from '@nestjs/common';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { textTail } from '@slipway/common/well-formed-text.js';
-import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
-import { SandboxBackend, type SandboxExit, type SandboxFacts } from '../backends/sandbox-backend.js';
+import type { SandboxExit, SandboxFacts } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
-import { sessionKeyBinding } from '../session-key.js';
 
 export const FILES_GONE =
   'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.';
 
 const MAX_LOG_CHARACTERS = 4_000;
-
-@Injectable()
-export class ExitDiagnosis {
-  constructor(
-    private readonly backend: SandboxBackend,
-    private readonly cipher: SecretCipher,
-  ) {}
-
-  /** The cause in words for people; null when the sandbox runs after all. */
-  async diagnose(sandbox: Sandbox): Promise<string | null> {
-    if (sandbox.backend !== this.backend.kind) {
-      return madeByOtherBackend(sandbox.backend, this.backend.kind);
-    }
-    const facts = await this.backend.inspect(sandbox.id);
-    if (facts.state === 'running') {
-      return null;
-    }
-    return endedByItself({
-      facts,
-      log: await this.backend.logTail(sandbox.id),
-      sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
-    });
-  }
-}
 
 interface FailureFacts {
   facts: Pick<SandboxFacts, 'state' | 'exit'>;

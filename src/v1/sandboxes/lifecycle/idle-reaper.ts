@@ -1,13 +1,87 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
+import { within } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
-import type { AgentServerActivity } from '../../agent-servers/agent-server.client.js';
-import { HostIdentity } from '../host-identity.js';
+import { type AgentServerActivity, AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
-import { IdlenessProbe } from './idleness-probe.js';
 import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
+import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { RunningSandboxQueries } from '../sandbox.queries.js';
+
+/** A request this recent means that the user is working in the sandbox. */
+const TRAFFIC_MS = 10_000;
+/** While a command runs, an agent server reports an idle time of nearly 0. */
+const BUSY_SECONDS = 0.1;
+const PROBE_TIMEOUT_MS = 3_000;
+
+/** Finds out whether sandboxes are idle. One whose state is unknown counts as busy. */
+@Injectable()
+export class IdlenessProbe {
+  private readonly logger = new Logger(IdlenessProbe.name);
+
+  constructor(
+    private readonly client: AgentServerClient,
+    private readonly sandboxes: RunningSandboxQueries,
+    private readonly clock: Clock,
+  ) {}
+
+  async findIdle(sandboxes: readonly Sandbox[]): Promise<Sandbox[]> {
+    const unused = sandboxes.filter((sandbox) => sandbox.status === 'RUNNING' && !this.isInUse(sandbox));
+    const busy = await Promise.all(unused.map((sandbox) => this.isBusy(sandbox)));
+    return unused
+      .filter((_sandbox, index) => busy[index] === false)
+      .toSorted((a, b) => idleSince(a) - idleSince(b) || a.createdAt.getTime() - b.createdAt.getTime());
+  }
+
+  /** What has just begun or ended looks busy for a moment, so the sandbox is asked again after it. */
+  private async isBusy(sandbox: Sandbox): Promise<boolean> {
+    const first = await this.activity(sandbox);
+    // An unused agent server that has just started has a short idle time too, and needs no second look.
+    if (first === null || first.running || first.isUnused || first.idleSeconds >= BUSY_SECONDS) {
+      return first === null || first.running;
+    }
+    await delay(BUSY_SECONDS * 1000);
+    const second = await this.activity(sandbox);
+    return second === null || second.running || second.idleSeconds < BUSY_SECONDS;
+  }
+
+  async activity(sandbox: Sandbox): Promise<AgentServerActivity | null> {
+    // Read again, since a sandbox of the list may have stopped meanwhile.
+    const target = await this.sandboxes.target(sandbox.id);
+    if (target === null) {
+      return null;
+    }
+    try {
+      return await within(PROBE_TIMEOUT_MS, this.client.activity(target));
+    } catch (error) {
+      if (error instanceof AgentServerError) {
+        this.logger.debug('failed to read agent server activity', {
+          sandbox_id: sandbox.id,
+          error: error.message,
+        });
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  async isAlive({ address }: Sandbox): Promise<boolean> {
+    return address !== null && (await this.client.isAlive(address));
+  }
+
+  /** Whether it is kept alive or its user works in it, whatever its agent server says. */
+  isInUse({ keepAliveUntil, trafficAt }: Sandbox): boolean {
+    const now = this.clock.now();
+    return (keepAliveUntil?.getTime() ?? 0) > now || (trafficAt?.getTime() ?? 0) > now - TRAFFIC_MS;
+  }
+}
+
+function idleSince({ lastActivityAt }: Sandbox): number {
+  return lastActivityAt.getTime();
+}
 
 /** How long another host may be late, or away for a restart. */
 const GRACE_SECONDS = 60;
@@ -23,7 +97,6 @@ export class LostHostReaper {
     private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
-    private readonly host: HostIdentity,
     private readonly clock: Clock,
   ) {}
 
@@ -35,7 +108,7 @@ export class LostHostReaper {
 
   /** When the host is back, a resume starts the sandbox there. */
   private async failAbandoned(): Promise<void> {
-    const abandoned = await this.lifecycle.abandonedSince(this.host.id, ago(this.clock, GRACE_SECONDS));
+    const abandoned = await this.lifecycle.abandonedSince(ago(this.clock, GRACE_SECONDS));
     await Promise.all(
       abandoned.map(({ id, hostId, status, updatedAt }) => {
         const statusDetail = `Its host ${hostId} is gone: no process of that host runs.`;
@@ -49,11 +122,7 @@ export class LostHostReaper {
 
   /** Unreachable sandboxes would use up quota for ever. One that still answers outlived its service, and stays. */
   private async failUnreachable(): Promise<void> {
-    const unwatched = await this.lifecycle.runningOnLostHosts(
-      this.host.id,
-      ago(this.clock, GRACE_SECONDS),
-      GRACE_SECONDS,
-    );
+    const unwatched = await this.lifecycle.runningOnLostHosts(ago(this.clock, GRACE_SECONDS), GRACE_SECONDS);
     await Promise.all(
       unwatched.map(async (sandbox) => {
         if ((await this.idleness.activity(sandbox)) !== null) {
@@ -72,7 +141,6 @@ export class LostHostReaper {
   /** A removal has no deadline and its row is invisible. Files become orphans, which the returning host removes. */
   private async forgetUnremoved(): Promise<void> {
     const unremoved = await this.lifecycle.unremovedOnLostHosts(
-      this.host.id,
       ago(this.clock, REMOVAL_GRACE_SECONDS),
       REMOVAL_GRACE_SECONDS,
     );
@@ -105,7 +173,6 @@ export class IdleReaper extends BackgroundLoop {
     private readonly sandboxes: SandboxRepository,
     private readonly idleness: IdlenessProbe,
     private readonly lostHosts: LostHostReaper,
-    private readonly host: HostIdentity,
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {
@@ -127,7 +194,7 @@ export class IdleReaper extends BackgroundLoop {
     if (idleTimeoutSeconds === 0) {
       return;
     }
-    const candidates = await this.lifecycle.idleSince(this.host.id, ago(this.clock, idleTimeoutSeconds));
+    const candidates = await this.lifecycle.idleSince(ago(this.clock, idleTimeoutSeconds));
     const unresponsiveBefore = this.unresponsive;
     this.unresponsive = new Map();
     await Promise.all(
@@ -184,7 +251,7 @@ export class IdleReaper extends BackgroundLoop {
   private async removeOld(): Promise<void> {
     const { retentionSeconds } = this.config.sandboxes;
     if (retentionSeconds > 0) {
-      const old = await this.lifecycle.stoppedSince(this.host.id, ago(this.clock, retentionSeconds));
+      const old = await this.lifecycle.stoppedSince(ago(this.clock, retentionSeconds));
       await Promise.all(
         old.map(({ id, status, updatedAt }) =>
           this.sandboxes.transition(id, 'remove', { condition: { status, updatedAt }, cause: 'retention' }),

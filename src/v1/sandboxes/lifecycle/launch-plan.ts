@@ -146,25 +146,16 @@ export function toLaunch(
   overrides: SandboxOverrides | null,
   backend: SandboxBackendKind,
 ): { launch: LaunchPlan; notes: string[] } {
-  const plan: LaunchPlan = {
-    program: spec.program,
-    env: spec.env,
-    workingDir: spec.workingDir,
-    cpu: spec.cpu,
-    memoryMb: spec.memoryMb,
-    runtime: spec.runtime,
-    network: spec.network,
-    pod: spec.pod,
-    ports: spec.ports,
-  };
+  const { program, env, workingDir, cpu, memoryMb, runtime, network, pod, ports } = spec;
+  const plan: LaunchPlan = { program, env, workingDir, cpu, memoryMb, runtime, network, pod, ports };
   const notes: string[] = [];
   if (overrides === null) {
     return { launch: plan, notes };
   }
   const factor = overrides.resourceFactor ?? 1;
   if (factor !== 1) {
-    plan.cpu = (spec.cpu ?? SANDBOX_DEFAULTS.cpu) * factor;
-    plan.memoryMb = Math.round((spec.memoryMb ?? SANDBOX_DEFAULTS.memoryMb) * factor);
+    plan.cpu = (cpu ?? SANDBOX_DEFAULTS.cpu) * factor;
+    plan.memoryMb = Math.round((memoryMb ?? SANDBOX_DEFAULTS.memoryMb) * factor);
   }
   if (overrides.unusedImage !== undefined) {
     notes.push(
@@ -176,12 +167,12 @@ export function toLaunch(
       notes.push(
         `The container image ${overrides.image} of the settings has no effect: ${backend} sandboxes run no images.`,
       );
-    } else if (spec.program.kind === 'command') {
+    } else if (program.kind === 'command') {
       notes.push(
         `The container image ${overrides.image} of the settings has no effect: the specification ${spec.id} runs a command.`,
       );
     } else {
-      plan.program = { ...spec.program, image: overrides.image };
+      plan.program = { ...program, image: overrides.image };
     }
   }
   return { launch: plan, notes };

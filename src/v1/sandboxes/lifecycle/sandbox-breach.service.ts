@@ -3,7 +3,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { SandboxEvents } from '../sandbox-events.js';
-import { SandboxKeyQueries } from '../sandbox-key.queries.js';
+import { SandboxKeyQueries } from '../sandbox-key.guard.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { sessionKeyHash } from '../session-key.js';
 

@@ -2,17 +2,17 @@ import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
-import { HostIdentity } from '../host-identity.js';
 import { SandboxEvents } from '../sandbox-events.js';
-import { OrphanedSandboxRepository } from '../orphaned-sandbox.repository.js';
-import { SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
+import { OrphanedSandboxRepository, SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
+import { sessionKeyBinding } from '../session-key.js';
 import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
-import { ExitDiagnosis, FILES_GONE } from './exit-diagnosis.js';
+import { endedByItself, FILES_GONE, madeByOtherBackend } from './exit-diagnosis.js';
 import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
@@ -24,6 +24,14 @@ const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 /** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
 @Injectable()
 export class SandboxReconciler extends BackgroundLoop {
+  private readonly repairs: Record<Drift['kind'], (id: string) => Promise<void>> = {
+    ended: (id) => this.fail(id),
+    moved: (id) => this.updateAddress(id),
+    'left-over': (id) => this.stopLeftOver(id),
+    gone: (id) => this.markMissing(id),
+    back: (id) => this.markPaused(id),
+    orphan: (id) => this.removeOrphan(id),
+  };
   private readonly slowRepairs = new Set<string>();
   /** Orphans whose removal goes on after its audit entry. */
   private readonly auditedOrphans = new Set<string>();
@@ -37,9 +45,8 @@ export class SandboxReconciler extends BackgroundLoop {
     private readonly sandboxes: SandboxRepository,
     private readonly orphans: OrphanedSandboxRepository,
     private readonly backend: SandboxBackend,
-    private readonly diagnosis: ExitDiagnosis,
+    private readonly cipher: SecretCipher,
     private readonly events: SandboxEvents,
-    private readonly host: HostIdentity,
     private readonly audit: AuditRepository,
     private readonly warm: WarmSandboxRepository,
   ) {
@@ -50,9 +57,9 @@ export class SandboxReconciler extends BackgroundLoop {
   override async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
     this.backend.onChange(() => this.reconcileSoon());
-    if ((await this.lifecycle.runningIds(this.host.id)).length > 0) {
+    if ((await this.lifecycle.runningIds()).length > 0) {
       await this.loop.now();
-      const ids = await this.lifecycle.runningIds(this.host.id);
+      const ids = await this.lifecycle.runningIds();
       await Promise.all(ids.map((id) => this.events.emit('running', id)));
     }
   }
@@ -76,7 +83,7 @@ export class SandboxReconciler extends BackgroundLoop {
     const found = await this.drift.detect();
     found.filter(({ kind }) => SLOW.has(kind)).forEach((each) => this.repairSlowly(each));
     const results = await Promise.allSettled(
-      found.filter(({ kind }) => !SLOW.has(kind)).map((each) => this.repair(each)),
+      found.filter(({ kind }) => !SLOW.has(kind)).map(({ kind, id }) => this.repairs[kind](id)),
     );
     const failure = results.find((result) => result.status === 'rejected') ?? this.slowFailure;
     this.slowFailure = null;
@@ -86,14 +93,13 @@ export class SandboxReconciler extends BackgroundLoop {
   }
 
   /** Returns at once, because other sandboxes may exit meanwhile. The next comparison throws its error. */
-  private repairSlowly(drift: Drift): void {
-    const { id } = drift;
+  private repairSlowly({ kind, id }: Drift): void {
     if (this.slowRepairs.has(id)) {
       return;
     }
     const repair = async (): Promise<void> => {
       try {
-        await this.repair(drift);
+        await this.repairs[kind](id);
       } catch (error) {
         this.slowFailure = { reason: error };
       } finally {
@@ -104,33 +110,28 @@ export class SandboxReconciler extends BackgroundLoop {
     this.beside(repair());
   }
 
-  private async repair({ kind, id }: Drift): Promise<void> {
-    switch (kind) {
-      case 'ended':
-        return this.fail(id);
-      case 'moved':
-        return this.updateAddress(id);
-      case 'left-over':
-        return this.stopLeftOver(id);
-      case 'gone':
-        return this.markMissing(id);
-      case 'back':
-        return this.markPaused(id);
-      case 'orphan':
-        return this.removeOrphan(id);
-    }
-  }
-
   private async fail(id: string): Promise<void> {
     const sandbox = await this.sandboxes.find(id);
     if (sandbox?.status !== 'RUNNING') {
       return;
     }
-    const cause = await this.diagnosis.diagnose(sandbox);
-    if (cause === null) {
-      return;
+    const cause = await this.diagnose(sandbox);
+    if (cause !== null) {
+      await this.failAsSeen(sandbox, cause, 'sandbox exited by itself');
     }
-    await this.failAsSeen(sandbox, cause, 'sandbox exited by itself');
+  }
+
+  /** The cause in words for people; null when the sandbox runs after all. */
+  private async diagnose({ id, backend, sessionKey }: Sandbox): Promise<string | null> {
+    if (backend !== this.backend.kind) {
+      return madeByOtherBackend(backend, this.backend.kind);
+    }
+    const facts = await this.backend.inspect(id);
+    if (facts.state === 'running') {
+      return null;
+    }
+    const log = await this.backend.logTail(id);
+    return endedByItself({ facts, log, sessionKey: this.cipher.decrypt(sessionKey, sessionKeyBinding(id)) });
   }
 
   private async failAsSeen(

@@ -10,8 +10,10 @@ import {
   isBuiltHere,
   SANDBOX_LABEL,
   sandboxLayout,
+  demultiplexLog,
+  explainIncompatibleImage,
+  lastLines,
 } from '../container-layout.js';
-import { demultiplexLog, explainIncompatibleImage, lastLines } from '../container-log.js';
 import { DiskGuard, type DiskSpace, diskSpace, spaceProblem } from '../disk-guard.js';
 import {
   type BackendSweep,
@@ -24,7 +26,7 @@ import {
   type WarmStarts,
   type WarmTemplate,
 } from '../sandbox-backend.js';
-import { AgentServerVolumes } from './agent-server-volumes.js';
+import { AgentServerVolumes, SandboxVolumes } from './volumes.js';
 import {
   containerOptions,
   exposeImageVariables,
@@ -54,7 +56,6 @@ import {
 import { GuardedContainers } from './guarded-containers.js';
 import { ensureImage, findImage } from './images.js';
 import { InstanceNetwork } from './instance-network.js';
-import { SandboxVolumes } from './sandbox-volumes.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;

@@ -25,7 +25,7 @@ export class GuardedContainers implements GuardedSandboxes {
   ) {}
 
   async running(): Promise<string[]> {
-    return [...(await this.#containers('running')).keys()];
+    return await this.#sandboxes('running');
   }
 
   async measure(id: string): Promise<number | null> {
@@ -56,7 +56,7 @@ export class GuardedContainers implements GuardedSandboxes {
 
   /** Thaws what a service left frozen when it died. */
   async thawAll(): Promise<void> {
-    const ids = [...(await this.#containers('paused')).keys()];
+    const ids = await this.#sandboxes('paused');
     await Promise.all(ids.map(async (id) => await this.thaw(id)));
   }
 
@@ -82,14 +82,12 @@ export class GuardedContainers implements GuardedSandboxes {
     this.#causes.delete(containerId);
   }
 
-  async #containers(status: 'running' | 'paused'): Promise<ReadonlyMap<string, string>> {
+  async #sandboxes(status: 'running' | 'paused'): Promise<string[]> {
     const filters = { label: [`${INSTANCE_LABEL}=${this.instanceId}`], status: [status] };
     const found = await callEngine('the sandboxes cannot be listed', () =>
       this.docker.listContainers({ filters }),
     );
-    return new Map(
-      found.flatMap(({ Id, Labels }) => (Labels[SANDBOX_LABEL] ? [[Labels[SANDBOX_LABEL], Id]] : [])),
-    );
+    return found.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] || []);
   }
 
   async #readSizes(): Promise<Sizes> {

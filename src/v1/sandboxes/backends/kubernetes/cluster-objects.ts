@@ -1,7 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
-import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
-import type { ApiCall, ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError, type ApiCall, type ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { ObjectWatch } from '../../../../common/kubernetes/object-watch.js';
 import { INSTANCE_LABEL, SANDBOX_LABEL } from '../container-layout.js';
 import { SandboxBackendError, SandboxBackendUnavailableError } from '../sandbox-backend.js';

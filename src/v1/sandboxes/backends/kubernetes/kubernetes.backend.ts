@@ -1,11 +1,14 @@
 import { hash } from 'node:crypto';
 import type { Socket } from 'node:net';
 import { KeyedLimit } from '@slipway/common/async.js';
-import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
-import { ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError, ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod, type PodPort } from '../../../../common/kubernetes/pod-socket.js';
-import { explainIncompatibleImage, lastLines } from '../container-log.js';
-import { type ContainerLaunch, sandboxLayout } from '../container-layout.js';
+import {
+  explainIncompatibleImage,
+  lastLines,
+  type ContainerLaunch,
+  sandboxLayout,
+} from '../container-layout.js';
 import type { DiskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,

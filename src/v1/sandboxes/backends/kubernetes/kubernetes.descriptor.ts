@@ -1,5 +1,5 @@
-import { GRACE_SECONDS, type SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
-import type { PodTemplatePatch, SandboxBackendOptions } from '../sandbox-backend.js';
+import { GRACE_SECONDS, type PodTemplatePatch, type SandboxBackendOptions } from '../sandbox-backend.js';
+import type { SandboxBackendDescriptor } from '../sandbox-backends.js';
 
 export const DEFAULT_NAMESPACE = 'slipway-sandboxes';
 

@@ -10,8 +10,7 @@ import type {
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isLoopbackHost } from '@slipway/common/http/loopback.js';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
-import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { INSTANCE_LABEL } from '../container-layout.js';
 import type { PreparationLine } from '../sandbox-backend.js';

@@ -5,8 +5,7 @@ import { createServer, type Server } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type WebSocket, WebSocketServer } from 'ws';
-import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
-import { ApiServer } from '../../../../common/kubernetes/api-server.js';
+import { ApiServerError, ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { startListening } from '../../../../../test/support/start-listening.js';
 import { writeToStandardInput } from './standard-input.js';
 

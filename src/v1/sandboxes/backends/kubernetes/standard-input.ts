@@ -1,6 +1,5 @@
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import type { ApiServer } from '../../../../common/kubernetes/api-server.js';
-import { ApiServerError } from '../../../../common/kubernetes/api-server-error.js';
+import { type ApiServer, ApiServerError } from '../../../../common/kubernetes/api-server.js';
 import { AGENT_CONTAINER } from './sandbox-manifest.js';
 
 /** Version 5 can close the standard input. */

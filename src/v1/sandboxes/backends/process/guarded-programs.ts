@@ -6,7 +6,7 @@ import { sendSignal, viewTree } from '@slipway/common/processes/end-processes.js
 import type { GuardedSandboxes } from '../disk-guard.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
 import { sandboxMarker } from './program-command.js';
-import { isProgramAlive, type ProgramRecord } from './program-record.js';
+import { isProgramAlive, type ProgramRecord } from './sandbox-program.js';
 import { readIfExists, SandboxFiles, sandboxIds, type SandboxPaths } from './sandbox-files.js';
 
 const run = promisify(execFile);

@@ -15,11 +15,16 @@ import {
   spawnIdentity,
   toolWrapper,
 } from './isolation.js';
-import { networkRules, resolverConfiguration } from './network-rules.js';
+import {
+  networkRules,
+  resolverConfiguration,
+  attachNetwork,
+  detachNetwork,
+  NETWORK_INTERFACE,
+} from './sandbox-network.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
 import { sandboxMarker } from './program-command.js';
 import { SandboxFiles } from './sandbox-files.js';
-import { attachNetwork, detachNetwork, NETWORK_INTERFACE } from './sandbox-network.js';
 import { removeTree } from './tree-removal.js';
 
 type IsolatedPlatform = Extract<Platform, { isolation: 'bwrap' }>;

@@ -7,10 +7,9 @@ import {
   SHARED_FOLDER,
 } from '../sandbox-backend.js';
 import { probeBubblewrap, probeNetwork, probeWithoutIsolation } from './isolation-probe.js';
-import type { IsolatedNetwork, Platform } from './isolation.js';
+import { type IsolatedNetwork, type Platform, findSandboxUsers, type UserRange } from './isolation.js';
 import { neededFiles } from './machine-view.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
-import { findSandboxUsers, type UserRange } from './sandbox-users.js';
 
 const SYSTEM_FOLDERS = ['/usr/local/bin', '/usr/bin', '/bin', '/usr/sbin', '/sbin'];
 

@@ -4,7 +4,7 @@ import { createServer } from 'node:net';
 import pLimit from 'p-limit';
 import { jsonText } from '@slipway/common/json-access.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { isProgramAlive } from './program-record.js';
+import { isProgramAlive } from './sandbox-program.js';
 import { SandboxFiles, sandboxIds } from './sandbox-files.js';
 
 /** Linux assigns 32768 to 60999 to outgoing connections, which could take a port before the program does. */

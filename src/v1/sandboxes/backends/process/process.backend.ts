@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { readProcesses } from '@slipway/common/processes/process-table.js';
+import { readProcesses } from '@slipway/common/processes/end-processes.js';
 import { DiskGuard, type DiskSpace, diskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
@@ -18,7 +18,7 @@ import {
 import { AbandonedProbes } from './isolation-probe.js';
 import { GuardedPrograms } from './guarded-programs.js';
 import type { Platform } from './isolation.js';
-import { Leftovers } from './leftovers.js';
+import { Leftovers } from './tree-removal.js';
 import { detectPlatform } from './platform.js';
 import type { ProcessBackendOptions, ProcessIsolation } from './process.descriptor.js';
 import {
@@ -31,7 +31,7 @@ import {
 } from './program-command.js';
 import { ProgramLimits } from './program-limits.js';
 import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
-import { isProgramAlive, parseBubblewrapStatus, parseExit } from './program-record.js';
+import { isProgramAlive, parseBubblewrapStatus, parseExit } from './sandbox-program.js';
 import {
   agentSocket,
   isFolderName,

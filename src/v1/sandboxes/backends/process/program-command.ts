@@ -7,10 +7,9 @@ import {
   SHARED_FOLDER,
   type WarmLaunch,
 } from '../sandbox-backend.js';
-import { type ProgramInput, sessionKeyLine } from './program-spawn.js';
+import { type ProgramInput, sessionKeyLine, type ProgramRecord } from './sandbox-program.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
-import type { ProgramRecord } from './program-record.js';
-import { HOST_LOOPBACK, type NetworkRules } from './network-rules.js';
+import { HOST_LOOPBACK, type NetworkRules } from './sandbox-network.js';
 import { agentSocket, portSocket, type SandboxPaths } from './sandbox-files.js';
 
 export const LOOPBACK = '127.0.0.1';

@@ -8,9 +8,29 @@ import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import { diskSpace, spaceProblem } from '../disk-guard.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { programWrapper, spawnIdentity, toolWrapper, type Platform } from './isolation.js';
-import { type NetworkRules, networkRules, resolverConfiguration } from './network-rules.js';
-import { createKeyPipe, writeSessionKey, type SpawnedProgram, spawnProgram } from './program-spawn.js';
+import {
+  programWrapper,
+  spawnIdentity,
+  toolWrapper,
+  type Platform,
+  pickSandboxUser,
+  isInRange,
+} from './isolation.js';
+import {
+  type NetworkRules,
+  networkRules,
+  resolverConfiguration,
+  attachNetwork,
+  type NetworkConnection,
+} from './sandbox-network.js';
+import {
+  createKeyPipe,
+  writeSessionKey,
+  type SpawnedProgram,
+  spawnProgram,
+  isProgramAlive,
+  type ProgramRecord,
+} from './sandbox-program.js';
 import { isShown, machineView } from './machine-view.js';
 import { findProgram } from './platform.js';
 import { freePort, PortReservations } from './port-reservations.js';
@@ -26,7 +46,6 @@ import {
   unsupportedOverrides,
   workspaceNames,
 } from './program-command.js';
-import { isProgramAlive, type ProgramRecord } from './program-record.js';
 import {
   readIfExists,
   relativeWorkingDir,
@@ -34,10 +53,8 @@ import {
   sandboxIds,
   type SandboxPaths,
 } from './sandbox-files.js';
-import { attachNetwork, type NetworkConnection } from './sandbox-network.js';
 import { terminateSandbox } from './sandbox-termination.js';
 import type { ProgramLimits } from './program-limits.js';
-import { pickSandboxUser, isInRange } from './sandbox-users.js';
 
 /** A name that takes longer to resolve stays closed. */
 const RESOLVE_TIMEOUT_MS = 2_000;

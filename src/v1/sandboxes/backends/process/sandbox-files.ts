@@ -17,7 +17,7 @@ import path from 'node:path';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { PROJECT_FOLDER, SandboxBackendError } from '../sandbox-backend.js';
-import { parseProgramRecord, type ProgramRecord } from './program-record.js';
+import { parseProgramRecord, type ProgramRecord } from './sandbox-program.js';
 
 const LOG_TAIL_BYTES = 4096;
 const CAUSE_BYTES = 1024;

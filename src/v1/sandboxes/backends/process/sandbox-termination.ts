@@ -1,13 +1,14 @@
 import { setTimeout as delay } from 'node:timers/promises';
-import { endProcesses, sendSignal } from '@slipway/common/processes/end-processes.js';
 import {
+  endProcesses,
+  sendSignal,
   childrenOf,
   namespacePids,
   type ProcessFacts,
   readProcess,
-} from '@slipway/common/processes/process-table.js';
+} from '@slipway/common/processes/end-processes.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import { isProgramAlive, type ProgramRecord } from './program-record.js';
+import { isProgramAlive, type ProgramRecord } from './sandbox-program.js';
 
 const POLL_MS = 5;
 /** The kernel ends what was killed within this time. */

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { type AgentServerVolume, readyMarkOf, readyVolume, staleVolumes } from './agent-server-volumes.js';
+import { type AgentServerVolume, readyMarkOf, readyVolume, staleVolumes } from './volumes.js';
 
 const NOW = 10_000_000;
 const files = (name: string, image = 'sha256:new', createdAt = 0): AgentServerVolume => ({

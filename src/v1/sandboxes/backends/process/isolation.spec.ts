@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { pickSandboxUser, isInRange, usableUserRange } from './sandbox-users.js';
+import { pickSandboxUser, isInRange, usableUserRange } from './isolation.js';
 
 const WHOLE = '         0          0 4294967295\n';
 const CONTAINER = '0 100000 65536\n';

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { isSameModelServer } from './model-server.js';
+import { isSameModelServer } from './model-check.js';
 
 it.each([
   [null, null, true],

@@ -1,5 +1,5 @@
 import { expect, it } from '@jest/globals';
-import { demultiplexLog, explainIncompatibleImage, lastLines } from './container-log.js';
+import { demultiplexLog, explainIncompatibleImage, lastLines } from './container-layout.js';
 
 function frame(stream: number, text: string): Buffer {
   const payload = Buffer.from(text);

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { EnterpriseSsoTokenCache } from './enterprise-sso.token-cache.js';
+import { EnterpriseSsoTokenCache } from './enterprise-sso.client.js';
 import type { GitServerToken } from './enterprise-sso.mapper.js';
 
 function token(value: string, keepMs = 1_000): GitServerToken {

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { networkRules, resolverConfiguration, policyCommands } from './network-rules.js';
+import { networkRules, resolverConfiguration, policyCommands } from './sandbox-network.js';
 
 const NAMES: Record<string, string[]> = {
   'git.corp.example.com': ['10.20.0.7', 'fd00::7'],

@@ -8,7 +8,7 @@ import {
   parseProgramRecord,
   parseBubblewrapStatus,
   type ProgramRecord,
-} from './program-record.js';
+} from './sandbox-program.js';
 
 function record(changes: Partial<ProgramRecord> = {}): ProgramRecord {
   return {
