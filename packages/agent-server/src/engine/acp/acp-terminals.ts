@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
-import { once } from 'node:events';
 import { constants } from 'node:os';
-import { startProcess } from '../../process-tree.js';
+import { readToEnd, startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import type { EngineHost } from '../agent-engine.js';
 import type { CreateTerminalRequest } from './acp-schemas.js';
@@ -45,7 +44,7 @@ export class AcpTerminals {
     const output = new OutputTail(Math.min(outputByteLimit ?? MAX_OUTPUT_BYTES, MAX_OUTPUT_BYTES));
     const line = args?.length ? [command, ...args] : ['bash', '-c', command];
     const variables = (env ?? []).map(({ name, value }) => [name, value]);
-    const { child, stdout, stderr, exited, kill } = await startProcess(
+    const { stdout, stderr, exited, kill } = await startProcess(
       {
         command: inFolder(this.#view, cwd ?? this.#host.settings.workingDir, line),
         cwd: VIEW_START,
@@ -54,7 +53,6 @@ export class AcpTerminals {
       ['ignore', 'pipe', 'pipe'],
     );
     [stdout, stderr].forEach((stream) => stream.on('data', (chunk: Buffer) => output.push(chunk)));
-    const closed = once(child, 'close');
     const terminal: Terminal = {
       output,
       exit: null,
@@ -63,7 +61,7 @@ export class AcpTerminals {
         async (code) => {
           // Processes that it left behind would keep its output open.
           await kill();
-          await closed;
+          await readToEnd([stdout, stderr]);
           terminal.exit = toExitStatus(code);
           return terminal.exit;
         },

@@ -1,0 +1,34 @@
+import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import { join } from 'node:path';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
+import { toolEnvironment } from '../../tool-view.js';
+import { AcpTerminals } from './acp-terminals.js';
+
+let folder: string;
+let terminals: AcpTerminals;
+
+beforeEach(async () => {
+  folder = await mkdtemp(join(tmpdir(), 'acp-terminals-'));
+  const host = new MemoryEngineHost(engineSettings(folder, 'http://127.0.0.1:9'));
+  terminals = new AcpTerminals({ environment: toolEnvironment({}), wrapper: [] }, host, () => undefined);
+});
+
+afterEach(async () => {
+  await terminals.close();
+  await rm(folder, { recursive: true, force: true });
+});
+
+describe('a terminal of an agent', () => {
+  it('waits for no daemon that holds its output when it ends', async () => {
+    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/daemon; exec /bin/sleep 1000'`;
+    const id = await terminals.create({
+      sessionId: 'session',
+      command: `echo begun; ${daemon}; until [ -s ${folder}/daemon ]; do :; done; exit 3`,
+    });
+    expect(await terminals.wait(id)).toEqual({ exitCode: 3, signal: null });
+    process.kill(Number(await readFile(join(folder, 'daemon'), 'utf8')));
+    expect(terminals.output(id).output).toBe('begun\n');
+  });
+});
