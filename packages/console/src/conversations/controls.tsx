@@ -70,7 +70,7 @@ export function Confirmation({ conversation: { id, agent_kind: kind } }: { conve
 
 export function Composer({ conversation: { id, sandbox_status: sandbox } }: { conversation: Conversation }) {
   const send = async (field: Fields) => {
-    const body = { content: [{ type: 'text', text: field('message') }], run: true };
+    const body = { content: [{ text: field('message') }], run: true };
     await bodyOf(api.POST('/api/v1/app-conversations/{id}/send-message', { ...at(id), body }));
   };
   const hint =

@@ -53,7 +53,7 @@ function NewConversation() {
   const start = useStart();
   const send = async (field: Fields) => {
     const repository = given({ selected_repository: field('repository') });
-    const content = [{ type: 'text', text: field('message') }];
+    const content = [{ text: field('message') }];
     start.begin({ initial_message: { content, run: true }, ...repository, ...choiceOf(field) });
   };
   return (
