@@ -20,7 +20,7 @@ const BOUNDS = {
   linesOfAnOperation: 54,
   kilobytesOfOpenApi: 446,
   linesOfTheConsole: 3659,
-  linesOfTheCommands: 1301,
+  linesOfTheCommands: 1302,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */

@@ -122,7 +122,8 @@ async function watchConversation({ client, output, json }: Invocation, id: strin
     const event = parseJson(data);
     (json ? [data] : eventLines(event)).forEach((line) => output.result(line));
     const status = executionStatus(event);
-    hasWorked ||= status === 'running';
+    // A message makes an agent that has finished idle until it begins to work.
+    hasWorked = status === 'running' || (hasWorked && jsonText(event, 'source') !== 'user');
     const rests = status !== null && RESTING.has(status) && (hasWorked || status !== 'idle');
     if (rests && jsonText(event, 'id') === (await latestStatusId(client, path))) {
       if (status === 'error' || status === 'stuck') {

@@ -83,7 +83,13 @@ export function findField(path: readonly string[]): SettingField | undefined {
   return FIELDS.get(path.join('.'));
 }
 
-export function fieldSchema({ type, choices, minimum, description }: SettingField): Record<string, unknown> {
+export function fieldSchema({
+  type,
+  choices,
+  minimum,
+  maximum,
+  description,
+}: SettingField): Record<string, unknown> {
   return {
     type: [type, 'null'],
     description,
@@ -93,6 +99,7 @@ export function fieldSchema({ type, choices, minimum, description }: SettingFiel
     ...(choices.length > 0 && { enum: [...choices, null] }),
     ...(type === 'integer' && { minimum: Number.MIN_SAFE_INTEGER, maximum: Number.MAX_SAFE_INTEGER }),
     ...(minimum !== null && { minimum }),
+    ...(maximum !== null && { maximum }),
   };
 }
 
@@ -166,7 +173,7 @@ export function isSecretPath(path: readonly string[]): boolean {
   return SECRET_NAME.test(path.at(-1) ?? '') || path.slice(0, -1).some((name) => SECRET_MAPS.has(name));
 }
 
-interface FieldSchema extends Omit<SettingField, 'type' | 'dependsOn' | 'choices' | 'minimum'> {
+interface FieldSchema extends Omit<SettingField, 'type' | 'dependsOn' | 'choices' | 'minimum' | 'maximum'> {
   section: string;
   section_label: string;
   value_type: FieldType;
@@ -198,7 +205,7 @@ function section(
   return {
     key,
     label,
-    fields: fields.map(({ type, dependsOn, choices, minimum: _unsaid, ...same }) => ({
+    fields: fields.map(({ type, dependsOn, choices, minimum: _unsaid, maximum: _neither, ...same }) => ({
       ...same,
       section: key,
       section_label: label,
