@@ -58,7 +58,7 @@ export class DraftAnswer {
     }
   }
 
-  /** It is complete. @returns the id of its event; undefined: nobody was told of it */
+  /** It is complete. @returns the id of its event; undefined: it was not told */
   end(): string | undefined {
     const id = this.#isTold ? this.#told?.id : undefined;
     this.#written = null;
