@@ -89,8 +89,11 @@ export function evaluate(expression: string, payload: unknown, spend = stepBudge
 }
 
 /** As JMESPath counts: empty lists, objects and texts are false, 0 is true. */
-export function isTruthy(value: unknown): boolean {
-  return value === 0 || Boolean(sizeOf(value) ?? value);
+export function isTruthy(value: unknown, spend?: Spend): boolean {
+  const size = sizeOf(value);
+  // The members of a large object are all looked up to see whether there is one.
+  spend?.(isJsonObject(value) ? (size ?? 0) : 0);
+  return value === 0 || Boolean(size ?? value);
 }
 
 function parse(expression: string): Node {
@@ -130,11 +133,7 @@ function visit(node: Node, value: unknown, spend: Spend): unknown {
     return child === undefined ? null : visit(child, given, spend);
   };
   const all = (): unknown[] => nodes.map((child) => visit(child, value, spend));
-  const isTrue = (given: unknown): boolean => {
-    // The members of a large object are all looked up to see whether there is one.
-    spend(isJsonObject(given) ? Object.keys(given).length : 0);
-    return isTruthy(given);
-  };
+  const isTrue = (given: unknown): boolean => isTruthy(given, spend);
   switch (type) {
     case 'Field':
       return jsonAt(value, name) ?? null;
@@ -230,7 +229,7 @@ function valuesOf(value: unknown): unknown[] | null {
 
 /** Of a list or an object. */
 function sizeOf(value: unknown): number | null {
-  return Array.isArray(value) ? value.length : (valuesOf(value)?.length ?? null);
+  return Array.isArray(value) ? value.length : isJsonObject(value) ? Object.keys(value).length : null;
 }
 
 /** Absent members are empty texts here: a filter about comments is false for an event without one. */
