@@ -6,7 +6,7 @@ import { ResponseTimes } from '../support/response-times.js';
 import type { Tenant } from '../support/tenant.js';
 
 const PARALLEL = 10;
-const MIN_ROUNDS_MS = 5_000;
+const MIN_ROUNDS_MS = 2_500;
 const MAX_ROUNDS_MS = 10_000;
 /** Of fewer than a hundred, the 99th percentile is the slowest one. */
 const ENOUGH_SAMPLES = 200;

@@ -6,7 +6,7 @@ import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 import { Vitals } from '../support/vitals.js';
 
-const STARTS = 320;
+const STARTS = 160;
 const AT_ONCE = 8;
 const KEPT = 100;
 const LISTS = 10;
@@ -77,7 +77,7 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
 export const startsThatFail: Attack = {
   name: 'starts-that-fail',
   finding: 4,
-  what: 'Bob starts 320 conversations of 900 KB that fail at once, and lists them ten at a time.',
+  what: 'Bob starts 160 conversations of 900 KB that fail at once, and lists them ten at a time.',
   expected: { process: held('the newest hundred are kept, and no page is larger than 4 MiB') },
   timeoutMs: 300_000,
   run: (world) => world.apart({ nodeArgs: ['--max-old-space-size=512'] }, attack),
