@@ -1,9 +1,9 @@
-import { ApiExtraModels, ApiProperty, ApiSchema, getSchemaPath } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { Shown, OrNull } from '../../common/openapi/responses.js';
+import { OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
 import { customRule, field, MAX_ELEMENTS, maxItems, must } from '../../common/validation/field.js';
 import {
   Decimal,
@@ -18,11 +18,8 @@ import {
   sentenceRule,
   Text,
 } from '../../common/validation/field-decorators.js';
-import { ProviderTokenWarningDto } from '../../git-providers/git-providers.dto.js';
-import type {
-  ProviderTokenInputs,
-  ProviderTokenWarning,
-} from '../../git-providers/tokens/plan-token-changes.js';
+import { PROVIDER_ERROR_CODES, PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
+import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-changes.js';
 import { ProviderTokenMap } from '../../git-providers/tokens/provider-token.dto.js';
 import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
@@ -41,15 +38,30 @@ import {
   shownSettings,
 } from '../settings-table.js';
 
-const MEMBER_WARNING_CODES = ['unknown_member', 'null_keeps'] as const;
+const WARNING_CODES = [
+  ...PROVIDER_ERROR_CODES,
+  ...MODEL_WARNING_CODES,
+  'unknown_member',
+  'null_keeps',
+] as const;
 
-/** A member of a request that did not change what its sender may think. */
-export class MemberWarningDto {
-  @ApiProperty({ enum: MEMBER_WARNING_CODES, example: 'unknown_member' })
-  code: (typeof MEMBER_WARNING_CODES)[number];
+/** One type for all: generators of clients fail at unions of objects. */
+@ApiSchema({ name: 'SettingsWarning' })
+export class SettingsWarningDto {
+  @ApiProperty({ enum: [...new Set(WARNING_CODES)], example: 'unknown_member' })
+  code: (typeof WARNING_CODES)[number];
 
-  @ApiProperty({ example: 'lanugage' }) member: string;
   @ApiProperty({ example: 'This member is not known here.' }) detail: string;
+
+  @ApiProperty({
+    enum: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    required: false,
+    description: 'Whose token was stored unverified.',
+  })
+  provider?: ProviderType;
+
+  @Shown('What did not change as its sender may think.', 'lanugage', { required: false }) member?: string;
 }
 
 const MAX_NAMED = 20;
@@ -65,7 +77,7 @@ export function unknownMembers(
   body: JsonObject,
   detail: string,
   isKnown: (name: string) => boolean,
-): MemberWarningDto[] {
+): SettingsWarningDto[] {
   return Object.keys(body)
     .filter((name) => !isKnown(name))
     .slice(0, MAX_NAMED)
@@ -76,7 +88,7 @@ export function unknownMembers(
 export function keptByNull(
   given: Partial<Record<SettingsColumn, unknown>>,
   stored: Partial<Record<SettingsColumn, unknown>>,
-): MemberWarningDto[] {
+): SettingsWarningDto[] {
   return Object.entries(SETTINGS).flatMap(([name, setting]) => {
     const column = name as SettingsColumn;
     const isKept = 'nullKeeps' in setting && given[column] === null && (stored[column] ?? null) !== null;
@@ -113,24 +125,14 @@ export class ModelWarningDto implements ModelWarning {
   detail: string;
 }
 
-export type StoredWarning = ProviderTokenWarning | ModelWarning | MemberWarningDto;
-
-@ApiExtraModels(ProviderTokenWarningDto, ModelWarningDto, MemberWarningDto)
 export class SettingsStoredDto {
   @ApiProperty({ example: 'Settings stored' }) message: string;
 
-  @ApiProperty({
-    type: 'array',
-    items: {
-      anyOf: [ProviderTokenWarningDto, ModelWarningDto, MemberWarningDto].map((type) => ({
-        $ref: getSchemaPath(type),
-      })),
-    },
-    required: false,
-    description:
-      'Tokens and a model that were stored unverified, members that are not known, and those whose null kept a stored value; absent when there are none.',
-  })
-  warnings?: StoredWarning[];
+  @WarningsOf(
+    SettingsWarningDto,
+    'Tokens and a model that were stored unverified, members that are not known, and those whose null kept a stored value; absent when there are none.',
+  )
+  warnings?: SettingsWarningDto[];
 
   @Shown(
     'Custom secrets whose values will not be hidden in events and outputs, and why; absent when there are none.',
@@ -141,7 +143,7 @@ export class SettingsStoredDto {
 }
 
 export function toSettingsStoredDto(
-  warnings: readonly StoredWarning[],
+  warnings: readonly SettingsWarningDto[],
   secrets: ReadonlyMap<string, CustomSecretValueDto> = new Map(),
 ): SettingsStoredDto {
   const secretWarnings = [...secrets].flatMap(([name, { secret }]) => {

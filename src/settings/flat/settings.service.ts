@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError, InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
-import { keptByNull, type SettingsDto, type StoredWarning } from './settings.dto.js';
+import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
 import { SecretsService } from '../secrets/secrets.service.js';
@@ -45,7 +45,7 @@ export class SettingsService {
    * @throws InvalidInputError for rules that need more than the request to judge
    * @throws DomainError invalid_git_token when a provider rejects its token
    */
-  async store(userId: string, dto: SettingsDto, nested: NestedParts = {}): Promise<StoredWarning[]> {
+  async store(userId: string, dto: SettingsDto, nested: NestedParts = {}): Promise<SettingsWarningDto[]> {
     const problems = this.addressProblems(dto);
     if (problems.length > 0) {
       throw new InvalidInputError(problems);

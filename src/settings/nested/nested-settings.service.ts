@@ -3,7 +3,7 @@ import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
-import { SettingsDto, type StoredWarning, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
+import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
@@ -72,7 +72,7 @@ export class NestedSettingsService {
    * @param body the request as it was sent, unknown members included
    * @throws InvalidInputError, and what `SettingsService.store` throws
    */
-  async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<StoredWarning[]> {
+  async store(userId: string, dto: NestedSettingsDto, body: JsonObject): Promise<SettingsWarningDto[]> {
     refuseLegacyMembers(body);
     const { agent_settings_diff: agent = {}, conversation_settings_diff: conversation = {}, ...flat } = dto;
     const change = readNestedChange(agent, conversation, preferencesOf(body, KNOWN_MEMBERS));
