@@ -11,7 +11,7 @@ import { failRun, limitReached } from '../limits.js';
 import { closeOpenCalls } from '../open-calls.js';
 import { toPrompt, unsentMessages, AcpTurn, countTurn } from './acp-turn.js';
 import { launchOf, type OpenAgent, openAgent, rememberedText } from './acp-agent.js';
-import { AcpFailure } from './acp-process.js';
+import { AcpFailure } from './acp-connection.js';
 
 /** How long a pause waits for the agent to end its turn by itself. */
 const CANCEL_WAIT_MS = 700;
