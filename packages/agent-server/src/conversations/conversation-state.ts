@@ -175,10 +175,6 @@ export class ConversationState implements EngineHost {
     return { iterations, costUsd };
   }
 
-  pauseRequested(): boolean {
-    return this.#pause.signal.aborted;
-  }
-
   pauseSignal(): AbortSignal {
     return this.#pause.signal;
   }
@@ -195,8 +191,8 @@ export class ConversationState implements EngineHost {
     return this.#record.memory;
   }
 
-  async remember(memory: EngineMemory): Promise<void> {
-    await this.change({ memory });
+  async remember(members: EngineMemory): Promise<void> {
+    await this.change({ memory: { ...this.memory(), ...members } });
   }
 
   async describeAgent(details: AgentDetails): Promise<void> {

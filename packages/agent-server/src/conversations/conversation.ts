@@ -203,7 +203,7 @@ export class Conversation {
   async pause(): Promise<void> {
     await this.goal.interrupt();
     await this.#run.settle();
-    await this.#run.pause(this.#state.pauseRequested());
+    await this.#run.pause(this.#state.pauseSignal().aborted);
   }
 
   async interrupt(): Promise<void> {

@@ -187,7 +187,7 @@ export async function countCost(
   const seen = typeof memory['costSeen'] === 'number' ? memory['costSeen'] : 0;
   // A restarted agent may count from zero again.
   const more = amount < seen ? amount : amount - seen;
-  await host.remember({ ...memory, costSeen: amount, tellsCost: true });
+  await host.remember({ costSeen: amount, tellsCost: true });
   if (more > 0) {
     await host.addUsage({ promptTokens: 0, completionTokens: 0, costUsd: more, isStep: false });
   }
@@ -209,11 +209,7 @@ async function newTokens(host: EngineHost, reported: Tokens): Promise<Tokens> {
     promptTokens: promptTokens - seen('promptTokensSeen'),
     completionTokens: completionTokens - seen('completionTokensSeen'),
   };
-  await host.remember({
-    ...memory,
-    promptTokensSeen: promptTokens,
-    completionTokensSeen: completionTokens,
-  });
+  await host.remember({ promptTokensSeen: promptTokens, completionTokensSeen: completionTokens });
   // A restarted agent may count from zero again.
   return more.promptTokens < 0 || more.completionTokens < 0 ? reported : more;
 }

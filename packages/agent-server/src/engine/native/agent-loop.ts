@@ -149,7 +149,7 @@ export class AgentLoop {
   async #shouldStop(): Promise<boolean> {
     const host = this.#host;
     const limit = limitReached(host.settings, host.totals());
-    if (this.#signal.aborted || host.pauseRequested()) {
+    if (this.#signal.aborted || host.pauseSignal().aborted) {
       await host.setStatus('paused');
     } else if (limit !== null) {
       await failRun(this.#host, limit.code, limit.detail);

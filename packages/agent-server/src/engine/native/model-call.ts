@@ -265,7 +265,7 @@ async function remember(
   leftOut: LeftOutImages,
   reason: string,
 ): Promise<void> {
-  await host.remember({ ...host.memory(), [MODEL]: origin, [LEFT_OUT]: leftOut });
+  await host.remember({ [MODEL]: origin, [LEFT_OUT]: leftOut });
   const which = leftOut === 'all' ? 'images' : 'images from addresses';
   const detail = `The model refused ${which}, so it works without them: ${reason}`;
   await host.append(conversationFailure('ImagesLeftOut', detail));

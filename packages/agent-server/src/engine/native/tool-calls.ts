@@ -35,7 +35,7 @@ export async function runCalls(
   let finished = false;
   for (const [index, { event, prepared }] of calls.entries()) {
     // A request to pause ends the step after the call that is running.
-    const isPaused = signal.aborted || (index > 0 && host.pauseRequested());
+    const isPaused = signal.aborted || (index > 0 && host.pauseSignal().aborted);
     if (finished || isPaused) {
       const cause = finished ? 'an earlier call ended the work' : 'the run was interrupted';
       await host.append(callError(event, `Not run: ${cause}.`));
