@@ -3,8 +3,13 @@ import {
   type ConversationInfo,
   hasFailed,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { contentText, conversationTitle, isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent, TextContent } from '@slipway/agent-protocol/events.js';
+import {
+  contentText,
+  conversationTitle,
+  isUserMessage,
+  type AgentEvent,
+  type TextContent,
+} from '@slipway/agent-protocol/events.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { CredentialsUpdate, IncomingMessage } from '@slipway/agent-protocol/conversation-schemas.js';
 import {

@@ -1,6 +1,5 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
 import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';

@@ -1,5 +1,4 @@
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { ActionEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type ActionEvent } from '@slipway/agent-protocol/events.js';
 import { HIDDEN } from '../../secret-masker.js';
 import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assessment.js';
 import type { Tool } from '../../tools/tool.js';
@@ -31,10 +30,9 @@ import {
   patienceOf,
   type Wait,
 } from './model-call.js';
-import type { NativeTools } from './native-tools.js';
+import { type NativeTools, prepareRun } from './native-tools.js';
 import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
-import { prepareRun } from './system-prompt.js';
-import { hasSpokenCall } from './text-tool-calls.js';
+import { hasSpokenCall } from './text-tools.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 
 const SPOKEN_CALL =

@@ -1,6 +1,5 @@
 import type { ModelMessage } from 'ai';
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../../clipped-text.js';
 import type { EngineHost } from '../agent-engine.js';
 import { conversationFailure, countUsage, estimateTokens } from '../limits.js';

@@ -1,5 +1,4 @@
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type ActionEvent, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { isResult, type ResultEvent } from '../open-calls.js';
 import { resultText } from './messages-from-events.js';
 

@@ -7,15 +7,15 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from 'ai';
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type {
-  ActionEvent,
-  AgentEvent,
-  Condensation,
-  Content,
-  MessageEvent,
-  ObservationEvent,
-  SystemPromptEvent,
+import {
+  isUserMessage,
+  type ActionEvent,
+  type AgentEvent,
+  type Condensation,
+  type Content,
+  type MessageEvent,
+  type ObservationEvent,
+  type SystemPromptEvent,
 } from '@slipway/agent-protocol/events.js';
 import { terminalText } from '../../tools/terminal-screen.js';
 import type { OriginalPart, OriginalResponse, Originals } from '../agent-engine.js';

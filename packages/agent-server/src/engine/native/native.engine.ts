@@ -17,8 +17,7 @@ import { Condenser } from './condenser.js';
 import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
-import { NativeTools, type NativeToolsOptions } from './native-tools.js';
-import { SYSTEM_PROMPT } from './system-prompt.js';
+import { NativeTools, type NativeToolsOptions, SYSTEM_PROMPT } from './native-tools.js';
 import { offeredTool } from './tool-calls.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {
