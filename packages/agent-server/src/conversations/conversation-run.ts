@@ -2,7 +2,7 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type AgentEngine, settledWithin } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
-import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
+import { closeOpenCalls, openCalls } from '../engine/agent-events.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../observability.js';
 import type { ConversationState } from './conversation-state.js';

@@ -11,7 +11,7 @@ import type {
   OriginalResponse,
   Originals,
 } from '../engine/agent-engine.js';
-import { openCalls } from '../engine/open-calls.js';
+import { openCalls } from '../engine/agent-events.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/run-git.js';
 import { isSameShape, SecretMasker } from '../secret-masker.js';

@@ -18,9 +18,8 @@ import {
   type ExecutionStatus,
   type Originals,
 } from '../engine/agent-engine.js';
-import { finalAnswer } from '../engine/cut-answers.js';
+import { finalAnswer, rejectOpenCalls } from '../engine/agent-events.js';
 import { conversationFailure } from '../engine/limits.js';
-import { rejectOpenCalls } from '../engine/open-calls.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { ConversationGoal } from './conversation-goal.js';

@@ -7,7 +7,7 @@ import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js
 import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentServerOptions } from '../command-line.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
-import { closeOpenCalls } from '../engine/open-calls.js';
+import { closeOpenCalls } from '../engine/agent-events.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';

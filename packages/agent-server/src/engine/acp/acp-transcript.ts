@@ -10,8 +10,7 @@ import type {
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { describeTasks } from '../../tools/planning.tools.js';
 import type { Draft, EngineHost } from '../agent-engine.js';
-import { messageOfAgent } from '../cut-answers.js';
-import { hasCallEnded } from '../open-calls.js';
+import { messageOfAgent, hasCallEnded } from '../agent-events.js';
 import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';
 
 const MAX_DEPTH = 16;

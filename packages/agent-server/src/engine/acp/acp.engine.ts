@@ -9,7 +9,7 @@ import {
   settledWithin,
 } from '../agent-engine.js';
 import { conversationFailure, failRun, limitReached } from '../limits.js';
-import { closeOpenCalls } from '../open-calls.js';
+import { closeOpenCalls } from '../agent-events.js';
 import { toPrompt, unsentMessages, AcpTurn, countTurn } from './acp-turn.js';
 import { AcpConversation } from './acp-conversation.js';
 import { AcpSession } from './acp-session.js';

@@ -4,17 +4,14 @@ import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assess
 import type { Tool } from '../../tools/tool.js';
 import { type EngineHost, originalCall } from '../agent-engine.js';
 import {
-  ANSWER_CUT,
   continuation,
-  CUT_CALL,
   isContinuation,
-  MAX_CONTINUATIONS,
   messageOfAgent,
   messageToAgent,
-  type AnswerEnding,
-} from '../cut-answers.js';
+  callError,
+  openCalls,
+} from '../agent-events.js';
 import { conversationFailure, countUsage, failRun, limitReached, reportCutPrompt } from '../limits.js';
-import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
 import type { ChosenModel, ModelFactory } from './language-model.js';
 import { originOf } from './prompt-limits.js';
@@ -34,6 +31,14 @@ import { type NativeTools, prepareRun } from './native-tools.js';
 import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
 import { hasSpokenCall } from './text-tools.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
+import type { AnswerEnding } from './refusal-words.js';
+
+const MAX_CONTINUATIONS = 3;
+/** For the model, in place of the result of a call that was not written to its end. */
+const CUT_CALL =
+  'Not run: your answer was cut at the limit of its length before this call was complete. Make smaller calls: write long files in several steps.';
+
+const ANSWER_CUT = `The model's answer was cut at the limit of its length ${MAX_CONTINUATIONS + 1} times in a row. Raise max_output_tokens in the settings of the model, or ask for something smaller, and send a message to go on.`;
 
 const SPOKEN_CALL =
   'Your last message has a call of a tool in its text, which runs nothing. Make the call itself if it is still right, and write no marks of calls.';

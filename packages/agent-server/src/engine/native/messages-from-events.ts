@@ -19,7 +19,7 @@ import {
 } from '@slipway/agent-protocol/events.js';
 import { terminalText } from '../../tools/terminal-screen.js';
 import type { OriginalPart, OriginalResponse, Originals } from '../agent-engine.js';
-import { isResult, type ResultEvent, UNKNOWN_RESULT } from '../open-calls.js';
+import { isResult, type ResultEvent, UNKNOWN_RESULT } from '../agent-events.js';
 import { parseArguments } from './tool-calls.js';
 
 const LEFT_OUT = 'left out';

@@ -11,7 +11,7 @@ import {
   type EngineServerOptions,
 } from '../agent-engine.js';
 import { limitReached, countUsage } from '../limits.js';
-import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
+import { closeOpenCalls, rejectOpenCalls } from '../agent-events.js';
 import { AgentLoop, promptFor } from './agent-loop.js';
 import { Condenser } from './condenser.js';
 import { callModelWithImages, quietPatience, type Wait } from './model-call.js';

@@ -11,7 +11,7 @@ import { jsonList, isJsonObject, type JsonObject } from '@slipway/common/json-ac
 import { cleanJson, cleanText, isBlank, textHead } from '@slipway/common/well-formed-text.js';
 import { cleanToolName } from '../../tools/tool.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
-import { UNKNOWN_RESULT } from '../open-calls.js';
+import { UNKNOWN_RESULT } from '../agent-events.js';
 import type { OfferedTool } from './model-call.js';
 import {
   ImageAllowance,

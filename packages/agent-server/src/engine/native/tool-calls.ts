@@ -6,7 +6,7 @@ import { errorName } from '../../observability.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
-import { callError, UNKNOWN_RESULT } from '../open-calls.js';
+import { callError, UNKNOWN_RESULT } from '../agent-events.js';
 import type { OfferedTool } from './model-call.js';
 
 const RISK = 'security_risk';
