@@ -101,10 +101,6 @@ export class BashCommands {
     return true;
   }
 
-  async clear(): Promise<number> {
-    return await this.log.clear();
-  }
-
   async stop(): Promise<void> {
     const running = [...this.#running.values()];
     running.forEach(({ aborter }) => aborter.abort());

@@ -4,6 +4,7 @@ import { appendFile, open, readFile, rename, rm, statfs, writeFile } from 'node:
 import { jsonText, jsonList, parseJson } from '@slipway/common/json-access.js';
 import type { ConversationRecord } from './conversation-record.js';
 import path from 'node:path';
+import pLimit from 'p-limit';
 import { errorMessage, unlessCode } from '@slipway/common/errors/error-message.js';
 import { isPlain, type OriginalPart, type OriginalResponse, type Originals } from '../engine/agent-engine.js';
 import { log } from '../observability.js';
@@ -13,7 +14,7 @@ import { HIDDEN, type SecretMasker } from '../secret-masker.js';
 export class RecordFile {
   readonly #file: string;
   #latest: ConversationRecord | null = null;
-  #tail: Promise<unknown> = Promise.resolve();
+  readonly #inOrder = pLimit(1);
 
   constructor(file: string) {
     this.#file = file;
@@ -30,9 +31,7 @@ export class RecordFile {
   /** Resolves once this record, or a newer one, is on disk. */
   async save(record: ConversationRecord): Promise<void> {
     this.#latest = record;
-    const written = this.#tail.then(() => this.#writeLatest());
-    this.#tail = written.catch(() => undefined);
-    await written;
+    await this.#inOrder(() => this.#writeLatest());
   }
 
   async #writeLatest(): Promise<void> {

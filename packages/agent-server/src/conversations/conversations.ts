@@ -3,6 +3,7 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentServerOptions } from '../command-line.js';
@@ -55,7 +56,8 @@ interface ConversationListener {
 export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #byId = new Map<string, Conversation>();
-  readonly #turns = new Map<string, Promise<void>>();
+  /** What begins or ends a conversation waits for what began before with the same id: both use its folder. */
+  readonly #turns = new KeyedLimit(1);
   readonly #listeners: ConversationListener[] = [];
   readonly #limits: RunLimits;
   readonly #serverSecrets: readonly string[];
@@ -117,7 +119,7 @@ export class Conversations {
   /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
   async start(request: CreateConversationRequest): Promise<{ conversation: Conversation; created: boolean }> {
     const id = request.conversation_id ?? randomUUID();
-    return await this.#inTurn(id, async () => {
+    return await this.#turns.run(id, async () => {
       const existing = this.find(id);
       await existing?.updateCredentials(credentialsOf(request));
       const conversation =
@@ -133,7 +135,7 @@ export class Conversations {
   async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
     const id = request.id ?? randomUUID();
     const copy = this.get(sourceId).copy(request.from_event_id ?? null);
-    return await this.#inTurn(id, async () => {
+    return await this.#turns.run(id, async () => {
       if (this.find(id) !== undefined) {
         throw idTaken(id);
       }
@@ -143,29 +145,12 @@ export class Conversations {
 
   /** @throws HttpError 404 */
   async remove(id: string): Promise<void> {
-    await this.#inTurn(id, async () => await this.#remove(this.get(id)));
+    await this.#turns.run(id, async () => await this.#remove(this.get(id)));
   }
 
   /** Ends all runs within the grace period; all state is on disk afterwards. */
   async stop(graceMs: number): Promise<void> {
     await Promise.all(this.all().map((conversation) => conversation.stop(graceMs)));
-  }
-
-  /** What begins or ends a conversation waits for what began before with the same id: both use its folder. */
-  async #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const result = (this.#turns.get(id) ?? Promise.resolve()).then(work);
-    const settled = result.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#turns.set(id, settled);
-    try {
-      return await result;
-    } finally {
-      if (this.#turns.get(id) === settled) {
-        this.#turns.delete(id);
-      }
-    }
   }
 
   async #remove(conversation: Conversation): Promise<void> {

@@ -144,8 +144,13 @@ const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
 /** The values to mask. Others name teams, regions or versions, which stand in many texts. */
 export function secretParameters({ extra_headers: headers }: ModelParameters): string[] {
   return Object.entries(headers ?? {}).flatMap(([name, value]) =>
-    SECRET_HEADER.test(name) ? [value, value.replace(/^(Bearer|Basic|Token) /i, '')] : [],
+    SECRET_HEADER.test(name) ? withoutScheme(value) : [],
   );
+}
+
+/** The value of a header, and what is secret of it. */
+function withoutScheme(value: string): string[] {
+  return [value, value.replace(/^(Bearer|Basic|Token) /i, '')];
 }
 
 const DEFAULT_START_SECONDS = 90;
@@ -226,15 +231,11 @@ function toServer(entry: ParsedMcpServers[string]): McpServer | null {
 }
 
 function mcpSecretValues(servers: McpServers | null): string[] {
-  return Object.values(servers ?? {}).flatMap((server) => {
-    if ('command' in server) {
-      return Object.values(server.env ?? {});
-    }
-    return Object.values(server.headers ?? {}).flatMap((value) => [
-      value,
-      value.replace(/^(Bearer|Basic|Token) /i, ''),
-    ]);
-  });
+  return Object.values(servers ?? {}).flatMap((server) =>
+    'command' in server
+      ? Object.values(server.env ?? {})
+      : Object.values(server.headers ?? {}).flatMap(withoutScheme),
+  );
 }
 
 const LOOKUP_TIMEOUT_MS = 10_000;

@@ -1,4 +1,5 @@
 import path from 'node:path';
+import pLimit from 'p-limit';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { WorkspaceFiles } from '../../files/workspace-files.js';
 import type { ToolView } from '../../tool-view.js';
@@ -27,7 +28,8 @@ export class AcpConversation {
   #sessionId: string | null = null;
   #turn: AcpTurn | null = null;
   #countedCalls = 0;
-  #tail: Promise<unknown> = Promise.resolve();
+  /** Updates and questions may arrive at the same time. */
+  readonly #inOrder = pLimit(1);
   readonly #forks = new Map<string, string>();
 
   constructor(host: EngineHost, view: ToolView) {
@@ -182,13 +184,6 @@ export class AcpConversation {
     if (limit !== null) {
       turn?.stop(limit);
     }
-  }
-
-  /** Serializes updates and questions, which may arrive at the same time. */
-  async #inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#tail.then(work);
-    this.#tail = result.catch(() => undefined);
-    return await result;
   }
 
   /** The protocol wants absolute paths. */
