@@ -235,12 +235,12 @@ function closedDestination(error: unknown): string | null {
 
 function causes(thrown: unknown): unknown[] {
   const found: unknown[] = [];
-  for (let next = thrown; next !== undefined && next !== null && found.length < 10; next = causeOf(next)) {
+  for (
+    let next = thrown;
+    next !== undefined && next !== null && found.length < 10;
+    next = jsonAt(next, 'cause')
+  ) {
     found.push(next);
   }
   return found;
-}
-
-function causeOf(thrown: unknown): unknown {
-  return typeof thrown === 'object' && thrown !== null && 'cause' in thrown ? thrown.cause : undefined;
 }

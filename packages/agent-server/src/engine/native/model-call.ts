@@ -78,7 +78,9 @@ export async function callModelWithRetries(
       request.showDraft?.(null);
       request.signal.throwIfAborted();
       const failure = toLlmFailure(error, Date.now());
-      const pauseMs = pauseAfter(failure, { retries, waitedMs }, patience.retries);
+      const { code, retryAfterMs: namedMs } = failure;
+      const isFinal = namedMs === null || (code === 'LlmEmptyAnswer' && retries + 1 >= MAX_EMPTY_ANSWERS);
+      const pauseMs = isFinal ? null : nextPause({ retries, waitedMs, namedMs }, patience.retries);
       if (pauseMs === null) {
         throw failure;
       }
@@ -91,17 +93,6 @@ export async function callModelWithRetries(
       }
     }
   }
-}
-
-function pauseAfter(
-  { code, retryAfterMs }: LlmFailure,
-  { retries, waitedMs }: { retries: number; waitedMs: number },
-  settings: RetrySettings,
-): number | null {
-  if (retryAfterMs === null || (code === 'LlmEmptyAnswer' && retries + 1 >= MAX_EMPTY_ANSWERS)) {
-    return null;
-  }
-  return nextPause({ retries, waitedMs, namedMs: retryAfterMs }, settings);
 }
 
 /** Discards a response that breaks off as a whole. Throws what the SDK reports, unclassified. */

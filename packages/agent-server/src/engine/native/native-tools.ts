@@ -139,10 +139,7 @@ Git and the outside world
 
 When you are done, call finish with a short account for the user: what changed, how you checked it, what is left.`;
 
-function dynamicContext(
-  settings: Pick<EngineSettings, 'workingDir' | 'language' | 'systemPromptSuffix'>,
-): string {
-  const { workingDir, language, systemPromptSuffix } = settings;
+function dynamicContext({ workingDir, language, systemPromptSuffix }: EngineSettings): string {
   return [
     `Your workspace is ${workingDir}.`,
     language === null || language === ''
@@ -167,10 +164,9 @@ function languageName(language: string): string {
 /** Connects the tool servers, and writes the system prompt unless the log has it. */
 export async function prepareRun(host: EngineHost, tools: NativeTools, signal: AbortSignal): Promise<void> {
   await tools.connect(signal);
-  const { settings } = host;
   const last = host.events().findLast((event) => event.kind === 'SystemPromptEvent');
-  const context = dynamicContext(settings);
-  if (last?.kind === 'SystemPromptEvent' && last.dynamic_context?.text === context) {
+  const context = dynamicContext(host.settings);
+  if (last?.dynamic_context?.text === context) {
     return;
   }
   await host.append({

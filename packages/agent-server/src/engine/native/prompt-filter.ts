@@ -41,7 +41,6 @@ interface UnfilteredPrompt {
 
 type AssistantPart = Exclude<AssistantModelMessage['content'], string>[number];
 type ProviderOptions = NonNullable<AssistantModelMessage['providerOptions']>;
-type ReasoningPart = Extract<AssistantPart, { type: 'reasoning' }>;
 
 type UserPart = Exclude<UserModelMessage['content'], string>[number];
 
@@ -106,15 +105,11 @@ function pairedCalls(messages: readonly ModelMessage[], rules: TargetRules): Mod
   return filtered;
 }
 
-function cleanUser({ content }: UserModelMessage): UserModelMessage[] {
-  const clean = partsOf({ role: 'user', content }).flatMap((part): UserPart[] =>
+function cleanUser(message: UserModelMessage): UserModelMessage[] {
+  const clean = partsOf(message).flatMap((part): UserPart[] =>
     part.type === 'text' ? cleanTextPart(part) : [part],
   );
   return clean.length === 0 ? [] : [{ role: 'user', content: clean }];
-}
-
-function unsigned({ type, text }: ReasoningPart): ReasoningPart {
-  return { type, text };
 }
 
 function cleanTextPart<P extends { text: string }>(part: P): P[] {
@@ -152,9 +147,10 @@ function cleanResponse(
     }
     if (part.type === 'reasoning') {
       // A signature is for exactly this text; redacted reasoning has none.
-      const signed = { type: part.type, text: part.text, ...opaque(part.providerOptions) };
-      const isSigned = 'providerOptions' in signed && cleanText(part.text) === part.text;
-      return isSigned ? [signed] : cleanTextPart(unsigned(part));
+      const { type, text } = part;
+      const signature = opaque(part.providerOptions);
+      const isSigned = 'providerOptions' in signature && cleanText(text) === text;
+      return isSigned ? [{ type, text, ...signature }] : cleanTextPart({ type, text });
     }
     if (part.type !== 'tool-call') {
       return [];

@@ -4,7 +4,6 @@ import type {
   Draft,
   OpaqueMembers,
   OpaqueData,
-  OriginalCall,
   OriginalPart,
   OriginalText,
   NewEvent,
@@ -82,7 +81,13 @@ export class ResponseParts {
 
   parts(): OriginalPart[] {
     const calls = this.#parts.filter((part) => part.type === 'call');
-    calls.forEach((call, position) => addMembers(call, this.#membersOf(call, position)));
+    for (const [position, call] of calls.entries()) {
+      const known = this.#calls.find(({ id }) => id === call.id) ?? this.#calls[position];
+      if (known !== undefined && Object.keys(known.members).length > 0) {
+        // In place of what the SDK has of them: it knows only one of these members.
+        call.opaque = { openaiCompatible: known.members };
+      }
+    }
     return this.#parts.filter((part) => part.type === 'call' || part.text !== '' || part.opaque !== null);
   }
 
@@ -127,18 +132,6 @@ export class ResponseParts {
         known.members[name] = joined(known.members[name], value);
       }
     }
-  }
-
-  #membersOf(call: OriginalCall, position: number): OpaqueMembers {
-    const known = this.#calls.find(({ id }) => id === call.id) ?? this.#calls[position];
-    return known?.members ?? {};
-  }
-}
-
-/** In place of what the SDK has of them: it knows only one of these members. */
-function addMembers(call: OriginalCall, members: OpaqueMembers): void {
-  if (Object.keys(members).length > 0) {
-    call.opaque = { openaiCompatible: members };
   }
 }
 

@@ -51,7 +51,8 @@ function toTextPrompt(prompt: readonly Message[], tools: readonly FunctionTool[]
   const messages: Message[] =
     content === '' ? [] : [{ ...(first?.role === 'system' && first), role: 'system', content }];
   for (const message of rest) {
-    const converted = toTextMessage(message);
+    const own = message.role === 'assistant' ? fromAssistant(message) : message;
+    const converted = own.role === 'tool' ? fromResults(own) : own;
     const last = messages.at(-1);
     if (last?.role === 'user' && converted.role === 'user') {
       messages[messages.length - 1] = { ...last, content: [...last.content, ...converted.content] };
@@ -62,27 +63,10 @@ function toTextPrompt(prompt: readonly Message[], tools: readonly FunctionTool[]
   return messages;
 }
 
-function toTextMessage(message: Message): Message {
-  switch (message.role) {
-    case 'assistant':
-      return fromAssistant(message);
-    case 'tool':
-      return fromResults(message);
-    default:
-      return message;
-  }
-}
-
 function fromAssistant({ content, ...message }: AssistantMessage): AssistantMessage {
   const texts = content.flatMap((part) => {
-    switch (part.type) {
-      case 'text':
-        return [part.text];
-      case 'tool-call':
-        return [textOfCall(part.toolName, part.input)];
-      default:
-        return [];
-    }
+    const call = part.type === 'tool-call' ? [textOfCall(part.toolName, part.input)] : [];
+    return part.type === 'text' ? [part.text] : call;
   });
   const others = content.filter(({ type }) => !['text', 'tool-call', 'tool-result'].includes(type));
   const text = texts.join('\n\n');
@@ -92,7 +76,7 @@ function fromAssistant({ content, ...message }: AssistantMessage): AssistantMess
 function fromResults({ content, ...message }: ToolMessage): UserMessage {
   const parts = content.flatMap((part) =>
     part.type === 'tool-result'
-      ? [{ type: 'text' as const, text: textOfResult(part.toolName, resultText(part.output)) }]
+      ? [{ type: 'text' as const, text: `${RESULT_MARK}${part.toolName}]:\n${resultText(part.output)}` }]
       : [],
   );
   return { ...message, role: 'user', content: parts };
@@ -336,10 +320,6 @@ export function textOfCall(name: string, args: unknown): string {
     return `<parameter=${parameter}>${shown}</parameter>\n`;
   });
   return `<function=${name}>\n${parameters.join('')}</function>`;
-}
-
-function textOfResult(name: string, result: string): string {
-  return `${RESULT_MARK}${name}]:\n${result}`;
 }
 
 function toolInstructions(
