@@ -12,7 +12,7 @@ import { closeOpenCalls } from '../engine/agent-events.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
-import { resolvePath } from '../path-aliases.js';
+import { resolvePath } from '../tool-view.js';
 import { proxySecrets, SecretMasker } from '../secret-masker.js';
 import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
@@ -32,17 +32,7 @@ import { KeptOriginals, RecordFile } from './conversation-files.js';
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
-type ServerOptions =
-  | 'conversationsPath'
-  | 'workspace'
-  | 'aliases'
-  | 'createEngine'
-  | 'environment'
-  | 'sessionKeys'
-  | 'maxConcurrentRuns'
-  | 'pauseGraceMs';
-
-interface ConversationsOptions extends Pick<AgentServerOptions, ServerOptions> {
+interface ConversationsOptions extends AgentServerOptions {
   skills: SkillReader;
   ownSecret: OwnSecret;
 }

@@ -7,7 +7,7 @@ import type {
 import type { ModelParameters, ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
-import type { PathAlias } from '../path-aliases.js';
+import type { PathAlias } from '../tool-view.js';
 import type { RiskPolicy } from '../security/risk-assessment.js';
 import type { WebhookOptions } from '../webhooks/webhook-sender.js';
 

@@ -1,10 +1,11 @@
-import type {
-  ACPToolCallEvent,
-  ActionEvent,
-  AgentErrorEvent,
-  AgentEvent,
-  ObservationEvent,
-  UserRejectObservation,
+import {
+  type ACPToolCallEvent,
+  type ActionEvent,
+  type AgentErrorEvent,
+  type AgentEvent,
+  contentText,
+  type ObservationEvent,
+  type UserRejectObservation,
 } from '@slipway/agent-protocol/events.js';
 import type { EngineHost, NewEvent } from './agent-engine.js';
 
@@ -149,9 +150,7 @@ export function finalAnswer(events: readonly AgentEvent[]): string {
       return event.action.message;
     }
     if (event?.kind === 'MessageEvent' && event.source === 'agent') {
-      parts.unshift(
-        event.llm_message.content.flatMap((part) => (part.type === 'text' ? [part.text] : [])).join('\n'),
-      );
+      parts.unshift(contentText(event.llm_message.content));
       const before = events[index - 1];
       if (before === undefined || !isContinuation(before)) {
         break;

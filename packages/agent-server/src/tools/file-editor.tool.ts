@@ -249,18 +249,14 @@ export function replaceUnique(content: string, old: string, replacement: string)
   const [wanted, text] = [withLf(old), withLf(content)];
   if (wanted === withLf(replacement) && old !== replacement) {
     // The edit changes the line breaks themselves.
-    return replaceExact(content, old, replacement);
+    const at = findUnique(content, old);
+    return content.slice(0, at) + replacement + content.slice(at + old.length);
   }
   const first = findUnique(text, wanted);
   const start = positionIn(content, first);
   const end = positionIn(content, first + wanted.length);
   const ending = lineEnding(content, start, end);
   return content.slice(0, start) + withEnding(replacement, ending) + content.slice(end);
-}
-
-function replaceExact(content: string, old: string, replacement: string): string {
-  const first = findUnique(content, old);
-  return content.slice(0, first) + replacement + content.slice(first + old.length);
 }
 
 function findUnique(content: string, old: string): number {

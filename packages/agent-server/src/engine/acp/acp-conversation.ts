@@ -164,7 +164,7 @@ export class AcpConversation {
         await this.#countCall(turn);
         return;
       case 'plan':
-        await this.#transcript.addPlan(update.entries);
+        await this.#transcript.addPlan(update);
     }
   }
 

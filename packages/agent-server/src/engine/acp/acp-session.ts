@@ -99,14 +99,6 @@ export class AcpSession {
     return this.#connection.isOpen;
   }
 
-  get takesImages(): boolean {
-    return this.#agent.agentCapabilities.promptCapabilities.image;
-  }
-
-  get canLoad(): boolean {
-    return this.#agent.agentCapabilities.loadSession;
-  }
-
   get details(): AgentDetails {
     const { agentInfo, agentCapabilities: capabilities } = this.#agent;
     const models = offeredModels(this.#described);

@@ -43,8 +43,6 @@ const MAX_TITLE = 500;
 const MAX_PARTS = 50;
 const MAX_TASKS = 200;
 
-type Update<Kind extends SessionUpdate['sessionUpdate']> = Extract<SessionUpdate, { sessionUpdate: Kind }>;
-
 interface KnownCall {
   /** Unique in the conversation, unlike the agent's own id. */
   id: string;
@@ -164,7 +162,7 @@ export class AcpTranscript {
     }
   }
 
-  async addPlan(entries: Update<'plan'>['entries']): Promise<void> {
+  async addPlan({ entries }: Extract<SessionUpdate, { sessionUpdate: 'plan' }>): Promise<void> {
     await this.flush();
     const tasks = entries.slice(0, MAX_TASKS).map(({ content, status }): TaskItem => ({
       title: clipText(content, MAX_TITLE),

@@ -142,7 +142,7 @@ export class AcpEngine extends AgentEngine {
     const prompt = toPrompt(host.events(), {
       lastMessage: rememberedText(memory['lastMessage']),
       remembers: memory['isBegun'] === true,
-      takesImages: agent.session.takesImages,
+      takesImages: agent.session.details.capabilities.image,
       settings: host.settings,
       remark: rememberedText(memory['remark']),
     });
@@ -347,7 +347,9 @@ async function announce(host: EngineHost, session: AcpSession): Promise<void> {
     await host.append(conversationFailure('McpServerUnavailable', problem));
   }
   if (isBegun && !session.isLoaded) {
-    const why = session.canLoad ? 'no longer has its session' : 'cannot load earlier sessions';
+    const why = session.details.capabilities.loadSession
+      ? 'no longer has its session'
+      : 'cannot load earlier sessions';
     await host.append(
       conversationFailure(
         'ACPSessionLost',

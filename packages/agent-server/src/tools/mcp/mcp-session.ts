@@ -12,6 +12,7 @@ import {
 } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
+import { within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { errorName } from '../../observability.js';
 import { type CheckUrl, RefusedMessageError, remoteFetch } from './remote-fetch.js';
@@ -98,12 +99,13 @@ export class McpSession {
   ): Promise<McpSession> {
     const session = new McpSession(server, options, mode);
     try {
-      // The handshake's notification has no time-out of its own.
       const transport: Transport = session.#transport;
-      await session.#request(
-        request,
-        async (given) => await within(given.signal, session.#client.connect(transport, given)),
-      );
+      await session.#request(request, async (given) => {
+        // The handshake's notification has no time-out of its own.
+        const { promise: aborted, reject } = Promise.withResolvers<never>();
+        given.signal.addEventListener('abort', () => reject(given.signal.reason), { once: true });
+        await Promise.race([session.#client.connect(transport, given), aborted]);
+      });
       void session.#listen();
       return session;
     } catch (error) {
@@ -156,9 +158,7 @@ export class McpSession {
   async close(): Promise<void> {
     if (this.#transport instanceof StreamableHTTPClientTransport && this.isAlive) {
       // Servers may refuse to end a session, and may be gone.
-      await within(AbortSignal.timeout(CLOSE_TIMEOUT_MS), this.#transport.terminateSession()).catch(
-        () => undefined,
-      );
+      await within(CLOSE_TIMEOUT_MS, this.#transport.terminateSession()).catch(() => undefined);
     }
     this.#isAlive = false;
     await this.#client.close();
@@ -268,17 +268,6 @@ function stdioTransport(
 
 function withErrorText(reason: string, { errorText }: StdioTransport): string {
   return errorText === null ? reason : `${reason}; on standard error it wrote:\n${errorText}`;
-}
-
-async function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
-  }
 }
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;

@@ -51,8 +51,10 @@ export function remoteFetch(
       return await refused(response, init, options);
     }
     const asked = requestId(init);
-    if (isStream(response)) {
-      return repairedStream(response, asked, options.onUnanswered);
+    if (/^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '')) {
+      const { body, status, headers } = response;
+      const repairing = new TransformStream(new RepairedEvents(asked, options.onUnanswered));
+      return new Response(body?.pipeThrough(repairing) ?? null, { status, headers });
     }
     return asked === null || response.status === 202 || response.status === 204
       ? response
@@ -105,19 +107,6 @@ async function refused(
     throw new RefusedMessageError(status, text);
   }
   return new Response(status === 304 ? null : text.slice(0, MAX_QUOTE), { status, statusText, headers });
-}
-
-function isStream({ headers }: Response): boolean {
-  return /^text\/event-stream\b/i.test(headers.get('content-type') ?? '');
-}
-
-function repairedStream(
-  { body, status, headers }: Response,
-  asked: Id | null,
-  onUnanswered: RemoteFetchOptions['onUnanswered'],
-): Response {
-  const events = new RepairedEvents(asked, onUnanswered);
-  return new Response(body?.pipeThrough(new TransformStream(events)) ?? null, { status, headers });
 }
 
 async function answered(response: Response, asked: Id): Promise<Response> {
@@ -219,9 +208,6 @@ function isPost(init: RequestInit | undefined): boolean {
 function requestId(init: RequestInit | undefined): Id | null {
   const message = isPost(init) && typeof init?.body === 'string' ? parseJson(init.body) : null;
   const method = jsonText(message, 'method');
-  return method === null || method === 'subscriptions/listen' ? null : toId(jsonAt(message, 'id'));
-}
-
-function toId(id: unknown): Id | null {
+  const id = method === null || method === 'subscriptions/listen' ? null : jsonAt(message, 'id');
   return typeof id === 'string' || typeof id === 'number' ? id : null;
 }
