@@ -1,5 +1,6 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
 import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
+import { within } from '@slipway/common/async.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
 import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';
@@ -95,10 +96,7 @@ export class AcpTurn {
         return stop;
       }
       const idle = this.#lastActivity + idleMs - performance.now();
-      const timer = Promise.withResolvers<void>();
-      const timeout = setTimeout(timer.resolve, Math.max(idle, 1));
-      await Promise.race([this.#changed.promise, aborted, timer.promise]);
-      clearTimeout(timeout);
+      await within(Math.max(idle, 1), Promise.race([this.#changed.promise, aborted]));
     }
   }
 
