@@ -83,7 +83,7 @@ export function credentialsFromRequest(request: CreateConversationRequest): Cred
 /** A new address without a key drops the old key and parameters, because both belong to the old address. */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);
-  const isSame = isSameModel(old.model, model);
+  const isSame = old.model?.name === model?.name && old.model?.baseUrl === model?.baseUrl;
   const oldKey = isSame ? old.llmApiKey : null;
   const tavilyApiUrl = update.tavily_api_url === undefined ? old.tavilyApiUrl : update.tavily_api_url;
   const oldSearchKey = tavilyApiUrl === old.tavilyApiUrl ? old.searchApiKey : null;
@@ -108,10 +108,6 @@ function mergeModel(old: ModelAddress | null, update: CredentialsUpdate): ModelA
   const name = update.llm_model ?? old?.name;
   const baseUrl = update.llm_base_url === undefined ? (old?.baseUrl ?? null) : update.llm_base_url;
   return name === undefined ? null : { name, baseUrl };
-}
-
-function isSameModel(one: ModelAddress | null, other: ModelAddress | null): boolean {
-  return one?.name === other?.name && one?.baseUrl === other?.baseUrl;
 }
 
 /** Every value to mask. The values of looked-up secrets are not among them. */

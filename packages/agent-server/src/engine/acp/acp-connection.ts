@@ -14,14 +14,7 @@ import { type StartedProcess, startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import { loadSetup, ownVariables } from '../../tools/shell-session.js';
 import type { AcpConversation } from './acp-conversation.js';
-import {
-  createTerminalSchema,
-  permissionSchema,
-  readFileSchema,
-  sessionUpdateSchema,
-  terminalSchema,
-  writeFileSchema,
-} from './acp-schemas.js';
+import { permissionSchema, sessionUpdateSchema } from './acp-schemas.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
 /** Between two messages. */
@@ -284,30 +277,17 @@ function clientApp(conversation: AcpConversation): ReturnType<typeof client> {
     .onRequest(CLIENT_METHODS.session_request_permission, permissionSchema, async ({ params }) => ({
       outcome: await conversation.requestPermission(params),
     }))
-    .onRequest(CLIENT_METHODS.fs_read_text_file, readFileSchema, async ({ params }) => ({
+    .onRequest(CLIENT_METHODS.fs_read_text_file, async ({ params }) => ({
       content: await conversation.readTextFile(params),
     }))
-    .onRequest(CLIENT_METHODS.fs_write_text_file, writeFileSchema, async ({ params }) => {
-      await conversation.writeTextFile(params);
-      return {};
-    })
-    .onRequest(CLIENT_METHODS.terminal_create, createTerminalSchema, async ({ params }) => ({
+    .onRequest(CLIENT_METHODS.fs_write_text_file, ({ params }) => conversation.writeTextFile(params))
+    .onRequest(CLIENT_METHODS.terminal_create, async ({ params }) => ({
       terminalId: await terminals.create(params),
     }))
-    .onRequest(CLIENT_METHODS.terminal_output, terminalSchema, ({ params }) =>
-      terminals.output(params.terminalId),
-    )
-    .onRequest(CLIENT_METHODS.terminal_wait_for_exit, terminalSchema, ({ params }) =>
-      terminals.wait(params.terminalId),
-    )
-    .onRequest(CLIENT_METHODS.terminal_kill, terminalSchema, async ({ params }) => {
-      await terminals.kill(params.terminalId);
-      return {};
-    })
-    .onRequest(CLIENT_METHODS.terminal_release, terminalSchema, async ({ params }) => {
-      await terminals.release(params.terminalId);
-      return {};
-    });
+    .onRequest(CLIENT_METHODS.terminal_output, ({ params }) => terminals.output(params.terminalId))
+    .onRequest(CLIENT_METHODS.terminal_wait_for_exit, ({ params }) => terminals.wait(params.terminalId))
+    .onRequest(CLIENT_METHODS.terminal_kill, ({ params }) => terminals.kill(params.terminalId))
+    .onRequest(CLIENT_METHODS.terminal_release, ({ params }) => terminals.release(params.terminalId));
 }
 
 function refusal(method: string, error: RequestError, signInHint: string): AcpFailure {

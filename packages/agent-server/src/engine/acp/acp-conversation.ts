@@ -1,3 +1,4 @@
+import type { ReadTextFileRequest, WriteTextFileRequest } from '@agentclientprotocol/sdk';
 import path from 'node:path';
 import pLimit from 'p-limit';
 import { textHead } from '@slipway/common/well-formed-text.js';
@@ -5,13 +6,7 @@ import { WorkspaceFiles } from '../../files/workspace-files.js';
 import type { ToolView } from '../../tool-view.js';
 import type { EngineHost } from '../agent-engine.js';
 import { limitReached } from '../limits.js';
-import type {
-  PermissionOutcome,
-  PermissionRequest,
-  ReadFileRequest,
-  SessionUpdate,
-  WriteFileRequest,
-} from './acp-schemas.js';
+import type { PermissionOutcome, PermissionRequest, SessionUpdate } from './acp-schemas.js';
 import { AcpTerminals } from './acp-terminals.js';
 import { AcpTranscript } from './acp-transcript.js';
 import { type AcpTurn, mustAsk, countCost } from './acp-turn.js';
@@ -123,7 +118,7 @@ export class AcpConversation {
     return asks() ? await turn.ask(callId, options) : turn.allow(options);
   }
 
-  async readTextFile({ path: file, line = null, limit = null }: ReadFileRequest): Promise<string> {
+  async readTextFile({ path: file, line = null, limit = null }: ReadTextFileRequest): Promise<string> {
     const text = (await this.#files.read(this.#absolute(file), MAX_FILE_BYTES)).toString('utf8');
     if (line === null && limit === null) {
       return text;
@@ -135,7 +130,7 @@ export class AcpConversation {
       .join('\n');
   }
 
-  async writeTextFile({ path: file, content }: WriteFileRequest): Promise<void> {
+  async writeTextFile({ path: file, content }: WriteTextFileRequest): Promise<void> {
     await this.#files.write(this.#absolute(file), toBytes(content));
   }
 
