@@ -45,6 +45,7 @@ const SPOKEN_CALL =
 const ONLY_SPEAKS =
   "The model, or its server, writes calls of tools into the text of its answers, where they run nothing. Give the server the model's parser of tool calls, or set native_tool_calling to false in the settings of the model, and send a message to go on.";
 const MAX_RESULT_REQUESTS = 3;
+const NO_RESULT = 'The agent ended without the result that result_schema asks for.';
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
 
@@ -297,11 +298,8 @@ export class AgentLoop {
       if (parsed.isValid) {
         const { prepared, tool } = parsed;
         calls.pending.push({ event, prepared });
-        calls.needConfirmation ||= mustConfirm(
-          this.#host.settings,
-          tool.needsConfirmation,
-          event.security_risk,
-        );
+        const { needsConfirmation } = tool;
+        calls.needConfirmation ||= mustConfirm(this.#host.settings, needsConfirmation, event.security_risk);
       } else {
         await this.#host.append(callError(event, parsed.error));
       }
@@ -345,11 +343,7 @@ export class AgentLoop {
         (event) => event.kind === 'MessageEvent' && event.source === 'environment' && !isContinuation(event),
       );
     if (asked.length >= MAX_RESULT_REQUESTS) {
-      await failRun(
-        this.#host,
-        'ResultMissing',
-        'The agent ended without the result that result_schema asks for.',
-      );
+      await failRun(this.#host, 'ResultMissing', NO_RESULT);
       return true;
     }
     await this.#host.append(messageToAgent(ASK_FOR_RESULT));

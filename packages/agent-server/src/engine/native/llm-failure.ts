@@ -190,12 +190,8 @@ function connectionFailure(error: unknown): LlmFailure {
       ? ''
       : ` The sandbox may have a network of its own, which leads to public addresses only: an operator can open this one with SANDBOX_NETWORK_ALLOW=${closed}.`;
   const hint = problem === null ? opening : ` (${problem})`;
-  return new LlmFailure(
-    'LlmUnavailable',
-    `The model could not be reached, or its answer broke off: ${text}${hint}`,
-    0,
-    { cause: error },
-  );
+  const message = `The model could not be reached, or its answer broke off: ${text}${hint}`;
+  return new LlmFailure('LlmUnavailable', message, 0, { cause: error });
 }
 
 function distinct(sentences: readonly string[]): string[] {

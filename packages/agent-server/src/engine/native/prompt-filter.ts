@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type {
   AssistantModelMessage,
   ModelMessage,
@@ -265,7 +265,7 @@ class CallIds {
   next(id: string): string {
     let free = id;
     for (let count = 1; !this.#valid.test(free) || this.#used.has(free); count += 1) {
-      free = createHash('sha256').update(`${id} ${count}`).digest('hex').slice(0, 9);
+      free = hash('sha256', `${id} ${count}`).slice(0, 9);
     }
     this.#used.add(free);
     return free;
