@@ -5,7 +5,6 @@ import {
   AgentEngine,
   AgentUnavailableError,
   type EngineHost,
-  type EngineServerOptions,
   settledWithin,
 } from '../agent-engine.js';
 import { conversationFailure, failRun, limitReached } from '../limits.js';
@@ -289,10 +288,6 @@ export class AcpEngine extends AgentEngine {
       await failRun(host, error.code, clipText(error.message, MAX_DETAIL));
     }
   }
-}
-
-export function createAcpEngine({ environment, toolWrapper }: EngineServerOptions): AcpEngine {
-  return new AcpEngine({ environment, wrapper: toolWrapper });
 }
 
 /** The agent itself is well: it answered with an error. */
