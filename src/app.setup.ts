@@ -6,7 +6,7 @@ import type {
 } from '@nestjs/common/interfaces/external/cors-options.interface.js';
 import type { NextFunction, Request, Response } from 'express';
 import helmet from 'helmet';
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-hosts.js';
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import { ApiKeyVerifier } from './auth/api-key.verifier.js';

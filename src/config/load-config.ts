@@ -1,6 +1,6 @@
 import { existsSync, readFileSync } from 'node:fs';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AgentConfig } from './agent-config.js';
 import {
   AppConfig,

@@ -1,4 +1,4 @@
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 
 /** Browsers never send fragments to a server. */
 const FRAGMENT = 'code=';

@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { AgentEngine, EngineSettings } from '../../packages/agent-server/src/engine/agent-engine.js';
-import { openAcpCalls, openCalls } from '../../packages/agent-server/src/engine/open-calls.js';
+import { openAcpCalls, openCalls } from '../../packages/agent-server/src/engine/agent-events.js';
 import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { until } from '../support/until.js';
 

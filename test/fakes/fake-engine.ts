@@ -35,7 +35,7 @@ export class FakeEngine extends AgentEngine {
         await aborted(signal);
         return;
       case 'step':
-        while (!host.pauseRequested() && !signal.aborted) {
+        while (!host.pauseSignal().aborted && !signal.aborted) {
           await delay(STEP_MS);
         }
         await host.setStatus('paused');
@@ -145,7 +145,7 @@ export class FakeEngine extends AgentEngine {
     if (model === 'unknown') {
       throw new AgentUnavailableError('the agent has no such model');
     }
-    await host.remember({ ...host.memory(), model });
+    await host.remember({ model });
   }
 
   override async close(): Promise<void> {

@@ -83,10 +83,6 @@ export class MemoryEngineHost implements EngineHost {
     };
   }
 
-  pauseRequested(): boolean {
-    return this.pausing.signal.aborted;
-  }
-
   pauseSignal(): AbortSignal {
     return this.pausing.signal;
   }
@@ -107,8 +103,8 @@ export class MemoryEngineHost implements EngineHost {
     return this.engineMemory;
   }
 
-  async remember(memory: EngineMemory): Promise<void> {
-    this.engineMemory = memory;
+  async remember(members: EngineMemory): Promise<void> {
+    this.engineMemory = { ...this.engineMemory, ...members };
   }
 
   async describeAgent(details: AgentDetails): Promise<void> {

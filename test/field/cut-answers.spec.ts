@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
-import { finalAnswer } from '../../packages/agent-server/src/engine/cut-answers.js';
+import { finalAnswer } from '../../packages/agent-server/src/engine/agent-events.js';
 import { call, endsWith, refuses, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
 import { answersOf, codesOf, NativeAgent } from './native-agent.js';

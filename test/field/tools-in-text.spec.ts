@@ -3,7 +3,7 @@ import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
-import { textOfCall } from '../../packages/agent-server/src/engine/native/text-tool-calls.js';
+import { textOfCall } from '../../packages/agent-server/src/engine/native/text-tools.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { call, endsWith, fails, say } from '../fakes/scripted-llm.answers.js';

@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { Readable } from 'node:stream';
 import { parseArgs } from 'node:util';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
-import { parseAlias, parseWorkspaceName, type WorkspaceName } from './path-aliases.js';
+import { parseAlias, parseWorkspaceName, type WorkspaceName } from './tool-view.js';
 import { parseRelay, type Relay } from './port-relay.js';
 import { WEBHOOK_DEFAULTS } from './webhooks/webhook-sender.js';
 import type { CreateEngine, EngineServerOptions } from './engine/agent-engine.js';

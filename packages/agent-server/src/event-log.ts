@@ -1,6 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { type FileHandle, mkdir, open } from 'node:fs/promises';
 import path from 'node:path';
+import pLimit from 'p-limit';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { BashEvent } from '@slipway/agent-protocol/server.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
@@ -50,7 +51,7 @@ export class EventLog<E extends EventIdentity> {
   readonly #listeners = new Set<(entry: E) => void>();
   /** Bytes of complete lines; whatever a failed write left after them is overwritten. */
   #size: number;
-  #tail: Promise<unknown> = Promise.resolve();
+  readonly #inOrder = pLimit(1);
 
   private constructor(file: FileHandle, { entries, sizes, size }: StoredLines<E>, limits: EventLogLimits) {
     this.#file = file;
@@ -106,7 +107,7 @@ export class EventLog<E extends EventIdentity> {
 
   /** The log is unchanged when this throws. @throws Error for an entry that is too large, and when the log is full */
   async append<Appended extends E>(make: (identity: EventIdentity) => Appended): Promise<Appended> {
-    return await this.#enqueue(async () => {
+    return await this.#inOrder(async () => {
       const timestamp = nextTimestamp(this.#entries.at(-1)?.timestamp, Date.now());
       const entry = make({ id: randomUUID(), timestamp });
       const line = Buffer.from(`${JSON.stringify(entry)}\n`, 'utf8');
@@ -135,15 +136,15 @@ export class EventLog<E extends EventIdentity> {
 
   /** Resolves once everything written so far is on disk. */
   async sync(): Promise<void> {
-    await this.#enqueue(() => this.#file.datasync());
+    await this.#inOrder(() => this.#file.datasync());
   }
 
   async clear(): Promise<number> {
-    return await this.#enqueue(() => this.#removeAll());
+    return await this.#inOrder(() => this.#removeAll());
   }
 
   async close(): Promise<void> {
-    await this.#enqueue(async () => {
+    await this.#inOrder(async () => {
       await this.#file.datasync();
       await this.#file.close();
     });
@@ -163,12 +164,6 @@ export class EventLog<E extends EventIdentity> {
     this.#sizes.length = 0;
     this.#positions.clear();
     return this.#entries.splice(0).length;
-  }
-
-  async #enqueue<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#tail.then(work);
-    this.#tail = result.catch(() => undefined);
-    return await result;
   }
 }
 

@@ -5,7 +5,7 @@ import { loadedPackages } from '../../../test/support/loaded-packages.js';
 const loadedBy = (file: string): string[] => loadedPackages(path.join(import.meta.dirname, file));
 
 it('loads neither Express, zod, ws nor the AI SDK before it listens', () => {
-  expect(loadedBy('main.ts')).toEqual(['p-retry']);
+  expect(loadedBy('main.ts')).toEqual(['p-retry', 'p-limit']);
 });
 
 it('loads them with the routes and with the engine', () => {

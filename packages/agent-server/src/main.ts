@@ -8,8 +8,8 @@ if (problem !== null) {
 
 void runAgentServer(async (context, server) => {
   if (context.kind === 'acp') {
-    const { createAcpEngine } = await import('./engine/acp/acp.engine.js');
-    return createAcpEngine(server);
+    const { AcpEngine } = await import('./engine/acp/acp.engine.js');
+    return new AcpEngine({ environment: server.environment, wrapper: server.toolWrapper });
   }
   // Imported when the first conversation runs: the AI SDK takes longer to load than everything else together.
   const { createNativeEngine } = await import('./engine/native/native.engine.js');

@@ -2,7 +2,7 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { nameWorkspace, parseWorkspaceName } from './path-aliases.js';
+import { nameWorkspace, parseWorkspaceName } from './tool-view.js';
 
 const NAME = '/workspace/project';
 let volume: string;

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { parseAlias, resolvePath } from './path-aliases.js';
+import { parseAlias, resolvePath } from './tool-view.js';
 
 const ALIASES = ['/workspace=/box/shared', '/workspace/project=/box/work'].map(parseAlias);
 

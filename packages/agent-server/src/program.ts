@@ -10,9 +10,8 @@ import {
   takeSessionKeys,
 } from './command-line.js';
 import { log } from './observability.js';
-import { nameWorkspace } from './path-aliases.js';
+import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment } from './tool-view.js';
 import { listenUnassigned } from './start-agent-server.js';
-import { CERTIFICATE_VARIABLES, toolEnvironment } from './tool-view.js';
 
 const STOP = Symbol('stop');
 

@@ -1,6 +1,5 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
-import { conversationTitle } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { conversationTitle, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient, isAgentEvent } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';

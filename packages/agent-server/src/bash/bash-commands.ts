@@ -9,10 +9,9 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
-import { resolvePath } from '../path-aliases.js';
+import { resolvePath, type ToolView } from '../tool-view.js';
 import { runCommand } from '../process-tree.js';
 import type { SecretMasker } from '../secret-masker.js';
-import type { ToolView } from '../tool-view.js';
 
 const FLUSH_INTERVAL_MS = 250;
 const DEFAULT_TIMEOUT_SECONDS = 300;
@@ -99,10 +98,6 @@ export class BashCommands {
     running.aborter.abort();
     await Promise.allSettled([running.last]);
     return true;
-  }
-
-  async clear(): Promise<number> {
-    return await this.log.clear();
   }
 
   async stop(): Promise<void> {

@@ -73,7 +73,7 @@ export function bashRoutes(commands: BashCommands, baseFolder: BaseFolder): Rout
   });
 
   router.delete('/bash_events', async (_request, response) => {
-    response.json({ cleared_count: await commands.clear() });
+    response.json({ cleared_count: await commands.log.clear() });
   });
 
   return router;

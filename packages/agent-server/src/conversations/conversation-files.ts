@@ -1,19 +1,22 @@
 import { randomBytes } from 'node:crypto';
 import { existsSync } from 'node:fs';
-import { appendFile, open, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
+import { appendFile, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { jsonText, jsonList, parseJson } from '@slipway/common/json-access.js';
 import type { ConversationRecord } from './conversation-record.js';
 import path from 'node:path';
+import pLimit from 'p-limit';
 import { errorMessage, unlessCode } from '@slipway/common/errors/error-message.js';
 import { isPlain, type OriginalPart, type OriginalResponse, type Originals } from '../engine/agent-engine.js';
 import { log } from '../observability.js';
 import { HIDDEN, type SecretMasker } from '../secret-masker.js';
 
+const PRIVATE = { mode: 0o600 };
+
 /** The file of a conversation's record. Writes one version at a time and skips those that are replaced meanwhile. */
 export class RecordFile {
   readonly #file: string;
   #latest: ConversationRecord | null = null;
-  #tail: Promise<unknown> = Promise.resolve();
+  readonly #inOrder = pLimit(1);
 
   constructor(file: string) {
     this.#file = file;
@@ -30,9 +33,7 @@ export class RecordFile {
   /** Resolves once this record, or a newer one, is on disk. */
   async save(record: ConversationRecord): Promise<void> {
     this.#latest = record;
-    const written = this.#tail.then(() => this.#writeLatest());
-    this.#tail = written.catch(() => undefined);
-    await written;
+    await this.#inOrder(() => this.#writeLatest());
   }
 
   async #writeLatest(): Promise<void> {
@@ -41,13 +42,7 @@ export class RecordFile {
       return;
     }
     const temporary = `${this.#file}.new`;
-    const handle = await open(temporary, 'w', 0o600);
-    try {
-      await handle.writeFile(JSON.stringify(record));
-      await handle.datasync();
-    } finally {
-      await handle.close();
-    }
+    await writeFile(temporary, JSON.stringify(record), { ...PRIVATE, flush: true });
     await rename(temporary, this.#file);
     if (this.#latest === record) {
       this.#latest = null;
@@ -62,7 +57,6 @@ function isRecord(value: unknown): value is ConversationRecord {
 
 const KEPT_FILE = 'originals.jsonl';
 const WAITING_FILE = 'waiting.json';
-const PRIVATE = { mode: 0o600 };
 /** Characters of JSON. The event log bounds the number of responses. */
 const MAX_ORIGINAL = 4 * 1024 * 1024;
 

@@ -166,7 +166,7 @@ export function recordUpdate(
 
 function withModel(agent: ConversationRecord['agent'], model: string): ConversationRecord['agent'] {
   const { llm } = agent;
-  return typeof llm === 'object' && llm !== null ? { ...agent, llm: { ...llm, model } } : agent;
+  return isJsonObject(llm) ? { ...agent, llm: { ...llm, model } } : agent;
 }
 
 function describeSecrets(secrets: CreateConversationRequest['secrets']): ConversationRecord['secrets'] {
@@ -272,12 +272,7 @@ function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent
   };
 }
 
-function acpModels({
-  agentDetails,
-}: ConversationRecord): Pick<
-  ConversationInfo,
-  'current_model_id' | 'available_models' | 'supports_runtime_model_switch'
-> {
+function acpModels({ agentDetails }: ConversationRecord): Partial<ConversationInfo> {
   return agentDetails === null
     ? {}
     : {

@@ -15,8 +15,7 @@ import {
   tagsSchema,
   toConversationId,
 } from '@slipway/agent-protocol/conversation-schemas.js';
-import { contentText } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { contentText, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { LlmProfiles, ProfileModel } from '../client-settings/client-settings.js';
 import { searchLog } from '../event-log.js';

@@ -2,7 +2,7 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type AgentEngine, settledWithin } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
-import { closeOpenCalls, openCalls } from '../engine/open-calls.js';
+import { closeOpenCalls, openCalls } from '../engine/agent-events.js';
 import { HttpError } from '../http/http-error.js';
 import { log } from '../observability.js';
 import type { ConversationState } from './conversation-state.js';
@@ -126,7 +126,7 @@ export class ConversationRun {
       return;
     }
     this.#runAgain = false;
-    if (!this.#state.pauseRequested()) {
+    if (!this.#state.pauseSignal().aborted) {
       this.#state.requestPause(true);
       await this.#state.append({ kind: 'PauseEvent', source: 'user' });
     }
@@ -140,14 +140,9 @@ export class ConversationRun {
       active.aborter.abort();
       await settledWithin(ABORT_GRACE_MS, active.ended);
     } else {
-      this.#abortAfterGrace(active);
+      const timer = setTimeout(() => active.aborter.abort(), this.#limits.pauseGraceMs).unref();
+      void active.ended.then(() => clearTimeout(timer));
     }
-  }
-
-  #abortAfterGrace({ aborter, ended }: ActiveRun): void {
-    const timer = setTimeout(() => aborter.abort(), this.#limits.pauseGraceMs);
-    timer.unref();
-    void ended.then(() => clearTimeout(timer));
   }
 
   async stop(graceMs: number): Promise<void> {
@@ -156,7 +151,7 @@ export class ConversationRun {
     const active = this.#active;
     if (active !== null) {
       // Written before the run ends, so that it is remembered even if the server is killed meanwhile.
-      await this.#state.change({ wasRunning: active.resumes && !this.#state.pauseRequested() });
+      await this.#state.change({ wasRunning: active.resumes && !this.#state.pauseSignal().aborted });
       this.#state.requestPause(true);
       if (!this.#isQueued) {
         await settledWithin(graceMs, active.ended);
@@ -234,7 +229,7 @@ export class ConversationRun {
         await closeOpenCalls(this.#state, 'The run ended before the tool returned a result.');
       }
       if (status === 'running') {
-        const wasInterrupted = signal.aborted || this.#stopping || this.#state.pauseRequested();
+        const wasInterrupted = signal.aborted || this.#stopping || this.#state.pauseSignal().aborted;
         await this.#state.setStatus(wasInterrupted ? 'paused' : 'idle');
       }
     } catch (error) {

@@ -11,7 +11,7 @@ import type {
   OriginalResponse,
   Originals,
 } from '../engine/agent-engine.js';
-import { openCalls } from '../engine/open-calls.js';
+import { openCalls } from '../engine/agent-events.js';
 import type { EventLog } from '../event-log.js';
 import { gitVariables } from '../git/run-git.js';
 import { isSameShape, SecretMasker } from '../secret-masker.js';
@@ -175,10 +175,6 @@ export class ConversationState implements EngineHost {
     return { iterations, costUsd };
   }
 
-  pauseRequested(): boolean {
-    return this.#pause.signal.aborted;
-  }
-
   pauseSignal(): AbortSignal {
     return this.#pause.signal;
   }
@@ -195,8 +191,8 @@ export class ConversationState implements EngineHost {
     return this.#record.memory;
   }
 
-  async remember(memory: EngineMemory): Promise<void> {
-    await this.change({ memory });
+  async remember(members: EngineMemory): Promise<void> {
+    await this.change({ memory: { ...this.memory(), ...members } });
   }
 
   async describeAgent(details: AgentDetails): Promise<void> {

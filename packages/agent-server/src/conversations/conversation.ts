@@ -3,8 +3,13 @@ import {
   type ConversationInfo,
   hasFailed,
 } from '@slipway/agent-protocol/conversation-api.js';
-import { contentText, conversationTitle, isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent, TextContent } from '@slipway/agent-protocol/events.js';
+import {
+  contentText,
+  conversationTitle,
+  isUserMessage,
+  type AgentEvent,
+  type TextContent,
+} from '@slipway/agent-protocol/events.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { CredentialsUpdate, IncomingMessage } from '@slipway/agent-protocol/conversation-schemas.js';
 import {
@@ -13,9 +18,8 @@ import {
   type ExecutionStatus,
   type Originals,
 } from '../engine/agent-engine.js';
-import { finalAnswer } from '../engine/cut-answers.js';
+import { finalAnswer, rejectOpenCalls } from '../engine/agent-events.js';
 import { conversationFailure } from '../engine/limits.js';
-import { rejectOpenCalls } from '../engine/open-calls.js';
 import type { EventLog } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { ConversationGoal } from './conversation-goal.js';
@@ -203,7 +207,7 @@ export class Conversation {
   async pause(): Promise<void> {
     await this.goal.interrupt();
     await this.#run.settle();
-    await this.#run.pause(this.#state.pauseRequested());
+    await this.#run.pause(this.#state.pauseSignal().aborted);
   }
 
   async interrupt(): Promise<void> {

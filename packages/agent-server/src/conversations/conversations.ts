@@ -3,15 +3,16 @@ import { mkdir, readdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ConversationInfo } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentServerOptions } from '../command-line.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
-import { closeOpenCalls } from '../engine/open-calls.js';
+import { closeOpenCalls } from '../engine/agent-events.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
-import { resolvePath } from '../path-aliases.js';
+import { resolvePath } from '../tool-view.js';
 import { proxySecrets, SecretMasker } from '../secret-masker.js';
 import { interruptOpenGoal } from './conversation-goal.js';
 import { type ConversationRecord, forkedRecord, newRecord } from './conversation-record.js';
@@ -31,17 +32,7 @@ import { KeptOriginals, RecordFile } from './conversation-files.js';
 const RECORD_FILE = 'conversation.json';
 const EVENTS_FILE = 'events.jsonl';
 
-type ServerOptions =
-  | 'conversationsPath'
-  | 'workspace'
-  | 'aliases'
-  | 'createEngine'
-  | 'environment'
-  | 'sessionKeys'
-  | 'maxConcurrentRuns'
-  | 'pauseGraceMs';
-
-interface ConversationsOptions extends Pick<AgentServerOptions, ServerOptions> {
+interface ConversationsOptions extends AgentServerOptions {
   skills: SkillReader;
   ownSecret: OwnSecret;
 }
@@ -55,7 +46,8 @@ interface ConversationListener {
 export class Conversations {
   readonly #options: ConversationsOptions;
   readonly #byId = new Map<string, Conversation>();
-  readonly #turns = new Map<string, Promise<void>>();
+  /** What begins or ends a conversation waits for what began before with the same id: both use its folder. */
+  readonly #turns = new KeyedLimit(1);
   readonly #listeners: ConversationListener[] = [];
   readonly #limits: RunLimits;
   readonly #serverSecrets: readonly string[];
@@ -117,7 +109,7 @@ export class Conversations {
   /** Starts a conversation, or returns the one that has this id already, updated with the credentials given. */
   async start(request: CreateConversationRequest): Promise<{ conversation: Conversation; created: boolean }> {
     const id = request.conversation_id ?? randomUUID();
-    return await this.#inTurn(id, async () => {
+    return await this.#turns.run(id, async () => {
       const existing = this.find(id);
       await existing?.updateCredentials(credentialsOf(request));
       const conversation =
@@ -133,7 +125,7 @@ export class Conversations {
   async fork(sourceId: string, request: ForkRequest): Promise<Conversation> {
     const id = request.id ?? randomUUID();
     const copy = this.get(sourceId).copy(request.from_event_id ?? null);
-    return await this.#inTurn(id, async () => {
+    return await this.#turns.run(id, async () => {
       if (this.find(id) !== undefined) {
         throw idTaken(id);
       }
@@ -143,29 +135,12 @@ export class Conversations {
 
   /** @throws HttpError 404 */
   async remove(id: string): Promise<void> {
-    await this.#inTurn(id, async () => await this.#remove(this.get(id)));
+    await this.#turns.run(id, async () => await this.#remove(this.get(id)));
   }
 
   /** Ends all runs within the grace period; all state is on disk afterwards. */
   async stop(graceMs: number): Promise<void> {
     await Promise.all(this.all().map((conversation) => conversation.stop(graceMs)));
-  }
-
-  /** What begins or ends a conversation waits for what began before with the same id: both use its folder. */
-  async #inTurn<T>(id: string, work: () => Promise<T>): Promise<T> {
-    const result = (this.#turns.get(id) ?? Promise.resolve()).then(work);
-    const settled = result.then(
-      () => undefined,
-      () => undefined,
-    );
-    this.#turns.set(id, settled);
-    try {
-      return await result;
-    } finally {
-      if (this.#turns.get(id) === settled) {
-        this.#turns.delete(id);
-      }
-    }
   }
 
   async #remove(conversation: Conversation): Promise<void> {

@@ -83,7 +83,7 @@ export function credentialsFromRequest(request: CreateConversationRequest): Cred
 /** A new address without a key drops the old key and parameters, because both belong to the old address. */
 export function mergeCredentials(old: Credentials, update: CredentialsUpdate): Credentials {
   const model = mergeModel(old.model, update);
-  const isSame = isSameModel(old.model, model);
+  const isSame = old.model?.name === model?.name && old.model?.baseUrl === model?.baseUrl;
   const oldKey = isSame ? old.llmApiKey : null;
   const tavilyApiUrl = update.tavily_api_url === undefined ? old.tavilyApiUrl : update.tavily_api_url;
   const oldSearchKey = tavilyApiUrl === old.tavilyApiUrl ? old.searchApiKey : null;
@@ -108,10 +108,6 @@ function mergeModel(old: ModelAddress | null, update: CredentialsUpdate): ModelA
   const name = update.llm_model ?? old?.name;
   const baseUrl = update.llm_base_url === undefined ? (old?.baseUrl ?? null) : update.llm_base_url;
   return name === undefined ? null : { name, baseUrl };
-}
-
-function isSameModel(one: ModelAddress | null, other: ModelAddress | null): boolean {
-  return one?.name === other?.name && one?.baseUrl === other?.baseUrl;
 }
 
 /** Every value to mask. The values of looked-up secrets are not among them. */
@@ -144,8 +140,13 @@ const SECRET_HEADER = /auth|key|token|secret|cookie|password/i;
 /** The values to mask. Others name teams, regions or versions, which stand in many texts. */
 export function secretParameters({ extra_headers: headers }: ModelParameters): string[] {
   return Object.entries(headers ?? {}).flatMap(([name, value]) =>
-    SECRET_HEADER.test(name) ? [value, value.replace(/^(Bearer|Basic|Token) /i, '')] : [],
+    SECRET_HEADER.test(name) ? withoutScheme(value) : [],
   );
+}
+
+/** The value of a header, and what is secret of it. */
+function withoutScheme(value: string): string[] {
+  return [value, value.replace(/^(Bearer|Basic|Token) /i, '')];
 }
 
 const DEFAULT_START_SECONDS = 90;
@@ -226,15 +227,11 @@ function toServer(entry: ParsedMcpServers[string]): McpServer | null {
 }
 
 function mcpSecretValues(servers: McpServers | null): string[] {
-  return Object.values(servers ?? {}).flatMap((server) => {
-    if ('command' in server) {
-      return Object.values(server.env ?? {});
-    }
-    return Object.values(server.headers ?? {}).flatMap((value) => [
-      value,
-      value.replace(/^(Bearer|Basic|Token) /i, ''),
-    ]);
-  });
+  return Object.values(servers ?? {}).flatMap((server) =>
+    'command' in server
+      ? Object.values(server.env ?? {})
+      : Object.values(server.headers ?? {}).flatMap(withoutScheme),
+  );
 }
 
 const LOOKUP_TIMEOUT_MS = 10_000;

@@ -26,27 +26,25 @@ export function toEngineSettings(
     maxBudget:
       record.maxBudget === null ? null : Math.max(0, record.maxBudget - (record.delegatedBudget ?? 0)),
     ...toConfirmationPolicy(record),
-    condenserTokens: smaller(record.condenserTokens, parameters.max_input_tokens ?? null),
+    // Null: the history is never condensed, whatever the model takes.
+    condenserTokens:
+      record.condenserTokens && Math.min(record.condenserTokens, parameters.max_input_tokens ?? Infinity),
     language: record.language,
     mcpConfig: credentials.mcpServers,
     searchApiKey: credentials.searchApiKey,
     tavilyApiUrl: credentials.tavilyApiUrl ?? DEFAULT_TAVILY_URL,
     workingDir: record.workingDir,
-    systemPromptSuffix: systemPromptSuffix(record, [
-      skillsPrompt(skills, model.name),
-      secretsPrompt(credentials.secrets),
-    ]),
+    // The client's text comes last, because it takes precedence over the repository's.
+    systemPromptSuffix:
+      [skillsPrompt(skills, model.name), secretsPrompt(credentials.secrets), record.systemPromptSuffix]
+        .filter(Boolean)
+        .join('\n\n') || null,
     modelPrices: record.modelPrices,
     stuckDetection: record.stuckDetection,
     resultSchema: record.resultSchema ?? null,
     outboundAllowlist: credentials.outboundAllowlist,
     acp: credentials.acp,
   };
-}
-
-/** Null: the history is never condensed, whatever the model takes. */
-function smaller(condenserTokens: number | null, maxInputTokens: number | null): number | null {
-  return condenserTokens === null ? null : Math.min(condenserTokens, maxInputTokens ?? condenserTokens);
 }
 
 /** Without an analyzer all risks are unknown. */
@@ -67,14 +65,6 @@ export function toConfirmationPolicy({
   return threshold === 'UNKNOWN'
     ? { confirmationPolicy: 'always' }
     : { confirmationPolicy: 'risky', risk: { analyzer, threshold, confirmUnknown } };
-}
-
-/** The client's text comes last, because it takes precedence over the repository's. */
-function systemPromptSuffix(
-  { systemPromptSuffix: own }: ConversationRecord,
-  parts: readonly (string | null)[],
-): string | null {
-  return [...parts, own].filter(Boolean).join('\n\n') || null;
 }
 
 const MAX_LISTED = 200;

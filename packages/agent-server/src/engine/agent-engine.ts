@@ -7,7 +7,7 @@ import type {
 import type { ModelParameters, ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
-import type { PathAlias } from '../path-aliases.js';
+import type { PathAlias } from '../tool-view.js';
 import type { RiskPolicy } from '../security/risk-assessment.js';
 import type { WebhookOptions } from '../webhooks/webhook-sender.js';
 
@@ -107,11 +107,11 @@ export interface EngineHost {
   addUsage(usage: Usage): Promise<void>;
   /** Iterations since the last user message, and the cost of the whole conversation. */
   totals(): { iterations: number; costUsd: number };
-  pauseRequested(): boolean;
   /** Aborts when the run should pause; already aborted if a pause is requested. */
   pauseSignal(): AbortSignal;
   memory(): EngineMemory;
-  remember(memory: EngineMemory): Promise<void>;
+  /** The members that are not given stay. */
+  remember(members: EngineMemory): Promise<void>;
   describeAgent(details: AgentDetails): Promise<void>;
 }
 

@@ -1,4 +1,3 @@
-import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { EngineSettings, NewEvent, EngineHost } from './agent-engine.js';
 
@@ -36,7 +35,8 @@ export function stepCost(
   model: string,
   usage: { promptTokens: number; completionTokens: number } & CachedTokens,
 ): number | null {
-  const price = ownPrice(prices, model) ?? ownPrice(prices, model.slice(model.indexOf('/') + 1));
+  const priced = [model, model.slice(model.indexOf('/') + 1)].find((name) => Object.hasOwn(prices, name));
+  const price = prices[priced ?? ''];
   if (price === undefined) {
     return null;
   }
@@ -50,10 +50,6 @@ export function stepCost(
 export interface CachedTokens {
   cacheReadTokens?: number | undefined;
   cacheWriteTokens?: number | undefined;
-}
-
-function ownPrice(prices: EngineSettings['modelPrices'], name: string): ModelPrice | undefined {
-  return Object.hasOwn(prices, name) ? prices[name] : undefined;
 }
 
 export function conversationFailure(code: string, detail: string): NewEvent {

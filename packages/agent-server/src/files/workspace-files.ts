@@ -4,9 +4,8 @@ import { type Readable, Writable } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { bytesUpTo, OutputWindow } from '../clipped-text.js';
-import { resolvePath } from '../path-aliases.js';
+import { resolvePath, scriptInView, type ToolView } from '../tool-view.js';
 import { startProcess } from '../process-tree.js';
-import { scriptInView, type ToolView } from '../tool-view.js';
 import { FILE_SCRIPT } from './file-script.js';
 
 /** Time limit of an operation without content; streams may take as long as their other end. */

@@ -75,12 +75,10 @@ export class RepositoryPreparation {
   }
 }
 
-type RequestedRepository = Pick<
+interface RepositoryPlan extends Pick<
   PrepareRequest,
   'url' | 'branch' | 'new_branch' | 'identity' | 'submodules' | 'lfs'
->;
-
-interface RepositoryPlan extends RequestedRepository {
+> {
   view: ToolView;
   privateFolder: string;
   folder: string;
@@ -205,14 +203,11 @@ async function cloneRepository(plan: RepositoryPlan, url: string): Promise<Clone
       return { ...created, output: joinLines(said, created.output), notices };
     }
     const added = new CloneParts({ ...parts, transfer, view, deadlineAt });
-    await added.add(cloned, { folder: temporaryFolder(plan.folder), path: '', url, commit });
+    const temporary = path.join(path.dirname(plan.folder), `.new-${path.basename(plan.folder)}`);
+    await added.add(cloned, { folder: temporary, path: '', url, commit });
     const finished = await inView(plan, FINISH_REPOSITORY, [plan.folder]);
     return { ...finished, output: joinLines(said, created.output), notices: [...notices, ...added.notices] };
   });
-}
-
-function temporaryFolder(folder: string): string {
-  return path.join(path.dirname(folder), `.new-${path.basename(folder)}`);
 }
 
 type CloneOutcome = GitOutcome & { notices?: readonly string[] };

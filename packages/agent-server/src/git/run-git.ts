@@ -91,7 +91,9 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
     timeoutMs: git.timeoutMs,
     signal: git.signal,
   }).catch((error: unknown) => {
-    throw isMissing(error, git.cwd) ? new Error(NO_GIT, { cause: error }) : error;
+    // Node.js reports a missing program and a missing folder with the same error.
+    const isMissing = errorCode(error) === 'ENOENT' && existsSync(git.cwd);
+    throw isMissing ? new Error(NO_GIT, { cause: error }) : error;
   });
 }
 
@@ -117,14 +119,13 @@ export function ownConfiguration(home: string): Record<string, string> {
   };
 }
 
-/** Node.js reports a missing program and a missing folder with the same error. */
-function isMissing(error: unknown, cwd: string): boolean {
-  return errorCode(error) === 'ENOENT' && existsSync(cwd);
-}
-
 /** Shows a name that is not UTF-8 as git does: bytes beyond ASCII in octal, backslashes doubled (`caf\351.txt`). */
 export function shownName(name: Buffer): string {
-  return isUtf8(name) ? name.toString('utf8') : escaped(name);
+  return isUtf8(name)
+    ? name.toString('utf8')
+    : Array.from(name, (byte) =>
+        byte >= 0x80 ? `\\${byte.toString(8)}` : printable(String.fromCharCode(byte)),
+      ).join('');
 }
 
 /** A name in the output of git with `core.quotePath`, where names with other than plain characters are in quotes. */
@@ -159,13 +160,6 @@ export function parseEscapedPath(file: string): EscapedPath | null {
 
 const BYTE = /\\[23][0-7]{2}/;
 
-function escaped(name: Buffer): string {
-  return Array.from(name, (byte) => {
-    const character = String.fromCharCode(byte);
-    return byte >= 0x80 ? `\\${byte.toString(8)}` : printable(character);
-  }).join('');
-}
-
 /** The letters of C's backslash escapes. */
 const CONTROLS: Record<string, number> = { a: 7, b: 8, t: 9, n: 10, v: 11, f: 12, r: 13 };
 
@@ -195,13 +189,10 @@ export function gitVariables(
     [`credential.${origin}.helper`, ''],
     [`credential.${origin}.helper`, helperFor(index)],
   ]);
-  const names: [string, string][] =
-    identity === null
-      ? []
-      : [
-          ['user.name', identity.name],
-          ['user.email', identity.email],
-        ];
+  const names = Object.entries(identity ?? {}).map(([name, value]): [string, string] => [
+    `user.${name}`,
+    value,
+  ]);
   const values = credentials.flatMap(({ username, password }, index) => [
     [`${USERNAME}${index}`, username],
     [`${PASSWORD}${index}`, password],

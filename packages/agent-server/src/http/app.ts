@@ -33,10 +33,7 @@ const TOOLS = ['terminal', 'file_editor', 'task_tracker', 'finish', 'think'];
 const UNREAD_BODY_MS = 20_000;
 const LOCAL_ORIGIN = /^https?:\/\/(localhost|127\.0\.0\.1|\[::1\])(:\d+)?$/;
 
-interface HttpAppOptions extends Pick<
-  AgentServerOptions,
-  'corsOrigins' | 'maxUploadBytes' | 'sockets' | 'workspace'
-> {
+interface HttpAppOptions extends AgentServerOptions {
   conversations: Conversations;
   commands: BashCommands;
   files: WorkspaceFiles;

@@ -10,8 +10,7 @@ import { mcpConfigSchema } from '@slipway/agent-protocol/conversation-schemas.js
 import type { Conversations } from '../conversations/conversations.js';
 import { readMcpServers } from '../conversations/credentials.js';
 import { parseRequest } from './request-parsing.js';
-import { resolvePath } from '../path-aliases.js';
-import type { ToolView } from '../tool-view.js';
+import { resolvePath, type ToolView } from '../tool-view.js';
 import type { McpConnection, McpConnectionOptions } from '../tools/mcp/mcp-connection.js';
 
 const TESTS_AT_ONCE = 4;

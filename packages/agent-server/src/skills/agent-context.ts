@@ -17,7 +17,7 @@ interface SkillSources {
 
 /** The skills of the client, of repository and user where the client asks for them, and of plugins, in this order. */
 export async function skillsOf(sources: SkillSources, reader: SkillReader): Promise<FoundSkills> {
-  const plugins = (sources.plugins ?? []).map((folder) => reader.pluginIfReadable(folder));
+  const plugins = (sources.plugins ?? []).map((folder) => reader.ifReadable('plugin', folder));
   const found = await Promise.all([skillsOfAgent(sources, reader), ...plugins]);
   return {
     skills: mergeSkills(...found.map(({ skills }) => skills)),
@@ -31,7 +31,7 @@ async function skillsOfAgent({ agent, workingDir }: SkillSources, reader: SkillR
     return NOTHING;
   }
   const [project, user] = await Promise.all([
-    context.load_project_skills ? reader.projectIfReadable(workingDir) : NOTHING,
+    context.load_project_skills ? reader.ifReadable('project', workingDir) : NOTHING,
     context.load_user_skills ? reader.user() : NOTHING,
   ]);
   const disabled = new Set(context.disabled_skills);

@@ -65,19 +65,10 @@ export class SkillReader {
     }
   }
 
-  /** Like `project`, but returns no skills if they cannot be read. */
-  async projectIfReadable(folder: string): Promise<FoundSkills> {
-    return await this.#ifReadable(folder, () => this.project(folder));
-  }
-
-  /** Like `plugin`, but returns no skills if they cannot be read. */
-  async pluginIfReadable(folder: string): Promise<FoundSkills> {
-    return await this.#ifReadable(folder, () => this.plugin(folder));
-  }
-
-  async #ifReadable(folder: string, read: () => Promise<FoundSkills>): Promise<FoundSkills> {
+  /** Returns no skills if they cannot be read. */
+  async ifReadable(scope: 'project' | 'plugin', folder: string): Promise<FoundSkills> {
     try {
-      return await read();
+      return await this[scope](folder);
     } catch (error) {
       if (error instanceof WorkspaceFileError) {
         return NOTHING;

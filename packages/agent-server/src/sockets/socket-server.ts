@@ -161,7 +161,7 @@ export class SocketServer {
         draft: getsDrafts ? conversation.draft : null,
       });
       const { failure } = conversation;
-      if (failure !== null && framing === 'plain' && requested.resend.mode !== 'all') {
+      if (failure !== null && framing === 'plain' && requested.resend !== ALL) {
         // Clients show the reason of an error only if they see it happen, so it is sent to those that come later.
         listener.sendExtra(() => errorEvent(failure.code, failure.detail));
       }
@@ -197,7 +197,7 @@ export class SocketServer {
     const last = events.entries.length - 1;
     if (framing === 'session') {
       const range = {
-        ...(resend.mode === 'from' && { from_seq: resend.position - 1 }),
+        ...('position' in resend && resend !== NOTHING && { from_seq: resend.position - 1 }),
         ...(last >= 0 && { through_seq: last }),
       };
       socket.send(JSON.stringify({ type: 'sync', ...range }));
@@ -299,12 +299,15 @@ interface SocketRequest {
   /** From the query or the header; undefined: the first frame must have it. */
   key: string | undefined;
   framing: Framing;
-  resend:
-    | { mode: 'none' }
-    | { mode: 'all' }
-    | { mode: 'since'; timestamp: string }
-    | { mode: 'from'; position: number };
+  resend: Resend;
 }
+
+/** Where in the log to begin. */
+type Resend = { position: number } | { timestamp: string };
+
+const ALL: Resend = { position: 0 };
+/** A client wants what comes. */
+const NOTHING: Resend = { position: Infinity };
 
 /** @returns null if there is no socket at the address */
 function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
@@ -335,34 +338,25 @@ function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
   };
 }
 
-/** Without one, a client wants what comes; with one that is no position, all rather than too little. */
-function afterSequence(text: string | null): SocketRequest['resend'] {
+/** With one that is no position, all rather than too little. */
+function afterSequence(text: string | null): Resend {
   const position = /^\d+$/.test(text ?? '') ? Number(text) + 1 : 0;
-  return text === null ? { mode: 'none' } : { mode: 'from', position };
+  return text === null ? NOTHING : { position };
 }
 
-function resendOf(query: URLSearchParams): SocketRequest['resend'] {
+function resendOf(query: URLSearchParams): Resend {
   const mode = query.get('resend_mode');
   if (mode === 'since') {
     const timestamp = normalizeTimestamp(query.get('after_timestamp') ?? '');
-    return timestamp === null ? { mode: 'all' } : { mode: 'since', timestamp };
+    return timestamp === null ? ALL : { timestamp };
   }
-  return mode === 'all' || /^(true|1|yes|on)$/i.test(query.get('resend_all') ?? '')
-    ? { mode: 'all' }
-    : { mode: 'none' };
+  return mode === 'all' || /^(true|1|yes|on)$/i.test(query.get('resend_all') ?? '') ? ALL : NOTHING;
 }
 
-function firstPosition(entries: readonly { timestamp: string }[], resend: SocketRequest['resend']): number {
-  if (resend.mode === 'all') {
-    return 0;
-  }
-  if (resend.mode === 'none') {
-    return entries.length;
-  }
-  if (resend.mode === 'from') {
-    return Math.min(resend.position, entries.length);
-  }
-  const { timestamp } = resend;
-  const position = entries.findIndex((entry) => entry.timestamp >= timestamp);
-  return position === -1 ? entries.length : position;
+function firstPosition(entries: readonly { timestamp: string }[], resend: Resend): number {
+  const position =
+    'position' in resend
+      ? resend.position
+      : entries.findIndex(({ timestamp }) => timestamp >= resend.timestamp);
+  return position === -1 ? entries.length : Math.min(position, entries.length);
 }

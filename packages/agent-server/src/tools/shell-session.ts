@@ -22,12 +22,6 @@ while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d 
 done
 `;
 
-interface ShellProcessOptions {
-  cwd: string;
-  environment: Record<string, string>;
-  wrapper: readonly string[];
-}
-
 class ShellProcess {
   /** The exit code (128 + n after signal n), once all its processes are gone and all output was read. */
   readonly ended: Promise<number>;
@@ -56,7 +50,11 @@ class ShellProcess {
   }
 
   /** @throws Error when the program cannot be started */
-  static async start({ cwd, environment: env, wrapper }: ShellProcessOptions): Promise<ShellProcess> {
+  static async start(
+    cwd: string,
+    env: Record<string, string>,
+    wrapper: readonly string[],
+  ): Promise<ShellProcess> {
     const command = [...wrapper, 'bash', '--noprofile', '--norc', '-c', SHELL_SCRIPT];
     const started = await startProcess({ command, cwd, env }, ['ignore', 'pipe', 'ignore', 'pipe']);
     const commands = started.child.stdio[3];
@@ -225,23 +223,21 @@ export class ShellSession {
     this.#unread = new ShownOutput();
   }
 
+  /** A shell can also end between two commands. */
+  async #dropWhenEnded(shell: ShellProcess): Promise<void> {
+    await shell.ended;
+    this.#shell = this.#shell === shell ? null : this.#shell;
+  }
+
   async #runningShell(environment: Record<string, string>): Promise<ShellProcess> {
     if (this.#shell !== null) {
       return this.#shell;
     }
-    const shell = await ShellProcess.start({ cwd: this.workingDir, environment, wrapper: this.#wrapper });
+    const shell = await ShellProcess.start(this.workingDir, environment, this.#wrapper);
     this.#environment = environment;
     this.#shell = shell;
     void this.#dropWhenEnded(shell);
     return shell;
-  }
-
-  /** A shell can also end between two commands. */
-  async #dropWhenEnded(shell: ShellProcess): Promise<void> {
-    await shell.ended;
-    if (this.#shell === shell) {
-      this.#shell = null;
-    }
   }
 }
 

@@ -8,24 +8,23 @@ import { log } from '../observability.js';
 const MAX_QUEUED_EVENTS = 500;
 const MAX_BATCH = 100;
 
-interface WebhookQueueOptions {
-  batchSize: number;
-  flushDelayMs: number;
-  /** Both resolve when the request is over, delivered or not; they never reject. */
-  sendInfo: (info: ConversationInfo) => Promise<void>;
-  sendEvents: (events: AgentEvent[]) => Promise<void>;
-}
+/** Resolves when the request is over, delivered or not; never rejects. */
+type Send = (path: string, body: unknown) => Promise<void>;
 
 /** What is to be sent about one conversation, one request at a time: its latest state, and its events in order. */
 class WebhookQueue {
-  readonly #options: WebhookQueueOptions;
+  readonly #id: string;
+  readonly #options: WebhookOptions;
+  readonly #send: Send;
   #info: ConversationInfo | null = null;
   #events: AgentEvent[] = [];
   #timer: NodeJS.Timeout | undefined;
   #sending: Promise<void> | null = null;
 
-  constructor(options: WebhookQueueOptions) {
+  constructor(id: string, options: WebhookOptions, send: Send) {
+    this.#id = id;
     this.#options = options;
+    this.#send = send;
   }
 
   setInfo(info: ConversationInfo): void {
@@ -64,10 +63,10 @@ class WebhookQueue {
       const events = this.#events.splice(0, MAX_BATCH);
       this.#info = null;
       if (info !== null) {
-        await this.#options.sendInfo(info);
+        await this.#send('/conversations', info);
       }
       if (events.length > 0) {
-        await this.#options.sendEvents(events);
+        await this.#send(`/events/${this.#id.replaceAll('-', '')}`, events);
       }
     }
   }
@@ -135,17 +134,8 @@ export class WebhookSender {
   }
 
   #queueOf(id: string): WebhookQueue {
-    const known = this.#queues.get(id);
-    if (known !== undefined) {
-      return known;
-    }
-    const { batchSize, flushDelayMs } = this.#options;
-    const queue = new WebhookQueue({
-      batchSize,
-      flushDelayMs,
-      sendInfo: (info) => this.#send('/conversations', info),
-      sendEvents: (events) => this.#send(`/events/${id.replaceAll('-', '')}`, events),
-    });
+    const queue =
+      this.#queues.get(id) ?? new WebhookQueue(id, this.#options, (path, body) => this.#send(path, body));
     this.#queues.set(id, queue);
     return queue;
   }

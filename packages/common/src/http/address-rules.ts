@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
-import { isLoopbackHost } from './loopback.js';
+import { isLoopbackHost } from './host-allowlist.js';
 
 const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
 /** Prefix of IPv4 addresses translated for IPv6-only networks (RFC 6052). */

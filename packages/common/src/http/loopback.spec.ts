@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { isLoopbackHost } from './loopback.js';
+import { isLoopbackHost } from './host-allowlist.js';
 
 describe('isLoopbackHost', () => {
   it.each([

@@ -1,6 +1,6 @@
 import type { IncomingMessage } from 'node:http';
 import { isIP } from 'node:net';
-import { isLoopbackHost } from '../http/loopback.js';
+import { isLoopbackHost } from '../http/host-allowlist.js';
 
 export const MISDIRECTED =
   'The service does not answer under this host name. Whoever runs it can set PUBLIC_URL, or add the name to ALLOWED_HOSTS.';

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ServiceAddress } from '../../../config/service-address.js';
 import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';

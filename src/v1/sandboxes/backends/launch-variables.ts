@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { CLUSTER_NAMES, proxyExemptions } from '@slipway/common/http/address-rules.js';
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import type { SandboxLaunch } from './sandbox-backend.js';
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];

@@ -1,16 +1,12 @@
+import type { ReadTextFileRequest, WriteTextFileRequest } from '@agentclientprotocol/sdk';
 import path from 'node:path';
+import pLimit from 'p-limit';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { WorkspaceFiles } from '../../files/workspace-files.js';
 import type { ToolView } from '../../tool-view.js';
 import type { EngineHost } from '../agent-engine.js';
 import { limitReached } from '../limits.js';
-import type {
-  PermissionOutcome,
-  PermissionRequest,
-  ReadFileRequest,
-  SessionUpdate,
-  WriteFileRequest,
-} from './acp-schemas.js';
+import type { PermissionOutcome, PermissionRequest, SessionUpdate } from './acp-schemas.js';
 import { AcpTerminals } from './acp-terminals.js';
 import { AcpTranscript } from './acp-transcript.js';
 import { type AcpTurn, mustAsk, countCost } from './acp-turn.js';
@@ -27,7 +23,8 @@ export class AcpConversation {
   #sessionId: string | null = null;
   #turn: AcpTurn | null = null;
   #countedCalls = 0;
-  #tail: Promise<unknown> = Promise.resolve();
+  /** Updates and questions may arrive at the same time. */
+  readonly #inOrder = pLimit(1);
   readonly #forks = new Map<string, string>();
 
   constructor(host: EngineHost, view: ToolView) {
@@ -121,7 +118,7 @@ export class AcpConversation {
     return asks() ? await turn.ask(callId, options) : turn.allow(options);
   }
 
-  async readTextFile({ path: file, line = null, limit = null }: ReadFileRequest): Promise<string> {
+  async readTextFile({ path: file, line = null, limit = null }: ReadTextFileRequest): Promise<string> {
     const text = (await this.#files.read(this.#absolute(file), MAX_FILE_BYTES)).toString('utf8');
     if (line === null && limit === null) {
       return text;
@@ -133,7 +130,7 @@ export class AcpConversation {
       .join('\n');
   }
 
-  async writeTextFile({ path: file, content }: WriteFileRequest): Promise<void> {
+  async writeTextFile({ path: file, content }: WriteTextFileRequest): Promise<void> {
     await this.#files.write(this.#absolute(file), toBytes(content));
   }
 
@@ -162,7 +159,7 @@ export class AcpConversation {
         await this.#countCall(turn);
         return;
       case 'plan':
-        await this.#transcript.addPlan(update.entries);
+        await this.#transcript.addPlan(update);
     }
   }
 
@@ -182,13 +179,6 @@ export class AcpConversation {
     if (limit !== null) {
       turn?.stop(limit);
     }
-  }
-
-  /** Serializes updates and questions, which may arrive at the same time. */
-  async #inOrder<T>(work: () => Promise<T>): Promise<T> {
-    const result = this.#tail.then(work);
-    this.#tail = result.catch(() => undefined);
-    return await result;
   }
 
   /** The protocol wants absolute paths. */

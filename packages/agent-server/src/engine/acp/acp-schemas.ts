@@ -209,23 +209,3 @@ export const permissionSchema = z.object({
 
 export type PermissionRequest = z.infer<typeof permissionSchema>;
 export type PermissionOutcome = { outcome: 'selected'; optionId: string } | { outcome: 'cancelled' };
-
-const position = z.number().int().nonnegative().nullish();
-
-export const readFileSchema = z.object({ sessionId: id, path: text, line: position, limit: position });
-export const writeFileSchema = z.object({ sessionId: id, path: text, content: text });
-
-export type ReadFileRequest = z.infer<typeof readFileSchema>;
-export type WriteFileRequest = z.infer<typeof writeFileSchema>;
-
-export const createTerminalSchema = z.object({
-  sessionId: id,
-  command: text.min(1),
-  args: z.array(text).nullish(),
-  cwd: text.nullish(),
-  env: z.array(z.object({ name: text, value: text })).nullish(),
-  outputByteLimit: position,
-});
-export type CreateTerminalRequest = z.infer<typeof createTerminalSchema>;
-
-export const terminalSchema = z.object({ sessionId: id, terminalId: id });

@@ -9,7 +9,7 @@ import { inTime } from '@slipway/common/async.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { AcpLaunch, AgentDetails, EngineHost } from '../agent-engine.js';
 import type { ToolView } from '../../tool-view.js';
-import { AcpConnection } from './acp-connection.js';
+import { AcpConnection, AcpFailure } from './acp-connection.js';
 import type { AcpConversation } from './acp-conversation.js';
 import {
   type AgentDescription,
@@ -21,7 +21,6 @@ import {
   type PromptResponse,
   type SessionDescription,
 } from './acp-schemas.js';
-import { AcpFailure } from './acp-process.js';
 import { z } from 'zod';
 
 /** Methods that take a key from a variable without naming it; agents that sign in without a request are not listed. */
@@ -98,14 +97,6 @@ export class AcpSession {
 
   get isOpen(): boolean {
     return this.#connection.isOpen;
-  }
-
-  get takesImages(): boolean {
-    return this.#agent.agentCapabilities.promptCapabilities.image;
-  }
-
-  get canLoad(): boolean {
-    return this.#agent.agentCapabilities.loadSession;
   }
 
   get details(): AgentDetails {

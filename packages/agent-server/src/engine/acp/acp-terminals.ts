@@ -1,9 +1,9 @@
+import type { CreateTerminalRequest } from '@agentclientprotocol/sdk';
 import { randomUUID } from 'node:crypto';
 import { constants } from 'node:os';
 import { readToEnd, startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
 import type { EngineHost } from '../agent-engine.js';
-import type { CreateTerminalRequest } from './acp-schemas.js';
 
 const MAX_TERMINALS = 32;
 const MAX_OUTPUT_BYTES = 1024 * 1024;

@@ -10,8 +10,7 @@ import type {
 import { clipText, MAX_TOOL_TEXT } from '../../clipped-text.js';
 import { describeTasks } from '../../tools/planning.tools.js';
 import type { Draft, EngineHost } from '../agent-engine.js';
-import { messageOfAgent } from '../cut-answers.js';
-import { hasCallEnded } from '../open-calls.js';
+import { messageOfAgent, hasCallEnded } from '../agent-events.js';
 import type { SessionUpdate, ToolCallReport, ToolContent, ToolStatus } from './acp-schemas.js';
 
 const MAX_DEPTH = 16;
@@ -43,8 +42,6 @@ const MAX_MESSAGE = 100_000;
 const MAX_TITLE = 500;
 const MAX_PARTS = 50;
 const MAX_TASKS = 200;
-
-type Update<Kind extends SessionUpdate['sessionUpdate']> = Extract<SessionUpdate, { sessionUpdate: Kind }>;
 
 interface KnownCall {
   /** Unique in the conversation, unlike the agent's own id. */
@@ -165,7 +162,7 @@ export class AcpTranscript {
     }
   }
 
-  async addPlan(entries: Update<'plan'>['entries']): Promise<void> {
+  async addPlan({ entries }: Extract<SessionUpdate, { sessionUpdate: 'plan' }>): Promise<void> {
     await this.flush();
     const tasks = entries.slice(0, MAX_TASKS).map(({ content, status }): TaskItem => ({
       title: clipText(content, MAX_TITLE),

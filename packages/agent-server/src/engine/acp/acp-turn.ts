@@ -1,6 +1,6 @@
 import type { ContentBlock } from '@agentclientprotocol/sdk';
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent, MessageEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type AgentEvent, type MessageEvent } from '@slipway/agent-protocol/events.js';
+import { within } from '@slipway/common/async.js';
 import type { EngineSettings, EngineHost } from '../agent-engine.js';
 import { type Limit, stepCost } from '../limits.js';
 import type { PermissionOption, PermissionOutcome, PromptResponse } from './acp-schemas.js';
@@ -96,10 +96,7 @@ export class AcpTurn {
         return stop;
       }
       const idle = this.#lastActivity + idleMs - performance.now();
-      const timer = Promise.withResolvers<void>();
-      const timeout = setTimeout(timer.resolve, Math.max(idle, 1));
-      await Promise.race([this.#changed.promise, aborted, timer.promise]);
-      clearTimeout(timeout);
+      await within(Math.max(idle, 1), Promise.race([this.#changed.promise, aborted]));
     }
   }
 
@@ -187,7 +184,7 @@ export async function countCost(
   const seen = typeof memory['costSeen'] === 'number' ? memory['costSeen'] : 0;
   // A restarted agent may count from zero again.
   const more = amount < seen ? amount : amount - seen;
-  await host.remember({ ...memory, costSeen: amount, tellsCost: true });
+  await host.remember({ costSeen: amount, tellsCost: true });
   if (more > 0) {
     await host.addUsage({ promptTokens: 0, completionTokens: 0, costUsd: more, isStep: false });
   }
@@ -209,11 +206,7 @@ async function newTokens(host: EngineHost, reported: Tokens): Promise<Tokens> {
     promptTokens: promptTokens - seen('promptTokensSeen'),
     completionTokens: completionTokens - seen('completionTokensSeen'),
   };
-  await host.remember({
-    ...memory,
-    promptTokensSeen: promptTokens,
-    completionTokensSeen: completionTokens,
-  });
+  await host.remember({ promptTokensSeen: promptTokens, completionTokensSeen: completionTokens });
   // A restarted agent may count from zero again.
   return more.promptTokens < 0 || more.completionTokens < 0 ? reported : more;
 }

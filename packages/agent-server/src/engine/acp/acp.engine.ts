@@ -1,23 +1,30 @@
 import { clipText } from '../../clipped-text.js';
 import type { ToolView } from '../../tool-view.js';
 import {
+  type AcpLaunch,
   AgentEngine,
   AgentUnavailableError,
   type EngineHost,
-  type EngineServerOptions,
   settledWithin,
 } from '../agent-engine.js';
-import { failRun, limitReached } from '../limits.js';
-import { closeOpenCalls } from '../open-calls.js';
+import { conversationFailure, failRun, limitReached } from '../limits.js';
+import { closeOpenCalls } from '../agent-events.js';
 import { toPrompt, unsentMessages, AcpTurn, countTurn } from './acp-turn.js';
-import { launchOf, type OpenAgent, openAgent, rememberedText } from './acp-agent.js';
-import { AcpFailure } from './acp-process.js';
+import { AcpConversation } from './acp-conversation.js';
+import { AcpSession } from './acp-session.js';
+import { AcpFailure } from './acp-connection.js';
 
 /** How long a pause waits for the agent to end its turn by itself. */
 const CANCEL_WAIT_MS = 700;
 /** How long the agent may take to end its turn before its process is ended. */
 const CANCEL_GRACE_MS = 5_000;
 const MAX_DETAIL = 2_000;
+
+interface OpenAgent {
+  session: AcpSession;
+  conversation: AcpConversation;
+  close: () => Promise<void>;
+}
 
 /**
  * Runs an agent that is not our own over the Agent Client Protocol, as a process in the view of tools. The log has
@@ -73,11 +80,9 @@ export class AcpEngine extends AgentEngine {
       turn.answer(accept);
       if (!accept && reason !== null) {
         // The protocol has no member for the reason: the agent reads it with the next message.
-        await host.remember({ ...host.memory(), remark: `The user rejected a call: ${reason}` });
+        await host.remember({ remark: `The user rejected a call: ${reason}` });
       }
-      if (await this.#follow(host, agent, turn, signal)) {
-        await this.#goOn(host, signal, accept ? 'finished' : 'idle');
-      }
+      await this.#follow(host, agent, turn, signal, accept ? 'finished' : 'idle');
     });
   }
 
@@ -108,7 +113,7 @@ export class AcpEngine extends AgentEngine {
     try {
       const { session } = await this.#open(host);
       await session.switchModel(model);
-      await host.remember({ ...host.memory(), model });
+      await host.remember({ model });
       await host.describeAgent(session.details);
     } catch (error) {
       throw unavailable(error);
@@ -121,72 +126,64 @@ export class AcpEngine extends AgentEngine {
     await this.#closeAgent();
   }
 
-  /** After a turn: gives the agent the messages that arrived meanwhile, or ends the run. */
-  async #goOn(host: EngineHost, signal: AbortSignal, otherwise: 'finished' | 'idle'): Promise<void> {
-    if (unsentMessages(host.events(), rememberedText(host.memory()['lastMessage'])).length === 0) {
-      await host.setStatus(otherwise);
-    } else {
-      await this.#work(host, signal);
-    }
-  }
-
   async #work(host: EngineHost, signal: AbortSignal): Promise<void> {
     const agent = await this.#open(host);
-    const { session, conversation } = agent;
-    for (;;) {
-      if (signal.aborted || host.pauseRequested()) {
-        await host.setStatus('paused');
-        return;
-      }
-      const limit = limitReached(host.settings, host.totals());
-      if (limit !== null) {
-        await failRun(host, limit.code, limit.detail);
-        return;
-      }
-      const prompt = toPrompt(host.events(), {
-        lastMessage: rememberedText(host.memory()['lastMessage']),
-        remembers: host.memory()['isBegun'] === true,
-        takesImages: session.takesImages,
-        settings: host.settings,
-        remark: rememberedText(host.memory()['remark']),
-      });
-      const turn = new AcpTurn(session.prompt(prompt.blocks));
-      this.#turn = turn;
-      conversation.begin(turn);
-      await host.remember({
-        ...host.memory(),
-        isBegun: true,
-        lastMessage: prompt.lastMessage,
-        remark: null,
-      });
-      if (!(await this.#follow(host, agent, turn, signal))) {
-        return;
-      }
-      if (unsentMessages(host.events(), prompt.lastMessage).length === 0) {
-        await host.setStatus('finished');
-        return;
-      }
+    if (signal.aborted || host.pauseSignal().aborted) {
+      await host.setStatus('paused');
+      return;
     }
+    const limit = limitReached(host.settings, host.totals());
+    if (limit !== null) {
+      await failRun(host, limit.code, limit.detail);
+      return;
+    }
+    const memory = host.memory();
+    const prompt = toPrompt(host.events(), {
+      lastMessage: rememberedText(memory['lastMessage']),
+      remembers: memory['isBegun'] === true,
+      takesImages: agent.session.details.capabilities.image,
+      settings: host.settings,
+      remark: rememberedText(memory['remark']),
+    });
+    const turn = new AcpTurn(agent.session.prompt(prompt.blocks));
+    this.#turn = turn;
+    agent.conversation.begin(turn);
+    await host.remember({ isBegun: true, lastMessage: prompt.lastMessage, remark: null });
+    await this.#follow(host, agent, turn, signal, 'finished');
   }
 
-  // Follows a turn until it ends or has to wait. True when the agent is done; else the status says why not.
-  async #follow(host: EngineHost, agent: OpenAgent, turn: AcpTurn, signal: AbortSignal): Promise<boolean> {
+  /** Follows a turn until it has to wait or ends. Then the agent gets the messages that arrived meanwhile. */
+  async #follow(
+    host: EngineHost,
+    agent: OpenAgent,
+    turn: AcpTurn,
+    signal: AbortSignal,
+    whenDone: 'finished' | 'idle',
+  ): Promise<void> {
     const { idleTimeoutMs } = launchOf(host);
     switch (await turn.next([signal, host.pauseSignal()], idleTimeoutMs)) {
       case 'finished':
         this.#turn = null;
-        return await this.#conclude(host, agent, turn);
+        if (!(await this.#conclude(host, agent, turn))) {
+          return;
+        }
+        if (unsentMessages(host.events(), rememberedText(host.memory()['lastMessage'])).length > 0) {
+          await this.#work(host, signal);
+        } else {
+          await host.setStatus(whenDone);
+        }
+        return;
       case 'asked':
         await host.setStatus('waiting_for_confirmation');
-        return false;
+        return;
       case 'interrupted':
         await this.#interrupt();
         await host.setStatus('paused');
-        return false;
+        return;
       case 'limited':
         await this.#interrupt();
         await failRun(host, turn.limit?.code ?? 'MaxIterationsReached', turn.limit?.detail ?? '');
-        return false;
+        return;
       case 'idle':
         await this.#interrupt();
         await failRun(
@@ -194,10 +191,10 @@ export class AcpEngine extends AgentEngine {
           'ACPIdleTimeout',
           `The agent did nothing for ${Math.round(idleTimeoutMs / 1000)} seconds, and was stopped. Send a message to go on.`,
         );
-        return false;
     }
   }
 
+  /** False: the agent is not done, and the status says why. */
   async #conclude(host: EngineHost, { conversation, session }: OpenAgent, turn: AcpTurn): Promise<boolean> {
     const { result } = turn;
     if (result === null || 'error' in result) {
@@ -293,10 +290,6 @@ export class AcpEngine extends AgentEngine {
   }
 }
 
-export function createAcpEngine({ environment, toolWrapper }: EngineServerOptions): AcpEngine {
-  return new AcpEngine({ environment, wrapper: toolWrapper });
-}
-
 /** The agent itself is well: it answered with an error. */
 function isRefusal(error: unknown): boolean {
   return error instanceof AcpFailure && error.code === 'ACPPromptError';
@@ -306,4 +299,93 @@ function unavailable(error: unknown): unknown {
   return error instanceof AcpFailure
     ? new AgentUnavailableError(clipText(error.message, MAX_DETAIL), { cause: error })
     : error;
+}
+
+/** Starts a conversation's agent, and continues its earlier session if it can. @throws AcpFailure */
+async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
+  const launch = launchOf(host);
+  const memory = host.memory();
+  const conversation = new AcpConversation(host, view);
+  const session = await AcpSession.open({
+    view,
+    host,
+    launch,
+    conversation,
+    earlier: rememberedText(memory['sessionId']),
+  });
+  const close = async (): Promise<void> => {
+    await conversation.terminals.close();
+    await session.close();
+  };
+  try {
+    conversation.open(session.id);
+    const model = rememberedText(memory['model']) ?? launch.model;
+    if (model !== null && model !== session.details.currentModel) {
+      await session.switchModel(model);
+    }
+    if (launch.sessionMode !== null) {
+      await session.setMode(launch.sessionMode);
+    }
+    await announce(host, session);
+    return { session, conversation, close };
+  } catch (error) {
+    await close();
+    throw error;
+  }
+}
+
+async function announce(host: EngineHost, session: AcpSession): Promise<void> {
+  const memory = host.memory();
+  const isBegun = memory['isBegun'] === true;
+  await announceAgent(host, session);
+  for (const problem of session.mcpProblems) {
+    await host.append(conversationFailure('McpServerUnavailable', problem));
+  }
+  if (isBegun && !session.isLoaded) {
+    const why = session.details.capabilities.loadSession
+      ? 'no longer has its session'
+      : 'cannot load earlier sessions';
+    await host.append(
+      conversationFailure(
+        'ACPSessionLost',
+        `The agent was started again and ${why}: it does not remember what was said and done before. Its files are as it left them.`,
+      ),
+    );
+  }
+  await host.remember({
+    sessionId: session.id,
+    isBegun: session.isLoaded && isBegun,
+    costSeen: session.isLoaded ? (memory['costSeen'] ?? 0) : 0,
+    promptTokensSeen: session.isLoaded ? (memory['promptTokensSeen'] ?? 0) : 0,
+    completionTokensSeen: session.isLoaded ? (memory['completionTokensSeen'] ?? 0) : 0,
+  });
+  await host.describeAgent(session.details);
+}
+
+async function announceAgent(host: EngineHost, { details: { name, version } }: AcpSession): Promise<void> {
+  const title = clipText(`${name} ${version}`.trim() || 'an agent', 200);
+  const text = `This conversation is run by ${title}, which has a system prompt and tools of its own (Agent Client Protocol).`;
+  const isAnnounced = host
+    .events()
+    .some((event) => event.kind === 'SystemPromptEvent' && event.system_prompt.text === text);
+  if (!isAnnounced) {
+    await host.append({
+      kind: 'SystemPromptEvent',
+      source: 'agent',
+      system_prompt: { type: 'text', text },
+      tools: [],
+    });
+  }
+}
+
+function launchOf({ settings }: EngineHost): AcpLaunch {
+  if (settings.acp === null) {
+    throw new Error('the conversation names no agent to start');
+  }
+  return settings.acp;
+}
+
+/** Null for anything but a text: tools may change the engine's memory on disk. */
+function rememberedText(value: unknown): string | null {
+  return typeof value === 'string' && value !== '' ? value : null;
 }

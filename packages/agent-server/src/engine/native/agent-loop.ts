@@ -1,21 +1,17 @@
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { ActionEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type ActionEvent } from '@slipway/agent-protocol/events.js';
 import { HIDDEN } from '../../secret-masker.js';
 import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assessment.js';
 import type { Tool } from '../../tools/tool.js';
 import { type EngineHost, originalCall } from '../agent-engine.js';
 import {
-  ANSWER_CUT,
   continuation,
-  CUT_CALL,
   isContinuation,
-  MAX_CONTINUATIONS,
   messageOfAgent,
   messageToAgent,
-  type AnswerEnding,
-} from '../cut-answers.js';
+  callError,
+  openCalls,
+} from '../agent-events.js';
 import { conversationFailure, countUsage, failRun, limitReached, reportCutPrompt } from '../limits.js';
-import { callError, openCalls } from '../open-calls.js';
 import type { Condenser } from './condenser.js';
 import type { ChosenModel, ModelFactory } from './language-model.js';
 import { originOf } from './prompt-limits.js';
@@ -31,17 +27,25 @@ import {
   patienceOf,
   type Wait,
 } from './model-call.js';
-import type { NativeTools } from './native-tools.js';
+import { type NativeTools, prepareRun } from './native-tools.js';
 import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
-import { prepareRun } from './system-prompt.js';
-import { hasSpokenCall } from './text-tool-calls.js';
+import { hasSpokenCall } from './text-tools.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
+import type { AnswerEnding } from './refusal-words.js';
+
+const MAX_CONTINUATIONS = 3;
+/** For the model, in place of the result of a call that was not written to its end. */
+const CUT_CALL =
+  'Not run: your answer was cut at the limit of its length before this call was complete. Make smaller calls: write long files in several steps.';
+
+const ANSWER_CUT = `The model's answer was cut at the limit of its length ${MAX_CONTINUATIONS + 1} times in a row. Raise max_output_tokens in the settings of the model, or ask for something smaller, and send a message to go on.`;
 
 const SPOKEN_CALL =
   'Your last message has a call of a tool in its text, which runs nothing. Make the call itself if it is still right, and write no marks of calls.';
 const ONLY_SPEAKS =
   "The model, or its server, writes calls of tools into the text of its answers, where they run nothing. Give the server the model's parser of tool calls, or set native_tool_calling to false in the settings of the model, and send a message to go on.";
 const MAX_RESULT_REQUESTS = 3;
+const NO_RESULT = 'The agent ended without the result that result_schema asks for.';
 const ASK_FOR_RESULT =
   'Programs wait for the result of your work. Call finish with a result that matches its schema; if the task cannot be done, call it with the result that says so best.';
 
@@ -149,7 +153,7 @@ export class AgentLoop {
   async #shouldStop(): Promise<boolean> {
     const host = this.#host;
     const limit = limitReached(host.settings, host.totals());
-    if (this.#signal.aborted || host.pauseRequested()) {
+    if (this.#signal.aborted || host.pauseSignal().aborted) {
       await host.setStatus('paused');
     } else if (limit !== null) {
       await failRun(this.#host, limit.code, limit.detail);
@@ -294,11 +298,8 @@ export class AgentLoop {
       if (parsed.isValid) {
         const { prepared, tool } = parsed;
         calls.pending.push({ event, prepared });
-        calls.needConfirmation ||= mustConfirm(
-          this.#host.settings,
-          tool.needsConfirmation,
-          event.security_risk,
-        );
+        const { needsConfirmation } = tool;
+        calls.needConfirmation ||= mustConfirm(this.#host.settings, needsConfirmation, event.security_risk);
       } else {
         await this.#host.append(callError(event, parsed.error));
       }
@@ -342,11 +343,7 @@ export class AgentLoop {
         (event) => event.kind === 'MessageEvent' && event.source === 'environment' && !isContinuation(event),
       );
     if (asked.length >= MAX_RESULT_REQUESTS) {
-      await failRun(
-        this.#host,
-        'ResultMissing',
-        'The agent ended without the result that result_schema asks for.',
-      );
+      await failRun(this.#host, 'ResultMissing', NO_RESULT);
       return true;
     }
     await this.#host.append(messageToAgent(ASK_FOR_RESULT));

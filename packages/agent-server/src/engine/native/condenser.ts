@@ -1,11 +1,10 @@
 import type { ModelMessage } from 'ai';
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { clipText } from '../../clipped-text.js';
 import type { EngineHost } from '../agent-engine.js';
 import { conversationFailure, countUsage, estimateTokens } from '../limits.js';
 import { LlmFailure } from './llm-failure.js';
-import { isResult } from '../open-calls.js';
+import { isResult } from '../agent-events.js';
 import { resultText, textOf, type VisibleEvent, visibleEvents } from './messages-from-events.js';
 import {
   callModelWithRetries,

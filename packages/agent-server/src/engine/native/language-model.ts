@@ -1,4 +1,10 @@
-import { APICallError, type LanguageModel, type LanguageModelMiddleware, wrapLanguageModel } from 'ai';
+import {
+  APICallError,
+  defaultSettingsMiddleware,
+  type LanguageModel,
+  type LanguageModelMiddleware,
+  wrapLanguageModel,
+} from 'ai';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import {
@@ -107,18 +113,14 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     }
     const { createAnthropic } = await import('@ai-sdk/anthropic');
     const anthropic = createAnthropic({ apiKey, baseURL: anthropicUrl, headers, fetch });
-    const topK = parameters.top_k ?? undefined;
+    const settings = { ...settingsOf(parameters), ...anthropicSettings(parameters) };
     return wrapLanguageModel({
       model: anthropic(endpoint.model),
-      middleware: [
-        withParameters({ ...parameters, topK }),
-        withThinking(parameters),
-        withCache,
-        ...ownMiddleware(parameters),
-      ],
+      middleware: [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)],
     });
   }
-  const middleware = [withParameters(parameters), ...ownMiddleware(parameters)];
+  const settings = settingsOf(parameters);
+  const middleware = [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)];
   const first = firstApi(endpoint);
   const make = async (api: OpenAiApi): Promise<Model> =>
     api === 'chat'
@@ -248,22 +250,15 @@ const NOT_REASONING = /gpt-[34]|chat/i;
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
-function withParameters(
-  parameters: ModelParameters & { topK?: number | undefined },
-): LanguageModelMiddleware {
-  const { temperature, top_p: topP, seed, max_output_tokens: maxOutputTokens, topK } = parameters;
-  const reasoning = EFFORTS.find((effort) => effort === parameters.reasoning_effort);
+type Settings = Partial<Parameters<NonNullable<LanguageModelMiddleware['transformParams']>>[0]['params']>;
+
+function settingsOf(parameters: ModelParameters): Settings {
   return {
-    specificationVersion: 'v4',
-    transformParams: async ({ params }) => ({
-      ...params,
-      temperature: temperature ?? params.temperature,
-      topP: topP ?? params.topP,
-      topK: topK ?? params.topK,
-      seed: seed ?? params.seed,
-      maxOutputTokens: maxOutputTokens ?? params.maxOutputTokens,
-      reasoning: reasoning ?? params.reasoning,
-    }),
+    temperature: parameters.temperature ?? undefined,
+    topP: parameters.top_p ?? undefined,
+    seed: parameters.seed ?? undefined,
+    maxOutputTokens: parameters.max_output_tokens ?? undefined,
+    reasoning: EFFORTS.find((effort) => effort === parameters.reasoning_effort),
   };
 }
 
@@ -313,38 +308,24 @@ const withoutImages: LanguageModelMiddleware = {
 /** The published SDK sends this with every model, whether its user wants it or not. */
 const THINKING_BUDGET_OF_SDK = 200_000;
 
-/** A budget of its own takes the place of the reasoning effort. */
-function withThinking({ extended_thinking_budget: budgetTokens }: ModelParameters): LanguageModelMiddleware {
+function anthropicSettings({
+  top_k: topK,
+  extended_thinking_budget: budgetTokens,
+}: ModelParameters): Settings {
+  const thinks = Boolean(budgetTokens) && budgetTokens !== THINKING_BUDGET_OF_SDK;
   return {
-    specificationVersion: 'v4',
-    transformParams: async ({ params }) =>
-      !budgetTokens || budgetTokens === THINKING_BUDGET_OF_SDK
-        ? params
-        : {
-            ...params,
-            reasoning: undefined,
-            providerOptions: {
-              ...params.providerOptions,
-              anthropic: {
-                ...params.providerOptions?.['anthropic'],
-                thinking: { type: 'enabled', budgetTokens },
-              },
-            },
-          },
+    topK: topK ?? undefined,
+    // A budget of its own takes the place of the reasoning effort.
+    ...(thinks && { reasoning: undefined }),
+    providerOptions: {
+      anthropic: {
+        // A run sends its whole history with each step, which costs ten times as much where Anthropic does not keep it.
+        cacheControl: { type: 'ephemeral' },
+        ...(thinks && { thinking: { type: 'enabled', budgetTokens } }),
+      },
+    },
   };
 }
-
-/** A run sends its whole history with each step, which costs ten times as much where Anthropic does not keep it. */
-const withCache: LanguageModelMiddleware = {
-  specificationVersion: 'v4',
-  transformParams: async ({ params }) => ({
-    ...params,
-    providerOptions: {
-      ...params.providerOptions,
-      anthropic: { ...params.providerOptions?.['anthropic'], cacheControl: { type: 'ephemeral' } },
-    },
-  }),
-};
 
 /** Adds the members of the settings to each request, but for those that are the conversation itself. */
 function withBody(

@@ -190,12 +190,8 @@ function connectionFailure(error: unknown): LlmFailure {
       ? ''
       : ` The sandbox may have a network of its own, which leads to public addresses only: an operator can open this one with SANDBOX_NETWORK_ALLOW=${closed}.`;
   const hint = problem === null ? opening : ` (${problem})`;
-  return new LlmFailure(
-    'LlmUnavailable',
-    `The model could not be reached, or its answer broke off: ${text}${hint}`,
-    0,
-    { cause: error },
-  );
+  const message = `The model could not be reached, or its answer broke off: ${text}${hint}`;
+  return new LlmFailure('LlmUnavailable', message, 0, { cause: error });
 }
 
 function distinct(sentences: readonly string[]): string[] {
@@ -235,12 +231,12 @@ function closedDestination(error: unknown): string | null {
 
 function causes(thrown: unknown): unknown[] {
   const found: unknown[] = [];
-  for (let next = thrown; next !== undefined && next !== null && found.length < 10; next = causeOf(next)) {
+  for (
+    let next = thrown;
+    next !== undefined && next !== null && found.length < 10;
+    next = jsonAt(next, 'cause')
+  ) {
     found.push(next);
   }
   return found;
-}
-
-function causeOf(thrown: unknown): unknown {
-  return typeof thrown === 'object' && thrown !== null && 'cause' in thrown ? thrown.cause : undefined;
 }

@@ -1,6 +1,5 @@
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type { ActionEvent, AgentEvent } from '@slipway/agent-protocol/events.js';
-import { isResult, type ResultEvent } from '../open-calls.js';
+import { isUserMessage, type ActionEvent, type AgentEvent } from '@slipway/agent-protocol/events.js';
+import { isResult, type ResultEvent } from '../agent-events.js';
 import { resultText } from './messages-from-events.js';
 
 /** Rounds of quick calls that make a loop. */

@@ -7,22 +7,23 @@ import type {
   ToolCallPart,
   ToolResultPart,
 } from 'ai';
-import { isUserMessage } from '@slipway/agent-protocol/conversation-title.js';
-import type {
-  ActionEvent,
-  AgentEvent,
-  Condensation,
-  Content,
-  MessageEvent,
-  ObservationEvent,
-  SystemPromptEvent,
+import {
+  isUserMessage,
+  type ActionEvent,
+  type AgentEvent,
+  type Condensation,
+  type Content,
+  type MessageEvent,
+  type ObservationEvent,
+  type SystemPromptEvent,
 } from '@slipway/agent-protocol/events.js';
 import { terminalText } from '../../tools/terminal-screen.js';
 import type { OriginalPart, OriginalResponse, Originals } from '../agent-engine.js';
-import { isResult, type ResultEvent, UNKNOWN_RESULT } from '../open-calls.js';
+import { isResult, type ResultEvent, UNKNOWN_RESULT } from '../agent-events.js';
 import { parseArguments } from './tool-calls.js';
 
 const LEFT_OUT = 'left out';
+const SUMMARY = 'Summary of the earlier part of this conversation, which was left out:';
 
 export type VisibleEvent = SystemPromptEvent | MessageEvent | ActionEvent | ResultEvent | Condensation;
 
@@ -59,13 +60,15 @@ export function messagesFromEvents(
         messages.push(...fromMessage(event, written));
         break;
       case 'Condensation':
-        messages.push({ role: 'user', content: summaryText(event.summary ?? '') });
+        messages.push({ role: 'user', content: `${SUMMARY}\n\n${event.summary ?? ''}` });
         break;
-      case 'ActionEvent':
-        messages.push(
-          ...fromResponse(responseStartingWith(responses, event), results, written, index > lastUser),
-        );
+      case 'ActionEvent': {
+        const calls = responses.get(event.llm_response_id) ?? [];
+        if (calls[0] === event) {
+          messages.push(...fromResponse(event, calls, results, written, index > lastUser));
+        }
         break;
+      }
     }
   }
   return { instructions, messages };
@@ -147,25 +150,14 @@ function fromMessage(event: MessageEvent, written: WrittenBy): ModelMessage[] {
   return parts.length === 0 ? [] : [{ role: 'user', content: parts }];
 }
 
-function responseStartingWith(
-  responses: ReadonlyMap<string, ActionEvent[]>,
-  event: ActionEvent,
-): ActionEvent[] {
-  const calls = responses.get(event.llm_response_id) ?? [];
-  return calls[0] === event ? calls : [];
-}
-
 /** With `isRecent`, it is part of the current task, where a model expects reasoning back, even another model's. */
 function fromResponse(
-  actions: ActionEvent[],
+  first: ActionEvent,
+  actions: readonly ActionEvent[],
   results: Results,
   written: WrittenBy,
   isRecent: boolean,
 ): ModelMessage[] {
-  const [first] = actions;
-  if (first === undefined) {
-    return [];
-  }
   const own = originalOf(first.llm_response_id, written);
   const thought = actions.map((action) => textOf(action.thought)).filter((text) => text !== '');
   const reasoning = own === null && !isRecent ? '' : (first.reasoning_content ?? '');
@@ -295,8 +287,4 @@ function resultsOf(view: readonly VisibleEvent[]): Results {
     }
   }
   return results;
-}
-
-function summaryText(summary: string): string {
-  return `Summary of the earlier part of this conversation, which was left out:\n\n${summary}`;
 }

@@ -1,12 +1,12 @@
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
-import type { OpaqueMembers, OriginalPart, EngineHost } from '../agent-engine.js';
-import { type AnswerEnding, answerEnding } from '../cut-answers.js';
+import type { Draft, EngineHost, OpaqueMembers, OriginalCall, OriginalPart } from '../agent-engine.js';
+import { type AnswerEnding, answerEnding } from './refusal-words.js';
 import type { ChosenModel } from './language-model.js';
 import { LlmFailure, toLlmFailure } from './llm-failure.js';
 import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn, originOf } from './prompt-limits.js';
-import { ResponseParts, splitThinking } from './response-parts.js';
+import { callsIn, ResponseParts, splitThinking } from './response-parts.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
 
@@ -34,18 +34,12 @@ export interface ModelRequest {
   showDraft?: EngineHost['showDraft'];
 }
 
-export interface RequestedCall {
-  id: string;
-  name: string;
-  arguments: string;
-}
+export type RequestedCall = Pick<OriginalCall, 'id' | 'name' | 'arguments'>;
 
-export interface ModelResponse extends CachedTokens {
+export interface ModelResponse extends CachedTokens, Draft {
   id: string;
-  text: string;
-  reasoning: string;
   calls: RequestedCall[];
-  /** The same in the order in which it came, with the provider's own data. */
+  /** Text, reasoning and calls in the order in which they came, with the provider's own data. */
   parts: OriginalPart[];
   message: OpaqueMembers;
   ending: AnswerEnding;
@@ -84,7 +78,9 @@ export async function callModelWithRetries(
       request.showDraft?.(null);
       request.signal.throwIfAborted();
       const failure = toLlmFailure(error, Date.now());
-      const pauseMs = pauseAfter(failure, { retries, waitedMs }, patience.retries);
+      const { code, retryAfterMs: namedMs } = failure;
+      const isFinal = namedMs === null || (code === 'LlmEmptyAnswer' && retries + 1 >= MAX_EMPTY_ANSWERS);
+      const pauseMs = isFinal ? null : nextPause({ retries, waitedMs, namedMs }, patience.retries);
       if (pauseMs === null) {
         throw failure;
       }
@@ -97,17 +93,6 @@ export async function callModelWithRetries(
       }
     }
   }
-}
-
-function pauseAfter(
-  { code, retryAfterMs }: LlmFailure,
-  { retries, waitedMs }: { retries: number; waitedMs: number },
-  settings: RetrySettings,
-): number | null {
-  if (retryAfterMs === null || (code === 'LlmEmptyAnswer' && retries + 1 >= MAX_EMPTY_ANSWERS)) {
-    return null;
-  }
-  return nextPause({ retries, waitedMs, namedMs: retryAfterMs }, settings);
 }
 
 /** Discards a response that breaks off as a whole. Throws what the SDK reports, unclassified. */
@@ -126,56 +111,34 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
     maxRetries: 0,
     onError: () => undefined,
   });
-  const response: ModelResponse = {
-    id: '',
-    text: '',
-    reasoning: '',
-    calls: [],
-    parts: [],
-    message: {},
-    ending: 'complete',
-    promptTokens: null,
-    completionTokens: null,
-  };
-  const argumentsById = new Map<string, string>();
+  const end: Pick<ModelResponse, 'id' | 'ending' | 'promptTokens' | 'completionTokens' | keyof CachedTokens> =
+    {
+      id: '',
+      ending: 'complete',
+      promptTokens: null,
+      completionTokens: null,
+    };
   const collected = new ResponseParts();
-  const draft = (): ModelResponse => withThinkingApart(response);
+  const draft = (): Draft => withThinkingApart(collected.answer());
   for await (const part of stream) {
     collected.take(part);
     switch (part.type) {
       case 'text-delta':
-        response.text += part.text;
-        request.showDraft?.(draft);
-        break;
-      case 'reasoning-start':
-        response.reasoning += response.reasoning === '' ? '' : '\n\n';
-        break;
       case 'reasoning-delta':
-        response.reasoning += part.text;
         request.showDraft?.(draft);
-        break;
-      case 'tool-input-delta':
-        argumentsById.set(part.id, (argumentsById.get(part.id) ?? '') + part.delta);
-        break;
-      case 'tool-call':
-        response.calls.push({
-          id: part.toolCallId,
-          name: part.toolName,
-          arguments: argumentsById.get(part.toolCallId) ?? JSON.stringify(part.input),
-        });
         break;
       case 'finish-step':
         // OpenAI's Responses API has no reason for an answer that is complete.
         if (part.rawFinishReason === undefined && /^(error|interrupted)$/.test(part.finishReason)) {
           throw new Error('the stream ended before the answer');
         }
-        response.id = part.response.id;
-        response.ending = answerEnding(part.finishReason, part.rawFinishReason);
+        end.id = part.response.id;
+        end.ending = answerEnding(part.finishReason, part.rawFinishReason);
         // Servers that do not count send zeros.
-        response.promptTokens = part.usage.inputTokens || null;
-        response.completionTokens = part.usage.outputTokens || null;
-        response.cacheReadTokens = part.usage.inputTokenDetails.cacheReadTokens;
-        response.cacheWriteTokens = part.usage.inputTokenDetails.cacheWriteTokens;
+        end.promptTokens = part.usage.inputTokens || null;
+        end.completionTokens = part.usage.outputTokens || null;
+        end.cacheReadTokens = part.usage.inputTokenDetails.cacheReadTokens;
+        end.cacheWriteTokens = part.usage.inputTokenDetails.cacheWriteTokens;
         break;
       case 'error':
         throw part.error;
@@ -184,7 +147,8 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         throw new Error('the model was interrupted');
     }
   }
-  return { ...response, parts: collected.parts(), message: collected.message() };
+  const parts = collected.parts();
+  return { ...end, ...collected.answer(), calls: callsIn(parts), parts, message: collected.message() };
 }
 
 /** Tools without `execute`: the SDK must not run them. */
@@ -197,10 +161,10 @@ function toToolSet(tools: readonly OfferedTool[]): ToolSet {
   );
 }
 
-function withThinkingApart(response: ModelResponse): ModelResponse {
-  const { text, reasoning } = splitThinking(response.text);
-  const all = [response.reasoning, reasoning].filter((part) => part !== '');
-  return { ...response, text, reasoning: all.join('\n\n') };
+function withThinkingApart<Answer extends Draft>(answer: Answer): Answer {
+  const { text, reasoning } = splitThinking(answer.text);
+  const all = [answer.reasoning, reasoning].filter((part) => part !== '');
+  return { ...answer, text, reasoning: all.join('\n\n') };
 }
 
 function uselessness({ ending, text, calls }: ModelResponse): LlmFailure | null {
@@ -265,7 +229,7 @@ async function remember(
   leftOut: LeftOutImages,
   reason: string,
 ): Promise<void> {
-  await host.remember({ ...host.memory(), [MODEL]: origin, [LEFT_OUT]: leftOut });
+  await host.remember({ [MODEL]: origin, [LEFT_OUT]: leftOut });
   const which = leftOut === 'all' ? 'images' : 'images from addresses';
   const detail = `The model refused ${which}, so it works without them: ${reason}`;
   await host.append(conversationFailure('ImagesLeftOut', detail));

@@ -84,7 +84,7 @@ export function checkedFetch(fetch: typeof globalThis.fetch): typeof globalThis.
       return withBody(response, body);
     }
     const text = (await bytesUpTo(body, MAX_READ)).toString('utf8');
-    return withBody(response, asStream(text, requestedUrl(input)));
+    return withBody(response, asStream(text, String(input instanceof Request ? input.url : input)));
   };
 }
 
@@ -158,11 +158,8 @@ function describeBody(body: string, parsed: unknown): string {
   if (title !== null) {
     return title === '' ? 'an HTML page' : `an HTML page (“${title}”)`;
   }
-  return `${parsed === undefined ? 'text' : 'JSON'} (${quote(body)})`;
-}
-
-function quote(text: string): string {
-  return clipText(text.slice(0, MAX_PAGE).replaceAll(/\s+/g, ' ').trim(), MAX_QUOTE);
+  const quoted = clipText(body.slice(0, MAX_PAGE).replaceAll(/\s+/g, ' ').trim(), MAX_QUOTE);
+  return `${parsed === undefined ? 'text' : 'JSON'} (${quoted})`;
 }
 
 /** Without white space in front; empty when there is nothing else. */
@@ -280,10 +277,6 @@ function withBody({ status, statusText, headers }: Response, body: ReadableStrea
   return new Response(body, { status, statusText, headers });
 }
 
-function requestedUrl(input: Parameters<typeof fetch>[0]): string {
-  return typeof input === 'string' ? input : input instanceof URL ? input.href : input.url;
-}
-
 /** Members of a request, and of the agent's messages in it, without which a model answers as well. */
 const OPTIONAL = new Set([
   'temperature',
@@ -351,8 +344,7 @@ export class RefusedParameters {
         const all = drops && !isElsewhere ? membersOf(sent).filter((name) => isRefused(text, name)) : [];
         const named = all.filter((name) => !all.some((other) => other.startsWith(`${name}.`)));
         if (named.length === 0) {
-          const { status, statusText, headers } = response;
-          return new Response(text, { status, statusText, headers });
+          return withBody(response, text);
         }
         // Of two that exclude each other, the first stays.
         const dropped = /\bboth\b/i.test(text) ? named.slice(-1) : named;

@@ -11,14 +11,13 @@ import {
   type EngineServerOptions,
 } from '../agent-engine.js';
 import { limitReached, countUsage } from '../limits.js';
-import { closeOpenCalls, rejectOpenCalls } from '../open-calls.js';
+import { closeOpenCalls, rejectOpenCalls } from '../agent-events.js';
 import { AgentLoop, promptFor } from './agent-loop.js';
 import { Condenser } from './condenser.js';
 import { callModelWithImages, quietPatience, type Wait } from './model-call.js';
 import { type ModelFactory, modelFactory } from './language-model.js';
 import { LlmFailure } from './llm-failure.js';
-import { NativeTools, type NativeToolsOptions } from './native-tools.js';
-import { SYSTEM_PROMPT } from './system-prompt.js';
+import { NativeTools, type NativeToolsOptions, SYSTEM_PROMPT } from './native-tools.js';
 import { offeredTool } from './tool-calls.js';
 
 interface NativeEngineOptions extends NativeToolsOptions {

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import type {
   AssistantModelMessage,
   ModelMessage,
@@ -11,7 +11,7 @@ import { jsonList, isJsonObject, type JsonObject } from '@slipway/common/json-ac
 import { cleanJson, cleanText, isBlank, textHead } from '@slipway/common/well-formed-text.js';
 import { cleanToolName } from '../../tools/tool.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
-import { UNKNOWN_RESULT } from '../open-calls.js';
+import { UNKNOWN_RESULT } from '../agent-events.js';
 import type { OfferedTool } from './model-call.js';
 import {
   ImageAllowance,
@@ -41,7 +41,6 @@ interface UnfilteredPrompt {
 
 type AssistantPart = Exclude<AssistantModelMessage['content'], string>[number];
 type ProviderOptions = NonNullable<AssistantModelMessage['providerOptions']>;
-type ReasoningPart = Extract<AssistantPart, { type: 'reasoning' }>;
 
 type UserPart = Exclude<UserModelMessage['content'], string>[number];
 
@@ -106,15 +105,11 @@ function pairedCalls(messages: readonly ModelMessage[], rules: TargetRules): Mod
   return filtered;
 }
 
-function cleanUser({ content }: UserModelMessage): UserModelMessage[] {
-  const clean = partsOf({ role: 'user', content }).flatMap((part): UserPart[] =>
+function cleanUser(message: UserModelMessage): UserModelMessage[] {
+  const clean = partsOf(message).flatMap((part): UserPart[] =>
     part.type === 'text' ? cleanTextPart(part) : [part],
   );
   return clean.length === 0 ? [] : [{ role: 'user', content: clean }];
-}
-
-function unsigned({ type, text }: ReasoningPart): ReasoningPart {
-  return { type, text };
 }
 
 function cleanTextPart<P extends { text: string }>(part: P): P[] {
@@ -152,9 +147,10 @@ function cleanResponse(
     }
     if (part.type === 'reasoning') {
       // A signature is for exactly this text; redacted reasoning has none.
-      const signed = { type: part.type, text: part.text, ...opaque(part.providerOptions) };
-      const isSigned = 'providerOptions' in signed && cleanText(part.text) === part.text;
-      return isSigned ? [signed] : cleanTextPart(unsigned(part));
+      const { type, text } = part;
+      const signature = opaque(part.providerOptions);
+      const isSigned = 'providerOptions' in signature && cleanText(text) === text;
+      return isSigned ? [{ type, text, ...signature }] : cleanTextPart({ type, text });
     }
     if (part.type !== 'tool-call') {
       return [];
@@ -269,7 +265,7 @@ class CallIds {
   next(id: string): string {
     let free = id;
     for (let count = 1; !this.#valid.test(free) || this.#used.has(free); count += 1) {
-      free = createHash('sha256').update(`${id} ${count}`).digest('hex').slice(0, 9);
+      free = hash('sha256', `${id} ${count}`).slice(0, 9);
     }
     this.#used.add(free);
     return free;

@@ -254,3 +254,26 @@ function duration(text: string): number {
   }
   return Math.ceil(total);
 }
+
+/** How an answer ended: by itself, at the limit of its length or of the context, by a filter of contents, or a failure. */
+export type AnswerEnding = 'complete' | 'cut' | 'full' | 'filtered' | 'broken';
+
+const CUT = /^(length|max_?tokens|max_output_tokens|model_length)$/i;
+const FILTERED =
+  /^(content[_-]?filter(ed)?(:.*)?|refusal|safety|recitation|blocklist|prohibited_content|spii|sensitive|language|.*policy.*)$/i;
+/** Of Gemini, OpenRouter, DeepSeek, Z.ai and vLLM, in this order. */
+const BROKEN =
+  /malformed[_ ](function|tool)[_ ]call|unexpected[_ ]tool[_ ]call|^(error|insufficient_system_resource|network_error|abort(ed)?)$/i;
+
+export function answerEnding(unified: string, raw: string | undefined): AnswerEnding {
+  if (raw === 'model_context_window_exceeded') {
+    return 'full';
+  }
+  if (unified === 'length' || CUT.test(raw ?? '')) {
+    return 'cut';
+  }
+  if (BROKEN.test(raw ?? '')) {
+    return 'broken';
+  }
+  return unified === 'content-filter' || FILTERED.test(raw ?? '') ? 'filtered' : 'complete';
+}

@@ -1,9 +1,9 @@
 import type { TextStreamPart, ToolSet } from 'ai';
 import { jsonAt, jsonList, jsonNumber, jsonText, isJsonObject } from '@slipway/common/json-access.js';
 import type {
+  Draft,
   OpaqueMembers,
   OpaqueData,
-  OriginalCall,
   OriginalPart,
   OriginalText,
   NewEvent,
@@ -31,6 +31,7 @@ const STREAMED_TEXTS = ['text', 'summary', 'thinking'];
 export class ResponseParts {
   readonly #parts: OriginalPart[] = [];
   readonly #texts = new Map<string, OriginalText>();
+  readonly #arguments = new Map<string, string>();
   readonly #message: OpaqueMembers = {};
   readonly #calls: { index: unknown; id: string | null; members: OpaqueMembers }[] = [];
   #reasoning = '';
@@ -59,10 +60,19 @@ export class ResponseParts {
       }
       case 'tool-call': {
         const { toolCallId: id, toolName: name, input, providerMetadata } = part;
-        const opaque = opaqueFrom(providerMetadata);
-        this.#parts.push({ type: 'call', id, name, arguments: JSON.stringify(input), opaque });
+        const written = this.#arguments.get(id) ?? JSON.stringify(input);
+        this.#parts.push({
+          type: 'call',
+          id,
+          name,
+          arguments: written,
+          opaque: opaqueFrom(providerMetadata),
+        });
         break;
       }
+      case 'tool-input-delta':
+        this.#arguments.set(part.id, (this.#arguments.get(part.id) ?? '') + part.delta);
+        break;
       case 'raw':
         this.#takeChunk(part.rawValue);
         break;
@@ -71,8 +81,21 @@ export class ResponseParts {
 
   parts(): OriginalPart[] {
     const calls = this.#parts.filter((part) => part.type === 'call');
-    calls.forEach((call, position) => addMembers(call, this.#membersOf(call, position)));
+    for (const [position, call] of calls.entries()) {
+      const known = this.#calls.find(({ id }) => id === call.id) ?? this.#calls[position];
+      if (known !== undefined && Object.keys(known.members).length > 0) {
+        // In place of what the SDK has of them: it knows only one of these members.
+        call.opaque = { openaiCompatible: known.members };
+      }
+    }
     return this.#parts.filter((part) => part.type === 'call' || part.text !== '' || part.opaque !== null);
+  }
+
+  /** So far. */
+  answer(): Draft {
+    const texts = (wanted: 'text' | 'reasoning'): string[] =>
+      this.#parts.flatMap((part) => (part.type === wanted && part.text !== '' ? [part.text] : []));
+    return { text: texts('text').join(''), reasoning: texts('reasoning').join('\n\n') };
   }
 
   /** Members of the whole message. Servers that call the reasoning `reasoning` get it back under that name. */
@@ -109,18 +132,6 @@ export class ResponseParts {
         known.members[name] = joined(known.members[name], value);
       }
     }
-  }
-
-  #membersOf(call: OriginalCall, position: number): OpaqueMembers {
-    const known = this.#calls.find(({ id }) => id === call.id) ?? this.#calls[position];
-    return known?.members ?? {};
-  }
-}
-
-/** In place of what the SDK has of them: it knows only one of these members. */
-function addMembers(call: OriginalCall, members: OpaqueMembers): void {
-  if (Object.keys(members).length > 0) {
-    call.opaque = { openaiCompatible: members };
   }
 }
 
@@ -164,11 +175,6 @@ function withItem(items: readonly Json[], item: Json): Json[] {
 /** Tags in which models that have no member for it put their reasoning, and marks of code. */
 const MARK = /<(\/?)(?:think|thinking|thought)>|```|`/gi;
 
-interface SplitText {
-  text: string;
-  reasoning: string;
-}
-
 interface Mark {
   kind: 'opening' | 'closing' | 'code';
   start: number;
@@ -179,7 +185,7 @@ interface Mark {
  * Separates reasoning in tags from the answer. Some templates put the opening tag into the prompt, and a cut answer
  * lacks the closing one. Tags in code or quotes are part of the answer.
  */
-export function splitThinking(whole: string): SplitText {
+export function splitThinking(whole: string): Draft {
   const marks = findMarks(whole);
   const text: string[] = [];
   const reasoning: string[] = [];
@@ -261,26 +267,18 @@ function beginsLine(text: string, index: number): boolean {
 
 /** The response as it must be executed and sent back. The parts' order matters only where some are signed. */
 export function toOriginal(response: ModelResponse, origin: string): OriginalResponse {
-  const { id, text, calls, message } = response;
-  const ordered = response.parts.filter((part) => part.type === 'call');
-  const ownCalls = calls.map((call, index) => ({
-    type: 'call' as const,
-    ...call,
-    opaque: ordered[index]?.opaque ?? null,
-  }));
-  if (response.parts.some((part) => part.type !== 'call' && part.opaque !== null)) {
-    const left = [...ownCalls];
-    const parts = response.parts.map((part) => (part.type === 'call' ? (left.shift() ?? part) : part));
+  const { id, text, parts, message } = response;
+  if (parts.some((part) => part.type !== 'call' && part.opaque !== null)) {
     return { id, origin, message, parts };
   }
   // Without what stood in tags among the text: no server takes that back as a member of its own.
-  const reasoning = response.parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []));
-  const texts: OriginalPart[] = [
+  const reasoning = parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []));
+  const texts: OriginalText[] = [
     { type: 'reasoning', text: reasoning.join(''), opaque: null },
     { type: 'text', text, opaque: null },
   ];
-  const parts = [...texts.filter((part) => part.type !== 'call' && part.text !== ''), ...ownCalls];
-  return { id, origin, message, parts };
+  const calls = parts.filter((part) => part.type === 'call');
+  return { id, origin, message, parts: [...texts.filter((part) => part.text !== ''), ...calls] };
 }
 
 interface CallMeaning {
@@ -315,11 +313,21 @@ export function toActionEvent(
 /** Gives calls ids that are unique in the conversation: small servers number them per response, or send none. */
 export function withUniqueIds(response: ModelResponse, taken: ReadonlySet<string>): ModelResponse {
   const seen = new Set(taken);
-  const calls = response.calls.map((call) => {
-    const id = call.id === '' || seen.has(call.id) ? `call_${randomUUID().replaceAll('-', '')}` : call.id;
+  const parts = response.parts.map((part) => {
+    if (part.type !== 'call') {
+      return part;
+    }
+    const isTaken = part.id === '' || seen.has(part.id);
+    const id = isTaken ? `call_${randomUUID().replaceAll('-', '')}` : part.id;
     seen.add(id);
-    return { ...call, id };
+    return { ...part, id };
   });
   const id = response.id === '' || taken.has(response.id) ? randomUUID() : response.id;
-  return { ...response, id, calls };
+  return { ...response, id, calls: callsIn(parts), parts };
+}
+
+export function callsIn(parts: readonly OriginalPart[]): RequestedCall[] {
+  return parts.flatMap((part) =>
+    part.type === 'call' ? [{ id: part.id, name: part.name, arguments: part.arguments }] : [],
+  );
 }

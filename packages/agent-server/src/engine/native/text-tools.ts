@@ -1,14 +1,8 @@
 import type { LanguageModelMiddleware } from 'ai';
 import { randomUUID } from 'node:crypto';
 import { isJsonObject } from '@slipway/common/json-access.js';
-import {
-  type KnownTools,
-  parseTextCalls,
-  RESULT_MARK,
-  textOfCall,
-  textOfResult,
-  toolInstructions,
-} from './text-tool-calls.js';
+import { clipText } from '../../clipped-text.js';
+import { escapePattern } from '../../secret-masker.js';
 
 type WrapStream = NonNullable<LanguageModelMiddleware['wrapStream']>;
 type CallOptions = Parameters<WrapStream>[0]['params'];
@@ -57,7 +51,8 @@ function toTextPrompt(prompt: readonly Message[], tools: readonly FunctionTool[]
   const messages: Message[] =
     content === '' ? [] : [{ ...(first?.role === 'system' && first), role: 'system', content }];
   for (const message of rest) {
-    const converted = toTextMessage(message);
+    const own = message.role === 'assistant' ? fromAssistant(message) : message;
+    const converted = own.role === 'tool' ? fromResults(own) : own;
     const last = messages.at(-1);
     if (last?.role === 'user' && converted.role === 'user') {
       messages[messages.length - 1] = { ...last, content: [...last.content, ...converted.content] };
@@ -68,27 +63,10 @@ function toTextPrompt(prompt: readonly Message[], tools: readonly FunctionTool[]
   return messages;
 }
 
-function toTextMessage(message: Message): Message {
-  switch (message.role) {
-    case 'assistant':
-      return fromAssistant(message);
-    case 'tool':
-      return fromResults(message);
-    default:
-      return message;
-  }
-}
-
 function fromAssistant({ content, ...message }: AssistantMessage): AssistantMessage {
   const texts = content.flatMap((part) => {
-    switch (part.type) {
-      case 'text':
-        return [part.text];
-      case 'tool-call':
-        return [textOfCall(part.toolName, part.input)];
-      default:
-        return [];
-    }
+    const call = part.type === 'tool-call' ? [textOfCall(part.toolName, part.input)] : [];
+    return part.type === 'text' ? [part.text] : call;
   });
   const others = content.filter(({ type }) => !['text', 'tool-call', 'tool-result'].includes(type));
   const text = texts.join('\n\n');
@@ -98,7 +76,7 @@ function fromAssistant({ content, ...message }: AssistantMessage): AssistantMess
 function fromResults({ content, ...message }: ToolMessage): UserMessage {
   const parts = content.flatMap((part) =>
     part.type === 'tool-result'
-      ? [{ type: 'text' as const, text: textOfResult(part.toolName, resultText(part.output)) }]
+      ? [{ type: 'text' as const, text: `${RESULT_MARK}${part.toolName}]:\n${resultText(part.output)}` }]
       : [],
   );
   return { ...message, role: 'user', content: parts };
@@ -158,4 +136,215 @@ function answerParts(text: string, calls: ReturnType<typeof parseTextCalls>['cal
       ];
     }),
   ];
+}
+
+/** What begins the result of a call. Models trained on this form of calls know it. */
+const RESULT_MARK = 'EXECUTION RESULT of [';
+const MAX_INCOMPLETE = 2_000;
+
+/** A call is no part of a sentence: one in quotes is only spoken of. */
+const CALL = /(?<!["'`])<function(?:=|\s+(?:name=)?)["']?([^\s"'<>=]{1,200})["']?\s*>/g;
+const PARAMETER = /<parameter(?:=|\s+(?:name=)?)["']?([^\s"'<>=]{1,200})["']?\s*>/g;
+const PARAMETER_MARK = /<parameter(?:=|\s+(?:name=)?)["']?[^\s"'<>=]{1,200}["']?\s*>|<\/parameter>/g;
+const AFTER_VALUE = /\s*(?:<parameter[=\s]|<\/?function|<\/?tool_call>|$)/y;
+const CALL_END = /\s*<\/function\s*>?(?:\s*<\/tool_call>)?/y;
+const THINKING = /^\s*<(think|thinking|thought)>/i;
+
+interface TextCall {
+  name: string;
+  /** JSON, or the beginning of the call as it was written, where it breaks off. */
+  arguments: string;
+}
+
+interface ParsedAnswer {
+  text: string;
+  calls: TextCall[];
+}
+
+type KnownTools = ReadonlyMap<string, readonly string[]>;
+
+/**
+ * Finds calls of the form `<function=name><parameter=x>…</parameter></function>`. Values are not escaped and may
+ * hold such tags; the last closing tags may be missing. What follows an invented result is left out.
+ */
+export function parseTextCalls(whole: string, tools: KnownTools): ParsedAnswer {
+  const begin = endOfThinking(whole);
+  const text: string[] = [whole.slice(0, begin)];
+  const calls: TextCall[] = [];
+  let from = begin;
+  while (from < whole.length) {
+    const invented = calls.length === 0 ? -1 : whole.indexOf(RESULT_MARK, from);
+    const end = invented === -1 ? whole.length : invented;
+    const opening = firstMatch(CALL, whole, from);
+    if (opening === null || opening.index >= end) {
+      text.push(whole.slice(from, end));
+      break;
+    }
+    text.push(whole.slice(from, opening.index).replace(/<tool_call>\s*$/, ''));
+    const { call, end: after } = parseCall(whole, opening, tools);
+    calls.push(call);
+    from = after;
+  }
+  return { text: calls.length === 0 ? whole : withoutFences(text).join('').trim(), calls };
+}
+
+/** What the templates of Qwen, Hermes, Kimi, DeepSeek, Mistral, Llama and gpt-oss begin a call with. */
+const CALL_MARK =
+  /^[ \t]*(<tool_call>|<function=|<\|tool_calls?_(section_)?begin\|>|<｜tool▁calls▁begin｜>|\[TOOL_CALLS\]|<\|python_tag\|>|<\|channel\|>commentary to=functions)/m;
+
+/** Whether an answer has a call that its server, or the model itself, left in the text, outside of code blocks. */
+export function hasSpokenCall(text: string): boolean {
+  return CALL_MARK.test(text.replaceAll(/^[ \t]*```[^]*?^[ \t]*```/gm, ''));
+}
+
+/** Calls that a model only thinks about are not made. */
+function endOfThinking(whole: string): number {
+  const [, tag] = THINKING.exec(whole) ?? [];
+  if (tag === undefined) {
+    return 0;
+  }
+  const end = whole.toLowerCase().indexOf(`</${tag.toLowerCase()}>`);
+  return end === -1 ? whole.length : end + tag.length + 3;
+}
+
+/** Some models put a call between the marks of a code block. */
+function withoutFences(parts: readonly string[]): string[] {
+  return parts.map((part, index) => {
+    const before = index < parts.length - 1 ? part.replace(/(^|\n)```\w*\s*$/, '$1') : part;
+    return index === 0 ? before : before.replace(/^\s*```(?=\s|$)/, '');
+  });
+}
+
+function parseCall(
+  whole: string,
+  { index, text, name }: Match,
+  tools: KnownTools,
+): { call: TextCall; end: number } {
+  const values = new Map<string, string>();
+  let from = index + text.length;
+  for (;;) {
+    const opening = firstMatch(PARAMETER, whole, from);
+    if (opening === null || whole.slice(from, opening.index).trim() !== '') {
+      break;
+    }
+    const start = opening.index + opening.text.length;
+    const value = valueAt(
+      whole,
+      start,
+      (tools.get(name) ?? []).filter((known) => !values.has(known)),
+    );
+    if (value === null) {
+      // Nothing says where the value ends, so it may not be whole.
+      const written = clipText(whole.slice(index), MAX_INCOMPLETE);
+      return { call: { name, arguments: written }, end: whole.length };
+    }
+    values.set(opening.name, withoutLineBreaks(whole.slice(start, value.end)));
+    from = value.after;
+  }
+  CALL_END.lastIndex = from;
+  const closing = CALL_END.exec(whole);
+  return {
+    call: { name, arguments: JSON.stringify(Object.fromEntries(values)) },
+    end: from + (closing?.[0].length ?? 0),
+  };
+}
+
+interface Span {
+  end: number;
+  after: number;
+}
+
+/** @param others parameters that may follow, in case the closing tag is missing */
+function valueAt(whole: string, start: number, others: readonly string[]): Span | null {
+  const closing = closingTag(whole, start);
+  const next = others
+    .map((name) =>
+      whole.slice(start, closing?.end).search(new RegExp(`\\n<parameter=${escapePattern(name)}>`)),
+    )
+    .filter((position) => position !== -1);
+  if (next.length > 0 && closing?.isBalanced !== true) {
+    const end = start + Math.min(...next);
+    return { end, after: end };
+  }
+  if (closing !== null) {
+    return { end: closing.end, after: closing.end + '</parameter>'.length };
+  }
+  const after = whole.indexOf('</function', start);
+  const isOnOneLine = !/^\r?\n/.test(whole.slice(start, start + 2));
+  return after === -1 ? null : { end: isOnOneLine && whole[after - 1] === '\n' ? after - 1 : after, after };
+}
+
+/** The tag that closes a value: the first behind which the call goes on, preferably one that no tag in it opens. */
+function closingTag(whole: string, start: number): { end: number; isBalanced: boolean } | null {
+  let depth = 0;
+  let first: number | null = null;
+  PARAMETER_MARK.lastIndex = start;
+  for (let mark = PARAMETER_MARK.exec(whole); mark !== null; mark = PARAMETER_MARK.exec(whole)) {
+    if (mark[0].startsWith('</')) {
+      AFTER_VALUE.lastIndex = PARAMETER_MARK.lastIndex;
+      if (AFTER_VALUE.test(whole)) {
+        if (depth === 0) {
+          return { end: mark.index, isBalanced: true };
+        }
+        first ??= mark.index;
+      }
+      depth = Math.max(depth - 1, 0);
+    } else {
+      depth += 1;
+    }
+  }
+  return first === null ? null : { end: first, isBalanced: false };
+}
+
+/** A value of several lines begins and ends on lines of its own. */
+function withoutLineBreaks(value: string): string {
+  return /^\r?\n/.test(value) ? value.replace(/^\r?\n/, '').replace(/\r?\n$/, '') : value;
+}
+
+interface Match {
+  index: number;
+  text: string;
+  name: string;
+}
+
+function firstMatch(pattern: RegExp, text: string, from: number): Match | null {
+  pattern.lastIndex = from;
+  const match = pattern.exec(text);
+  return match === null ? null : { index: match.index, text: match[0], name: match[1] ?? '' };
+}
+
+export function textOfCall(name: string, args: unknown): string {
+  const parameters = Object.entries(isJsonObject(args) ? args : {}).map(([parameter, value]) => {
+    const text = typeof value === 'string' ? value : JSON.stringify(value);
+    const shown = /[\r\n]/.test(text) ? `\n${text}\n` : text;
+    return `<parameter=${parameter}>${shown}</parameter>\n`;
+  });
+  return `<function=${name}>\n${parameters.join('')}</function>`;
+}
+
+function toolInstructions(
+  tools: readonly { name: string; description?: string | undefined; inputSchema: unknown }[],
+): string {
+  const list = tools.map(
+    ({ name, description, inputSchema }) =>
+      `<tool name="${name}">\n${description ?? ''}\nParameters as JSON schema: ${JSON.stringify(inputSchema)}\n</tool>`,
+  );
+  return `# Tools
+You call a tool by writing its call as text, in exactly this form, on lines of its own:
+
+<function=name_of_the_tool>
+<parameter=name_of_a_parameter>value</parameter>
+<parameter=name_of_another>
+a value of
+several lines
+</parameter>
+</function>
+
+- Give every required parameter. Write values as they are, without escapes; lists and objects as JSON.
+- Explain before a call, never after it: end your answer with </function>. The result comes as the next message.
+- Never write a result yourself. An answer without a call ends your work.
+
+These are the tools:
+
+${list.join('\n\n')}`;
 }

@@ -6,7 +6,7 @@ import { errorName } from '../../observability.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
-import { callError, UNKNOWN_RESULT } from '../open-calls.js';
+import { callError, UNKNOWN_RESULT } from '../agent-events.js';
 import type { OfferedTool } from './model-call.js';
 
 const RISK = 'security_risk';
@@ -35,7 +35,7 @@ export async function runCalls(
   let finished = false;
   for (const [index, { event, prepared }] of calls.entries()) {
     // A request to pause ends the step after the call that is running.
-    const isPaused = signal.aborted || (index > 0 && host.pauseRequested());
+    const isPaused = signal.aborted || (index > 0 && host.pauseSignal().aborted);
     if (finished || isPaused) {
       const cause = finished ? 'an earlier call ended the work' : 'the run was interrupted';
       await host.append(callError(event, `Not run: ${cause}.`));

@@ -8,13 +8,18 @@ import {
   SseError,
   StreamableHTTPClientTransport,
   type Transport,
+  type JSONRPCMessage,
 } from '@modelcontextprotocol/client';
 import { z } from 'zod';
 import type { McpServer } from '@slipway/agent-protocol/conversation-api.js';
+import { within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { errorName } from '../../observability.js';
 import { type CheckUrl, RefusedMessageError, remoteFetch } from './remote-fetch.js';
-import { StdioTransport } from './stdio-transport.js';
+import { LineSplitter, OutputWindow } from '../../clipped-text.js';
+import { readToEnd, type RunCommandOptions, type StartedProcess, startProcess } from '../../process-tree.js';
+import { terminalText } from '../terminal-screen.js';
+import { repairedMessages } from './server-answers.js';
 
 const CLOSE_TIMEOUT_MS = 2_000;
 /** Limit of a request whose server reports progress again and again. */
@@ -94,12 +99,13 @@ export class McpSession {
   ): Promise<McpSession> {
     const session = new McpSession(server, options, mode);
     try {
-      // The handshake's notification has no time-out of its own.
       const transport: Transport = session.#transport;
-      await session.#request(
-        request,
-        async (given) => await within(given.signal, session.#client.connect(transport, given)),
-      );
+      await session.#request(request, async (given) => {
+        // The handshake's notification has no time-out of its own.
+        const { promise: aborted, reject } = Promise.withResolvers<never>();
+        given.signal.addEventListener('abort', () => reject(given.signal.reason), { once: true });
+        await Promise.race([session.#client.connect(transport, given), aborted]);
+      });
       void session.#listen();
       return session;
     } catch (error) {
@@ -152,9 +158,7 @@ export class McpSession {
   async close(): Promise<void> {
     if (this.#transport instanceof StreamableHTTPClientTransport && this.isAlive) {
       // Servers may refuse to end a session, and may be gone.
-      await within(AbortSignal.timeout(CLOSE_TIMEOUT_MS), this.#transport.terminateSession()).catch(
-        () => undefined,
-      );
+      await within(CLOSE_TIMEOUT_MS, this.#transport.terminateSession()).catch(() => undefined);
     }
     this.#isAlive = false;
     await this.#client.close();
@@ -266,13 +270,75 @@ function withErrorText(reason: string, { errorText }: StdioTransport): string {
   return errorText === null ? reason : `${reason}; on standard error it wrote:\n${errorText}`;
 }
 
-async function within<T>(signal: AbortSignal, work: Promise<T>): Promise<T> {
-  const { promise, reject } = Promise.withResolvers<never>();
-  const abort = (): void => reject(signal.reason);
-  signal.addEventListener('abort', abort, { once: true });
-  try {
-    return await Promise.race([work, promise]);
-  } finally {
-    signal.removeEventListener('abort', abort);
+const MAX_LINE_BYTES = 16 * 1024 * 1024;
+const MAX_ERROR_TEXT = 2_000;
+
+type Program = Pick<RunCommandOptions, 'command' | 'cwd' | 'env'>;
+
+/** MCP with a child process, one JSON message per line. Unlike the SDK's, closing kills everything that it started. */
+class StdioTransport implements Transport {
+  onclose?: () => void;
+  onerror?: (error: Error) => void;
+  onmessage?: (message: JSONRPCMessage) => void;
+  readonly #program: Program;
+  readonly #errorText = new OutputWindow(MAX_ERROR_TEXT);
+  #process: StartedProcess | null = null;
+  #end: string | null = null;
+
+  constructor(program: Program) {
+    this.#program = program;
+  }
+
+  /** @throws Error when the program cannot be started */
+  async start(): Promise<void> {
+    this.#process = await startProcess(this.#program, ['pipe', 'pipe', 'pipe']);
+    const { child, stdin, stdout, stderr } = this.#process;
+    stderr.on('data', (chunk: Buffer) => this.#errorText.push(chunk));
+    stdin.on('error', (error) => this.onerror?.(error));
+    const lines = new LineSplitter(MAX_LINE_BYTES);
+    stdout.on('data', (chunk: Buffer) => {
+      const complete = lines.push(chunk);
+      if (complete === null) {
+        this.#end = 'it wrote a line that is too long';
+        stdout.destroy();
+        void this.close();
+        return;
+      }
+      complete.forEach((line) => this.#receive(line));
+    });
+    child.once('exit', (code, killedBy) => {
+      this.#end ??= killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`;
+      // The last output of a process is worth the most.
+      void readToEnd([stdout, stderr]).then(() => this.onclose?.());
+    });
+  }
+
+  /** Why nothing comes from the process any more; null while it runs. */
+  get endReason(): string | null {
+    return this.#end;
+  }
+
+  get errorText(): string | null {
+    const text = terminalText(this.#errorText.text()).replaceAll('\0', '').toWellFormed().trim();
+    return text === '' ? null : text;
+  }
+
+  async send(message: JSONRPCMessage): Promise<void> {
+    const stdin = this.#process?.stdin;
+    if (!stdin?.writable) {
+      throw new Error('the tool server has ended');
+    }
+    await new Promise<void>((resolve, reject) => {
+      stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
+    });
+  }
+
+  async close(): Promise<void> {
+    await this.#process?.kill();
+  }
+
+  /** Programs write more than messages to standard output; other lines are skipped. */
+  #receive(line: string): void {
+    repairedMessages(line.trim()).forEach((message) => this.onmessage?.(message));
   }
 }

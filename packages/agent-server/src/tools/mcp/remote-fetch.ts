@@ -1,3 +1,4 @@
+import { createParser, type EventSourceMessage } from 'eventsource-parser';
 import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import type { TransformStreamDefaultController, Transformer } from 'node:stream/web';
 import { boundedText } from '../../clipped-text.js';
@@ -10,8 +11,6 @@ const MAX_REDIRECTS = 5;
 const REDIRECTS = [301, 302, 307, 308];
 const MAX_QUOTE = 300;
 const TOO_LARGE = 'it sent an answer that is too large';
-/** One less than the end of an event has. */
-const TAIL_CHARACTERS = 3;
 
 type Id = string | number;
 
@@ -51,8 +50,10 @@ export function remoteFetch(
       return await refused(response, init, options);
     }
     const asked = requestId(init);
-    if (isStream(response)) {
-      return repairedStream(response, asked, options.onUnanswered);
+    if (/^text\/event-stream\b/i.test(response.headers.get('content-type') ?? '')) {
+      const { body, status, headers } = response;
+      const repairing = new TransformStream(new RepairedEvents(asked, options.onUnanswered));
+      return new Response(body?.pipeThrough(repairing) ?? null, { status, headers });
     }
     return asked === null || response.status === 202 || response.status === 204
       ? response
@@ -107,19 +108,6 @@ async function refused(
   return new Response(status === 304 ? null : text.slice(0, MAX_QUOTE), { status, statusText, headers });
 }
 
-function isStream({ headers }: Response): boolean {
-  return /^text\/event-stream\b/i.test(headers.get('content-type') ?? '');
-}
-
-function repairedStream(
-  { body, status, headers }: Response,
-  asked: Id | null,
-  onUnanswered: RemoteFetchOptions['onUnanswered'],
-): Response {
-  const events = new RepairedEvents(asked, onUnanswered);
-  return new Response(body?.pipeThrough(new TransformStream(events)) ?? null, { status, headers });
-}
-
 async function answered(response: Response, asked: Id): Promise<Response> {
   const { status, headers } = response;
   const type = headers.get('content-type') ?? '';
@@ -139,15 +127,24 @@ async function answered(response: Response, asked: Id): Promise<Response> {
 
 class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   readonly #decoder = new TextDecoder();
-  readonly #encoder = new TextEncoder();
   readonly #asked: Id | null;
   readonly #onUnanswered: RemoteFetchOptions['onUnanswered'];
-  /** Holds no end of an event, so it is not searched again with each chunk. */
-  #waiting = '';
-  /** What came last, in which such an end may begin. */
-  #tail = '';
   /** Whether the response has come, or may come on another connection: a stream with ids can be continued. */
   #isSettled: boolean;
+  #repaired = '';
+  readonly #parser = createParser({
+    maxBufferSize: MAX_MESSAGE_BYTES,
+    onEvent: (event) => this.#repair(event),
+    onRetry: (milliseconds) => {
+      this.#repaired += `retry: ${milliseconds}\n`;
+    },
+    onError: ({ type }) => {
+      if (type === 'max-buffer-size-exceeded') {
+        this.#end(TOO_LARGE);
+        throw new Error(TOO_LARGE);
+      }
+    },
+  });
 
   constructor(asked: Id | null, onUnanswered: RemoteFetchOptions['onUnanswered']) {
     this.#asked = asked;
@@ -156,27 +153,12 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
   }
 
   transform(chunk: Uint8Array, controller: TransformStreamDefaultController<Uint8Array>): void {
-    const events = (this.#tail + this.#decoder.decode(chunk, { stream: true })).split(/\r?\n\r?\n/);
-    const rest = events.pop() ?? '';
-    if (events.length > 0) {
-      events[0] = this.#waiting + events[0];
-      this.#waiting = '';
-    }
-    this.#waiting += rest.slice(0, -TAIL_CHARACTERS);
-    this.#tail = rest.slice(-TAIL_CHARACTERS);
-    if (this.#waiting.length > MAX_MESSAGE_BYTES) {
-      this.#end(TOO_LARGE);
-      throw new Error(TOO_LARGE);
-    }
-    events.forEach((event) => controller.enqueue(this.#repaired(event)));
+    this.#feed(this.#decoder.decode(chunk, { stream: true }), controller);
   }
 
   /** Passes on the last event too, even without an empty line behind it. */
   flush(controller: TransformStreamDefaultController<Uint8Array>): void {
-    const last = this.#waiting + this.#tail;
-    if (last.trim() !== '') {
-      controller.enqueue(this.#repaired(last));
-    }
+    this.#feed('\n\n', controller);
     this.cancel();
   }
 
@@ -191,19 +173,20 @@ class RepairedEvents implements Transformer<Uint8Array, Uint8Array> {
     }
   }
 
-  #repaired(event: string): Uint8Array {
-    const lines = event.split(/\r?\n/);
-    const data = lines.filter((line) => line.startsWith('data:')).map((line) => line.slice(5));
-    const messages = repairedMessages(data.join('\n'));
-    this.#isSettled ||=
-      lines.some((line) => line.startsWith('id:')) ||
-      messages.some((message) => isResponseTo(message, this.#asked));
-    const others = lines.filter((line) => !line.startsWith('data:'));
-    const events =
-      messages.length === 0
-        ? [event]
-        : messages.map((message) => [...others, `data: ${JSON.stringify(message)}`].join('\n'));
-    return this.#encoder.encode(events.map((text) => `${text}\n\n`).join(''));
+  #feed(text: string, controller: TransformStreamDefaultController<Uint8Array>): void {
+    this.#parser.feed(text);
+    if (this.#repaired !== '') {
+      controller.enqueue(Buffer.from(this.#repaired));
+      this.#repaired = '';
+    }
+  }
+
+  #repair({ id, event, data }: EventSourceMessage): void {
+    const messages = repairedMessages(data);
+    this.#isSettled ||= id !== undefined || messages.some((message) => isResponseTo(message, this.#asked));
+    const texts = messages.length === 0 ? [data] : messages.map((message) => JSON.stringify(message));
+    const fields = [event && `event: ${event}\n`, id !== undefined && `id: ${id}\n`].filter(Boolean).join('');
+    this.#repaired += texts.map((text) => `${fields}data: ${text.replaceAll('\n', '\ndata: ')}\n\n`).join('');
   }
 }
 
@@ -219,9 +202,6 @@ function isPost(init: RequestInit | undefined): boolean {
 function requestId(init: RequestInit | undefined): Id | null {
   const message = isPost(init) && typeof init?.body === 'string' ? parseJson(init.body) : null;
   const method = jsonText(message, 'method');
-  return method === null || method === 'subscriptions/listen' ? null : toId(jsonAt(message, 'id'));
-}
-
-function toId(id: unknown): Id | null {
+  const id = method === null || method === 'subscriptions/listen' ? null : jsonAt(message, 'id');
   return typeof id === 'string' || typeof id === 'number' ? id : null;
 }

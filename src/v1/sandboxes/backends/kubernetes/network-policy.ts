@@ -8,7 +8,7 @@ import type {
   V1NetworkPolicySpec,
 } from '@kubernetes/client-node';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';

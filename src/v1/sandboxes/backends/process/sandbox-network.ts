@@ -7,7 +7,7 @@ import type { LookupAddress } from 'node:dns';
 import ipaddr from 'ipaddr.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { sendSignal, isBare } from '@slipway/common/processes/end-processes.js';
-import { isLoopbackHost } from '@slipway/common/http/loopback.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { SandboxBackendError } from '../sandbox-backend.js';

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { processorMs } from '../../../../../test/support/processor-time.js';
-import { parseTextCalls, textOfCall } from './text-tool-calls.js';
+import { parseTextCalls, textOfCall } from './text-tools.js';
 
 const TOOLS = new Map([
   ['terminal', ['command', 'timeout']],

@@ -1,10 +1,11 @@
-import type {
-  ACPToolCallEvent,
-  ActionEvent,
-  AgentErrorEvent,
-  AgentEvent,
-  ObservationEvent,
-  UserRejectObservation,
+import {
+  type ACPToolCallEvent,
+  type ActionEvent,
+  type AgentErrorEvent,
+  type AgentEvent,
+  contentText,
+  type ObservationEvent,
+  type UserRejectObservation,
 } from '@slipway/agent-protocol/events.js';
 import type { EngineHost, NewEvent } from './agent-engine.js';
 
@@ -99,3 +100,62 @@ export function callError(
 }
 
 type EventWriter = Pick<EngineHost, 'events' | 'append'>;
+
+const CONTINUE =
+  'Your answer was cut at the limit of its length. Go on exactly where it ends; repeat nothing and do not comment on this.';
+
+export function continuation(): NewEvent {
+  return messageToAgent(CONTINUE);
+}
+
+export function messageToAgent(text: string): NewEvent {
+  return {
+    kind: 'MessageEvent',
+    source: 'environment',
+    llm_message: { role: 'user', content: [{ type: 'text', text }] },
+    activated_skills: [],
+    extended_content: [],
+  };
+}
+
+export function messageOfAgent(text: string, reasoning: string, responseId?: string): NewEvent {
+  return {
+    kind: 'MessageEvent',
+    source: 'agent',
+    llm_message: {
+      role: 'assistant',
+      content: [{ type: 'text', text }],
+      reasoning_content: reasoning.trim() === '' ? null : reasoning,
+    },
+    llm_response_id: responseId,
+    activated_skills: [],
+    extended_content: [],
+  };
+}
+
+export function isContinuation(event: AgentEvent): boolean {
+  if (event.kind !== 'MessageEvent' || event.source !== 'environment') {
+    return false;
+  }
+  const [part] = event.llm_message.content;
+  return part?.type === 'text' && part.text === CONTINUE;
+}
+
+/** The text of the agent's last message, with the parts before it that were cut, or of its last call of `finish`. */
+export function finalAnswer(events: readonly AgentEvent[]): string {
+  const parts: string[] = [];
+  for (let index = events.length - 1; index >= 0; index -= 1) {
+    const event = events[index];
+    if (event?.kind === 'ActionEvent' && event.action?.kind === 'FinishAction' && parts.length === 0) {
+      return event.action.message;
+    }
+    if (event?.kind === 'MessageEvent' && event.source === 'agent') {
+      parts.unshift(contentText(event.llm_message.content));
+      const before = events[index - 1];
+      if (before === undefined || !isContinuation(before)) {
+        break;
+      }
+    }
+  }
+  return parts.join('');
+}

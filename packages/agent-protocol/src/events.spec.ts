@@ -1,6 +1,5 @@
 import { expect, it } from '@jest/globals';
-import type { AgentEvent } from './events.js';
-import { conversationTitle } from './conversation-title.js';
+import { type AgentEvent, conversationTitle } from './events.js';
 
 function message(source: 'user' | 'agent', text: string): AgentEvent {
   return {

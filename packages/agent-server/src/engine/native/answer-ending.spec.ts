@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { answerEnding } from './cut-answers.js';
+import { answerEnding } from './refusal-words.js';
 
 describe('answerEnding', () => {
   it.each([
