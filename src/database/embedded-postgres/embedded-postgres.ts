@@ -157,9 +157,9 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const { server, reserve, client } = await withStartLock(lock, async () => {
     const prepared = await prepareCluster({ ...options, dataDir, onNotice }, installed, user);
     const complete = { ...prepared, log, user, settings, unusedMs, onLaunched };
-    const reserve = new DiskReserve(`${prepared.cluster}-reserve`, options.reserve);
-    await reserve.releaseIfFull(onNotice);
-    return { server: complete, reserve, client: await connectToPostmaster(complete) };
+    const kept = new DiskReserve(`${prepared.cluster}-reserve`, options.reserve);
+    await kept.releaseIfFull(onNotice);
+    return { server: complete, reserve: kept, client: await connectToPostmaster(complete) };
   });
   const { connection, cluster } = server;
   const supervisor = new PostmasterSupervisor(
