@@ -1,3 +1,4 @@
+import { isatty } from 'node:tty';
 import type { LoggerService } from '@nestjs/common';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import type { HttpConfig } from '../config/app-config.js';
@@ -44,6 +45,8 @@ export function stopOnSignals(
   };
   process.on('SIGTERM', stop);
   process.on('SIGINT', stop);
+  // Node.js undoes what nohup(1) asks for, except that no stream is a terminal.
+  process.on('SIGHUP', [0, 1, 2].some((descriptor) => isatty(descriptor)) ? stop : () => undefined);
 }
 
 /** Prints one line for each problem that an operator can fix, and the stack for everything else. */

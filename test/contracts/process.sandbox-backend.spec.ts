@@ -6,6 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { viewTree } from '@slipway/common/processes/end-processes.js';
 import { SandboxBackendError, type SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { probeBubblewrap } from '../../src/v1/sandboxes/backends/process/isolation-probe.js';
 import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
 import { sandboxAnswers } from '../support/sandbox-client.js';
 import { sandboxFetch } from '../support/sandbox-fetch.js';
@@ -238,6 +239,18 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
       entry: '/no/such/dist/bundle/agent-server/main.js',
     };
     await expect(harness.reopen({ agentServer })).rejects.toThrow(/main\.js cannot be read/);
+  });
+
+  it('survives programs that cannot be started', async () => {
+    const platform = {
+      isolation: 'bwrap',
+      setpriv: null,
+      users: null,
+      network: null,
+      hasProject: false,
+    } as const;
+    const programs = { bwrap: '/no/such/bwrap', setpriv: null };
+    await expect(probeBubblewrap(harness.options, { ...platform, programs })).resolves.toMatch(/ENOENT/);
   });
 
   it('pauses and removes unknown ids before it is prepared', async () => {

@@ -82,6 +82,8 @@ it('has maps that lead from its few files to our sources, and to nothing else', 
 it('stops in order on a Ctrl-C, which npm passes on once more', async () => {
   const logged = (message: string) =>
     service.log.some((line) => jsonText(parseJson(line), 'message') === message);
+  // Under nohup(1), a terminal that closes ends nothing.
+  process.kill(service.pid, 'SIGHUP');
   process.kill(service.pid, 'SIGINT');
   await until(() => logged('stopping'));
   process.kill(service.pid, 'SIGINT');

@@ -6,6 +6,7 @@ import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
 /** A reserve is made when the disk has this many times its size. */
 const ROOM = 4;
 const CHUNK_BYTES = 2 ** 20;
+const RELEASED = 'disk of embedded database is full, its reserve is released';
 
 const DEFAULTS = {
   /** Enough for a recovery, which begins a segment of the write-ahead log (16 MiB), and for removing files. */
@@ -44,20 +45,31 @@ export class DiskReserve {
   async look(report: SupervisionReport): Promise<void> {
     const free = await this.freeBytes();
     const { bytes, fullBytes, patienceMs } = this.options;
-    const held = ((await unlessCode('ENOENT', stat(this.file)))?.size ?? 0) > 0;
     if (free >= fullBytes) {
       this.fullSince = null;
-      if (!held && free >= bytes * ROOM && (await this.make(bytes))) {
+      if (free >= bytes * ROOM && !(await this.isHeld()) && (await this.make(bytes))) {
         report('log', 'disk reserve of embedded database made', {});
       }
       return;
     }
     this.fullSince ??= performance.now();
-    if (held && performance.now() - this.fullSince >= patienceMs) {
+    if (performance.now() - this.fullSince >= patienceMs && (await this.isHeld())) {
       await rm(this.file, { force: true });
       const free_bytes = await this.freeBytes();
-      report('error', 'disk of embedded database is full, its reserve is released', { free_bytes });
+      report('error', RELEASED, { free_bytes });
     }
+  }
+
+  /** A server that recovers needs room, and nothing looks before it runs. */
+  async releaseIfFull(onNotice: (line: string) => void): Promise<void> {
+    if ((await this.freeBytes()) < this.options.fullBytes && (await this.isHeld())) {
+      await rm(this.file, { force: true });
+      onNotice(RELEASED);
+    }
+  }
+
+  private async isHeld(): Promise<boolean> {
+    return ((await unlessCode('ENOENT', stat(this.file)))?.size ?? 0) > 0;
   }
 
   /** False without room for it. */

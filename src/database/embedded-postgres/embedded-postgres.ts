@@ -154,16 +154,18 @@ export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): P
   const { cluster: entry, lock, log } = dataFolderPaths(dataDir);
   const user = chooseUser(process.getuid?.() ?? 0, findCluster(entry), await readAccounts());
   await ensureDataDir(dataDir, user);
-  const { server, client } = await withStartLock(lock, async () => {
+  const { server, reserve, client } = await withStartLock(lock, async () => {
     const prepared = await prepareCluster({ ...options, dataDir, onNotice }, installed, user);
     const complete = { ...prepared, log, user, settings, unusedMs, onLaunched };
-    return { server: complete, client: await connectToPostmaster(complete) };
+    const kept = new DiskReserve(`${prepared.cluster}-reserve`, options.reserve);
+    await kept.releaseIfFull(onNotice);
+    return { server: complete, reserve: kept, client: await connectToPostmaster(complete) };
   });
   const { connection, cluster } = server;
   const supervisor = new PostmasterSupervisor(
     client,
     () => withStartLock(lock, () => connectToPostmaster(server)),
-    new DiskReserve(`${cluster}-reserve`, options.reserve),
+    reserve,
   );
   let stopped: Promise<void> | undefined;
   const release = async (): Promise<void> => {

@@ -205,6 +205,16 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
     expect(await succeeds('select 1')).toBe(true);
   });
 
+  it('starts again on a disk that filled up while nothing ran', async () => {
+    await database.stop();
+    fill();
+    letReserveBeReleased();
+
+    await start(path.join(disk, 'data'));
+
+    expect(await succeeds('create table kept (id int)')).toBe(true);
+  });
+
   it('is told to users as what it is, while they still read', async () => {
     const url = connectionUrl(database.connection);
     await runMigrations(url);

@@ -174,12 +174,12 @@ async function failureOf(child: ChildProcess, marker: string): Promise<string | 
   child.stderr?.setEncoding('utf8').on('data', (text: string) => {
     errors = textTail(errors + text, MAX_REASON);
   });
-  const closed = once(child, 'close');
   try {
-    await once(child, 'exit');
-    // A bubblewrap that fails half-way may leave a process that waits for it forever and keeps our pipe open.
-    await endProcesses({ root: null, marker, user: null });
-    await closed;
+    await Promise.all([
+      once(child, 'close'),
+      // A bubblewrap that fails half-way may leave a process that waits for it forever and keeps our pipe open.
+      once(child, 'exit').then(async () => await endProcesses({ root: null, marker, user: null })),
+    ]);
   } catch (error) {
     return errorMessage(error);
   }

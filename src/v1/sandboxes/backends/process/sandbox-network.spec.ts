@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { networkRules, resolverConfiguration, policyCommands } from './sandbox-network.js';
+import { firstComplaint, networkRules, resolverConfiguration, policyCommands } from './sandbox-network.js';
 
 const NAMES: Record<string, string[]> = {
   'git.corp.example.com': ['10.20.0.7', 'fd00::7'],
@@ -67,4 +67,16 @@ it('resolverConfiguration keeps search domains and replaces name servers', () =>
   expect(resolverConfiguration('# made by hand\nsearch corp.example.com\nnameserver 127.0.0.53\n')).toBe(
     'search corp.example.com\nnameserver 10.0.2.3\n',
   );
+});
+
+describe('firstComplaint', () => {
+  it.each([
+    [
+      'WARNING: Support for seccomp is experimental\nopen("/dev/net/tun"): Permission denied\nchild failed(1)\n',
+      'open("/dev/net/tun"): Permission denied',
+    ],
+    ['WARNING: Support for seccomp is experimental\n', 'slirp4netns says nothing'],
+  ])('is one line that says why slirp4netns failed', (log, expected) => {
+    expect(firstComplaint(log)).toBe(expected);
+  });
 });

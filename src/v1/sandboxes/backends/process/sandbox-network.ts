@@ -148,7 +148,8 @@ export const NETWORK_INTERFACE = 'tap0';
  * slirp4netns has a socket for each connection of the sandbox, so their number is bounded. It begins when it has a
  * record: one that a killed service left without any would be in the way of the next.
  */
-const BEGIN = 'ulimit -n 1024 && echo 500 > /proc/self/oom_score_adj; read -r _ && exec "$@" < /dev/null';
+const BEGIN =
+  'ulimit -n 1024 2> /dev/null; echo 500 > /proc/self/oom_score_adj; read -r _ && exec "$@" < /dev/null';
 
 interface NetworkRecord extends ProcessIdentity {
   run: string;
@@ -213,11 +214,16 @@ export async function attachNetwork(input: AttachInput): Promise<NetworkConnecti
 async function untilConnected(child: ChildProcess, { paths, signal }: AttachInput): Promise<void> {
   try {
     if (!(await isReady(child.stdio[3], signal))) {
-      throw new Error(await readLogTail(paths.networkLog));
+      throw new Error(firstComplaint(await readLogTail(paths.networkLog)));
     }
   } catch (error) {
     throw unconnected(child, error);
   }
+}
+
+/** slirp4netns warns of its own options, and says last that it failed. */
+export function firstComplaint(log: string): string {
+  return log.split('\n').find((line) => !/^(WARNING:|$)/.test(line)) ?? 'slirp4netns says nothing';
 }
 
 function unconnected(child: ChildProcess, cause: unknown): SandboxBackendError {
