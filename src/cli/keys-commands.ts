@@ -30,7 +30,9 @@ export async function createKey(
     await session.users.makeAdministrator(owner.id);
     output.note(`${owner.email} is an administrator now`);
   }
-  const { key, record } = await session.keysService.issue(owner.id, name, expires_at ?? null);
+  const { key, record } = await session.keysService
+    .issue(owner.id, name, expires_at ?? null)
+    .catch(throwUsageError);
   output.note(`key ${record.id} of ${owner.email}; it is not shown again:`);
   output.result(key);
 }
@@ -78,13 +80,17 @@ async function checkedInput<T extends object>(
       return dto;
     }
   } catch (error) {
-    const [problem] = error instanceof InvalidInputError ? error.problems : [];
-    if (problem) {
-      throw new UsageError(`${FLAGS[problem.loc[1] ?? ''] ?? problem.loc.join('.')}: ${problem.msg}`);
-    }
-    throw error;
+    throwUsageError(error);
   }
   throw new Error(`${type.name} has no rules to check`);
+}
+
+function throwUsageError(error: unknown): never {
+  const [problem] = error instanceof InvalidInputError ? error.problems : [];
+  if (problem) {
+    throw new UsageError(`${FLAGS[problem.loc[1] ?? ''] ?? problem.loc.join('.')}: ${problem.msg}`);
+  }
+  throw error;
 }
 
 /** Shows one user's keys, or all, without their secrets. @throws UsageError when there is no such user */
