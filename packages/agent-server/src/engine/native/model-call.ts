@@ -1,13 +1,14 @@
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
-import type { OpaqueMembers, OriginalPart, EngineHost } from '../agent-engine.js';
+import { FINISH } from '../../tools/finish.tool.js';
+import type { Draft, OpaqueMembers, OriginalPart, EngineHost } from '../agent-engine.js';
 import { type AnswerEnding, answerEnding } from '../cut-answers.js';
 import type { ChosenModel } from './language-model.js';
 import { LlmFailure, toLlmFailure } from './llm-failure.js';
 import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn, originOf } from './prompt-limits.js';
 import { ResponseParts, splitThinking } from './response-parts.js';
-import { jsonText } from '@slipway/common/json-access.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
@@ -139,7 +140,12 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
   };
   const argumentsById = new Map<string, string>();
   const collected = new ResponseParts();
-  const draft = (): ModelResponse => withThinkingApart(response);
+  let finishing = '';
+  const draft = (): Draft => {
+    const { text, reasoning } = withThinkingApart(response);
+    const parts = [text, begunMessage(argumentsById.get(finishing) ?? '')];
+    return { text: parts.filter((part) => part !== '').join('\n\n'), reasoning };
+  };
   for await (const part of stream) {
     collected.take(part);
     switch (part.type) {
@@ -154,8 +160,14 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         response.reasoning += part.text;
         request.showDraft?.(draft);
         break;
+      case 'tool-input-start':
+        finishing = part.toolName === FINISH ? part.id : finishing;
+        break;
       case 'tool-input-delta':
         argumentsById.set(part.id, (argumentsById.get(part.id) ?? '') + part.delta);
+        if (part.id === finishing) {
+          request.showDraft?.(draft);
+        }
         break;
       case 'tool-call':
         response.calls.push({
@@ -185,6 +197,12 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
     }
   }
   return { ...response, parts: collected.parts(), message: collected.message() };
+}
+
+/** The text for the user in arguments of `finish` that are still being written, without a half escape. */
+function begunMessage(args: string): string {
+  const [, text = ''] = /"message"\s*:\s*"((?:[^"\\]|\\u[\da-f]{4}|\\[^u])*)/i.exec(args) ?? [];
+  return jsonText({ message: parseJson(`"${text}"`) }, 'message') ?? '';
 }
 
 /** Tools without `execute`: the SDK must not run them. */
