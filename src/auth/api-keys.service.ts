@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
-import { DomainError } from '../common/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import { generateApiKey, parseApiKey } from './api-key-format.js';
 import { type ApiKey, ApiKeyRepository, MAX_KEYS, type StoredAlongside } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
@@ -12,6 +12,12 @@ export interface IssuedKey {
   key: string;
   record: ApiKey;
 }
+
+const PAST_END = {
+  loc: ['body', 'expires_at'],
+  msg: 'Expected a time in the future; leave it out for a key that lasts until it is revoked.',
+  type: 'value_error',
+};
 
 @Injectable()
 export class ApiKeysService {
@@ -47,7 +53,10 @@ export class ApiKeysService {
     }
   }
 
-  /** Issues a key without checking permissions. @throws DomainError conflict when the user has too many keys */
+  /**
+   * Issues a key without checking permissions.
+   * @throws DomainError conflict when the user has too many keys; InvalidInputError for an end in the past
+   */
   async issue(
     userId: string,
     name: string,
@@ -60,6 +69,9 @@ export class ApiKeysService {
       throw new Error('a generated API key has the wrong format');
     }
     const now = new Date(this.clock.now());
+    if (expiresAt !== null && expiresAt <= now) {
+      throw new InvalidInputError([PAST_END]);
+    }
     const record = await this.keys.add(parsed, { userId, name, expiresAt }, now, alongside);
     if (record === null) {
       throw new DomainError('conflict', 'conflict', `A user may have ${MAX_KEYS} keys; revoke one first.`);

@@ -1,5 +1,9 @@
+import { once } from 'node:events';
+import { createServer } from 'node:http';
+import type { AddressInfo } from 'node:net';
 import { describe, expect, it } from '@jest/globals';
 import { eventLines, executionStatus } from './conversation-commands.js';
+import { runSlipway } from './slipway-program.js';
 
 const text = (...texts: string[]) => texts.map((part) => ({ type: 'text', text: part }));
 
@@ -114,4 +118,44 @@ it.each([
   [{ kind: 'MessageEvent' }, null],
 ])('executionStatus of %j is %s', (event, expected) => {
   expect(executionStatus(event)).toBe(expected);
+});
+
+describe('slipway watch', () => {
+  it.each([
+    ['a message to an agent that has finished', ['running', 'finished'], ['message', 'idle']],
+    ['a message to one that was paused', ['running', 'paused'], ['message', 'idle']],
+    ['a second message at once', ['running'], ['message', 'idle', 'message']],
+  ])('goes on between the work and %s', async (_name, before, message) => {
+    const happens = [...before, ...message, 'running', 'finished'];
+    const events = happens.map((value, id) =>
+      JSON.stringify(
+        value === 'message'
+          ? { id: `${id}`, kind: 'MessageEvent', source: 'user' }
+          : { id: `${id}`, kind: 'ConversationStateUpdateEvent', key: 'execution_status', value },
+      ),
+    );
+    const seen: string[] = [];
+    const service = createServer(({ url }, response) => {
+      // The log never has more than was shown, except for what happened before.
+      const logged = events.slice(0, Math.max(seen.length, before.length + message.length)).toReversed();
+      response
+        .writeHead(200, { connection: 'close' })
+        .end(
+          url?.includes('/stream')
+            ? events.map((event) => `data: ${event}\n\n`).join('')
+            : `{"items":[${logged.join()}]}`,
+        );
+    }).listen(0, '127.0.0.1');
+    await once(service, 'listening');
+    const url = `http://127.0.0.1:${(service.address() as AddressInfo).port}`;
+    const output = { result: (line: string) => void seen.push(line), note: () => undefined };
+    const status = await runSlipway(['watch', '--json', 'c'], output, () => ({
+      url,
+      key: 'k',
+      isLocal: false,
+    }));
+    await once(service.close(), 'close');
+    expect(status).toBe(0);
+    expect(seen).toEqual(events);
+  });
 });

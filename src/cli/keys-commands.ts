@@ -30,7 +30,8 @@ export async function createKey(
     await session.users.makeAdministrator(owner.id);
     output.note(`${owner.email} is an administrator now`);
   }
-  const { key, record } = await session.keysService.issue(owner.id, name, expires_at ?? null);
+  const issue = session.keysService.issue(owner.id, name, expires_at ?? null).catch(throwUsageError);
+  const { key, record } = await issue;
   output.note(`key ${record.id} of ${owner.email}; it is not shown again:`);
   output.result(key);
 }
@@ -68,23 +69,21 @@ const FLAGS: Readonly<Record<string, string>> = {
 };
 
 /** @throws UsageError naming the first flag whose value breaks a rule */
-async function checkedInput<T extends object>(
-  type: DtoClass<T>,
-  members: Record<string, unknown>,
-): Promise<T> {
-  try {
-    const dto = await new InputValidationPipe().transform(members, { type: 'body', metatype: type });
-    if (dto instanceof type) {
-      return dto;
-    }
-  } catch (error) {
-    const [problem] = error instanceof InvalidInputError ? error.problems : [];
-    if (problem) {
-      throw new UsageError(`${FLAGS[problem.loc[1] ?? ''] ?? problem.loc.join('.')}: ${problem.msg}`);
-    }
-    throw error;
+async function checkedInput<T extends object>(type: DtoClass<T>, members: object): Promise<T> {
+  const metadata = { type: 'body', metatype: type } as const;
+  const dto = await new InputValidationPipe().transform(members, metadata).catch(throwUsageError);
+  if (!(dto instanceof type)) {
+    throw new Error(`${type.name} has no rules to check`);
   }
-  throw new Error(`${type.name} has no rules to check`);
+  return dto;
+}
+
+function throwUsageError(error: unknown): never {
+  const [problem] = error instanceof InvalidInputError ? error.problems : [];
+  if (problem) {
+    throw new UsageError(`${FLAGS[problem.loc[1] ?? ''] ?? problem.loc.join('.')}: ${problem.msg}`);
+  }
+  throw error;
 }
 
 /** Shows one user's keys, or all, without their secrets. @throws UsageError when there is no such user */

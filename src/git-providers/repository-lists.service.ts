@@ -66,18 +66,20 @@ export class RepositoryListsService {
     query: BranchQuery,
   ): Promise<ProviderListing<FoundBranch>> {
     const asked = provider === null ? await this.tokens.list(userId) : [{ provider }];
+    const readings = asked.map(({ provider: each }) =>
+      this.read(userId, each, this.branches, query, (adapter, call) =>
+        adapter.searchBranches(query, call),
+      ).catch(domainError),
+    );
+    // The answer of the first may come before the others fail.
+    void Promise.allSettled(readings);
     const failures: DomainError[] = [];
-    for (const { provider: each } of asked) {
-      try {
-        return await this.read(userId, each, this.branches, query, (adapter, call) =>
-          adapter.searchBranches(query, call),
-        );
-      } catch (error) {
-        if (!(error instanceof DomainError)) {
-          throw error;
-        }
-        failures.push(error);
+    for (const reading of readings) {
+      const found = await reading;
+      if (!(found instanceof DomainError)) {
+        return found;
       }
+      failures.push(found);
     }
     throw failures[0] ?? noGitProvider();
   }
@@ -128,6 +130,13 @@ export class RepositoryListsService {
     }
     return found;
   }
+}
+
+function domainError(error: unknown): DomainError {
+  if (error instanceof DomainError) {
+    return error;
+  }
+  throw error;
 }
 
 function cacheOf<T>(clock: Clock): ProviderCache<Listing<T>> {

@@ -5,7 +5,7 @@ import { ConversationResumeWorker } from '../../src/v1/app-conversations/convers
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
-import { ConversationRows } from '../support/conversation-rows.js';
+import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
 
@@ -46,7 +46,7 @@ describe('conversations of the stock agent server', () => {
     await app.dataSource.query(`UPDATE ${table} SET ${column} = $1 WHERE id = $2`, [value, id]);
   };
   const begin = (seen: 'running' | 'paused'): ReturnType<ConversationRows['conversation']> =>
-    rows.conversation(user.id, { sandboxId: sandbox.id }, { executionStatus: seen });
+    rows.conversation(user.id, { sandboxId: sandbox.id }, { ...FOLLOWED_ELSEWHERE, executionStatus: seen });
   const of = async <T>(column: string, id: string): Promise<T | undefined> => {
     const [row] = await app.dataSource.query<{ value: T }[]>(
       `SELECT ${column} AS value FROM app_conversations WHERE id = $1`,

@@ -158,8 +158,10 @@ describe('API keys and users', () => {
     });
 
     it('ends with its time', async () => {
-      const { body } = await issue(app.user, { name: 'expired', expires_at: '2020-01-01T00:00:00Z' });
-
+      const end = new Date(app.clock.now() + 60_000);
+      const { body } = await issue(app.user, { name: 'short', expires_at: end.toISOString() });
+      await request(app.url).get(KEYS).set('X-Session-API-Key', body.key).expect(200);
+      app.clock.advance(60_000);
       await request(app.url).get(KEYS).set('X-Session-API-Key', body.key).expect(401);
     });
 
@@ -191,6 +193,7 @@ describe('API keys and users', () => {
           ['uuid_parsing', 'body.user_id'],
         ],
       ],
+      [{ name: 'a', expires_at: '2020-01-01T00:00:00Z' }, [['value_error', 'body.expires_at']]],
       [{ name: 'a', expires_at: '2030-02-31' }, [['datetime_parsing', 'body.expires_at']]],
       [{ name: 'a', expires_at: '2030-02-29T00:00:00Z' }, [['datetime_parsing', 'body.expires_at']]],
       [{ name: 'a', expires_at: '2030-13-01T00:00:00Z' }, [['datetime_parsing', 'body.expires_at']]],

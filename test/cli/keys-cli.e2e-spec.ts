@@ -55,15 +55,18 @@ describe('npm run keys', () => {
     });
 
     it('gives the key its end', async () => {
-      const { stdout } = await run('create', '--admin', '--expires-at', '2020-01-31T12:00:00Z');
+      const { stdout } = await run('create', '--admin', '--expires-at', '2100-01-31T12:00:00Z');
 
-      expect(await whoCanListUsers(stdout[0] ?? '')).toBe(401);
+      expect(await whoCanListUsers(stdout[0] ?? '')).toBe(200);
+      const { stdout: lines } = await run('list');
+      expect(lines.find((line) => line.startsWith(idOf(stdout[0] ?? '')))).toContain('2100-01-31T12:00Z');
     });
 
     it.each([
       [['--user', 'not an address 7f3a'], '--user: Expected'],
       [['--admin', '--name', 'bootstrap'], '--name: This name is kept'],
       [['--admin', '--expires-at', 'tomorrow 7f3a'], '--expires-at: Expected'],
+      [['--admin', '--expires-at', '2020-01-31T12:00:00Z'], '--expires-at: Expected a time in the future'],
     ])('refuses %j, names the flag and makes nothing', async (args, reason) => {
       const before = await run('list');
       const { status, stdout, stderr } = await run('create', ...args);
@@ -80,11 +83,14 @@ describe('npm run keys', () => {
       const [active = '', ended = '', revoked = ''] = (
         await Promise.all([
           run('create', '--user', 'list@example.com', '--name', 'first \u001b[2J'),
-          run('create', '--user', 'list@example.com', '--expires-at', '2020-01-31T12:00:00Z'),
+          run('create', '--user', 'list@example.com'),
           run('create', '--user', 'list@example.com'),
         ])
       ).map(({ stdout }) => stdout[0] ?? '');
       await run('revoke', idOf(revoked));
+      await app.dataSource.query(`UPDATE api_keys SET expires_at = '2020-01-31T12:00:00Z' WHERE id = $1`, [
+        idOf(ended),
+      ]);
 
       const { stdout } = await run('list', '--user', 'list@example.com');
       const all = await run('list');

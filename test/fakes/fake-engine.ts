@@ -123,10 +123,14 @@ export class FakeEngine extends AgentEngine {
     return `${question} (${host.events().length} events)`;
   }
 
-  override async condense(host: EngineHost, _signal: AbortSignal): Promise<boolean> {
+  /** Does not end in a conversation with `say long`. */
+  override async condense(host: EngineHost, signal: AbortSignal): Promise<boolean> {
     const [first] = host.events();
     if (first === undefined) {
       return false;
+    }
+    if (lastMessage(host.events()) === 'say long') {
+      await aborted(signal);
     }
     await host.append({
       kind: 'Condensation',

@@ -253,6 +253,8 @@ const RESPONSES_MEMBERS =
   /^(background|context_management|conversation|include|input|instructions|max_output_tokens|max_tool_calls|metadata|model|parallel_tool_calls|previous_response_id|prompt|prompt_cache_(key|options|retention)|reasoning|safety_identifier|service_tier|store|stream|stream_options|temperature|text|tool_choice|tools|top_logprobs|top_p|truncation|user)$/;
 /** The others reason: they have no temperature (vercel/ai, __fixtures__/reasoning-model-temperature-error.json). */
 const NOT_REASONING = /^gpt-[34]|-chat/;
+/** Served by vLLM and the like, which take all of them. */
+const OF_OTHERS = /^qwen/;
 
 /** What OpenAI's Responses API refuses in a body; null: nothing. */
 export function responsesRefusal(body: object): Refused | null {
@@ -266,7 +268,7 @@ export function responsesRefusal(body: object): Refused | null {
         : { message: `Unknown parameter: '${name}'.`, param: name, code: 'unknown_parameter' },
     ),
     ...['temperature', 'top_p'].map((param) =>
-      reasons && jsonAt(body, param) !== undefined
+      reasons && !OF_OTHERS.test(jsonText(body, 'model') ?? '') && jsonAt(body, param) !== undefined
         ? { message: `Unsupported parameter: '${param}' is not supported with this model.`, param }
         : null,
     ),

@@ -183,6 +183,20 @@ describe('a model that only the Responses API has', () => {
   });
 });
 
+// vLLM, Ollama and LM Studio have this API, too, and their models take what OpenAI's reasoning ones do not.
+it('sends how to sample to models of others, and leaves it out where that is refused', async () => {
+  const llm = { parameters: { temperature: 0.2, top_p: 0.5 } };
+  await run(inOrder(say('Done.')), 'openai/responses/qwen3', llm);
+  expect(agent.llm.requests[0]?.body).toMatchObject({ temperature: 0.2, top_p: 0.5 });
+  await run(inOrder(say('Done.')), 'openai/responses/gpt-5', llm);
+  expect(agent.llm.refusals).toHaveLength(2);
+  expect(agent.llm.requests.map(({ body }) => [body['temperature'], body['top_p']])).toEqual([
+    [undefined, undefined],
+  ]);
+  await run(inOrder(say('Done.')), 'openai/responses/qwen3');
+  expect(Object.keys(agent.llm.requests[0]?.body ?? {})).not.toContain('temperature');
+});
+
 describe('the API', () => {
   it.each([
     ['openai/responses/my-agent', '', '/v1/responses', 'my-agent'],

@@ -195,7 +195,7 @@ describe('sandbox limits', () => {
 
   describe('on idle sandboxes', () => {
     const TIMEOUT_S = 1800;
-    beforeAll(() => start({ SANDBOX_IDLE_TIMEOUT_SECONDS: String(TIMEOUT_S) }));
+    beforeAll(() => start({ SANDBOX_IDLE_TIMEOUT_SECONDS: String(TIMEOUT_S), MAX_RUNNING_SANDBOXES: '60' }));
     beforeEach(reset);
     afterAll(stop);
 
@@ -251,6 +251,20 @@ describe('sandbox limits', () => {
       await reap();
 
       expect(await me.get(id)).toMatchObject({ status: 'RUNNING' });
+    });
+
+    it('pauses one behind as many as it looks at together, which report nothing', async () => {
+      const silent = await Promise.all(Array.from({ length: 50 }, () => me.running()));
+      silent.forEach(({ id }) => {
+        const box = backend.box(id);
+        box.launch = { ...box.launch, sessionKey: 'changed' };
+      });
+      app.clock.advance(1);
+      const { id } = await me.running();
+      later(id);
+      await reap();
+
+      expect(await me.reach(id, 'PAUSED')).toMatchObject({ id });
     });
 
     it('fails one whose agent server has been unresponsive for long', async () => {

@@ -102,6 +102,20 @@ describe('the process of the agent server', () => {
     expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
   });
 
+  it('starts no run for a condensation during which it is killed', async () => {
+    const first = await start();
+    const id = await first.start();
+    await first.say(id, 'say long');
+    await first.untilStatus(id, 'finished');
+    const condensing = expect(first.post(`/api/conversations/${id}/condense`)).rejects.toThrow();
+    await first.untilStatus(id, 'running');
+    await killed();
+    await condensing;
+    const second = await start();
+    expect(await second.status(id)).toBe('paused');
+    expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
+  });
+
   it('keeps a question open when it is killed', async () => {
     const first = await start();
     const id = await first.start();

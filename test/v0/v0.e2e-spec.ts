@@ -4,6 +4,7 @@ import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { until } from '../support/until.js';
 
 let hosts: GitHosts;
 let app: TestApp;
@@ -275,6 +276,20 @@ describe('repositories of the older web application', () => {
       'invalid_git_token',
     );
     repositories.splice(-2);
+  });
+
+  it('ask all providers together for the branches of a repository', async () => {
+    const name = 'octo/anywhere';
+    hosts.github.injectFault({ kind: 'hang' });
+    const asked = get(`user/repository/branches?repository=${name}`).then(({ status }) => status);
+    await until(() =>
+      [hosts.gitlab, hosts.bitbucket].every(({ requests }) =>
+        requests.some(({ path, body }) => decodeURIComponent(`${path} ${body}`).includes(name)),
+      ),
+    );
+    hosts.clearFaults();
+    hosts.github.hangUp();
+    expect(await asked).toBe(404);
   });
 
   it.each(['repositories', 'search/repositories?query=x', 'installations?provider=github'])(

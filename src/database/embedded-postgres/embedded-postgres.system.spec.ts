@@ -19,6 +19,7 @@ import { DataSource } from 'typeorm';
 import { fastFolder } from '../../../test/support/fast-folder.js';
 import { until } from '../../../test/support/until.js';
 import { connectionUrl, startEmbeddedPostgres, type EmbeddedPostgres } from './embedded-postgres.js';
+import { connectToPostmaster } from './postmaster.js';
 import { readPostmasterPid, processIdentity } from './process-identity.js';
 
 /** A cluster is made with all its files on the disk. */
@@ -375,4 +376,22 @@ describe('startEmbeddedPostgres', () => {
     expect(Number(session)).toBe(pid);
     expect(Number(uid)).toBeGreaterThan(0);
   });
+});
+
+it('has a server watched that is not ready in time, as it may recover for long', async () => {
+  const binaries = path.join(base, 'binaries');
+  mkdirSync(path.join(binaries, 'bin'), { recursive: true });
+  await writeFile(path.join(binaries, 'bin/postgres'), '#!/bin/sh\nexec sleep 300\n', { mode: 0o755 });
+  const connection = { host: base, port: 1, user: 'x', password: 'x', database: 'x' };
+  const options = { binaries, cluster: base, log: path.join(base, 'log'), user: null, settings: {} };
+  await expect(
+    connectToPostmaster({ ...options, connection, unusedMs: 600_000, readyMs: 2_000 }),
+  ).rejects.toThrow('did not become ready in time');
+
+  const processes = execFileSync('ps', ['-A', '-o', 'pid=,command='], { encoding: 'utf8' }).split('\n');
+  const watch =
+    processes.find((line) => line.includes('slipway-postgres-watch') && line.includes(` ${base} `)) ?? '';
+  const pids = /^ *(\d+) .*-watch (\d+) /.exec(watch)?.slice(1) ?? [];
+  expect(pids).toHaveLength(2);
+  pids.forEach((pid) => process.kill(Number(pid)));
 });

@@ -28,12 +28,13 @@ export interface PostmasterOptions extends Record<'binaries' | 'cluster' | 'log'
   connection: EmbeddedConnection;
   settings: Record<string, string>;
   unusedMs: number;
+  readyMs?: number;
   onLaunched?: (() => void) | undefined;
 }
 
 /** Joins or starts the server, under the start lock. @throws EmbeddedPostgresError */
 export async function connectToPostmaster(options: PostmasterOptions): Promise<Client> {
-  const deadline = performance.now() + READY_TIMEOUT_MS;
+  const deadline = performance.now() + (options.readyMs ?? READY_TIMEOUT_MS);
   let last: unknown;
   while (performance.now() < deadline) {
     const found = await probe(options.connection);
@@ -102,6 +103,10 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
       return null;
     }
     await delay(POLL_MS);
+  }
+  if (!hasEnded()) {
+    // It recovers, for whoever starts next.
+    await watch();
   }
   const output = (await readFile(options.log)).toString('utf8', log.size, log.size + MAX_OUTPUT_BYTES);
   if (!hasEnded() || STARTS_LATER.test(output)) {
@@ -227,7 +232,7 @@ export function classifyConnectError(error: unknown): Refusal | null {
 
 const LOOKS = 6;
 
-// Titles of PostgreSQL's processes have `[local]` for connections over its socket. A shell takes a megabyte, needs no
+// Titles of PostgreSQL's processes have `[local]` for connections over its socket, and `startup` for the recovery. A shell takes a megabyte, needs no
 // password, and ends when the pid file no longer leads to a server with children.
 const SCRIPT = `
 server=$1 cluster=$2 pause=$3 looks=$4 unused=0
@@ -250,7 +255,7 @@ while sleep "$pause"; do
   if [ -r "$cluster/postmaster.pid" ]; then read -r pid < "$cluster/postmaster.pid"; fi
   if [ "$pid" != "$server" ]; then exit; fi
   case $(titles) in
-    *'[local]'*) unused=0 ;;
+    *'[local]'* | *' startup'*) unused=0 ;;
     *'postgres: '*) unused=$((unused + 1)) ;;
     *) exit ;;
   esac

@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { In, IsNull, LessThan, Not, Or, Repository, Column, Entity, PrimaryColumn } from 'typeorm';
+import { In, IsNull, LessThan, MoreThan, Not, Or, Repository, Column, Entity, PrimaryColumn } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import type { SandboxFacts } from './backends/sandbox-backend.js';
@@ -187,11 +187,16 @@ export class SandboxLifecycleRepository {
     };
   }
 
-  /** RUNNING sandboxes of this host without known activity since then, the longest idle first. */
-  async idleSince(moment: Date): Promise<Sandbox[]> {
+  /** RUNNING sandboxes of this host without known activity since then, a page after the id `after`. */
+  async idleSince(moment: Date, after: string): Promise<Sandbox[]> {
     return this.sandboxes.find({
-      where: { hostId: this.host.id, status: 'RUNNING', lastActivityAt: LessThan(moment) },
-      order: { lastActivityAt: 'ASC' },
+      where: {
+        id: MoreThan(after),
+        hostId: this.host.id,
+        status: 'RUNNING',
+        lastActivityAt: LessThan(moment),
+      },
+      order: { id: 'ASC' },
       take: MAX_BATCH,
     });
   }

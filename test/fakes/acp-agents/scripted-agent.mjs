@@ -369,6 +369,22 @@ async function work(session, prompt, earlier) {
         usage: { inputTokens, outputTokens, totalTokens: inputTokens + outputTokens },
       };
     }
+    case 'tokens-with-chunks': {
+      const usage = {
+        inputTokens: 100,
+        outputTokens: 20,
+        totalTokens: 120,
+        thoughtTokens: 7,
+        cachedReadTokens: 50,
+      };
+      for (let calls = 0; calls < 2; calls += 1) {
+        await tell('agent_message_chunk', {
+          content: { type: 'text', text: '' },
+          _meta: { usage, durationMs: 9 },
+        });
+      }
+      return { stopReason: 'end_turn' };
+    }
     case 'tokens':
       return {
         stopReason: 'end_turn',

@@ -30,6 +30,8 @@ export interface ConversationRecord {
   status: ExecutionStatus;
   /** The server stopped while the agent was running. */
   wasRunning: boolean;
+  /** Whether the next server is to go on with the last run; absent in records of earlier versions. */
+  resumes?: boolean;
   kind: AgentKind;
   memory: EngineMemory;
   agentDetails: AgentDetails | null;

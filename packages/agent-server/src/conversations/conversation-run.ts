@@ -17,8 +17,6 @@ const IDLE_MS = 10_000;
 type Work = (engine: AgentEngine, signal: AbortSignal) => Promise<void>;
 
 interface ActiveRun {
-  /** Whether the next server is to go on with it. */
-  resumes: boolean;
   aborter: AbortController;
   /** Resolves once the status is `running`. Neither promise ever rejects. */
   started: Promise<void>;
@@ -151,7 +149,8 @@ export class ConversationRun {
     const active = this.#active;
     if (active !== null) {
       // Written before the run ends, so that it is remembered even if the server is killed meanwhile.
-      await this.#state.change({ wasRunning: active.resumes && !this.#state.pauseSignal().aborted });
+      const resumes = this.#state.record.resumes !== false;
+      await this.#state.change({ wasRunning: resumes && !this.#state.pauseSignal().aborted });
       this.#state.requestPause(true);
       if (!this.#isQueued) {
         await settledWithin(graceMs, active.ended);
@@ -177,17 +176,21 @@ export class ConversationRun {
     this.#state.requestPause(false);
     this.#runAgain = false;
     this.#active = {
-      resumes,
       aborter,
       started: started.promise,
-      ended: this.#execute(work, aborter.signal, started),
+      ended: this.#execute(work, resumes, aborter.signal, started),
     };
     await started.promise;
   }
 
-  async #execute(work: Work, signal: AbortSignal, started: PromiseWithResolvers<void>): Promise<void> {
+  async #execute(
+    work: Work,
+    resumes: boolean,
+    signal: AbortSignal,
+    started: PromiseWithResolvers<void>,
+  ): Promise<void> {
     try {
-      await this.#state.setStatus('running', { wasRunning: false });
+      await this.#state.setStatus('running', { wasRunning: false, resumes });
       started.resolve();
       await this.#work(work, signal);
     } catch (error) {

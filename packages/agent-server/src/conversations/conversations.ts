@@ -210,7 +210,7 @@ export class Conversations {
       await closeOpenCalls(state, 'The tool was interrupted: the agent server ended while it ran.');
     }
     if (record.status === 'running') {
-      await state.change({ wasRunning: !isPauseRequested(state.events()) });
+      await state.change({ wasRunning: record.resumes !== false && !isPauseRequested(state.events()) });
       await state.setStatus('paused');
     }
     await interruptOpenGoal(state);

@@ -4,6 +4,7 @@ import { parseShell, type ShellCommand, type ShellPipeline, type ShellWord } fro
 
 const MAX_NESTING = 8;
 const MAX_WRAPPERS = 20;
+const MAX_ALIAS_WORDS = 50;
 const SHELLS = new Set(['sh', 'bash', 'dash', 'zsh', 'ksh', 'ash', 'su']);
 const INTERPRETERS = /^(?:python[\d.]*|perl|ruby|node|php|lua|deno|bun)$/;
 /** These commands run what their arguments say. */
@@ -18,11 +19,16 @@ const HARMLESS_DEVICE = /^\/dev\/(?:null|zero|full|stdout|stderr|tty|fd\/.*|shm\
 const WRITERS = new Set(['tee', 'shred', 'truncate', 'wipefs', 'blkdiscard']);
 const DISK = /^\/dev\/(?:[shv]d[a-z]|nvme|mmcblk|disk|mapper|dm-|loop|md)/;
 
+const ENV_VALUES = ['-u', '-C', '--unset', '--chdir'];
+const SPLIT_STRING = /^(?:-[a-z0]*S|--s[a-z-]*=?)/;
+const NOTHING: ShellWord = { text: '', isDynamic: false, nested: [] };
+const SSH_VALUES = '-B -b -c -D -E -e -F -I -i -J -L -l -m -O -o -P -p -Q -R -S -W -w'.split(' ');
+
 /** Programs that run another one: options that take a value, and how many words precede the other program. */
 const WRAPPERS: Readonly<Record<string, { values: string; operands?: number }>> = {
   sudo: { values: '-u -g -D -C -h -p -r -t -T -U --user --group --chdir' },
   doas: { values: '-u -C' },
-  env: { values: '-u -C --unset --chdir' },
+  env: { values: ENV_VALUES.join(' ') },
   command: { values: '' },
   builtin: { values: '' },
   exec: { values: '-a' },
@@ -80,15 +86,35 @@ function scan(source: string, depth: number, findings: Findings): void {
     return;
   }
   const pipelines = parseShell(source);
+  // A command inside a group is also one of the pipeline around the group.
+  const commands = new Set(pipelines.flat(2));
+  expandAliases(commands, depth, findings);
   for (const pipeline of pipelines) {
     scanPipeline(pipeline, depth, findings);
   }
-  // A command inside a group is also one of the pipeline around the group.
-  for (const command of new Set(pipelines.flat(2))) {
+  for (const command of commands) {
     const call = toCall(command);
     scanDisks(call, findings);
     scanDeletion(call, findings);
     scanScripts(call, depth, findings);
+  }
+}
+
+function expandAliases(commands: Iterable<ShellCommand>, depth: number, findings: Findings): void {
+  const aliases = new Map<string, ShellWord[]>();
+  const expanded = ([first, ...args]: ShellWord[]): ShellWord[] =>
+    first === undefined ? [] : [...(aliases.get(first.text) ?? [first]), ...args];
+  for (const command of commands) {
+    command.words = expanded(command.words);
+    const definitions = command.words[0]?.text === 'alias' ? command.words.slice(1) : [];
+    for (const { text, isDynamic } of definitions) {
+      const [, name = '', program = ''] = /^([^=]+)=(.*)$/s.exec(text) ?? [];
+      scan(program, depth + 1, findings);
+      // What follows it at its use belongs to its last command.
+      const words = expanded(parseShell(program).flat(2).at(-1)?.words ?? []);
+      findings.isUncertain ||= isDynamic || words.length > MAX_ALIAS_WORDS;
+      aliases.set(name, words.slice(0, MAX_ALIAS_WORDS));
+    }
   }
 }
 
@@ -197,6 +223,14 @@ function toCall(command: ShellCommand): Call {
     const [first, ...args] = words;
     const name =
       first === undefined || first.isDynamic ? null : path.posix.basename(first.text).toLowerCase();
+    const script = name === 'env' ? splitString(args) : name === 'ssh' ? remoteCommand(args) : null;
+    if (script !== null) {
+      return {
+        name: 'sh',
+        args: script.length > 0 ? [{ ...NOTHING, text: '-c' }, joined(script)] : [],
+        command,
+      };
+    }
     const wrapper = name !== null && Object.hasOwn(WRAPPERS, name) ? WRAPPERS[name] : undefined;
     const asksOnly = name === 'command' && /^-[vV]/.test(args[0]?.text ?? '');
     if (wrappers === MAX_WRAPPERS) {
@@ -210,8 +244,24 @@ function toCall(command: ShellCommand): Call {
       behindOptions(args, wrapper.values.split(' ')).slice(wrapper.operands ?? 0),
     );
     // Whatever it reads becomes further words.
-    words = name === 'xargs' ? [...rest, { text: '', isDynamic: true, nested: [] }] : rest;
+    words = name === 'xargs' ? [...rest, { ...NOTHING, isDynamic: true }] : rest;
   }
+}
+
+/** What `env -S` makes a command of; null without that option. */
+function splitString(args: ShellWord[]): ShellWord[] | null {
+  const index = args.findIndex(({ text }) => SPLIT_STRING.test(text));
+  const [option, ...rest] = args.slice(Math.max(index, 0));
+  if (option === undefined || index === -1 || behindOptions(args.slice(0, index), ENV_VALUES).length > 0) {
+    return null;
+  }
+  const text = option.text.replace(SPLIT_STRING, '');
+  return text === '' ? rest : [{ ...option, text }, ...rest];
+}
+
+/** What `ssh` runs on the other host; options may stand behind the host, too. */
+function remoteCommand(args: ShellWord[]): ShellWord[] {
+  return behindOptions(behindOptions(args, SSH_VALUES).slice(1), SSH_VALUES);
 }
 
 function withoutAssignments(words: ShellWord[]): ShellWord[] {

@@ -3,13 +3,13 @@ import type { PlainObservation } from '@slipway/agent-protocol/events.js';
 import { builtInDefinition, builtInTool, type Tool, ToolInputError } from './tool.js';
 import { Ajv2020, type ErrorObject } from 'ajv/dist/2020.js';
 
-const NAME = 'finish';
+export const FINISH = 'finish';
 const DESCRIPTION =
   'End your work: the task is done, or you cannot go on without the user. Call it alone, as your last call.';
 const MESSAGE = 'What was done, how it was checked, what is left; for the user.';
 
 export const finishTool = builtInTool('Finish', {
-  name: NAME,
+  name: FINISH,
   description: DESCRIPTION,
   needsConfirmation: false,
   schema: z.object({ message: z.string().describe(MESSAGE) }),
@@ -26,7 +26,7 @@ export function finishWithResultTool(resultSchema: Record<string, unknown>): Too
   const { $schema: _, $defs, definitions, ...resultRules } = resultSchema;
   const description = `${DESCRIPTION} Give the result in the form of its schema: programs read it.`;
   return {
-    name: NAME,
+    name: FINISH,
     description,
     needsConfirmation: false,
     inputSchema: {
@@ -38,7 +38,7 @@ export function finishWithResultTool(resultSchema: Record<string, unknown>): Too
       ...(definitions !== undefined && { definitions }),
     },
     repairs: [],
-    definition: builtInDefinition('Finish', { name: NAME, description }),
+    definition: builtInDefinition('Finish', { name: FINISH, description }),
     prepare: ({ message, result }) => {
       if (typeof message !== 'string') {
         throw new ToolInputError('message: expected a string');

@@ -115,6 +115,24 @@ describe('the guard of a disk', () => {
     expect([...sandboxes.frozen]).toEqual([]);
   });
 
+  it('thaws one again whose thaw failed, until it succeeds', async () => {
+    sandboxes.sizes.set('odd', 1).set('other', 1);
+    const thaw = sandboxes.thaw.bind(sandboxes);
+    let failures = 2;
+    sandboxes.thaw = async (id) => {
+      if (id === 'odd' && failures > 0) {
+        failures -= 1;
+        throw new Error('the engine is busy');
+      }
+      await thaw(id);
+    };
+    await expect(check(499)).rejects.toThrow('the engine is busy');
+    await expect(check(499)).rejects.toThrow('the engine is busy');
+    expect([...sandboxes.frozen]).toEqual(['odd']);
+    await check(5000);
+    expect([...sandboxes.frozen]).toEqual([]);
+  });
+
   it('acts again only when the disk goes on filling', async () => {
     sandboxes.sizes.set('a', 300).set('b', 200);
     await check(400);

@@ -42,6 +42,8 @@ export class DiskGuard {
   readonly #measured = new Map<string, Measure>();
   /** Sandboxes that were ended for their size and may run for a while so that files can be deleted. */
   readonly #excused = new Map<string, { until: number; bytes: number }>();
+  /** One that cannot be thawed is tried again at the next check. */
+  readonly #frozen = new Set<string>();
   readonly #limit = pLimit(MEASURES_AT_ONCE);
   #measuring = false;
   #nextAt = 0;
@@ -55,6 +57,14 @@ export class DiskGuard {
 
   /** Checks the disk and acts; call it about twice a second. Without `space` it measures sandboxes only. */
   async check(space: DiskSpace | null): Promise<void> {
+    try {
+      await this.#act(space);
+    } finally {
+      await Promise.all([...this.#frozen].map(async (id) => await this.#thaw(id)));
+    }
+  }
+
+  async #act(space: DiskSpace | null): Promise<void> {
     if (space === null || (space.freeBytes >= this.options.reserveBytes && !lacksFiles(space))) {
       this.#low = null;
       this.#measureNext();
@@ -68,6 +78,7 @@ export class DiskGuard {
 
   async #relieve(space: DiskSpace): Promise<void> {
     const ids = await this.sandboxes.running();
+    ids.forEach((id) => this.#frozen.add(id));
     const freezing = ids.map(async (id) => await this.sandboxes.freeze(id));
     try {
       await Promise.all(freezing);
@@ -78,8 +89,12 @@ export class DiskGuard {
     } finally {
       // Where one cannot be frozen, others may be about to stand still.
       await Promise.allSettled(freezing);
-      await Promise.all(ids.map(async (id) => await this.sandboxes.thaw(id)));
     }
+  }
+
+  async #thaw(id: string): Promise<void> {
+    await this.sandboxes.thaw(id);
+    this.#frozen.delete(id);
   }
 
   async #findGrown(ids: readonly string[]): Promise<{ id: string; size: string } | null> {

@@ -194,22 +194,26 @@ export class IdleReaper extends BackgroundLoop {
     if (idleTimeoutSeconds === 0) {
       return;
     }
-    const candidates = await this.lifecycle.idleSince(ago(this.clock, idleTimeoutSeconds));
     const unresponsiveBefore = this.unresponsive;
     this.unresponsive = new Map();
-    await Promise.all(
-      candidates.map(async (sandbox) => {
-        if (this.idleness.isInUse(sandbox)) {
-          return;
-        }
-        const activity = await this.idleness.activity(sandbox);
-        if (activity !== null) {
-          await this.pauseIfIdle(sandbox, activity, idleTimeoutSeconds);
-        } else if (!(await this.idleness.isAlive(sandbox))) {
-          await this.failIfUnresponsive(sandbox, unresponsiveBefore);
-        }
-      }),
-    );
+    // Many may stay as they are: those in use, and those that report nothing.
+    for (let after: string | undefined = ''; after !== undefined;) {
+      const candidates = await this.lifecycle.idleSince(ago(this.clock, idleTimeoutSeconds), after);
+      await Promise.all(
+        candidates.map(async (sandbox) => {
+          if (this.idleness.isInUse(sandbox)) {
+            return;
+          }
+          const activity = await this.idleness.activity(sandbox);
+          if (activity !== null) {
+            await this.pauseIfIdle(sandbox, activity, idleTimeoutSeconds);
+          } else if (!(await this.idleness.isAlive(sandbox))) {
+            await this.failIfUnresponsive(sandbox, unresponsiveBefore);
+          }
+        }),
+      );
+      after = candidates.at(-1)?.id;
+    }
   }
 
   /** Activity that only the agent server knows, or that begins just now, prevents the pause. */

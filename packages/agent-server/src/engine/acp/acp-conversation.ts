@@ -147,9 +147,13 @@ export class AcpConversation {
       return;
     }
     switch (update.sessionUpdate) {
-      case 'agent_message_chunk':
-        await this.#transcript.addText(update.content, update.messageId ?? null);
+      case 'agent_message_chunk': {
+        const { content, messageId, _meta: meta } = update;
+        turn.spent.promptTokens += meta?.usage.inputTokens ?? 0;
+        turn.spent.completionTokens += meta?.usage.outputTokens ?? 0;
+        await this.#transcript.addText(content, messageId ?? null);
         return;
+      }
       case 'agent_thought_chunk':
         await this.#transcript.addThought(update.content);
         return;

@@ -168,6 +168,11 @@ const update = z.discriminatedUnion('sessionUpdate', [
     sessionUpdate: z.literal('agent_message_chunk'),
     messageId: id.nullish().catch(null),
     content: contentBlock,
+    /** Of Qwen Code: what the call of the model took, cached input included. */
+    _meta: z
+      .object({ usage: z.object({ inputTokens: count, outputTokens: count }) })
+      .nullish()
+      .catch(null),
   }),
   z.object({ sessionUpdate: z.literal('agent_thought_chunk'), content: contentBlock }),
   toolCall.extend({ sessionUpdate: z.literal('tool_call') }),

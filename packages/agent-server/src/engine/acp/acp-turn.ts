@@ -23,6 +23,8 @@ export class AcpTurn {
   limit: Limit | null = null;
   /** A question was not answered with yes: the agent may end its turn because of that, in whatever way. */
   isRefused = false;
+  /** What was told before the answer. */
+  readonly spent: Tokens = { promptTokens: 0, completionTokens: 0 };
   #isWithdrawn = false;
   #questions: Question[] = [];
   #changed = Promise.withResolvers<void>();
@@ -158,9 +160,13 @@ const CUMULATIVE = new Set(['Copilot', '@mistralai/mistral-vibe', 'hermes-agent'
 export async function countTurn(
   host: EngineHost,
   response: PromptResponse,
-  { isStep, agent }: { isStep: boolean; agent: string },
+  {
+    isStep,
+    agent,
+    spent = { promptTokens: 0, completionTokens: 0 },
+  }: { isStep: boolean; agent: string; spent?: Tokens },
 ): Promise<void> {
-  const reported = tokensOf(response);
+  const reported = tokensOf(response) ?? spent;
   const { promptTokens, completionTokens } = CUMULATIVE.has(agent)
     ? await newTokens(host, reported)
     : reported;
@@ -211,7 +217,7 @@ async function newTokens(host: EngineHost, reported: Tokens): Promise<Tokens> {
   return more.promptTokens < 0 || more.completionTokens < 0 ? reported : more;
 }
 
-function tokensOf({ usage, _meta: meta }: PromptResponse): Tokens {
+function tokensOf({ usage, _meta: meta }: PromptResponse): Tokens | null {
   if (usage) {
     const { inputTokens, outputTokens, cachedReadTokens, cachedWriteTokens } = usage;
     return {
@@ -220,7 +226,7 @@ function tokensOf({ usage, _meta: meta }: PromptResponse): Tokens {
     };
   }
   const counted = meta?.quota.token_count;
-  return { promptTokens: counted?.input_tokens ?? 0, completionTokens: counted?.output_tokens ?? 0 };
+  return counted ? { promptTokens: counted.input_tokens, completionTokens: counted.output_tokens } : null;
 }
 
 const GO_ON = 'Your work was interrupted. Go on where you stopped.';

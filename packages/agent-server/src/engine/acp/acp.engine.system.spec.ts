@@ -417,6 +417,13 @@ describe('limits and costs', () => {
     ]);
   });
 
+  // MessageEmitter.ts of QwenLM/qwen-code: one empty chunk after each call of the model, whose cached tokens are input, too.
+  it('counts the tokens that come with chunks, where the turn tells none', async () => {
+    expect((await run('tokens-with-chunks')).usage).toEqual([
+      { promptTokens: 200, completionTokens: 40, costUsd: null, isStep: true },
+    ]);
+  });
+
   // agentclientprotocol/claude-agent-acp#390: the schema says both. Copilot 1.0.102 adds up all turns of a process, Vibe
   // 3.0.2 those of a session, Claude Code 0.101 counts each turn.
   it.each([

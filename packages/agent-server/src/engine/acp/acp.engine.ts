@@ -208,7 +208,7 @@ export class AcpEngine extends AgentEngine {
     }
     const { stopReason } = result.response;
     await conversation.end(stopReason === 'cancelled' ? 'failed' : 'completed');
-    const counted = { isStep: conversation.begunCalls === 0, agent: session.details.name };
+    const counted = { isStep: conversation.begunCalls === 0, agent: session.details.name, spent: turn.spent };
     await countTurn(host, result.response, counted);
     switch (stopReason) {
       case 'end_turn':

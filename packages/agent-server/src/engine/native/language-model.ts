@@ -101,7 +101,8 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     throw notConfigured(unusable);
   }
   // An allowed server could redirect to any other.
-  const plain = withBody(idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error'), parameters);
+  const idle = idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error');
+  const plain = withBody(idle, parameters.litellm_extra_body);
   const place = endpoint.api === 'openai' ? `${endpoint.baseUrl} ${endpoint.model}` : '';
   const isChatOnly = (): boolean => learnt.get(place) === 'chat';
   const fetch = checkedFetch(refused.dropping(plain, parameters.drop_params !== false, isChatOnly));
@@ -206,11 +207,15 @@ async function responsesModel(
   const { model, baseUrl } = responsesPlace(endpoint);
   const { query, key } = access({ baseUrl, query: endpoint.query }, apiKey, parameters.api_version);
   const search = new URLSearchParams(query).toString();
+  const { temperature, top_p } = parameters;
+  const given = Object.entries({ temperature, top_p }).filter(([, value]) => typeof value === 'number');
+  const isTheirs = isOpenAi(baseUrl) || isAzure(baseUrl) || RESPONSES_ONLY.test(model);
   return new OpenAIResponsesLanguageModel(model, {
     provider: 'openai.responses',
     url: ({ path }) => `${baseUrl}${path}${search && `?${search}`}`,
     headers: () => ({ ...key, ...parameters.extra_headers }),
-    fetch,
+    // The SDK sends these to no model that reasons; those of others take them.
+    fetch: isTheirs ? fetch : withBody(fetch, Object.fromEntries(given)),
   });
 }
 
@@ -330,7 +335,7 @@ function anthropicSettings({
 /** Adds the members of the settings to each request, but for those that are the conversation itself. */
 function withBody(
   fetch: typeof globalThis.fetch,
-  { litellm_extra_body: extra }: ModelParameters,
+  extra: ModelParameters['litellm_extra_body'],
 ): typeof fetch {
   const { messages: _, input: __, stream: ___, ...members } = extra ?? {};
   if (Object.keys(members).length === 0) {

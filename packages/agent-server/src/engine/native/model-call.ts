@@ -1,5 +1,6 @@
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
+import { FINISH } from '../../tools/finish.tool.js';
 import type { Draft, EngineHost, OpaqueMembers, OriginalCall, OriginalPart } from '../agent-engine.js';
 import { type AnswerEnding, answerEnding } from './refusal-words.js';
 import type { ChosenModel } from './language-model.js';
@@ -7,7 +8,7 @@ import { LlmFailure, toLlmFailure } from './llm-failure.js';
 import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn, originOf } from './prompt-limits.js';
 import { callsIn, ResponseParts, splitThinking } from './response-parts.js';
-import { jsonText } from '@slipway/common/json-access.js';
+import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
@@ -119,13 +120,28 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
       completionTokens: null,
     };
   const collected = new ResponseParts();
-  const draft = (): Draft => withThinkingApart(collected.answer());
+  let finishing: string | null = null;
+  let finish = '';
+  const draft = (): Draft => {
+    const { text, reasoning } = withThinkingApart(collected.answer());
+    const parts = [text, begunMessage(finish)];
+    return { text: parts.filter((part) => part !== '').join('\n\n'), reasoning };
+  };
   for await (const part of stream) {
     collected.take(part);
     switch (part.type) {
       case 'text-delta':
       case 'reasoning-delta':
         request.showDraft?.(draft);
+        break;
+      case 'tool-input-start':
+        finishing = part.toolName === FINISH ? part.id : finishing;
+        break;
+      case 'tool-input-delta':
+        if (part.id === finishing) {
+          finish += part.delta;
+          request.showDraft?.(draft);
+        }
         break;
       case 'finish-step':
         // OpenAI's Responses API has no reason for an answer that is complete.
@@ -149,6 +165,12 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
   }
   const parts = collected.parts();
   return { ...end, ...collected.answer(), calls: callsIn(parts), parts, message: collected.message() };
+}
+
+/** The text for the user in arguments of `finish` that are still being written, without a half escape. */
+function begunMessage(args: string): string {
+  const [, text = ''] = /"message"\s*:\s*"((?:[^"\\]|\\u[\da-f]{4}|\\[^u])*)/i.exec(args) ?? [];
+  return jsonText({ message: parseJson(`"${text}"`) }, 'message') ?? '';
 }
 
 /** Tools without `execute`: the SDK must not run them. */

@@ -75,6 +75,18 @@ describe('a run', () => {
     ]);
   });
 
+  it('shows what it finishes with while that is written, behind what it has said', async () => {
+    const message = 'It says "done" \u00e4\n\\ and more.';
+    const whole = `Well.\n\n${message}`;
+    const host = await run(inOrder(call('finish', { message }, { text: 'Well.' })));
+    const shown = host.drafts.map((draft) => draft?.text ?? '');
+    expect(shown.filter((text) => !whole.startsWith(text))).toEqual([]);
+    expect(shown.at(-1)).toBe(whole);
+    expect(new Set(shown.map((text) => text.length)).size).toBeGreaterThan(3);
+    const other = await run(inOrder(call('think', { thought: 'x', message: 'No.' }), say('Done.')));
+    expect(JSON.stringify(other.drafts)).not.toContain('No.');
+  });
+
   it('ends with a message', async () => {
     const host = await run(inOrder(say('All is well.')));
     expect(host.status).toBe('finished');

@@ -279,7 +279,7 @@ export class PodStart {
 
   /** A line gives the start more time, so one that has only other numbers or ids in it is not passed on. */
   #say(line: string): void {
-    const isNew = line.replaceAll(/\w*\d\w*/g, '') !== this.#said?.replaceAll(/\w*\d\w*/g, '');
+    const isNew = line.replaceAll(/\b[a-z_]*\d\w*/gi, '') !== this.#said?.replaceAll(/\b[a-z_]*\d\w*/gi, '');
     this.#said = line;
     if (isNew) {
       this.launch.onProgress?.(line);
