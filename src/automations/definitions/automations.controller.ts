@@ -311,7 +311,6 @@ export class AutomationsController {
 function toAutomationDto(automation: Automation): AutomationDto {
   const { id, name, description, trigger, tags, state } = automation;
   const { prompt, model, timeout, keep_alive, ...work } = automation.work;
-  const { maxRunsPerDay: max_runs_per_day, limit, whenBusy: when_busy } = automation.limits;
   return {
     id,
     user_id: automation.userId,
@@ -320,7 +319,7 @@ function toAutomationDto(automation: Automation): AutomationDto {
     description,
     prompt,
     model,
-    preset_metadata: { preset: 'prompt', ...work, max_runs_per_day, concurrency: { limit, when_busy } },
+    preset_metadata: { preset: 'prompt', ...work },
     trigger,
     tags,
     timeout,

@@ -34,7 +34,7 @@ import {
   type AutomationWork,
 } from '../definitions/automation.repository.js';
 import { filledPrompt } from './prompt-template.js';
-import { admit, mayBegin, type RunCounts } from './run-admission.js';
+import { admit, type RunCounts } from './run-admission.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
 export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
@@ -193,7 +193,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
    */
   async make(
     manager: EntityManager,
-    { id: automationId, userId, limits, work }: Automation,
+    { id: automationId, userId, work }: Automation,
     trigger: AutomationRun['triggerSource'],
     causeId: string,
     event: unknown = null,
@@ -205,12 +205,12 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     }
     const now = this.now();
     const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, this.yesterday()]);
-    const { admission, reason } = admit(limits, counts);
+    const { admission, reason } = admit(work, counts);
     if (admission === 'refuse') {
       return { run: null, reason };
     }
     if (admission === 'replace') {
-      await this.cancelOldest(manager, automationId, counts.active - limits.limit + 1);
+      await this.cancelOldest(manager, automationId, counts.active - work.concurrency.limit + 1);
     }
     const isSkipped = admission === 'skip';
     const run = await manager.save(AutomationRun, {
@@ -244,7 +244,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
         return null;
       }
       const running = { automationId: automation.id, status: 'RUNNING' } as const;
-      if (mayBegin(automation.limits.limit, await manager.countBy(AutomationRun, running))) {
+      if ((await manager.countBy(AutomationRun, running)) < automation.work.concurrency.limit) {
         const begun = { status: 'RUNNING', startedAt: this.now() } as const;
         await manager.update(AutomationRun, { id, status: 'PENDING' }, begun);
       }

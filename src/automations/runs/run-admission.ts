@@ -1,12 +1,6 @@
-export const WHEN_BUSY = ['queue', 'skip', 'replace'] as const;
-export type WhenBusy = (typeof WHEN_BUSY)[number];
+import type { AutomationWork } from '../definitions/automation.repository.js';
 
-export interface AutomationLimits {
-  maxRunsPerDay: number;
-  /** Runs at a time. */
-  limit: number;
-  whenBusy: WhenBusy;
-}
+type RunLimits = Pick<AutomationWork, 'max_runs_per_day' | 'concurrency'>;
 
 export interface RunCounts {
   active: number;
@@ -22,19 +16,18 @@ interface Admission {
 }
 
 /** Whether a cause makes a run, and what becomes of the ones before. */
-export function admit({ limit, maxRunsPerDay, whenBusy }: AutomationLimits, counts: RunCounts): Admission {
-  const skip = counts.skippedToday >= maxRunsPerDay ? 'refuse' : 'skip';
-  if (counts.today >= maxRunsPerDay) {
-    return { admission: skip, reason: `It has had ${maxRunsPerDay} runs within a day (max_runs_per_day).` };
+export function admit(
+  { max_runs_per_day: most, concurrency: { limit, when_busy } }: RunLimits,
+  counts: RunCounts,
+): Admission {
+  const skip = counts.skippedToday >= most ? 'refuse' : 'skip';
+  if (counts.today >= most) {
+    return { admission: skip, reason: `It has had ${most} runs within a day (max_runs_per_day).` };
   }
-  if (counts.active < limit || whenBusy === 'queue') {
+  if (counts.active < limit || when_busy === 'queue') {
     return { admission: 'make', reason: null };
   }
-  return whenBusy === 'replace'
+  return when_busy === 'replace'
     ? { admission: 'replace', reason: null }
     : { admission: skip, reason: 'It was busy with earlier runs (concurrency).' };
-}
-
-export function mayBegin(limit: number, running: number): boolean {
-  return running < limit;
 }

@@ -12,7 +12,6 @@ const AUTOMATION_TABLES = `
     event_source text,
     next_run_at timestamptz,
     work jsonb NOT NULL,
-    limits jsonb NOT NULL,
     tags text[] NOT NULL DEFAULT '{}',
     last_triggered_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
