@@ -53,13 +53,12 @@ export type AutomationWork = typeof USUAL_WORK;
 @Entity('automations')
 @Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
 @Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
-@Index('automations_source_idx', ['orgId', 'eventSource'], { where: 'event_source IS NOT NULL' })
+@Index('automations_org_idx', ['orgId'])
 export class Automation extends RowOfOwner {
   @Column('text') name: string;
   @Column('text', { nullable: true }) description: string | null = null;
   @Column('text') state: AutomationState = 'ACTIVE';
   @Column('jsonb') trigger: Trigger;
-  @Column('text', { name: 'event_source', nullable: true }) eventSource: string | null;
   /** Null without a schedule, or while it is not active. */
   @Column('timestamptz', { name: 'next_run_at', nullable: true }) nextRunAt: Date | null;
   @Column('jsonb') work: AutomationWork = USUAL_WORK;
@@ -78,8 +77,7 @@ const TAG_COUNTS = `
 @Injectable()
 export class AutomationRepository extends OwnedRepository<Automation> {
   constructor(@InjectDataSource() dataSource: DataSource, audit: AuditRepository) {
-    const noun = 'automation';
-    super(Automation, dataSource, audit, { kind: noun, noun, most: MAX_AUTOMATIONS });
+    super(Automation, dataSource, audit, { kind: 'automation', noun: 'automation', most: MAX_AUTOMATIONS });
   }
 
   async page(owner: Owner, { tag, ...place }: ListAutomationsQueryDto): Promise<[Automation[], number]> {
@@ -101,8 +99,8 @@ export class AutomationRepository extends OwnedRepository<Automation> {
   }
 
   /** All of an organization that wait for events of the source, in the order in which they are to be locked. */
-  async ofSource(orgId: string, eventSource: string): Promise<Automation[]> {
-    return this.find({ where: { orgId, eventSource }, order: { id: 'ASC' } });
+  async ofSource(orgId: string, source: string): Promise<Automation[]> {
+    return this.find({ where: { orgId, trigger: JsonContains({ source }) }, order: { id: 'ASC' } });
   }
 
   /** Locked, without those that another replica has locked. */

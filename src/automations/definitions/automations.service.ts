@@ -78,7 +78,7 @@ export class AutomationsService {
     if (event || sampleEvent) {
       return { source, key: event?.key ?? null, payload: event?.payload ?? sampleEvent };
     }
-    const last = await this.events.last(owner, source);
+    const last = await this.events.findOne({ where: { ...owner, source }, order: { createdAt: 'DESC' } });
     return last && { source, key: last.eventKey, payload: last.payload };
   }
 
@@ -97,7 +97,6 @@ export class AutomationsService {
       tags: toTags(tags ?? []),
       state,
       trigger,
-      eventSource: trigger.type === 'cron' ? null : trigger.source,
       nextRunAt: trigger.type === 'cron' && state === 'ACTIVE' ? next(trigger) : null,
       work: mergedWork(before.work, work),
     };

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { WhenBusy } from '../definitions/automation.repository.js';
-import { admit, type RunCounts } from './run-admission.js';
+import { admit, type RunCounts } from './automation-run.repository.js';
 
 const COUNTS: RunCounts = { active: 0, today: 0, skippedToday: 0 };
 
