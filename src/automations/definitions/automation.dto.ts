@@ -17,10 +17,15 @@ import {
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { BranchName, ProviderName } from '../../git-providers/repository-fields.js';
 import { repositorySegments } from '../../git-providers/repository-name.js';
-import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
+import { TASK_TYPES, type TaskType } from '../../suggested-tasks/collect-candidates.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
 import { promptProblem } from '../runs/prompt-template.js';
-import { AUTOMATION_STATES, type AutomationState, WHEN_BUSY, type WhenBusy } from './automation.repository.js';
+import {
+  AUTOMATION_STATES,
+  type AutomationState,
+  WHEN_BUSY,
+  type WhenBusy,
+} from './automation.repository.js';
 import { type TriggerDto, TriggerField } from './trigger.dto.js';
 
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';

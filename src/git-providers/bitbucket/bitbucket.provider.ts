@@ -26,7 +26,7 @@ import {
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketChanges } from './bitbucket.changes.js';
 import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
-import { BitbucketDetails } from './bitbucket.details.js';
+import { BitbucketDetails, type BitbucketIdentity, BitbucketCache } from './bitbucket.details.js';
 import {
   bitbucketGitCredential,
   type BitbucketPullRequest,
@@ -39,7 +39,6 @@ import {
   toRepository,
   toApiGuide,
 } from './bitbucket.mapper.js';
-import { type BitbucketIdentity, BitbucketCache } from './bitbucket.cache.js';
 import { findRepositories } from './bitbucket.repositories.js';
 import {
   accountSchema,

@@ -23,7 +23,7 @@ import type {
   ProviderTokenInputs,
   ProviderTokenWarning,
 } from '../../git-providers/tokens/plan-token-changes.js';
-import { ProviderTokenMap } from '../../git-providers/tokens/provider-token.dto.js';
+import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
 import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
 import {

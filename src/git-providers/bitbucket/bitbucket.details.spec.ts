@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { BitbucketCache } from './bitbucket.cache.js';
+import { BitbucketCache } from './bitbucket.details.js';
 
 const MINUTE_MS = 60 * 1000;
 const identity = { uuid: '{u}', workspaces: ['team'], truncated: false };
