@@ -44,8 +44,10 @@ const MAX_SIGNALS = 50_000;
 export class BitbucketCache {
   /** Tokens are remembered as keyed hashes only, and the key dies with the process. */
   private readonly secret = randomBytes(32);
-  private readonly identities: BoundedCache<string, BitbucketIdentity>;
-  private readonly signals: BoundedCache<string, Signal>;
+  /** By owner. */
+  readonly identities: BoundedCache<string, BitbucketIdentity>;
+  /** By owner and everything that changes when the signal changes. */
+  readonly signals: BoundedCache<string, Signal>;
 
   /** `now` returns epoch milliseconds. */
   constructor(now: () => number) {
@@ -56,27 +58,6 @@ export class BitbucketCache {
 
   ownerOf(apiUrl: string, token: string): string {
     return createHmac('sha256', this.secret).update(`${apiUrl}\n${token}`).digest('base64url');
-  }
-
-  identity(owner: string): BitbucketIdentity | undefined {
-    return this.identities.get(owner);
-  }
-
-  rememberIdentity(owner: string, identity: BitbucketIdentity): void {
-    this.identities.set(owner, identity);
-  }
-
-  forgetIdentity(owner: string): void {
-    this.identities.delete(owner);
-  }
-
-  /** `subject` contains everything that changes when the signal changes. */
-  signal(owner: string, subject: string): Signal | undefined {
-    return this.signals.get(`${owner} ${subject}`);
-  }
-
-  rememberSignal(owner: string, subject: string, signal: Signal): void {
-    this.signals.set(`${owner} ${subject}`, signal);
   }
 }
 
@@ -192,13 +173,13 @@ export class BitbucketDetails {
     ask: () => Promise<{ signal: Signal; lasting: boolean }>,
   ): Promise<Signal> {
     const { cache, owner } = this.context;
-    const known = subject === null ? undefined : cache.signal(owner, subject);
+    const known = subject === null ? undefined : cache.signals.get(`${owner} ${subject}`);
     if (known !== undefined) {
       return known;
     }
     const { signal, lasting } = await ask();
     if (subject !== null && lasting) {
-      cache.rememberSignal(owner, subject, signal);
+      cache.signals.set(`${owner} ${subject}`, signal);
     }
     return signal;
   }

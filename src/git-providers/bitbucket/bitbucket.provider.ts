@@ -157,7 +157,7 @@ export class BitbucketProvider extends GitServerAdapter {
     const client = this.clientFor(call);
     const owner = this.cache.ownerOf(this.options.apiUrl, call.token);
     return await findRepositories(client, query, async () => {
-      const { workspaces } = this.cache.identity(owner) ?? (await this.identify(client, owner));
+      const { workspaces } = this.cache.identities.get(owner) ?? (await this.identify(client, owner));
       return workspaces;
     });
   }
@@ -195,7 +195,7 @@ export class BitbucketProvider extends GitServerAdapter {
     const client = this.clientFor(call);
     const { cache } = this;
     const owner = cache.ownerOf(this.options.apiUrl, call.token);
-    const identity = cache.identity(owner) ?? (await this.identify(client, owner));
+    const identity = cache.identities.get(owner) ?? (await this.identify(client, owner));
     const gaps = new GapLog();
     const details = new BitbucketDetails({ client, cache, owner, userUuid: identity.uuid, gaps });
     return { client, owner, identity, gaps, details };
@@ -223,7 +223,7 @@ export class BitbucketProvider extends GitServerAdapter {
       workspaces: slugs.slice(0, MAX_WORKSPACES),
       truncated: !access.complete || slugs.length > MAX_WORKSPACES,
     };
-    this.cache.rememberIdentity(owner, identity);
+    this.cache.identities.set(owner, identity);
     return identity;
   }
 
@@ -268,7 +268,7 @@ export class BitbucketProvider extends GitServerAdapter {
       return;
     }
     // The account may have lost or renamed a workspace, or the token its account.
-    this.cache.forgetIdentity(owner);
+    this.cache.identities.delete(owner);
     if (failures.length === 2 * workspaces.length) {
       throw combinedError(failures);
     }
