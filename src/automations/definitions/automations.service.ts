@@ -115,7 +115,7 @@ function mergedWork(
       : 'Expected a prompt, or tasks in its place.';
     throw new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
   }
-  const concurrency = { ...before.concurrency, ...given.concurrency };
+  const concurrency = Object.assign({}, before.concurrency, given.concurrency);
   return { ...before, ...given, prompt, tasks, repos: repos ?? [], concurrency };
 }
 
