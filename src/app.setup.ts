@@ -24,8 +24,7 @@ import { InputValidationPipe } from './common/validation/validation.pipe.js';
 import { AppConfig } from './config/app-config.js';
 import { ServiceAddress } from './config/service-address.js';
 import { Draining } from './health/readiness.js';
-import { Metrics } from './observability/metrics.js';
-import { ProgramMetrics } from './observability/program.metrics.js';
+import { Metrics, ProgramMetrics } from './observability/metrics.js';
 import {
   requestMetricsMiddleware,
   requestSpansMiddleware,

@@ -1,5 +1,5 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
-import { Shown, ShownOrNull, Time, TimeOrNull, USER_ID } from '../common/openapi/responses.js';
+import { Shown, ShownOrNull, Time, TimeOrNull, toWire, USER_ID } from '../common/openapi/responses.js';
 import { Identifier, Instant, Text } from '../common/validation/field-decorators.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
@@ -11,24 +11,17 @@ export class ApiKeyIdDto {
 export class ApiKeyDto {
   @ApiProperty({ description: 'The first part of the key, after `slw_`.', example: '4nKxq0Zt' }) id: string;
   @ApiProperty({ example: 'ci' }) name: string;
-  @Time() created_at: string;
-  @TimeOrNull(null) expires_at: string | null;
+  @Time() created_at: Date;
+  @TimeOrNull(null) expires_at: Date | null;
 
   @ShownOrNull('Up to a minute old.', '2026-11-21T09:31:00.000Z', { format: 'date-time' })
-  last_used_at: string | null;
+  last_used_at: Date | null;
 
-  @TimeOrNull(null) revoked_at: string | null;
+  @TimeOrNull(null) revoked_at: Date | null;
 }
 
 export function toApiKeyDto(key: ApiKey): ApiKeyDto {
-  return {
-    id: key.id,
-    name: key.name,
-    created_at: key.createdAt.toISOString(),
-    expires_at: key.expiresAt?.toISOString() ?? null,
-    last_used_at: key.lastUsedAt?.toISOString() ?? null,
-    revoked_at: key.revokedAt?.toISOString() ?? null,
-  };
+  return toWire(key, 'id', 'name', 'createdAt', 'expiresAt', 'lastUsedAt', 'revokedAt');
 }
 
 function nameProblem(name: string): string | null {
@@ -72,8 +65,7 @@ export class IssuedApiKeyDto extends PickType(ApiKeyDto, ['name', 'created_at', 
 }
 
 export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
-  const { id, name, created_at, expires_at } = toApiKeyDto(record);
-  return { id, key, name, created_at, expires_at };
+  return { key, ...toWire(record, 'id', 'name', 'createdAt', 'expiresAt') };
 }
 
 export class KeyOwnerQueryDto {

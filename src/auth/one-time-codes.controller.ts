@@ -6,7 +6,7 @@ import { JsonBodyBounds } from '../common/requests/json-body.interceptor.js';
 import { Public } from './auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from './one-time-codes.js';
 import { FOREIGN_PAGE, RequestAuthenticator } from './request-authenticator.js';
-import { ExchangeCodeDto } from './sessions/sessions.dto.js';
+import { ExchangeCodeDto } from './sessions/sessions.controller.js';
 import { UserDto } from './users.dto.js';
 
 class AccountDto extends PickType(UserDto, ['id', 'email']) {}

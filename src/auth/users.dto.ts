@@ -1,5 +1,5 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { OrNull, Time } from '../common/openapi/responses.js';
+import { OrNull, Time, toWire } from '../common/openapi/responses.js';
 import { isEmail } from 'class-validator';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { Identifier, MAX_EMAIL, Text } from '../common/validation/field-decorators.js';
@@ -34,17 +34,11 @@ export class UserDto {
   @ApiProperty({ example: 'ada@example.com' }) email: string;
   @OrNull('Ada') name: string | null;
   @ApiProperty({ example: false }) is_admin: boolean;
-  @Time() created_at: string;
+  @Time() created_at: Date;
 }
 
 export function toUserDto(user: User): UserDto {
-  return {
-    id: user.id,
-    email: user.email,
-    name: user.name,
-    is_admin: user.isAdmin,
-    created_at: user.createdAt.toISOString(),
-  };
+  return toWire(user, 'id', 'email', 'name', 'isAdmin', 'createdAt');
 }
 
 export class UserPageDto extends PageOf(UserDto) {}

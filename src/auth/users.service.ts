@@ -31,10 +31,6 @@ export class UsersService {
     return toPage('users', users, limit, (user) => user.email);
   }
 
-  async findByEmail(email: string): Promise<User | null> {
-    return this.users.findByEmail(email);
-  }
-
   /** Removes a user with all data. @throws DomainError not_found, or conflict for the last administrator */
   async remove(id: string): Promise<void> {
     switch (await this.users.removeUnlessLastAdministrator(id)) {

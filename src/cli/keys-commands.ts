@@ -1,13 +1,66 @@
+import type { AppConfig } from '../config/app-config.js';
+import { localEncryptionKeys } from '../config/encryption-keys.js';
+import { type CommandOutput, EXIT, newProgram, printRows, runProgram } from './command-output.js';
+import { TERMINAL, UsageError } from './command-output.js';
+import { type KeysCommand, defineKeys } from './keys-program.js';
+import { type KeysSession, openKeysSession } from './keys-session.js';
+import { reencrypt } from './reencrypt.js';
 import { CreateApiKeyDto, toApiKeyDto } from '../auth/api-keys.dto.js';
 import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';
 import { CreateUserDto } from '../auth/users.dto.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
-import { type CommandOutput, printRows, UsageError } from './command-output.js';
-import type { KeysCommand } from './keys-program.js';
-import type { KeysSession } from './keys-session.js';
 import { KEY_COLUMNS } from './remote-keys.js';
+
+/** Runs one key command, and returns the exit status: 1 for a failure, 2 for a misunderstood command line. */
+export async function runKeys(
+  args: readonly string[],
+  readConfig: () => AppConfig,
+  output = TERMINAL,
+): Promise<number> {
+  const program = newProgram('npm run keys --', output);
+  defineKeys(program, async (command) => await executeKeys(command, readConfig(), output));
+  const status = await runProgram(program, args, 'slipway keys', output);
+  if (status === EXIT.usage) {
+    output.note(`\n${program.helpInformation()}`);
+  }
+  return status;
+}
+
+/** @throws UsageError, DomainError, ConfigError, EmbeddedPostgresError or what the database says */
+export async function executeKeys(
+  command: KeysCommand,
+  config: AppConfig,
+  output: CommandOutput,
+): Promise<void> {
+  const session = await openKeysSession(config, (line) => output.note(line));
+  try {
+    await execute(command, session, config, output);
+  } finally {
+    await session.close();
+  }
+}
+
+async function execute(
+  command: KeysCommand,
+  session: KeysSession,
+  config: AppConfig,
+  output: CommandOutput,
+): Promise<void> {
+  switch (command.name) {
+    case 'create':
+      return createKey(session, command, output);
+    case 'list':
+      return listKeys(session, command, output);
+    case 'revoke':
+      return revokeKey(session, command.keyId, output);
+    case 'reencrypt': {
+      const keys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
+      return reencrypt(session, keys, output);
+    }
+  }
+}
 
 const DEFAULT_KEY_NAME = 'command line';
 
@@ -15,7 +68,7 @@ const DEFAULT_KEY_NAME = 'command line';
  * Issues a key, and creates or promotes the user if necessary; the key is the only result.
  * @throws UsageError for an address, name or time that the HTTP interface would refuse too
  */
-export async function createKey(
+async function createKey(
   session: KeysSession,
   options: Extract<KeysCommand, { name: 'create' }>,
   output: CommandOutput,
@@ -87,7 +140,7 @@ function throwUsageError(error: unknown): never {
 }
 
 /** Shows one user's keys, or all, without their secrets. @throws UsageError when there is no such user */
-export async function listKeys(
+async function listKeys(
   { keys, users }: KeysSession,
   { email, json }: { email: string | null; json: boolean },
   output: CommandOutput,
@@ -108,11 +161,7 @@ export async function listKeys(
 }
 
 /** Running services stop accepting the key within seconds. @throws DomainError not_found */
-export async function revokeKey(
-  { keysService }: KeysSession,
-  keyId: string,
-  output: CommandOutput,
-): Promise<void> {
+async function revokeKey({ keysService }: KeysSession, keyId: string, output: CommandOutput): Promise<void> {
   await keysService.revoke(keyId);
   output.note(`key ${keyId} is revoked`);
 }

@@ -67,6 +67,6 @@ function stateOf({ revoked_at, expires_at }: ApiKeyDto): string {
   return expires_at !== null && new Date(expires_at) <= new Date() ? 'expired' : 'active';
 }
 
-function minute(time: string | null): string {
-  return time === null ? 'never' : `${time.slice(0, 16)}Z`;
+function minute(time: Date | null): string {
+  return time === null ? 'never' : `${new Date(time).toISOString().slice(0, 16)}Z`;
 }

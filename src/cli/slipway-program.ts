@@ -40,7 +40,7 @@ export async function runSlipway(
       return await runRemoteKeys(client, command, output);
     }
     // Without an address on the database, which also makes the first key.
-    await (await import('./run-keys.js')).executeKeys(command, loadConfig(), output);
+    await (await import('./keys-commands.js')).executeKeys(command, loadConfig(), output);
   });
   defineSandboxes(program.command('sandboxes'), invoke);
   program

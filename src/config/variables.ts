@@ -139,65 +139,44 @@ export function problemsOf(
   }
 }
 
-export function TextVariable(
-  name: string,
-  description: string,
-  options: VariableOptions = {},
-): PropertyDecorator {
-  return FromVariable(name, description, options);
+/** A kind of variable: what is given beside its name and description makes its options and rules. */
+function kindOf<Given extends unknown[]>(
+  make: (...given: Given) => [VariableOptions, ...rules: PropertyDecorator[]],
+) {
+  return (name: string, description: string, ...given: Given): PropertyDecorator =>
+    FromVariable(name, description, ...make(...given));
 }
 
-export function MatchingVariable(
-  name: string,
-  description: string,
-  pattern: RegExp,
-  message: string,
-  options: VariableOptions = {},
-): PropertyDecorator {
-  return FromVariable(name, description, options, Matches(pattern, { message }));
-}
+export const TextVariable = kindOf((options: VariableOptions = {}) => [options]);
 
-export function PostgresUrlVariable(name: string, description: string): PropertyDecorator {
-  return MatchingVariable(
-    name,
-    description,
-    /^postgres(ql)?:\/\//,
-    'must start with postgres:// or postgresql://',
-    { isSecret: true },
-  );
-}
+export const MatchingVariable = kindOf((pattern: RegExp, message: string, options: VariableOptions = {}) => [
+  options,
+  Matches(pattern, { message }),
+]);
 
-export function ChoiceVariable(
-  name: string,
-  description: string,
-  words: readonly string[],
-  options: VariableOptions = {},
-): PropertyDecorator {
+export const PostgresUrlVariable = kindOf(() => [
+  { isSecret: true },
+  Matches(/^postgres(ql)?:\/\//, { message: 'must start with postgres:// or postgresql://' }),
+]);
+
+export const ChoiceVariable = kindOf((words: readonly string[], options: VariableOptions = {}) => {
   const message = `must be ${words.slice(0, -1).join(', ')} or ${words.at(-1)}`;
-  return FromVariable(name, description, { isPlain: true, ...options }, IsIn([...words], { message }));
-}
+  return [{ isPlain: true, ...options }, IsIn([...words], { message })];
+});
 
 /** The member holds the absolute path. */
-export function PathVariable(name: string, description: string, initial?: string): PropertyDecorator {
-  return FromVariable(name, description, {
-    ...(initial !== undefined && { default: initial }),
-    form: 'a path',
-    isPlain: true,
-    convert: (file) => path.resolve(file),
-  });
-}
+export const PathVariable = kindOf((initial?: string) => {
+  const usual = initial === undefined ? {} : { default: initial };
+  return [{ ...usual, form: 'a path', isPlain: true, convert: (file) => path.resolve(file) }];
+});
 
-export function SwitchVariable(name: string, description: string, initial: boolean): PropertyDecorator {
-  return FromVariable(
-    name,
-    description,
-    {
-      default: String(initial),
-      isPlain: true,
-      convert: (text) => (text === 'true' ? true : text === 'false' ? false : text),
-    },
-    IsBoolean({ message: 'must be true or false' }),
-  );
+export const SwitchVariable = kindOf((initial: boolean) => [
+  { default: String(initial), isPlain: true, convert: toSwitch },
+  IsBoolean({ message: 'must be true or false' }),
+]);
+
+function toSwitch(text: string): unknown {
+  return text === 'true' ? true : text === 'false' ? false : text;
 }
 
 interface NumberRange {
@@ -212,17 +191,17 @@ interface NumberRange {
   default?: string;
 }
 
-export function IntegerVariable(name: string, description: string, range: NumberRange): PropertyDecorator {
+function integer(range: NumberRange): [VariableOptions, ...rules: PropertyDecorator[]] {
   const { minimum, maximum, message = expectedOf(range), default: initial } = range;
-  return FromVariable(
-    name,
-    description,
+  return [
     { ...(initial !== undefined && { default: initial }), isPlain: true, convert: toNumber },
     IsInt({ message }),
     Min(minimum, { message }),
     ...(maximum === undefined ? [] : [Max(maximum, { message })]),
-  );
+  ];
 }
+
+export const IntegerVariable = kindOf(integer);
 
 function expectedOf({ minimum, maximum, unit, zero }: NumberRange): string {
   const number = `must be a whole number${unit === undefined ? '' : ` of ${unit}`}`;
@@ -235,56 +214,30 @@ function expectedOf({ minimum, maximum, unit, zero }: NumberRange): string {
   return minimum === 0 ? number : `${number}, at least ${minimum}`;
 }
 
-export function PortVariable(name: string, description: string, initial?: string): PropertyDecorator {
-  return IntegerVariable(name, description, {
-    minimum: 0,
-    maximum: 65_535,
-    message: 'must be a port number',
-    ...(initial !== undefined && { default: initial }),
-  });
-}
+export const PortVariable = kindOf((initial?: string) => {
+  const usual = initial === undefined ? {} : { default: initial };
+  return integer({ minimum: 0, maximum: 65_535, message: 'must be a port number', ...usual });
+});
 
 /** A hundred years: dates beyond it need a calendar of their own. */
 const MAX_SECONDS = 3_153_600_000;
 
-export function SecondsVariable(
-  name: string,
-  description: string,
-  initial: string,
-  whatZeroMeans?: string,
-): PropertyDecorator {
-  const message = 'must be a whole number of seconds';
-  return IntegerVariable(name, description, {
-    minimum: 0,
-    maximum: MAX_SECONDS,
-    message: whatZeroMeans === undefined ? message : `${message}, 0 to ${whatZeroMeans}`,
-    default: initial,
-  });
-}
+export const SecondsVariable = kindOf((initial: string, whatZeroMeans?: string) => {
+  const zero = whatZeroMeans === undefined ? '' : `, 0 to ${whatZeroMeans}`;
+  const message = `must be a whole number of seconds${zero}`;
+  return integer({ minimum: 0, maximum: MAX_SECONDS, message, default: initial });
+});
 
 /** The variable has seconds, perhaps a fraction; the member holds milliseconds. */
-export function MillisecondsVariable(
-  name: string,
-  description: string,
-  initial: string,
-  maximumSeconds: number,
-): PropertyDecorator {
+export const MillisecondsVariable = kindOf((initial: string, maximumSeconds: number) => {
   const message = `must be a number of seconds from 0.1 to ${maximumSeconds}`;
-  return FromVariable(
-    name,
-    description,
-    {
-      default: initial,
-      isPlain: true,
-      convert: (text) => {
-        const seconds = toNumber(text);
-        // Rounding must not bring a value into the range.
-        return seconds >= 0.1 && seconds <= maximumSeconds ? Math.round(seconds * 1000) : Number.NaN;
-      },
-    },
-    IsNumber({}, { message }),
-  );
-}
+  const convert = (text: string): number => {
+    const seconds = toNumber(text);
+    // Rounding must not bring a value into the range.
+    return seconds >= 0.1 && seconds <= maximumSeconds ? Math.round(seconds * 1000) : Number.NaN;
+  };
+  return [{ default: initial, isPlain: true, convert }, IsNumber({}, { message })];
+});
 
 /** Not all that JavaScript reads as a number: `0x10` and `1e3` are more likely a mistake. */
 function toNumber(text: string): number {
@@ -296,45 +249,34 @@ type UrlRules = Parameters<typeof IsUrl>[0];
 const HTTP_URL: UrlRules = { require_tld: false, require_protocol: true, protocols: ['http', 'https'] };
 
 /** The member holds the http(s) address without a trailing slash. */
-export function UrlVariable(
-  name: string,
-  description: string,
-  { message = 'must be an http(s) address', ...options }: VariableOptions & { message?: string } = {},
-  ...rules: PropertyDecorator[]
-): PropertyDecorator {
-  return FromVariable(
-    name,
-    description,
-    { ...options, convert: withoutTrailingSlash },
-    IsUrl(HTTP_URL, { message }),
-    ...rules,
-  );
-}
+export const UrlVariable = kindOf(
+  (
+    { message = 'must be an http(s) address', ...options }: VariableOptions & { message?: string } = {},
+    ...rules: PropertyDecorator[]
+  ) => [{ ...options, convert: withoutTrailingSlash }, IsUrl(HTTP_URL, { message }), ...rules],
+);
 
-export function PlainUrlVariable(name: string, description: string): PropertyDecorator {
-  return FromVariable(
-    name,
-    description,
-    { convert: withoutTrailingSlash },
-    IsUrl(
-      { ...HTTP_URL, disallow_auth: true, allow_query_components: false, allow_fragments: false },
-      { message: 'must be an http(s) address without user, password or query' },
-    ),
-  );
-}
+const PLAIN_URL: UrlRules = {
+  ...HTTP_URL,
+  disallow_auth: true,
+  allow_query_components: false,
+  allow_fragments: false,
+};
+
+export const PlainUrlVariable = kindOf(() => [
+  { convert: withoutTrailingSlash },
+  IsUrl(PLAIN_URL, { message: 'must be an http(s) address without user, password or query' }),
+]);
 
 function withoutTrailingSlash(address: string): string {
   return address.replace(/\/+$/, '');
 }
 
 /** Empty when absent. */
-export function ListVariable(
-  name: string,
-  description: string,
-  ...rules: PropertyDecorator[]
-): PropertyDecorator {
-  return FromVariable(name, description, { absent: [], form: 'a comma list', convert: commaList }, ...rules);
-}
+export const ListVariable = kindOf((...rules: PropertyDecorator[]) => [
+  { absent: [], form: 'a comma list', convert: commaList },
+  ...rules,
+]);
 
 export function commaList(text: string): string[] {
   return text

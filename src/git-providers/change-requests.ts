@@ -16,7 +16,7 @@ import {
 } from './git-provider.js';
 import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody } from './provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
-import { requireFitting } from './response-schema.js';
+import { requiredId, requireFitting } from './response-schema.js';
 
 /** The change requests of one call to one server, as the port describes them. */
 export interface ChangeRequestHost {
@@ -173,6 +173,13 @@ export const pageUrl = requiredPageUrl.nullable().catch(null);
 /** Null stands for what is gone; nothing at all, or something else, for a host in trouble. @throws GitProviderError */
 export function requireAnswer<T>(schema: z.ZodType<T>, answer: unknown): T | null {
   return answer === null ? null : requireFitting(schema, answer, 'the response is no change request');
+}
+
+const writtenSchema = z.object({ id: requiredId });
+
+/** The number of a comment that was written. @throws GitProviderError */
+export function writtenComment(answer: unknown): { id: string } {
+  return requireFitting(writtenSchema, answer, 'the comment has no number');
 }
 
 /**

@@ -9,9 +9,8 @@ import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.r
 import { GitProvidersController } from './git-providers.controller.js';
 import { GitProvidersService } from './git-providers.service.js';
 import { operatorHosts } from './git-host.js';
-import { ProviderCalls } from './provider-calls.js';
+import { ProviderCalls, ProviderReader } from './provider-reader.js';
 import { ProviderMetrics } from './provider.metrics.js';
-import { ProviderReader } from './provider-reader.js';
 import { GitHttpClient } from './provider-http.js';
 import { RepositoryAccessService } from './repository-access.service.js';
 import { RepositoryListsService } from './repository-lists.service.js';

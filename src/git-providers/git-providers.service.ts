@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { gitProviderProblem, noGitProvider } from './git-provider-problem.js';
 import { GitProviderError, type ProviderUser } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import { ProviderCalls } from './provider-calls.js';
+import { ProviderCalls } from './provider-reader.js';
 import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
 
 const ACCOUNT_TIMEOUT_MS = 12_000;

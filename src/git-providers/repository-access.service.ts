@@ -10,7 +10,7 @@ import {
   type ProviderType,
 } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import { ProviderCalls } from './provider-calls.js';
+import { ProviderCalls } from './provider-reader.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
 export interface CloneAccess {

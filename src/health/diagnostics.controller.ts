@@ -7,8 +7,7 @@ import { Shown, TEXT_MAP } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { configurationReport } from '../config/load-config.js';
 import { Metrics } from '../observability/metrics.js';
-import { ReadinessPartDto, toPartDtos } from './readiness.dto.js';
-import { Readiness } from './readiness.js';
+import { ReadinessPartDto, toPartDtos, Readiness } from './readiness.js';
 
 const Counts = (description: string, example: Record<string, number>): PropertyDecorator =>
   ApiProperty({ type: 'object', additionalProperties: { type: 'integer' }, description, example });

@@ -8,8 +8,7 @@ import { DATABASE_PROBLEMS } from '../common/errors/database-failure.js';
 import { ApiRoute } from '../common/openapi/api-route.js';
 import { Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
-import { ReadinessDto, toPartDtos } from './readiness.dto.js';
-import { Readiness, requireReady } from './readiness.js';
+import { ReadinessDto, toPartDtos, Readiness, requireReady } from './readiness.js';
 
 class HealthDto {
   @ApiProperty({ example: 'ok' }) status: string;

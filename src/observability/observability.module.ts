@@ -1,8 +1,7 @@
 import { Module } from '@nestjs/common';
 import { JobsModule } from '../database/jobs/durable-jobs.js';
-import { Metrics } from './metrics.js';
+import { Metrics, ProgramMetrics } from './metrics.js';
 import { MetricsServer } from './metrics.server.js';
-import { ProgramMetrics } from './program.metrics.js';
 import { TelemetryService } from './telemetry.service.js';
 
 @Module({

@@ -4,7 +4,7 @@ import { UserId } from '../auth/auth.decorators.js';
 import { tooMany, unknownId } from '../common/errors/domain-error.js';
 import { ApiRoute, badInput, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
-import { MAX_ENDPOINTS, ENDPOINT } from './webhook-endpoint.repository.js';
+import { ENDPOINT, MAX_ENDPOINTS, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
 import {
   CreateWebhookEndpointDto,
   SearchWebhookDeliveriesQueryDto,
@@ -50,7 +50,10 @@ const BAD_URL = badInput(
 @ApiTags('Webhook endpoints')
 @Controller('api/v1/webhook-endpoints')
 export class WebhookEndpointsController {
-  constructor(private readonly endpoints: WebhookEndpointsService) {}
+  constructor(
+    private readonly endpoints: WebhookEndpointRepository,
+    private readonly service: WebhookEndpointsService,
+  ) {}
 
   @Post()
   @ApiRoute('create_webhook_endpoint', 'Add a webhook endpoint', {
@@ -66,7 +69,7 @@ export class WebhookEndpointsController {
     @UserId() userId: string,
     @Body() body: CreateWebhookEndpointDto,
   ): Promise<WebhookEndpointWithSecretDto> {
-    return toEndpointWithSecretDto(await this.endpoints.create(userId, body));
+    return toEndpointWithSecretDto(await this.service.create(userId, body));
   }
 
   @Get()
@@ -75,7 +78,7 @@ export class WebhookEndpointsController {
     answer: { type: [WebhookEndpointDto], description: 'Your endpoints' },
   })
   async list(@UserId() userId: string): Promise<WebhookEndpointDto[]> {
-    return (await this.endpoints.list(userId)).map(toWebhookEndpointDto);
+    return (await this.endpoints.listOf(userId)).map(toWebhookEndpointDto);
   }
 
   @Get(':id')
@@ -85,7 +88,7 @@ export class WebhookEndpointsController {
     problems: [UNKNOWN],
   })
   async get(@UserId() userId: string, @Param() { id }: WebhookEndpointIdDto): Promise<WebhookEndpointDto> {
-    return toWebhookEndpointDto(await this.endpoints.get(userId, id));
+    return toWebhookEndpointDto(await this.endpoints.getOf({ userId }, id));
   }
 
   @Patch(':id')
@@ -100,7 +103,7 @@ export class WebhookEndpointsController {
     @Param() { id }: WebhookEndpointIdDto,
     @Body() body: UpdateWebhookEndpointDto,
   ): Promise<WebhookEndpointDto> {
-    return toWebhookEndpointDto(await this.endpoints.change(userId, id, body));
+    return toWebhookEndpointDto(await this.service.change(userId, id, body));
   }
 
   @Delete(':id')
@@ -111,7 +114,7 @@ export class WebhookEndpointsController {
     problems: [UNKNOWN],
   })
   async remove(@UserId() userId: string, @Param() { id }: WebhookEndpointIdDto): Promise<void> {
-    await this.endpoints.remove(userId, id);
+    await this.endpoints.removeOf({ userId }, id);
   }
 
   @Post(':id/rotate-secret')
@@ -125,7 +128,7 @@ export class WebhookEndpointsController {
     @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
   ): Promise<WebhookEndpointWithSecretDto> {
-    return toEndpointWithSecretDto(await this.endpoints.rotateSecret(userId, id));
+    return toEndpointWithSecretDto(await this.service.rotateSecret(userId, id));
   }
 
   @Post(':id/test')
@@ -136,7 +139,7 @@ export class WebhookEndpointsController {
     problems: [UNKNOWN, TOO_MANY_TESTS],
   })
   async test(@UserId() userId: string, @Param() { id }: WebhookEndpointIdDto): Promise<WebhookDeliveryDto> {
-    return toWebhookDeliveryDto(await this.endpoints.test(userId, id));
+    return toWebhookDeliveryDto(await this.service.test(userId, id));
   }
 
   @Get(':id/deliveries')
@@ -149,10 +152,9 @@ export class WebhookEndpointsController {
   async searchDeliveries(
     @UserId() userId: string,
     @Param() { id }: WebhookEndpointIdDto,
-    @Query() { status, page_id: pageId, limit }: SearchWebhookDeliveriesQueryDto,
+    @Query() query: SearchWebhookDeliveriesQueryDto,
   ): Promise<WebhookDeliveryPageDto> {
-    const page = await this.endpoints.searchDeliveries(userId, id, { status, pageId, limit });
-    return toPageDto(page, toWebhookDeliveryDto);
+    return toPageDto(await this.service.searchDeliveries(userId, id, query), toWebhookDeliveryDto);
   }
 
   @Post(':id/deliveries/:delivery_id/redeliver')
@@ -167,6 +169,6 @@ export class WebhookEndpointsController {
     @UserId() userId: string,
     @Param() { id, delivery_id: deliveryId }: WebhookDeliveryIdDto,
   ): Promise<WebhookDeliveryDto> {
-    return toWebhookDeliveryDto(await this.endpoints.redeliver(userId, id, deliveryId));
+    return toWebhookDeliveryDto(await this.service.redeliver(userId, id, deliveryId));
   }
 }

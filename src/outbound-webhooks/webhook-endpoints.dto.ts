@@ -1,7 +1,15 @@
 import { applyDecorators } from '@nestjs/common';
 import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
-import { ANY_OBJECT, OrNull, Shown, ShownOrNull, Time, TimeOrNull } from '../common/openapi/responses.js';
+import {
+  ANY_OBJECT,
+  OrNull,
+  Shown,
+  ShownOrNull,
+  Time,
+  TimeOrNull,
+  toWire,
+} from '../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { SchemaRules } from '../common/openapi/schema-rules.js';
 import { customRule, must } from '../common/validation/field.js';
@@ -99,8 +107,8 @@ export class WebhookEndpointDto {
   @ShownOrNull('Why the service has disabled the endpoint; null when it has not.', null)
   disabled_reason: string | null;
 
-  @Time() created_at: string;
-  @Time() updated_at: string;
+  @Time() created_at: Date;
+  @Time() updated_at: Date;
 }
 
 /** The only responses that hold the secret. */
@@ -125,9 +133,9 @@ export class WebhookDeliveryDto {
 
   @ApiProperty({ enum: DELIVERY_STATUSES, example: 'delivered' }) status: DeliveryStatus;
   @ApiProperty({ type: 'integer', description: 'Attempts so far.', example: 1 }) attempts: number;
-  @Time() created_at: string;
-  @TimeOrNull(null) next_attempt_at: string | null;
-  @TimeOrNull('2026-11-21T09:30:00.200Z') last_attempt_at: string | null;
+  @Time() created_at: Date;
+  @TimeOrNull(null) next_attempt_at: Date | null;
+  @TimeOrNull('2026-11-21T09:30:00.200Z') last_attempt_at: Date | null;
 
   @Shown('HTTP status of the last attempt; null when there was no response.', 204, {
     type: 'integer',
@@ -147,16 +155,8 @@ export class WebhookDeliveryDto {
 export class WebhookDeliveryPageDto extends PageOf(WebhookDeliveryDto) {}
 
 export function toWebhookEndpointDto(endpoint: WebhookEndpoint): WebhookEndpointDto {
-  return {
-    id: endpoint.id,
-    url: endpoint.url,
-    description: endpoint.description,
-    events: endpoint.events,
-    enabled: endpoint.enabled,
-    disabled_reason: endpoint.disabledReason,
-    created_at: endpoint.createdAt.toISOString(),
-    updated_at: endpoint.updatedAt.toISOString(),
-  };
+  const state = ['enabled', 'disabledReason', 'createdAt', 'updatedAt'] as const;
+  return toWire(endpoint, 'id', 'url', 'description', 'events', ...state);
 }
 
 export function toEndpointWithSecretDto({
@@ -167,18 +167,7 @@ export function toEndpointWithSecretDto({
 }
 
 export function toWebhookDeliveryDto(delivery: WebhookDelivery): WebhookDeliveryDto {
-  return {
-    id: delivery.id,
-    event_type: delivery.eventType,
-    data: delivery.data,
-    status: delivery.status,
-    attempts: delivery.attempts,
-    created_at: delivery.createdAt.toISOString(),
-    next_attempt_at: delivery.nextAttemptAt?.toISOString() ?? null,
-    last_attempt_at: delivery.lastAttemptAt?.toISOString() ?? null,
-    last_response_status: delivery.lastResponseStatus,
-    last_error: delivery.lastError,
-    last_duration_ms: delivery.lastDurationMs,
-    dropped: delivery.dropped,
-  };
+  const times = ['createdAt', 'nextAttemptAt', 'lastAttemptAt'] as const;
+  const last = ['lastResponseStatus', 'lastError', 'lastDurationMs'] as const;
+  return toWire(delivery, 'id', 'eventType', 'data', 'status', 'attempts', ...times, ...last, 'dropped');
 }

@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { isPublicHostName } from '@slipway/common/http/address-rules.js';
 import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
-import type { Page } from '../common/pagination/page.js';
+import type { Page, PageRequest } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
@@ -25,12 +25,6 @@ export interface EndpointWithSecret {
   secret: string;
 }
 
-export interface DeliverySearch {
-  status?: DeliveryStatus;
-  pageId?: string;
-  limit: number;
-}
-
 @Injectable()
 export class WebhookEndpointsService {
   /** Null: any public server. */
@@ -44,15 +38,6 @@ export class WebhookEndpointsService {
   ) {
     const hosts = webhookHosts(config);
     this.allowlist = hosts && HostAllowlist.parse(hosts);
-  }
-
-  async list(userId: string): Promise<WebhookEndpoint[]> {
-    return this.endpoints.listOf(userId);
-  }
-
-  /** @throws DomainError not_found */
-  async get(userId: string, id: string): Promise<WebhookEndpoint> {
-    return this.endpoints.getOf({ userId }, id);
   }
 
   /** Adds an endpoint. @throws DomainError conflict for too many; InvalidInputError for a forbidden address */
@@ -85,29 +70,24 @@ export class WebhookEndpointsService {
     return { endpoint: await this.change(userId, id, { secret }), secret };
   }
 
-  /** @throws DomainError not_found */
-  async remove(userId: string, id: string): Promise<void> {
-    await this.endpoints.removeOf({ userId }, id);
-  }
-
   /** Sends a test event and awaits the response. @throws DomainError not_found, rate_limited, unavailable */
   async test(userId: string, id: string): Promise<WebhookDelivery> {
-    return found(await this.worker.test(await this.get(userId, id)), ENDPOINT);
+    return found(await this.worker.test(await this.endpoints.getOf({ userId }, id)), ENDPOINT);
   }
 
   /** @throws DomainError not_found; InvalidInputError for a page id of another list */
   async searchDeliveries(
     userId: string,
     id: string,
-    { status, pageId, limit }: DeliverySearch,
+    { status = null, page_id: pageId, limit }: PageRequest & { status?: DeliveryStatus | null },
   ): Promise<Page<WebhookDelivery>> {
-    const page = await this.deliveries.page(userId, id, { status: status ?? null, pageId, limit });
+    const page = await this.deliveries.page(userId, id, { status, pageId, limit });
     return found(page, ENDPOINT);
   }
 
   /** Sends a delivery again, even a successful one. @throws DomainError not_found */
   async redeliver(userId: string, id: string, deliveryId: string): Promise<WebhookDelivery> {
-    const endpoint = await this.get(userId, id);
+    const endpoint = await this.endpoints.getOf({ userId }, id);
     await this.deliveries.redeliver(endpoint.id, deliveryId);
     const delivery = await this.deliveries.findOfEndpoint(endpoint.id, deliveryId);
     if (delivery === null) {

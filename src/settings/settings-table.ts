@@ -2,7 +2,7 @@ import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
 import type { StoredMcpConfig } from './mcp/mcp-secrets.js';
 import type { SettingsDto } from './flat/settings.dto.js';
-import type { Settings } from './settings.entity.js';
+import type { Settings } from './settings.repository.js';
 
 /** How one member of the settings is kept and shown. */
 export interface Setting {

@@ -18,8 +18,7 @@ import { CustomSecret, CustomSecretRepository } from './secrets/custom-secret.re
 import { GitTokensController, GitTokensService } from './secrets/git-tokens.controller.js';
 import { SecretsController, SecretsV1Controller } from './secrets/secrets.controller.js';
 import { SecretsService } from './secrets/secrets.service.js';
-import { SettingsCipher, SettingsRepository } from './settings.repository.js';
-import { Settings } from './settings.entity.js';
+import { SettingsCipher, SettingsRepository, Settings } from './settings.repository.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile, McpConfig]), GitProvidersModule],

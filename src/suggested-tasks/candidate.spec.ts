@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { Candidate } from './candidate.js';
-import { rankTasks } from './candidate.js';
+import type { Candidate } from './collect-candidates.js';
+import { rankTasks } from './collect-candidates.js';
 
 let serial = 0;
 

@@ -4,7 +4,7 @@ import type { Request, Response } from 'express';
 import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../common/openapi/api-route.js';
 import { answerJson } from '../common/requests/response-headers.js';
-import { TASK_TYPES } from './candidate.js';
+import { TASK_TYPES } from './collect-candidates.js';
 import { providerStatusHeader } from './provider-status.js';
 import {
   PROVIDER_STATUS_HEADER,

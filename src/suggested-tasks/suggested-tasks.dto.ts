@@ -12,7 +12,7 @@ import {
 } from '../git-providers/git-provider.js';
 import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import { ShownProvider } from '../git-providers/repository-fields.js';
-import { type Candidate, TASK_TYPES, type TaskType } from './candidate.js';
+import { type Candidate, TASK_TYPES, type TaskType } from './collect-candidates.js';
 import { allProvidersFailed, type ProviderFailure } from './provider-status.js';
 
 export class SuggestedTaskDto {

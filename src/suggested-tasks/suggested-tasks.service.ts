@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import type { ProviderType } from '../git-providers/git-provider.js';
 import { ProviderTokenRepository } from '../git-providers/tokens/provider-token.repository.js';
-import { type Candidate, rankTasks, type TaskType } from './candidate.js';
+import { type Candidate, rankTasks, type TaskType } from './collect-candidates.js';
 import { allProvidersFailed, type ProviderStatus, providerStatus } from './provider-status.js';
 import { type ProviderOutcome, WorkReader } from './work.reader.js';
 

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
-import { TASK_TYPES } from '../suggested-tasks/candidate.js';
+import { TASK_TYPES } from '../suggested-tasks/collect-candidates.js';
 
 /** Answered before a client (60 s, by default of the SDK) or a proxy in between gives up. */
 const USUAL_WAIT_SECONDS = 45;

@@ -150,8 +150,8 @@ describe('automations', () => {
 
   it('are 100 for a user at most', async () => {
     await app.dataSource.query(
-      `INSERT INTO automations (id, user_id, org_id, name, state, trigger, work, limits)
-       SELECT gen_random_uuid(), $1, $1, 'n', 'INACTIVE', '{}', '{}', '{}' FROM generate_series(1, 100)`,
+      `INSERT INTO automations (id, user_id, org_id, name, state, trigger, work)
+       SELECT gen_random_uuid(), $1, $1, 'n', 'INACTIVE', '{}', '{}' FROM generate_series(1, 100)`,
       [user.id],
     );
     const { body } = await call('post', '/preset/prompt').send(DAILY).expect(409);

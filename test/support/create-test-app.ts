@@ -8,6 +8,7 @@ import { DataSource } from 'typeorm';
 import { AppModule } from '../../src/app.module.js';
 import { configureApp } from '../../src/app.setup.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
+import { UserRepository } from '../../src/auth/user.repository.js';
 import { UsersService } from '../../src/auth/users.service.js';
 import { Clock } from '../../src/common/clock.js';
 import { parseConfig } from '../../src/config/load-config.js';
@@ -119,7 +120,7 @@ export async function createTestApp(
     const { key } = await app.get(ApiKeysService).issue(user.id, 'test', null);
     return { id: user.id, key, headers: { 'X-Session-API-Key': key } };
   };
-  const administrator = await app.get(UsersService).findByEmail('admin@localhost');
+  const administrator = await app.get(UserRepository).findByEmail('admin@localhost');
   return {
     app,
     url: await app.getUrl(),

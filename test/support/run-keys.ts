@@ -1,6 +1,6 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { runKeys } from '../../src/cli/run-keys.js';
+import { runKeys } from '../../src/cli/keys-commands.js';
 import { parseConfig } from '../../src/config/load-config.js';
 
 /** What one run of `npm run keys` came to. */

@@ -16,7 +16,14 @@ import {
   resourceOf,
 } from '../audit-action.js';
 import { AuditQueries, type AuditFilter } from '../audit.queries.js';
-import { ANY_OBJECT, REQUEST_ID, Shown, ShownOrNull, USER_ID } from '../../common/openapi/responses.js';
+import {
+  ANY_OBJECT,
+  REQUEST_ID,
+  Shown,
+  ShownOrNull,
+  toWire,
+  USER_ID,
+} from '../../common/openapi/responses.js';
 import { Choice, Identifier, Instant, Text } from '../../common/validation/field-decorators.js';
 import type { AuditDetails, AuditEntry } from '../audit.repository.js';
 
@@ -131,17 +138,11 @@ export class AuditEntryDto {
 
 export function toAuditEntryDto(entry: AuditEntry): AuditEntryDto {
   return {
-    id: entry.id,
+    ...toWire(entry, 'id', 'action', 'outcome', 'ownerUserId', 'requestId', 'callerRequestId'),
+    ...toWire(entry, 'clientAddress', 'details'),
     time: entry.at.toISOString(),
-    action: entry.action,
-    outcome: entry.outcome,
     actor: { kind: entry.actorKind, user_id: entry.actorUserId, key_id: entry.actorKeyId },
     resource: { type: resourceOf(entry.action), id: entry.resourceId },
-    owner_user_id: entry.ownerUserId,
-    request_id: entry.requestId,
-    caller_request_id: entry.callerRequestId,
-    client_address: entry.clientAddress,
-    details: entry.details,
   };
 }
 

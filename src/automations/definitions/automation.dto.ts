@@ -17,11 +17,10 @@ import {
 import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { BranchName, ProviderName } from '../../git-providers/repository-fields.js';
 import { repositorySegments } from '../../git-providers/repository-name.js';
-import { TASK_TYPES, type TaskType } from '../../suggested-tasks/candidate.js';
+import { TASK_TYPES, type TaskType } from '../../suggested-tasks/collect-candidates.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
 import { promptProblem } from '../runs/prompt-template.js';
-import { WHEN_BUSY, type WhenBusy } from '../runs/run-admission.js';
-import { AUTOMATION_STATES, type AutomationState } from './automation.repository.js';
+import { AUTOMATION_STATES, type AutomationState, WHEN_BUSY } from './automation.repository.js';
 import { type TriggerDto, TriggerField } from './trigger.dto.js';
 
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
@@ -71,7 +70,8 @@ export class TasksDto {
 @ApiSchema({ name: 'AutomationConcurrency' })
 export class ConcurrencyDto {
   @Integer('Runs at a time.', { minimum: 1, maximum: 20, default: 1 }) limit?: number;
-  @Choice('What a cause does meanwhile.', { values: WHEN_BUSY, default: 'queue' }) when_busy?: WhenBusy;
+  @Choice('What a cause does meanwhile.', { values: WHEN_BUSY, default: 'queue' })
+  when_busy?: (typeof WHEN_BUSY)[number];
 }
 
 @ApiSchema({ name: 'AutomationTemplate' })

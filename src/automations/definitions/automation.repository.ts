@@ -16,7 +16,6 @@ import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
 import { newestFirst } from '../../common/pagination/page.dto.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
-import type { AutomationLimits } from '../runs/run-admission.js';
 import type { ListAutomationsQueryDto, RepoDto, TasksDto, TemplateDto } from './automation.dto.js';
 import type { Trigger } from './trigger.dto.js';
 
@@ -25,7 +24,10 @@ export const MAX_AUTOMATIONS = 100;
 export const AUTOMATION_STATES = ['ACTIVE', 'INACTIVE'] as const;
 export type AutomationState = (typeof AUTOMATION_STATES)[number];
 
-/** What a run does, with its usual values. Members are named as on the wire. */
+export const WHEN_BUSY = ['queue', 'skip', 'replace'] as const;
+export type WhenBusy = (typeof WHEN_BUSY)[number];
+
+/** What a run does within which limits, with its usual values. Members are named as on the wire. */
 const USUAL_WORK = {
   /** Null: the most pressing suggested tasks are started. */
   prompt: null as string | null,
@@ -42,6 +44,8 @@ const USUAL_WORK = {
   max_budget_per_run: null as number | null,
   follow: null as FollowWishes | null,
   template: null as TemplateDto | null,
+  max_runs_per_day: 100,
+  concurrency: { limit: 1, when_busy: 'queue' as WhenBusy },
 };
 
 export type AutomationWork = typeof USUAL_WORK;
@@ -49,17 +53,15 @@ export type AutomationWork = typeof USUAL_WORK;
 @Entity('automations')
 @Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
 @Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
-@Index('automations_source_idx', ['orgId', 'eventSource'], { where: 'event_source IS NOT NULL' })
+@Index('automations_org_idx', ['orgId'])
 export class Automation extends RowOfOwner {
   @Column('text') name: string;
   @Column('text', { nullable: true }) description: string | null = null;
   @Column('text') state: AutomationState = 'ACTIVE';
   @Column('jsonb') trigger: Trigger;
-  @Column('text', { name: 'event_source', nullable: true }) eventSource: string | null;
   /** Null without a schedule, or while it is not active. */
   @Column('timestamptz', { name: 'next_run_at', nullable: true }) nextRunAt: Date | null;
   @Column('jsonb') work: AutomationWork = USUAL_WORK;
-  @Column('jsonb') limits: AutomationLimits = { maxRunsPerDay: 100, limit: 1, whenBusy: 'queue' };
   @Column('text', { array: true, default: () => "'{}'" }) tags: string[] = [];
   @Column('timestamptz', { name: 'last_triggered_at', nullable: true }) lastTriggeredAt: Date | null;
   @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
@@ -75,8 +77,7 @@ const TAG_COUNTS = `
 @Injectable()
 export class AutomationRepository extends OwnedRepository<Automation> {
   constructor(@InjectDataSource() dataSource: DataSource, audit: AuditRepository) {
-    const noun = 'automation';
-    super(Automation, dataSource, audit, { kind: noun, noun, most: MAX_AUTOMATIONS });
+    super(Automation, dataSource, audit, { kind: 'automation', noun: 'automation', most: MAX_AUTOMATIONS });
   }
 
   async page(owner: Owner, { tag, ...place }: ListAutomationsQueryDto): Promise<[Automation[], number]> {
@@ -98,8 +99,8 @@ export class AutomationRepository extends OwnedRepository<Automation> {
   }
 
   /** All of an organization that wait for events of the source, in the order in which they are to be locked. */
-  async ofSource(orgId: string, eventSource: string): Promise<Automation[]> {
-    return this.find({ where: { orgId, eventSource }, order: { id: 'ASC' } });
+  async ofSource(orgId: string, source: string): Promise<Automation[]> {
+    return this.find({ where: { orgId, trigger: JsonContains({ source }) }, order: { id: 'ASC' } });
   }
 
   /** Locked, without those that another replica has locked. */

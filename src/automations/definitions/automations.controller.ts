@@ -12,6 +12,7 @@ import {
   ShownOrNull,
   Time,
   TimeOrNull,
+  toWire,
   USER_ID,
 } from '../../common/openapi/responses.js';
 import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
@@ -309,48 +310,29 @@ export class AutomationsController {
 }
 
 function toAutomationDto(automation: Automation): AutomationDto {
-  const { id, name, description, trigger, tags, state } = automation;
   const { prompt, model, timeout, keep_alive, ...work } = automation.work;
-  const { maxRunsPerDay: max_runs_per_day, limit, whenBusy: when_busy } = automation.limits;
   return {
-    id,
-    user_id: automation.userId,
-    org_id: automation.orgId,
-    name,
-    description,
+    ...toWire(automation, 'id', 'userId', 'orgId', 'name', 'description', 'trigger', 'tags', 'state'),
+    ...toWire(automation, 'nextRunAt', 'lastTriggeredAt', 'createdAt', 'updatedAt'),
     prompt,
     model,
-    preset_metadata: { preset: 'prompt', ...work, max_runs_per_day, concurrency: { limit, when_busy } },
-    trigger,
-    tags,
     timeout,
     keep_alive,
-    state,
-    enabled: state === 'ACTIVE',
-    next_run_at: automation.nextRunAt,
-    last_triggered_at: automation.lastTriggeredAt,
-    created_at: automation.createdAt,
-    updated_at: automation.updatedAt,
+    preset_metadata: { preset: 'prompt', ...work },
+    enabled: automation.state === 'ACTIVE',
     ...ABSENT,
   };
 }
 
 function toAutomationRunDto(run: AutomationRun): AutomationRunDto {
-  const { id, status, cost, tasks, startedAt, work } = run;
-  const conversationIds = run.conversationIds.map(toHexId);
+  const { startedAt, tasks, work } = run;
+  const conversation_ids = run.conversationIds.map(toHexId);
   return {
-    id,
-    automation_id: run.automationId,
-    status,
-    trigger_source: run.triggerSource,
-    error_detail: run.errorDetail,
-    conversation_id: conversationIds[0] ?? null,
-    run_metadata: { conversation_ids: conversationIds, tasks },
-    cost,
+    ...toWire(run, 'id', 'automationId', 'status', 'triggerSource', 'errorDetail', 'cost'),
+    ...toWire(run, 'createdAt', 'startedAt', 'completedAt'),
+    conversation_id: conversation_ids[0] ?? null,
+    run_metadata: { conversation_ids, tasks },
     timeout_at: startedAt && work.timeout ? new Date(startedAt.getTime() + work.timeout * 1000) : null,
     sandbox_id: null,
-    created_at: run.createdAt,
-    started_at: startedAt,
-    completed_at: run.completedAt,
   };
 }

@@ -78,15 +78,14 @@ export class AutomationsService {
     if (event || sampleEvent) {
       return { source, key: event?.key ?? null, payload: event?.payload ?? sampleEvent };
     }
-    const last = await this.events.last(owner, source);
+    const last = await this.events.findOne({ where: { ...owner, source }, order: { createdAt: 'DESC' } });
     return last && { source, key: last.eventKey, payload: last.payload };
   }
 
   private merged(before: Automation, given: Partial<CreateAutomationDto>): AutomationValues {
     const { name = before.name, description = before.description, tags = before.tags, ...others } = given;
     const { enabled = before.state === 'ACTIVE', state = enabled ? 'ACTIVE' : 'INACTIVE', ...rest } = others;
-    const { trigger: newTrigger, max_runs_per_day, concurrency, ...work } = rest;
-    const { maxRunsPerDay, limit, whenBusy } = before.limits;
+    const { trigger: newTrigger, ...work } = rest;
     const trigger = newTrigger ? toTrigger(newTrigger) : before.trigger;
     // A run that is due just now is still made.
     const isAsBefore = state === before.state && isDeepStrictEqual(trigger, before.trigger);
@@ -98,14 +97,8 @@ export class AutomationsService {
       tags: toTags(tags ?? []),
       state,
       trigger,
-      eventSource: trigger.type === 'cron' ? null : trigger.source,
       nextRunAt: trigger.type === 'cron' && state === 'ACTIVE' ? next(trigger) : null,
       work: mergedWork(before.work, work),
-      limits: {
-        maxRunsPerDay: max_runs_per_day ?? maxRunsPerDay,
-        limit: concurrency?.limit ?? limit,
-        whenBusy: concurrency?.when_busy ?? whenBusy,
-      },
     };
   }
 }
@@ -122,7 +115,8 @@ function mergedWork(
       : 'Expected a prompt, or tasks in its place.';
     throw new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
   }
-  return { ...before, ...given, prompt, tasks, repos: repos ?? [] };
+  const concurrency = Object.assign({}, before.concurrency, given.concurrency);
+  return { ...before, ...given, prompt, tasks, repos: repos ?? [], concurrency };
 }
 
 function toTags(given: readonly string[]): string[] {

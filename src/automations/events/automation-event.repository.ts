@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, type EntityManager, Index, Repository } from 'typeorm';
-import { type Owner, RowOfOwner } from '../../auth/owned.repository.js';
+import { RowOfOwner } from '../../auth/owned.repository.js';
 
 export const MAX_EVENTS = 10_000;
 const BATCH = 1_000;
@@ -63,10 +63,6 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
     return (raw as unknown[]).length === 1
       ? null
       : manager.findOneOrFail(AutomationEvent, { where: [{ orgId, source, deliveryId }, ...sameBody] });
-  }
-
-  async last(owner: Owner, source: string): Promise<AutomationEvent | null> {
-    return this.findOne({ where: { ...owner, source }, order: { createdAt: 'DESC', id: 'DESC' } });
   }
 
   /** Keeps the events of a day, and so many of an organization. */

@@ -84,14 +84,15 @@ export class AutomationEventsController {
       response.status(204);
       return undefined;
     }
-    const { event, isDuplicate } = await this.service.receive(orgId, source, sent);
-    response.status(isDuplicate ? 200 : 202);
-    const matched = event.outcomes.filter(({ run_id }) => run_id !== null);
-    return {
-      event_id: event.id,
-      matched: matched.map(({ automation_id, run_id }) => ({ automation_id, run_id })),
-      duplicate: isDuplicate,
-    };
+    const {
+      id: event_id,
+      outcomes,
+      isDuplicate: duplicate,
+    } = await this.service.receive(orgId, source, sent);
+    response.status(duplicate ? 200 : 202);
+    const begun = outcomes.filter(({ run_id }) => run_id !== null);
+    const matched = begun.map(({ automation_id, run_id }) => ({ automation_id, run_id }));
+    return { event_id, matched, duplicate };
   }
 
   @Get(':event_id/matches')

@@ -37,10 +37,7 @@ export function invalidSignature(): DomainError {
   return new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
 }
 
-export interface ReceivedEvent {
-  event: Pick<AutomationEvent, 'id' | 'outcomes'>;
-  isDuplicate: boolean;
-}
+type ReceivedEvent = Pick<AutomationEvent, 'id' | 'outcomes'> & { isDuplicate: boolean };
 
 /** Takes events of hosts: an event and the runs that it makes are stored together, once for each delivery. */
 @Injectable()
@@ -92,8 +89,7 @@ export class AutomationEventsService extends BackgroundLoop {
     const { userId, orgId, source } = webhook;
     const id = randomUUID();
     const payload = parseEvent(sent);
-    const { deliveryId, ...identity } = identityOf(webhook, sent, payload);
-    const event = { id, userId, orgId, source, payload, deliveryId: deliveryId ?? id, ...identity };
+    const event = { id, userId, orgId, source, payload, ...identityOf(webhook, sent, payload, id) };
     const outcomes = await this.outcomes(event);
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
@@ -116,7 +112,7 @@ export class AutomationEventsService extends BackgroundLoop {
     if (told !== null) {
       await this.followed.wake(userId, told, new Date(this.clock.now()));
     }
-    return { event: known ?? { id, outcomes }, isDuplicate: known !== null };
+    return Object.assign(known ?? { id, outcomes }, { isDuplicate: known !== null });
   }
 
   /** Before there are runs. Not in the transaction, since expressions take their time, and others go on in between. */

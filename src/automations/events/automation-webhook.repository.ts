@@ -51,7 +51,7 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
   /** @throws DomainError conflict for a source that has a webhook, or too many of them */
   async add(owner: Owner, values: WebhookValues): Promise<AutomationWebhook> {
     const id = randomUUID();
-    const encrypted = { ...values, ...this.encrypted(id, values.secret) };
+    const encrypted = { ...values, secret: this.cipher.encrypt(values.secret, SECRET.binding({ id })) };
     const { row } = await this.addOf(owner, id, encrypted, async (manager) => {
       if (await manager.existsBy(AutomationWebhook, { orgId: owner.orgId, source: values.source })) {
         throw new DomainError('conflict', 'conflict', SOURCE_TAKEN);
@@ -63,16 +63,12 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
 
   /** Throws as `getOf`. */
   async setSecret(owner: Owner, id: string, secret: string): Promise<AutomationWebhook> {
-    const change = this.encrypted(id, secret);
+    const change = { secret: this.cipher.encrypt(secret, SECRET.binding({ id })) };
     return this.changeOf(owner, id, change, () => change, 'automation_webhook.rotate_secret');
   }
 
   /** The secret in clear. @throws SecretDecryptionError when the configured keys do not fit */
   secretOf({ id, secret }: AutomationWebhook): string {
     return this.cipher.decrypt(secret, SECRET.binding({ id }));
-  }
-
-  private encrypted(id: string, secret: string): Pick<AutomationWebhook, 'secret'> {
-    return { secret: this.cipher.encrypt(secret, SECRET.binding({ id })) };
   }
 }

@@ -8,7 +8,7 @@ import {
 import { unknownId } from '../../common/errors/domain-error.js';
 import { expressionProblem } from '../../common/jmespath.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
-import { OrNull, Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
+import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '../../common/openapi/responses.js';
 import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
@@ -27,7 +27,7 @@ const TAKEN = documented(409, SOURCE_TAKEN, 'The source has one, or there are as
 const ID = 'e2d3c4b5-a697-4889-9a0b-1c2d3e4f5a6b';
 const SECRET = 'whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSwMfKQ9r8GKYo=';
 const EVENTS = '/api/automation/v1/events';
-const WEBHOOK_URL = `https://slipway.example.com${EVENTS}/${ORG_ID}/github`;
+const WEBHOOK_URL = `https://slipway.example.com${EVENTS}/${USER_ID}/github`;
 const NAME = { example: 'Octo', maxLength: 255, pattern: { regex: /\S/, expected: 'Expected a name.' } };
 const HEADER = {
   maxLength: 100,
@@ -102,7 +102,7 @@ class WebhookIdDto {
 @ApiSchema({ name: 'AutomationWebhook' })
 class WebhookDto {
   @ApiProperty({ format: 'uuid', example: ID }) id: string;
-  @ApiProperty({ format: 'uuid', example: ORG_ID }) org_id: string;
+  @ApiProperty({ format: 'uuid', example: USER_ID }) org_id: string;
   @ApiProperty({ example: 'Octo' }) name: string;
   @ApiProperty({ example: 'github' }) source: string;
   @Shown('What to enter at the host.', WEBHOOK_URL, { format: 'uri' }) webhook_url: string;
@@ -208,19 +208,10 @@ export class AutomationWebhooksController {
   }
 
   private shown(webhook: AutomationWebhook): WebhookDto {
+    const rules = ['event_key_expr', 'signature_header', 'signature_scheme', 'event_id_header'] as const;
     return {
-      id: webhook.id,
-      org_id: webhook.orgId,
-      name: webhook.name,
-      source: webhook.source,
+      ...toWire(webhook, 'id', 'orgId', 'name', 'source', ...rules, 'enabled', 'createdAt', 'updatedAt'),
       webhook_url: `${this.address.publicUrl}${EVENTS}/${webhook.orgId}/${webhook.source}`,
-      event_key_expr: webhook.event_key_expr,
-      signature_header: webhook.signature_header,
-      signature_scheme: webhook.signature_scheme,
-      event_id_header: webhook.event_id_header,
-      enabled: webhook.enabled,
-      created_at: webhook.createdAt,
-      updated_at: webhook.updatedAt,
     };
   }
 }

@@ -59,12 +59,13 @@ export function identityOf(
   webhook: AutomationWebhook,
   sent: ReceivedWebhook,
   payload: unknown,
-): Pick<AutomationEvent, 'bodyDigest' | 'eventKey'> & { deliveryId: string | null } {
+  usual: string,
+): Pick<AutomationEvent, 'deliveryId' | 'bodyDigest' | 'eventKey'> {
   const { idHeaders, keyOf } = rulesOf(webhook);
-  const id = idHeaders.map(sent.header).find((each) => each !== '');
+  const id = idHeaders.map(sent.header).find((each) => each !== '') ?? usual;
   const isOnce = webhooksOf(webhook.source) !== null && isTimed(payload);
   return {
-    deliveryId: id?.slice(0, MAX_DELIVERY_ID) ?? null,
+    deliveryId: id.slice(0, MAX_DELIVERY_ID),
     bodyDigest: isOnce ? createHash('sha256').update(sent.body).digest('hex') : null,
     eventKey: keyOf(sent, payload).slice(0, MAX_KEY) || 'unknown',
   };

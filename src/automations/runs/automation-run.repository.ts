@@ -25,7 +25,7 @@ import { Clock } from '../../common/clock.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
 import { DurableJobs } from '../../database/jobs/durable-jobs.js';
-import type { JobQueue } from '../../database/jobs/job-queue.worker.js';
+import { deadLetters, type JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import {
@@ -34,7 +34,6 @@ import {
   type AutomationWork,
 } from '../definitions/automation.repository.js';
 import { filledPrompt } from './prompt-template.js';
-import { admit, mayBegin, type RunCounts } from './run-admission.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
 export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
@@ -94,15 +93,36 @@ export interface RunEnd {
   stops?: boolean;
 }
 
-export const DEAD_RUNS: JobQueue = {
-  name: 'automation-run-dead',
-  kind: 'automation-run-dead',
-  deadLetter: null,
-  retryLimit: 10,
-  retryDelaySeconds: 1,
-  concurrency: 5,
-  pollMs: 5_000,
-};
+export interface RunCounts {
+  active: number;
+  /** Made within a day, without those that were skipped. */
+  today: number;
+  skippedToday: number;
+}
+
+interface Admission {
+  /** `refuse`: as `skip`, but not even a row is kept, since a flood would make as many as it has events. */
+  admission: 'make' | 'replace' | 'skip' | 'refuse';
+  reason: string | null;
+}
+
+/** Whether a cause makes a run, and what becomes of the ones before. */
+export function admit(
+  { max_runs_per_day: most, concurrency }: Pick<AutomationWork, 'max_runs_per_day' | 'concurrency'>,
+  counts: RunCounts,
+): Admission {
+  const { limit, when_busy } = concurrency;
+  const skip = counts.skippedToday >= most ? 'refuse' : 'skip';
+  if (counts.today >= most) {
+    return { admission: skip, reason: `It has had ${most} runs within a day (max_runs_per_day).` };
+  }
+  const isFree = counts.active < limit || when_busy === 'queue';
+  return isFree || when_busy === 'replace'
+    ? { admission: isFree ? 'make' : 'replace', reason: null }
+    : { admission: skip, reason: 'It was busy with earlier runs (concurrency).' };
+}
+
+export const DEAD_RUNS = deadLetters('automation-run-dead');
 
 /** The attempts of a run last about two hours, since what its owner may start has a limit, too. */
 export const RUNS: JobQueue = {
@@ -193,7 +213,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
    */
   async make(
     manager: EntityManager,
-    { id: automationId, userId, limits, work }: Automation,
+    { id: automationId, userId, work }: Automation,
     trigger: AutomationRun['triggerSource'],
     causeId: string,
     event: unknown = null,
@@ -204,13 +224,17 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       return { run: known, reason: known.errorDetail };
     }
     const now = this.now();
-    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, this.yesterday()]);
-    const { admission, reason } = admit(limits, counts);
+    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, this.now(A_DAY_MS)]);
+    const { admission, reason } = admit(work, counts);
     if (admission === 'refuse') {
       return { run: null, reason };
     }
     if (admission === 'replace') {
-      await this.cancelOldest(manager, automationId, counts.active - limits.limit + 1);
+      const which = { where: { automationId, ...IS_ACTIVE }, order: OLDEST_FIRST };
+      const take = counts.active - work.concurrency.limit + 1;
+      for (const { id } of await manager.find(AutomationRun, { ...which, take })) {
+        await this.end(manager, id, { status: 'CANCELLED', detail: 'A newer run has replaced it.' });
+      }
     }
     const isSkipped = admission === 'skip';
     const run = await manager.save(AutomationRun, {
@@ -244,7 +268,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
         return null;
       }
       const running = { automationId: automation.id, status: 'RUNNING' } as const;
-      if (mayBegin(automation.limits.limit, await manager.countBy(AutomationRun, running))) {
+      if ((await manager.countBy(AutomationRun, running)) < automation.work.concurrency.limit) {
         const begun = { status: 'RUNNING', startedAt: this.now() } as const;
         await manager.update(AutomationRun, { id, status: 'PENDING' }, begun);
       }
@@ -263,7 +287,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return this.manager.transaction(async (manager) => {
       // Runs that begin at the same time choose one after the other.
       await this.automations.lock(manager, { id: automationId });
-      const where = { automationId, createdAt: MoreThan(this.yesterday()), tasks: Not(IsNull()) };
+      const where = { automationId, createdAt: MoreThan(this.now(A_DAY_MS)), tasks: Not(IsNull()) };
       const recent = await manager.find(AutomationRun, { select: { tasks: true }, where });
       const taken = new Set(recent.flatMap(({ tasks }) => (tasks ?? []).map(taskName)));
       const tasks = open && open.filter((task) => !taken.has(taskName(task))).slice(0, work.tasks?.limit);
@@ -298,10 +322,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return Object.fromEntries(rows.map(({ status, count }) => [status, count]));
   }
 
-  async removeOlderThan(seconds: number, batch: number): Promise<number> {
-    const before = new Date(this.clock.now() - seconds * 1000);
-    const [, removed] = await this.query<[unknown, number]>(REMOVE_OLD, [before, batch]);
-    return removed;
+  async removeOlderThan(seconds: number, batch: number): Promise<void> {
+    await this.query(REMOVE_OLD, [this.now(seconds * 1000), batch]);
   }
 
   /** Ends a run, and lets the next one begin; false when it was over. */
@@ -329,13 +351,6 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return true;
   }
 
-  private async cancelOldest(manager: EntityManager, automationId: string, take: number): Promise<void> {
-    const where = { automationId, ...IS_ACTIVE };
-    for (const { id } of await manager.find(AutomationRun, { where, order: OLDEST_FIRST, take })) {
-      await this.end(manager, id, { status: 'CANCELLED', detail: 'A newer run has replaced it.' });
-    }
-  }
-
   private async record(
     manager: EntityManager,
     action: AuditAction,
@@ -344,12 +359,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     await this.audit.append(manager, { action, resourceId, ownerId, details: { run_id: id } });
   }
 
-  private now(): Date {
-    return new Date(this.clock.now());
-  }
-
-  private yesterday(): Date {
-    return new Date(this.clock.now() - A_DAY_MS);
+  private now(msAgo = 0): Date {
+    return new Date(this.clock.now() - msAgo);
   }
 }
 

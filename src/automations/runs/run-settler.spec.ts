@@ -1,8 +1,15 @@
 import { describe, expect, it } from '@jest/globals';
+import { Automation } from '../definitions/automation.repository.js';
 import { type ConversationOfRun, endOfRun } from './run-settler.js';
 
 const NOW = Date.parse('2026-11-21T10:00:00Z');
-const RUN = { startedAt: new Date(NOW - 60_000), work: { timeout: null, max_budget_per_run: null } };
+const RUN = { startedAt: new Date(NOW - 60_000), work: new Automation().work };
+const METRICS = {
+  model_name: 'm',
+  accumulated_cost: 0.5,
+  max_budget_per_task: null,
+  accumulated_token_usage: null,
+};
 
 function held(
   execution_status: NonNullable<ConversationOfRun['conversation']>['execution_status'],
@@ -14,7 +21,7 @@ function held(
       execution_status,
       error: null,
       sandbox_status: 'RUNNING',
-      metrics: { accumulated_cost: 0.5 },
+      metrics: METRICS,
       ...members,
     },
   };
@@ -68,13 +75,13 @@ describe('a run', () => {
     ['its budget', { timeout: null, max_budget_per_run: 0.4 }, 'more than 0.4 USD'],
     ['its timeout', { timeout: 59, max_budget_per_run: null }, 'longer than 59 s'],
   ])('is stopped beyond %s', (_what, work, detail) => {
-    expect(endOfRun({ ...RUN, work }, [held('running')], NOW)).toEqual({
+    expect(endOfRun({ ...RUN, work: { ...RUN.work, ...work } }, [held('running')], NOW)).toEqual({
       status: 'FAILED',
       detail: expect.stringContaining(detail),
       cost: 0.5,
       stops: true,
     });
-    const within = { timeout: 61, max_budget_per_run: 0.6 };
+    const within = { ...RUN.work, timeout: 61, max_budget_per_run: 0.6 };
     expect(endOfRun({ ...RUN, work: within }, [held('running')], NOW)).toBeNull();
   });
 });

@@ -9,7 +9,6 @@ import {
   type ConversationRow,
 } from '../../v1/app-conversations/conversation.queries.js';
 import { StartTaskQueries, type StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
-import type { AutomationWork } from '../definitions/automation.repository.js';
 import { type AutomationRun, AutomationRunRepository, type RunEnd } from './automation-run.repository.js';
 
 const EVERY_MS = 2_000;
@@ -50,7 +49,8 @@ export class RunSettler extends BackgroundLoop {
     }
   }
 
-  private async settle({ id, userId, conversationIds, startTaskIds, ...run }: AutomationRun): Promise<void> {
+  private async settle(run: AutomationRun): Promise<void> {
+    const { id, userId, conversationIds, startTaskIds } = run;
     const rows = await this.conversations.findAll(userId, conversationIds);
     const starts = await this.startTasks.batch(userId, startTaskIds ?? []);
     const held = conversationIds.map((each, index) => ({
@@ -71,23 +71,15 @@ export class RunSettler extends BackgroundLoop {
   }
 }
 
-type BoundedRun = Pick<AutomationRun, 'startedAt'> & {
-  work: Pick<AutomationWork, 'timeout' | 'max_budget_per_run'>;
-};
-
 /** A conversation of a run as it is now; null for what is not there. */
 export interface ConversationOfRun {
   start: Pick<StartTaskRow, 'status' | 'detail'> | null;
-  conversation:
-    | (Pick<ConversationRow, 'execution_status' | 'error' | 'sandbox_status'> & {
-        metrics: { accumulated_cost: number } | null;
-      })
-    | null;
+  conversation: Pick<ConversationRow, 'execution_status' | 'error' | 'sandbox_status' | 'metrics'> | null;
 }
 
 /** What a run's conversations make of it; null while one of them goes on within the run's bounds. */
 export function endOfRun(
-  { startedAt, work: { timeout, max_budget_per_run: budget } }: BoundedRun,
+  { startedAt, work: { timeout, max_budget_per_run: budget } }: Pick<AutomationRun, 'startedAt' | 'work'>,
   conversations: readonly ConversationOfRun[],
   now: number,
 ): RunEnd | null {

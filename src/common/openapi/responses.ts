@@ -59,6 +59,24 @@ export function Always(values: Readonly<Record<string, unknown>>): ClassDecorato
   };
 }
 
+type SnakeCase<Name extends string> = Name extends `${infer First}${infer Rest}`
+  ? `${First extends Lowercase<First> ? First : `_${Lowercase<First>}`}${SnakeCase<Rest>}`
+  : Name;
+
+function snakeCase(name: string): string {
+  return name.replaceAll(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+}
+
+/** Members of a row as the wire names them: `createdAt` as `created_at`. Those that are not named stay inside. */
+export function toWire<Row extends object, Name extends keyof Row & string>(
+  row: Row,
+  ...names: readonly Name[]
+): { [Each in Name as SnakeCase<Each>]: Row[Each] } {
+  return Object.fromEntries(names.map((name) => [snakeCase(name), row[name]])) as ReturnType<
+    typeof toWire<Row, Name>
+  >;
+}
+
 export class SuccessDto {
   @ApiProperty({ example: true })
   success: boolean;

@@ -22,6 +22,12 @@ export interface JobQueue {
   pollMs: number;
 }
 
+/** The queue of jobs whose attempts all failed. */
+export function deadLetters(name: string): JobQueue {
+  const rare = { concurrency: 10, pollMs: 5_000 };
+  return { name, kind: name, deadLetter: null, retryLimit: 10, retryDelaySeconds: 1, ...rare };
+}
+
 export interface JobAttempt {
   data: unknown;
   /** Aborts when the process stops, or when another worker has got the job: the handler ends soon. */

@@ -9,10 +9,8 @@ const AUTOMATION_TABLES = `
     description text,
     state text NOT NULL,
     trigger jsonb NOT NULL,
-    event_source text,
     next_run_at timestamptz,
     work jsonb NOT NULL,
-    limits jsonb NOT NULL,
     tags text[] NOT NULL DEFAULT '{}',
     last_triggered_at timestamptz,
     created_at timestamptz NOT NULL DEFAULT now(),
@@ -20,7 +18,7 @@ const AUTOMATION_TABLES = `
   );
   CREATE INDEX automations_owner_idx ON automations (user_id, org_id, created_at, id);
   CREATE INDEX automations_due_idx ON automations (next_run_at) WHERE state = 'ACTIVE' AND next_run_at IS NOT NULL;
-  CREATE INDEX automations_source_idx ON automations (org_id, event_source) WHERE event_source IS NOT NULL;
+  CREATE INDEX automations_org_idx ON automations (org_id);
 
   CREATE TABLE automation_runs (
     id uuid CONSTRAINT automation_runs_pkey PRIMARY KEY,

@@ -11,6 +11,7 @@ import {
   requiredPageUrl,
   readInBatches,
   requireAnswer,
+  writtenComment,
 } from '../change-requests.js';
 import type {
   NewChangeRequest,
@@ -22,16 +23,7 @@ import type {
   FollowedComment,
 } from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
-import {
-  flag,
-  knownFlag,
-  list,
-  object,
-  requiredId,
-  requiredName,
-  text,
-  requireFitting,
-} from '../response-schema.js';
+import { flag, knownFlag, list, object, requiredId, requiredName, text } from '../response-schema.js';
 import type { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 import {
   branchRef,
@@ -106,8 +98,6 @@ export interface DataCenterFollowed {
   activities: z.output<typeof activitiesSchema> | null;
 }
 
-const writtenSchema = z.object({ id: requiredId });
-
 /** As they stand: four requests each, a few at a time. */
 export class BitbucketDataCenterChanges implements ChangeRequestHost {
   constructor(private readonly client: BitbucketDataCenterClient) {}
@@ -167,7 +157,7 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
   ): Promise<{ id: string }> {
     const comment = { text: body, parent: { id: Number(id) } };
     const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
-    return requireFitting(writtenSchema, written, 'the comment has no number');
+    return writtenComment(written);
   }
 
   private async readOne(ref: ChangeRequestRef, user: string): Promise<FollowedChangeRequest | null> {

@@ -11,6 +11,7 @@ import {
   requiredPageUrl,
   readInBatches,
   requireAnswer,
+  writtenComment,
 } from '../change-requests.js';
 import type {
   NewChangeRequest,
@@ -32,13 +33,11 @@ import {
   requiredInstant,
   requiredName,
   text,
-  requireFitting,
 } from '../response-schema.js';
-import type { BitbucketIdentity } from './bitbucket.cache.js';
+import type { BitbucketIdentity, BitbucketDetails } from './bitbucket.details.js';
 import type { BitbucketClient, BitbucketList } from './bitbucket.client.js';
 import { newestRuns, newPullRequest, openBetween, toOpenedPullRequest } from './bitbucket.mapper.js';
 import { mainBranchSchema, openedPullRequestSchema, openedPullRequestsSchema } from './bitbucket.schema.js';
-import type { BitbucketDetails } from './bitbucket.details.js';
 
 /** Each pull request takes four requests or more, of 1,000 an hour. */
 const AT_ONCE = 4;
@@ -143,8 +142,6 @@ export const followedParts = {
 };
 const NO_TASKS: BitbucketList<BitbucketTask> = { values: [], complete: true };
 
-const writtenSchema = z.object({ id: requiredId });
-
 /** As they stand: four requests each, a few at a time. */
 export class BitbucketChanges implements ChangeRequestHost {
   /** @param reader whose account it is, for what only reading needs */
@@ -205,7 +202,7 @@ export class BitbucketChanges implements ChangeRequestHost {
     const parent = id.startsWith(TASK) ? threadId : id;
     const comment = { content: { raw: body }, ...(parent !== null && { parent: { id: Number(parent) } }) };
     const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
-    return requireFitting(writtenSchema, written, 'the comment has no number');
+    return writtenComment(written);
   }
 
   private async readOne(

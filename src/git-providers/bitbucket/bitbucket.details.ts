@@ -1,5 +1,7 @@
+import { createHmac, randomBytes } from 'node:crypto';
+import { BoundedCache } from '../../common/bounded-cache.js';
+import { type Signal, GitProviderError, type ProbedRepository } from '../git-provider.js';
 import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
-import { GitProviderError, type ProbedRepository, type Signal } from '../git-provider.js';
 import type { GapLog } from '../provider-errors.js';
 import type { BitbucketClient } from './bitbucket.client.js';
 import {
@@ -11,7 +13,6 @@ import {
   toEntryNames,
   toFailingChecks,
 } from './bitbucket.mapper.js';
-import type { BitbucketCache } from './bitbucket.cache.js';
 import {
   type BitbucketComment,
   COMMENT_FIELDS,
@@ -22,6 +23,43 @@ import {
   STATUS_FIELDS,
   statusesSchema,
 } from './bitbucket.schema.js';
+
+export interface BitbucketIdentity {
+  /** In braces, as Bitbucket writes it. */
+  uuid: string;
+  workspaces: string[];
+  truncated: boolean;
+}
+
+const IDENTITY_TTL_MS = 60 * 60 * 1000;
+/** Bounds the life of a signal whose key did not notice a change. */
+const SIGNAL_TTL_MS = 10 * 60 * 1000;
+const MAX_IDENTITIES = 5_000;
+const MAX_SIGNALS = 50_000;
+
+/**
+ * Identities, and details of unchanged pull requests, as Bitbucket allows 1,000 requests an hour. Bounded, and
+ * separate for each token.
+ */
+export class BitbucketCache {
+  /** Tokens are remembered as keyed hashes only, and the key dies with the process. */
+  private readonly secret = randomBytes(32);
+  /** By owner. */
+  readonly identities: BoundedCache<string, BitbucketIdentity>;
+  /** By owner and everything that changes when the signal changes. */
+  readonly signals: BoundedCache<string, Signal>;
+
+  /** `now` returns epoch milliseconds. */
+  constructor(now: () => number) {
+    const common = { perf: { now }, ttlResolution: 0 };
+    this.identities = new BoundedCache(MAX_IDENTITIES, { ...common, ttl: IDENTITY_TTL_MS });
+    this.signals = new BoundedCache(MAX_SIGNALS, { ...common, ttl: SIGNAL_TTL_MS });
+  }
+
+  ownerOf(apiUrl: string, token: string): string {
+    return createHmac('sha256', this.secret).update(`${apiUrl}\n${token}`).digest('base64url');
+  }
+}
 
 interface BitbucketDetailsContext {
   client: BitbucketClient;
@@ -135,13 +173,13 @@ export class BitbucketDetails {
     ask: () => Promise<{ signal: Signal; lasting: boolean }>,
   ): Promise<Signal> {
     const { cache, owner } = this.context;
-    const known = subject === null ? undefined : cache.signal(owner, subject);
+    const known = subject === null ? undefined : cache.signals.get(`${owner} ${subject}`);
     if (known !== undefined) {
       return known;
     }
     const { signal, lasting } = await ask();
     if (subject !== null && lasting) {
-      cache.rememberSignal(owner, subject, signal);
+      cache.signals.set(`${owner} ${subject}`, signal);
     }
     return signal;
   }

@@ -26,7 +26,7 @@ import {
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketChanges } from './bitbucket.changes.js';
 import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
-import { BitbucketDetails } from './bitbucket.details.js';
+import { BitbucketDetails, type BitbucketIdentity, BitbucketCache } from './bitbucket.details.js';
 import {
   bitbucketGitCredential,
   type BitbucketPullRequest,
@@ -39,7 +39,6 @@ import {
   toRepository,
   toApiGuide,
 } from './bitbucket.mapper.js';
-import { type BitbucketIdentity, BitbucketCache } from './bitbucket.cache.js';
 import { findRepositories } from './bitbucket.repositories.js';
 import {
   accountSchema,
@@ -158,7 +157,7 @@ export class BitbucketProvider extends GitServerAdapter {
     const client = this.clientFor(call);
     const owner = this.cache.ownerOf(this.options.apiUrl, call.token);
     return await findRepositories(client, query, async () => {
-      const { workspaces } = this.cache.identity(owner) ?? (await this.identify(client, owner));
+      const { workspaces } = this.cache.identities.get(owner) ?? (await this.identify(client, owner));
       return workspaces;
     });
   }
@@ -196,7 +195,7 @@ export class BitbucketProvider extends GitServerAdapter {
     const client = this.clientFor(call);
     const { cache } = this;
     const owner = cache.ownerOf(this.options.apiUrl, call.token);
-    const identity = cache.identity(owner) ?? (await this.identify(client, owner));
+    const identity = cache.identities.get(owner) ?? (await this.identify(client, owner));
     const gaps = new GapLog();
     const details = new BitbucketDetails({ client, cache, owner, userUuid: identity.uuid, gaps });
     return { client, owner, identity, gaps, details };
@@ -224,7 +223,7 @@ export class BitbucketProvider extends GitServerAdapter {
       workspaces: slugs.slice(0, MAX_WORKSPACES),
       truncated: !access.complete || slugs.length > MAX_WORKSPACES,
     };
-    this.cache.rememberIdentity(owner, identity);
+    this.cache.identities.set(owner, identity);
     return identity;
   }
 
@@ -269,7 +268,7 @@ export class BitbucketProvider extends GitServerAdapter {
       return;
     }
     // The account may have lost or renamed a workspace, or the token its account.
-    this.cache.forgetIdentity(owner);
+    this.cache.identities.delete(owner);
     if (failures.length === 2 * workspaces.length) {
       throw combinedError(failures);
     }

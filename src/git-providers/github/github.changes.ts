@@ -11,6 +11,7 @@ import {
   requiredPageUrl,
   readInBatches,
   requireAnswer,
+  writtenComment,
 } from '../change-requests.js';
 import type {
   NewChangeRequest,
@@ -31,7 +32,6 @@ import {
   requiredInstant,
   requiredName,
   text,
-  requireFitting,
 } from '../response-schema.js';
 import { type GithubClient, type GithubRequestOptions, octokit } from './github.client.js';
 import { toOpenedPullRequest, toConflicts } from './github.mapper.js';
@@ -109,8 +109,6 @@ const FRAGMENT = `fragment Followed on PullRequest {
   comments(last: $size) { nodes { ${COMMENT} } }
   reviews(last: $size) { nodes { ${COMMENT} state authorCanPushToRepository } }
 }`;
-
-const writtenSchema = z.object({ id: requiredId });
 
 /** As they stand: one GraphQL question for several. All else by REST: GraphQL wants node ids and tells less about refusals. */
 export class GithubChanges implements ChangeRequestHost {
@@ -201,7 +199,7 @@ export class GithubChanges implements ChangeRequestHost {
               pull_number,
               comment_id: Number(threadId),
             });
-      const { id } = requireFitting(writtenSchema, data, 'the comment has no number');
+      const { id } = writtenComment(data);
       return { id: threadId === null ? `issuecomment-${id}` : `discussion_r${id}` };
     } catch (error) {
       throw providerErrorFromUpstream(error);

@@ -12,6 +12,7 @@ import {
   requiredPageUrl,
   readInBatches,
   requireAnswer,
+  writtenComment,
 } from '../change-requests.js';
 import {
   type NewChangeRequest,
@@ -28,7 +29,6 @@ import {
   list,
   number,
   object,
-  requiredId,
   requiredInstant,
   requiredName,
   text,
@@ -134,8 +134,6 @@ const MERGE_REQUEST = `
       }
     }`;
 
-const writtenSchema = z.object({ id: requiredId });
-
 /** As they stand (GitLab 15.3 and later): one GraphQL question for several. All else by REST. */
 export class GitlabChanges implements ChangeRequestHost {
   constructor(private readonly client: GitlabClient) {}
@@ -183,7 +181,7 @@ export class GitlabChanges implements ChangeRequestHost {
   ): Promise<{ id: string }> {
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${pathOf(ref)}${thread}/notes`, { body });
-    return requireFitting(writtenSchema, written, 'the comment has no number');
+    return writtenComment(written);
   }
 
   private async readSome(

@@ -3,7 +3,7 @@ import { GitProviderError, type GitProvider } from '../git-provider.js';
 import { gitProviderProblem } from '../git-provider-problem.js';
 import { GitProviderRegistry } from '../git-provider.registry.js';
 import { GIT_SERVERS } from '../git-servers.js';
-import { ProviderCalls } from '../provider-calls.js';
+import { ProviderCalls } from '../provider-reader.js';
 import { ProviderTokenRepository, type StoredCredential } from './provider-token.repository.js';
 
 const TOKEN_TIMEOUT_MS = 12_000;

@@ -5,7 +5,7 @@ import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { invalidGitToken } from '../git-provider-problem.js';
 import type { CallBounds, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
 import { GitProviderRegistry } from '../git-provider.registry.js';
-import { ProviderCalls } from '../provider-calls.js';
+import { ProviderCalls } from '../provider-reader.js';
 import {
   type NewToken,
   planTokenChanges,

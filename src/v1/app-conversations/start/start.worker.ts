@@ -5,7 +5,7 @@ import { errorStack } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
-import type { JobAttempt, JobQueue } from '../../../database/jobs/job-queue.worker.js';
+import { deadLetters, type JobAttempt, type JobQueue } from '../../../database/jobs/job-queue.worker.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
@@ -16,18 +16,9 @@ import { StartWorkflow } from './start-workflow.js';
 const CONCURRENCY = 100;
 /** Finds jobs whose announcement was lost. */
 const POLL_MS = 2_000;
-const DEAD_POLL_MS = 5_000;
 const PLAIN_HOST_ID = /^[A-Za-z0-9._-]{1,100}$/;
 
-const DEAD_STARTS: JobQueue = {
-  name: 'conversation-start-dead',
-  kind: 'conversation-start-dead',
-  deadLetter: null,
-  retryLimit: 10,
-  retryDelaySeconds: 1,
-  concurrency: 10,
-  pollMs: DEAD_POLL_MS,
-};
+const DEAD_STARTS = deadLetters('conversation-start-dead');
 
 function startQueueOf(hostId: string): JobQueue {
   const name = PLAIN_HOST_ID.test(hostId) ? hostId : createHash('sha256').update(hostId).digest('hex');

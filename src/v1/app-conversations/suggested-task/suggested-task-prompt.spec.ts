@@ -4,7 +4,7 @@ import * as bitbucket from '../../../git-providers/bitbucket/bitbucket.mapper.js
 import type { ApiGuide } from '../../../git-providers/git-provider.js';
 import * as github from '../../../git-providers/github/github.mapper.js';
 import * as gitlab from '../../../git-providers/gitlab/gitlab.mapper.js';
-import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/candidate.js';
+import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/collect-candidates.js';
 import { type SuggestedTask, suggestedTaskPrompt } from './suggested-task-prompt.js';
 
 interface Server {

@@ -1,5 +1,5 @@
 import type { ApiGuide, ProviderType } from '../../../git-providers/git-provider.js';
-import type { TaskType } from '../../../suggested-tasks/candidate.js';
+import type { TaskType } from '../../../suggested-tasks/collect-candidates.js';
 
 /** As `GET /api/user/suggested-tasks` lists it. */
 export interface SuggestedTask {

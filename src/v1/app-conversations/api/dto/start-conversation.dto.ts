@@ -18,7 +18,7 @@ import {
 import type { ProviderType } from '../../../../git-providers/git-provider.js';
 import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets/secrets.dto.js';
-import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/candidate.js';
+import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/collect-candidates.js';
 import {
   CONVERSATION_TRIGGERS,
   type ConversationTrigger,

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { BitbucketCache } from './bitbucket.cache.js';
+import { BitbucketCache } from './bitbucket.details.js';
 
 const MINUTE_MS = 60 * 1000;
 const identity = { uuid: '{u}', workspaces: ['team'], truncated: false };
@@ -15,18 +15,18 @@ function start(): { cache: BitbucketCache; pass: (ms: number) => void } {
   };
 }
 
-describe('BitbucketMemory', () => {
+describe('BitbucketCache', () => {
   it('keeps identities for an hour and signals for ten minutes', () => {
     const { cache, pass } = start();
-    cache.rememberIdentity('owner', identity);
-    cache.rememberSignal('owner', 'conflicts', 'yes');
+    cache.identities.set('owner', identity);
+    cache.signals.set('owner conflicts', 'yes');
     pass(10 * MINUTE_MS - 1);
-    expect(cache.signal('owner', 'conflicts')).toBe('yes');
+    expect(cache.signals.get('owner conflicts')).toBe('yes');
     pass(2);
-    expect(cache.signal('owner', 'conflicts')).toBeUndefined();
-    expect(cache.identity('owner')).toEqual(identity);
+    expect(cache.signals.get('owner conflicts')).toBeUndefined();
+    expect(cache.identities.get('owner')).toEqual(identity);
     pass(50 * MINUTE_MS);
-    expect(cache.identity('owner')).toBeUndefined();
+    expect(cache.identities.get('owner')).toBeUndefined();
   });
 
   it('names owners by token and address without containing them', () => {
@@ -40,16 +40,5 @@ describe('BitbucketMemory', () => {
     expect(new Set(owners).size).toBe(4);
     expect(cache.ownerOf('https://a.example.com', 'token')).toBe(owners[0]);
     expect(owners.join()).not.toContain('token');
-  });
-
-  it('keeps owners and subjects apart, and forgets on demand', () => {
-    const { cache } = start();
-    cache.rememberIdentity('one', identity);
-    cache.rememberSignal('one', 'conflicts', 'yes');
-    expect(cache.identity('two')).toBeUndefined();
-    expect(cache.signal('two', 'conflicts')).toBeUndefined();
-    expect(cache.signal('one', 'comments')).toBeUndefined();
-    cache.forgetIdentity('one');
-    expect(cache.identity('one')).toBeUndefined();
   });
 });

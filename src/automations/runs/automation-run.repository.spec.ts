@@ -1,0 +1,25 @@
+import { describe, expect, it } from '@jest/globals';
+import type { WhenBusy } from '../definitions/automation.repository.js';
+import { admit, type RunCounts } from './automation-run.repository.js';
+
+const COUNTS: RunCounts = { active: 0, today: 0, skippedToday: 0 };
+
+describe('a cause', () => {
+  it.each<[string, WhenBusy, Partial<RunCounts>, string]>([
+    ['makes a run', 'queue', {}, 'make'],
+    ['makes one beside others', 'queue', { active: 1, today: 1 }, 'make'],
+    ['makes one that waits while it is busy', 'queue', { active: 2 }, 'make'],
+    ['is skipped while it is busy', 'skip', { active: 2 }, 'skip'],
+    ['is not skipped beside fewer than may run', 'skip', { active: 1 }, 'make'],
+    ['replaces a run', 'replace', { active: 2 }, 'replace'],
+    ['is skipped at the maximum of the day', 'queue', { today: 10 }, 'skip'],
+    ['replaces none at the maximum of the day', 'replace', { active: 2, today: 10 }, 'skip'],
+    ['is not even kept after as many skipped ones', 'queue', { today: 10, skippedToday: 10 }, 'refuse'],
+    ['is not even kept while busy', 'skip', { active: 2, skippedToday: 10 }, 'refuse'],
+  ])('%s', (_what, when_busy, counts, admission) => {
+    const limits = { max_runs_per_day: 10, concurrency: { limit: 2, when_busy } };
+    const result = admit(limits, { ...COUNTS, ...counts });
+    expect(result.admission).toBe(admission);
+    expect(result.reason === null).toBe(['make', 'replace'].includes(admission));
+  });
+});
