@@ -50,11 +50,9 @@ import { PendingMessage, PendingMessageRepository } from './pending/pending-mess
 import { PendingMessageWorker } from './pending/pending-message.worker.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { ModelSwitchService } from './model-switch.service.js';
-import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 import { StartTaskRepository } from './start-task.repository.js';
-import { AbandonedStartsReaper } from './start/abandoned-starts.reaper.js';
 import { AwaitSandboxStep, SandboxChangeWaiter } from './start/await-sandbox.step.js';
 import { BeginConversationStep } from './start/begin-conversation.step.js';
 import { ConversationStarter } from './start/conversation-starter.js';
@@ -62,13 +60,10 @@ import { Delegation } from './start/delegation.js';
 import { PrepareRepositoryStep } from './start/prepare-repository.step.js';
 import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
-import { StartContextReader } from './start/start-context.js';
-import { StartFailureHandler } from './start/start-failure.handler.js';
-import { StartMetrics } from './start/start.metrics.js';
 import { StartRequestResolver } from './start/start-request.resolver.js';
 import { StartStream } from './start/start-stream.js';
 import { StartWorkflow } from './start/start-workflow.js';
-import { StartQueue, StartWorker } from './start/start.worker.js';
+import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.worker.js';
 import { StockCheckout } from './start/stock-checkout.js';
 
 @Module({
@@ -117,7 +112,6 @@ import { StockCheckout } from './start/stock-checkout.js';
     ConversationResumeWorker,
     ConversationResumeService,
     CredentialRefreshService,
-    SandboxRemovalService,
     ModelSwitchService,
     ConversationAdoptionService,
     RemovedConversationRepository,
@@ -141,9 +135,6 @@ import { StockCheckout } from './start/stock-checkout.js';
     RepositoryCheckout,
     SandboxChangeWaiter,
     SetUpStep,
-    StartContextReader,
-    StartFailureHandler,
-    StartMetrics,
     StartQueue,
     StartStream,
     StartRequestResolver,

@@ -229,10 +229,6 @@ export class ConversationRepository {
     return manager.existsBy(AppConversation, { id });
   }
 
-  async existsInSandbox(manager: EntityManager, sandboxId: string): Promise<boolean> {
-    return manager.existsBy(AppConversation, { sandboxId });
-  }
-
   /** `members` names what the user asked to change; null when an earlier audit entry covers the change. */
   async update(
     userId: string,

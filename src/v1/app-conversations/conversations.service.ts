@@ -11,7 +11,6 @@ import { RemovedConversationRepository } from './adoption/removed-conversation.r
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
-import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTaskRepository } from './start-task.repository.js';
 
 /** Works whatever state a conversation is in. */
@@ -24,7 +23,6 @@ export class ConversationsService {
     private readonly conversations: ConversationRepository,
     private readonly startTasks: StartTaskRepository,
     private readonly removed: RemovedConversationRepository,
-    private readonly sandboxes: SandboxRemovalService,
     private readonly worker: SandboxWorkerSignal,
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
@@ -123,7 +121,7 @@ export class ConversationsService {
       resourceId: toHexId(id),
       ownerId: userId,
     });
-    const isSandboxRemoved = await this.sandboxes.removeIfUnused(manager, userId, sandboxId);
+    const isSandboxRemoved = await this.startTasks.removeSandboxIfUnused(manager, userId, sandboxId);
     // Also for a removed sandbox, because its agent server is asked once more before its end.
     await this.removed.remember(manager, id, sandboxId);
     return { sandboxId, isSandboxRemoved };

@@ -10,7 +10,7 @@ import { SandboxQueries, type SandboxSnapshot } from '../../sandboxes/sandbox.qu
 import { SandboxesService } from '../../sandboxes/sandboxes.service.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { StartFailure } from './start-failure.js';
+import { StartFailure } from './start-step.js';
 
 @Injectable()
 export class SandboxChangeWaiter {

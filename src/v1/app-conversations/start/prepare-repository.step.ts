@@ -9,8 +9,7 @@ import {
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { newBranchOf, type StartTask } from '../start-task.entity.js';
 import { RepositoryCheckout } from './repository-checkout.js';
-import type { StartContext } from './start-context.js';
-import { StartFailure, tailOf } from './start-failure.js';
+import { type StartContext, StartFailure, tailOf } from './start-step.js';
 import { shellQuote } from './stock-checkout.js';
 
 /** The step is tried again after these. */

@@ -5,7 +5,7 @@ import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { AgentServerGit } from '../../agent-servers/agent-server.git.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
-import { StartFailure, tailOf } from './start-failure.js';
+import { StartFailure, tailOf } from './start-step.js';
 import { CLONE_TIMEOUT_SECONDS, type CheckoutResult, type Clone, StockCheckout } from './stock-checkout.js';
 
 export interface CheckoutPlan extends Clone {
