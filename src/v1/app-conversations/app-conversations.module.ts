@@ -35,9 +35,7 @@ import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
-import { ConversationExportService } from './conversation-export.service.js';
 import { ConversationResumeService, ConversationResumeWorker } from './conversation-resume.service.js';
-import { ConversationFolderService } from './conversation-folder.service.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
@@ -64,7 +62,6 @@ import { StartRequestResolver } from './start/start-request.resolver.js';
 import { StartStream } from './start/start-stream.js';
 import { StartWorkflow } from './start/start-workflow.js';
 import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.worker.js';
-import { StockCheckout } from './start/stock-checkout.js';
 
 @Module({
   imports: [
@@ -104,9 +101,7 @@ import { StockCheckout } from './start/stock-checkout.js';
     DownloadSender,
     ConversationActionsService,
     ConversationWorkspaceService,
-    ConversationFolderService,
     OperatorSkills,
-    ConversationExportService,
     ConversationTitlesService,
     ConversationMetrics,
     ConversationResumeWorker,
@@ -142,7 +137,6 @@ import { StockCheckout } from './start/stock-checkout.js';
     StartTaskRepository,
     StartWorker,
     StartWorkflow,
-    StockCheckout,
   ],
   exports: [
     OperatorSkills,

@@ -5,7 +5,7 @@ import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
-import { agentDialect } from './agent-request/agent-dialects.js';
+import { agentDialect } from './agent-request/agent-dialect.js';
 import type { ConversationRow } from './conversation.queries.js';
 import { Delegation } from './start/delegation.js';
 

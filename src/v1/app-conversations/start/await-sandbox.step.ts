@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { EventEmitter, once } from 'node:events';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
@@ -14,36 +14,18 @@ import { StartFailure } from './start-step.js';
 
 @Injectable()
 export class SandboxChangeWaiter {
-  private readonly waiting = new Map<string, Set<AbortController>>();
+  private readonly changes = new EventEmitter().setMaxListeners(0);
 
   constructor(events: SandboxEvents) {
-    events.on('running', (id) => this.emit(id));
-    events.on('stopped', (id) => this.emit(id));
+    events.on('running', (id) => void this.changes.emit(id));
+    events.on('stopped', (id) => void this.changes.emit(id));
   }
 
   /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */
   async wait(sandboxId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const end = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    await once(this.changes, sandboxId, { signal: end }).catch(() => undefined);
     signal.throwIfAborted();
-    const changed = new AbortController();
-    const waiting = this.waiting.get(sandboxId) ?? new Set();
-    this.waiting.set(sandboxId, waiting.add(changed));
-    try {
-      await delay(timeoutMs, undefined, { signal: AbortSignal.any([signal, changed.signal]) });
-    } catch (error) {
-      if (!changed.signal.aborted) {
-        throw error;
-      }
-    } finally {
-      waiting.delete(changed);
-      if (waiting.size === 0) {
-        this.waiting.delete(sandboxId);
-      }
-    }
-    signal.throwIfAborted();
-  }
-
-  private emit(sandboxId: string): void {
-    this.waiting.get(sandboxId)?.forEach((changed) => changed.abort());
   }
 }
 

@@ -13,7 +13,7 @@ import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
 import { AgentRequestBuilder, type CheckedConfiguration } from '../agent-request/agent-request.builder.js';
-import { agentDialect } from '../agent-request/agent-dialects.js';
+import { agentDialect } from '../agent-request/agent-dialect.js';
 import { OWN_AGENT } from '../agent-request/agent-settings.js';
 import { MAX_MESSAGE_TEXT } from '../api/dto/conversation-actions.dto.js';
 import { toStartMessage } from '../message-parts.js';

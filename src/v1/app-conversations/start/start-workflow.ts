@@ -5,7 +5,7 @@ import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
-import { agentDialect } from '../agent-request/agent-dialects.js';
+import { agentDialect } from '../agent-request/agent-dialect.js';
 import { ConversationMetrics } from '../conversation.metrics.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
