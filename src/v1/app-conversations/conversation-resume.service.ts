@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { AgentServerError, unlessStatus } from '../agent-servers/agent-server.http.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
@@ -110,14 +110,8 @@ export class ConversationResumeService {
   }
 
   private async run(target: RunningSandbox, id: string): Promise<void> {
-    try {
-      await this.agentServers.run(target, id);
-    } catch (error) {
-      // The user was faster, so it runs already.
-      if (!(error instanceof AgentServerError && error.status === 409)) {
-        throw error;
-      }
-    }
+    // 409: the user was faster, so it runs already.
+    await unlessStatus([409], this.agentServers.run(target, id));
   }
 }
 

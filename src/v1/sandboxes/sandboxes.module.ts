@@ -41,7 +41,7 @@ import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
-import { WarmSandboxClaims, WarmTemplates } from './warm/warm-sandbox-claims.js';
+import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
@@ -112,7 +112,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     BackendSweeper,
     WarmSandboxKeeper,
     WarmSandboxClaims,
-    WarmTemplates,
   ],
   exports: [
     ExposedPortRepository,

@@ -138,8 +138,7 @@ export class PendingMessageWorker extends BackgroundLoop {
     }
     const expected = messageKey(content);
     const pages = readLogAfter(
-      (pageId) =>
-        this.agentServers.events(target, conversationId, { ...(pageId !== undefined && { pageId }) }),
+      (pageId) => this.agentServers.events(target, conversationId, { pageId }),
       afterEventId === '' ? null : afterEventId,
     );
     for await (const page of pages) {

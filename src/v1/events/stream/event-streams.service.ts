@@ -18,8 +18,7 @@ import { EventsService } from '../events.service.js';
 import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-conversation.repository.js';
 import { EventQueries } from '../store/event.queries.js';
 import { EVENTS_CHANNEL } from '../store/event.repository.js';
-import { Audience } from './audience.js';
-import { EventStream, stateMessage } from './event-stream.js';
+import { Audience, EventStream, stateMessage } from './event-stream.js';
 
 const CHECK_MS = 5_000;
 /** Notifications about own conversations are rarely news, so they are checked in batches. */
