@@ -385,7 +385,7 @@ describe('what is sent to the stock agent server', () => {
     );
 
     // It only listens to what others met.
-    const listening = ['sandboxes/lifecycle/sandbox-breach.service.ts'];
+    const listening = ['sandboxes/lifecycle/sandbox.reconciler.ts'];
     expect(reaching.toSorted()).toEqual([...Object.keys(CLASSES), ...listening].toSorted());
   });
 

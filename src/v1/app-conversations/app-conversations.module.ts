@@ -20,7 +20,7 @@ import {
   RemovedConversationRepository,
 } from './adoption/removed-conversation.repository.js';
 import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
-import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
+import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
@@ -35,7 +35,7 @@ import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
-import { ConversationResumeService, ConversationResumeWorker } from './conversation-resume.service.js';
+import { ConversationResumeWorker } from './conversation-resume.worker.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
@@ -105,7 +105,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     ConversationTitlesService,
     ConversationMetrics,
     ConversationResumeWorker,
-    ConversationResumeService,
     CredentialRefreshService,
     ModelSwitchService,
     ConversationAdoptionService,
@@ -122,7 +121,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     BeginConversationStep,
     ConversationStarter,
     Delegation,
-    GitAccessReader,
     AcpAgents,
     ModelCatalogue,
     OwnToolServer,

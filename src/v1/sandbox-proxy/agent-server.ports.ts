@@ -1,17 +1,12 @@
 import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { KeyedLimit } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
 import { ServerConnections } from '../../common/requests/server-connections.js';
 import { MAX_HEADER_BYTES } from '../../common/requests/unreadable-requests.js';
 import { AppConfig } from '../../config/app-config.js';
@@ -166,26 +161,16 @@ const RELEASED_CHANNEL = 'sandbox_ports';
  * stop, otherwise with the next sweep.
  */
 @Injectable()
-export class AgentServerPorts
-  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
-{
-  private readonly logger = new Logger(AgentServerPorts.name);
+export class AgentServerPorts extends BackgroundLoop implements OnApplicationShutdown {
   private readonly listeners = new Map<string, PortListener>();
   private readonly sandboxes = new WeakMap<Socket, string>();
   /** Times of a monotonic clock, milliseconds. */
   private readonly goneSince = new Map<string, number>();
   private readonly bySandbox = new KeyedLimit(1);
-  private readonly sweep = new RepeatedWork(
-    EVERY_MS,
-    () => this.holdAll(),
-    (error) => this.logger.error('failed to hold the ports of sandboxes', errorStack(error)),
-  );
-
   /** Sandboxes that got no port; their next start tries again. */
   private readonly without = new Set<string>();
   private main: Server | null = null;
   private closing: Promise<unknown> = Promise.resolve();
-  private isStopping = false;
 
   constructor(
     private readonly config: AppConfig,
@@ -194,7 +179,9 @@ export class AgentServerPorts
     private readonly host: HostIdentity,
     private readonly notifications: DatabaseNotifications,
     @InjectDataSource() private readonly dataSource: DataSource,
-  ) {}
+  ) {
+    super(EVERY_MS, new Logger(AgentServerPorts.name), 'failed to hold the ports of sandboxes');
+  }
 
   handTo(main: Server): void {
     this.main = main;
@@ -206,7 +193,7 @@ export class AgentServerPorts
   }
 
   /** Clients may know the addresses, so the ports are bound before the first request. */
-  async onApplicationBootstrap(): Promise<void> {
+  override async onApplicationBootstrap(): Promise<void> {
     if (this.config.sandboxes.expose !== 'ports') {
       return;
     }
@@ -217,16 +204,15 @@ export class AgentServerPorts
     this.events.on('stopped', (id) => this.hold(id));
     this.notifications.listen(RELEASED_CHANNEL, (hostId) => {
       if (hostId === this.host.id) {
-        void this.sweep.now();
+        void this.loop.now();
       }
     });
-    await this.sweep.now();
-    this.sweep.start();
+    await this.loop.now();
+    this.loop.start();
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
-    this.isStopping = true;
-    await this.sweep.stop();
+  override async beforeApplicationShutdown(): Promise<void> {
+    await super.beforeApplicationShutdown();
     const ids = [...this.listeners.keys()];
     this.closing = Promise.all(ids.map((id) => this.release(id)));
     if (ids.length > 0) {
@@ -236,6 +222,10 @@ export class AgentServerPorts
 
   async onApplicationShutdown(): Promise<void> {
     await this.closing;
+  }
+
+  protected async work(): Promise<void> {
+    await this.holdAll();
   }
 
   /** Holds the ports of all sandboxes that this host has or just had, and no others. */
@@ -260,7 +250,7 @@ export class AgentServerPorts
         // Not awaited, because a request under way may take long.
         void this.release(id);
       }
-      if (found === null || this.isStopping || (port !== null && port === found.port)) {
+      if (found === null || this.stopping || (port !== null && port === found.port)) {
         return;
       }
       if (found.port !== null && ((await this.open(id, found.port)) || (await this.isWithReplica(found)))) {
@@ -299,7 +289,7 @@ export class AgentServerPorts
       return false;
     }
     this.listeners.set(id, listener);
-    if (this.isStopping) {
+    if (this.stopping) {
       await this.release(id);
     }
     return true;

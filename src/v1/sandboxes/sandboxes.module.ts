@@ -18,7 +18,6 @@ import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.
 import { DriftDetector } from './lifecycle/drift.js';
 import { IdleReaper, LostHostReaper, IdlenessProbe } from './lifecycle/idle-reaper.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
-import { SandboxBreachService } from './lifecycle/sandbox-breach.service.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
@@ -102,7 +101,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     AgentServerProbe,
     LaunchPlanner,
     SandboxReconciler,
-    SandboxBreachService,
     DriftDetector,
     IdleReaper,
     LostHostReaper,

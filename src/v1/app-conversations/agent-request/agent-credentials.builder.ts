@@ -6,12 +6,7 @@ import { ConversationQueries } from '../conversation.queries.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { AcpAgents, grantedInputs, toStartedAcpAgent } from './acp-agents.js';
-import {
-  AgentInputsReader,
-  GitAccessReader,
-  mcpServerEntries,
-  secretSources,
-} from './agent-inputs.reader.js';
+import { AgentInputsReader, mcpServerEntries, secretSources } from './agent-inputs.reader.js';
 import { isSameModelServer, type NamedModel } from '../../../settings/model-check.js';
 import { agentLimits, type AgentSettings, ownParameters } from './agent-settings.js';
 
@@ -28,7 +23,6 @@ export class AgentCredentialsBuilder {
     private readonly conversations: ConversationRepository,
     private readonly queries: ConversationQueries,
     private readonly inputs: AgentInputsReader,
-    private readonly git: GitAccessReader,
     private readonly config: AppConfig,
     private readonly acpAgents: AcpAgents,
   ) {}
@@ -57,7 +51,7 @@ export class AgentCredentialsBuilder {
       search_api_key: settings.search_api_key,
       tavily_api_url: this.config.agent.tavilyApiUrl,
       mcp_config: mcpServerEntries(mcpConfig),
-      git: await this.git.read(userId, settings, credentials),
+      git: await this.inputs.gitAccess(userId, settings, credentials),
       ...agentLimits(settings),
       delegated_budget: delegated,
       language: settings.language === '' ? null : settings.language,

@@ -29,7 +29,6 @@ export async function detectPlatform(
       isolation: 'bwrap' as const,
       programs: { bwrap: bwrap ?? '', setpriv },
       network: null,
-      pod: null,
       hasProject: await canMountProject([options.folder, ...(await neededFiles(options))]),
       setpriv,
       users,
