@@ -19,7 +19,6 @@ import {
   RemovedConversation,
   RemovedConversationRepository,
 } from './adoption/removed-conversation.repository.js';
-import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
@@ -51,7 +50,7 @@ import { ModelSwitchService } from './model-switch.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 import { StartTaskRepository } from './start-task.repository.js';
-import { AwaitSandboxStep, SandboxChangeWaiter } from './start/await-sandbox.step.js';
+import { AwaitSandboxStep } from './start/await-sandbox.step.js';
 import { BeginConversationStep } from './start/begin-conversation.step.js';
 import { ConversationStarter } from './start/conversation-starter.js';
 import { Delegation } from './start/delegation.js';
@@ -114,7 +113,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     PendingMessagesService,
     // Starts, and requests for agents.
     AbandonedStartsReaper,
-    AgentCredentialsBuilder,
     AgentInputsReader,
     AgentRequestBuilder,
     AwaitSandboxStep,
@@ -126,7 +124,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     OwnToolServer,
     PrepareRepositoryStep,
     RepositoryCheckout,
-    SandboxChangeWaiter,
     SetUpStep,
     StartQueue,
     StartStream,

@@ -62,22 +62,7 @@ interface BegunConversation {
   agent: string | null;
 }
 
-type ConversationChange = Partial<
-  Pick<
-    AppConversation,
-    | 'title'
-    | 'titleIsUsers'
-    | 'tags'
-    | 'metadata'
-    | 'llmModel'
-    | 'llmBaseUrl'
-    | 'llmProfile'
-    | 'public'
-    | 'selectedRepository'
-    | 'selectedBranch'
-    | 'gitProvider'
-  >
->;
+type ConversationChange = Partial<Omit<AppConversation, 'user' | 'id' | 'userId'>>;
 
 /** A conversation's log is opened and removed together with its row. */
 @Injectable()
@@ -203,27 +188,6 @@ export class ConversationRepository {
     return this.conversations.findOneBy({ id, userId });
   }
 
-  /** As it was when the conversation began. */
-  async findModel(
-    userId: string,
-    id: string,
-  ): Promise<Pick<
-    AppConversation,
-    'llmModel' | 'llmBaseUrl' | 'llmProfile' | 'adopted' | 'agent' | 'agentKind'
-  > | null> {
-    return this.conversations.findOne({
-      where: { id, userId },
-      select: {
-        agent: true,
-        agentKind: true,
-        llmModel: true,
-        llmBaseUrl: true,
-        llmProfile: true,
-        adopted: true,
-      },
-    });
-  }
-
   async exists(manager: EntityManager, id: string): Promise<boolean> {
     return manager.existsBy(AppConversation, { id });
   }
@@ -270,17 +234,6 @@ export class ConversationRepository {
     manager: EntityManager = this.conversations.manager,
   ): Promise<void> {
     await manager.query(SET_GENERATION, [id, generation]);
-  }
-
-  /** Null when the sandbox has no such conversation. */
-  async findRepository(
-    id: string,
-    { sandboxId, userId }: Pick<AppConversation, 'sandboxId' | 'userId'>,
-  ): Promise<Pick<AppConversation, 'selectedRepository' | 'gitProvider'> | null> {
-    return this.conversations.findOne({
-      select: { id: true, selectedRepository: true, gitProvider: true },
-      where: { id, sandboxId, userId },
-    });
   }
 
   /** False when the conversation has the pull request already, or is gone. */

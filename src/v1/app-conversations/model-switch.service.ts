@@ -44,7 +44,7 @@ export class ModelSwitchService {
         throw new DomainError('conflict', 'conflict', `Profile '${name}': ${verdict.problem}`);
       }
       const { model } = verdict;
-      const begun = await this.conversations.findModel(userId, id);
+      const begun = await this.conversations.find(userId, id);
       if (begun?.agent || begun?.agentKind === 'acp') {
         throw new DomainError(
           'conflict',

@@ -48,8 +48,8 @@ export class PullRequestsService {
    */
   async openForAgent(sandbox: SandboxKeyHolder, given: OpenPullRequestDto): Promise<OpenedChangeRequest> {
     const { conversation_id: id, body, ...members } = given;
-    const conversation = await this.conversations.findRepository(id, sandbox);
-    if (!conversation) {
+    const conversation = await this.conversations.find(sandbox.userId, id);
+    if (conversation?.sandboxId !== sandbox.sandboxId) {
       throw unknownToSandbox();
     }
     const { selectedRepository, gitProvider: provider } = conversation;

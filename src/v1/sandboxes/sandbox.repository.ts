@@ -69,21 +69,7 @@ type StartingSandbox = Pick<
   | 'lastActivityAt'
 >;
 
-type SandboxChange = Partial<
-  Pick<
-    Sandbox,
-    | 'statusDetail'
-    | 'address'
-    | 'portAddresses'
-    | 'generation'
-    | 'stoppedGeneration'
-    | 'deadlineAt'
-    | 'keepAliveUntil'
-    | 'lastActivityAt'
-  >
->;
-
-type SandboxRowChange = SandboxChange & Partial<Pick<Sandbox, 'sessionKey' | 'sessionKeyHash'>>;
+type SandboxChange = Partial<Omit<Sandbox, 'user' | 'id' | 'userId' | 'status'>>;
 
 type SandboxCondition = {
   [
@@ -221,7 +207,7 @@ export class SandboxRepository {
     return updated !== null;
   }
 
-  async update(id: string, change: SandboxRowChange, condition: SandboxCondition = {}): Promise<boolean> {
+  async update(id: string, change: SandboxChange, condition: SandboxCondition = {}): Promise<boolean> {
     const { affected } = await this.sandboxes.update(
       { ...condition, id },
       { ...change, updatedAt: new Date(this.clock.now()) },

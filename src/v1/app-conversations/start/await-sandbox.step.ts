@@ -12,23 +12,6 @@ import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { StartFailure } from './start-step.js';
 
-@Injectable()
-export class SandboxChangeWaiter {
-  private readonly changes = new EventEmitter().setMaxListeners(0);
-
-  constructor(events: SandboxEvents) {
-    events.on('running', (id) => void this.changes.emit(id));
-    events.on('stopped', (id) => void this.changes.emit(id));
-  }
-
-  /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */
-  async wait(sandboxId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
-    const end = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
-    await once(this.changes, sandboxId, { signal: end }).catch(() => undefined);
-    signal.throwIfAborted();
-  }
-}
-
 /** Renewed while the start goes on. */
 export const KEEP_ALIVE_SECONDS = 120;
 
@@ -47,16 +30,21 @@ class QuotaExhausted extends Error {}
 /** WAITING_FOR_SANDBOX: creates or resumes the sandbox as soon as the quota allows, and waits for it. */
 @Injectable()
 export class AwaitSandboxStep {
+  private readonly changes = new EventEmitter().setMaxListeners(0);
+
   constructor(
     private readonly tasks: StartTaskRepository,
     private readonly sandboxes: SandboxQueries,
     private readonly creator: SandboxCreator,
     private readonly service: SandboxesService,
     private readonly worker: SandboxWorkerSignal,
-    private readonly changes: SandboxChangeWaiter,
+    events: SandboxEvents,
     private readonly config: AppConfig,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    events.on('running', (id) => void this.changes.emit(id));
+    events.on('stopped', (id) => void this.changes.emit(id));
+  }
 
   /** Returns the task in the same status. Throws StartFailure, StartSuperseded, the signal's reason. */
   async run(first: StartTask, signal: AbortSignal): Promise<StartTask> {
@@ -71,14 +59,14 @@ export class AwaitSandboxStep {
           throw new StartFailure('sandbox', next.reason);
         case 'wait':
           task = await this.tasks.update(task, { detail: next.detail });
-          await this.changes.wait(task.sandboxId, POLL_MS, signal);
+          await this.untilChanged(task.sandboxId, POLL_MS, signal);
           break;
         case 'create':
         case 'resume': {
           const attempt = await (next.action === 'create' ? this.create(task) : this.resume(task));
           task = attempt.task;
           if (!attempt.hasQuota) {
-            await this.changes.wait(task.sandboxId, QUOTA_POLL_MS, signal);
+            await this.untilChanged(task.sandboxId, QUOTA_POLL_MS, signal);
           }
         }
       }
@@ -134,6 +122,13 @@ export class AwaitSandboxStep {
       }
       throw error;
     }
+  }
+
+  /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */
+  private async untilChanged(sandboxId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const end = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    await once(this.changes, sandboxId, { signal: end }).catch(() => undefined);
+    signal.throwIfAborted();
   }
 
   private async noteWaiting(task: StartTask): Promise<StartTask> {

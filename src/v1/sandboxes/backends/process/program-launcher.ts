@@ -104,7 +104,7 @@ export class ProgramLauncher {
       agentServer,
       toolWrapper:
         this.platform.isolation === 'bwrap'
-          ? toolWrapper(this.platform.programs.bwrap, paths, this.platform.hasProject)
+          ? toolWrapper(this.platform.bwrap, paths, this.platform.hasProject)
           : [],
       names,
       host,
