@@ -15,7 +15,7 @@ import {
   isTransitional,
   type SandboxRowStatus,
   type SandboxTransition,
-  transitionRule,
+  TRANSITION_RULES,
 } from './sandbox-status.js';
 import { Sandbox } from './sandbox.entity.js';
 import { isSandboxId } from './session-key.js';
@@ -186,7 +186,7 @@ export class SandboxRepository {
     if (!isSandboxId(id)) {
       return false;
     }
-    const { from, to } = transitionRule(transition);
+    const { from, to } = TRANSITION_RULES[transition];
     const now = this.clock.now();
     const seconds = deadlineSeconds(to, DEFAULT_START_TIMEOUT_SECONDS);
     const set = {

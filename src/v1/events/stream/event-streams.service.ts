@@ -125,13 +125,8 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   }
 
   private countOf(userId: string): number {
-    let count = 0;
-    for (const { streams } of this.audiences.values()) {
-      for (const owner of streams.values()) {
-        count += owner.id === userId ? 1 : 0;
-      }
-    }
-    return count;
+    const owners = [...this.audiences.values()].flatMap(({ streams }) => [...streams.values()]);
+    return owners.filter(({ id }) => id === userId).length;
   }
 
   private hear(conversationId: string): void {

@@ -78,7 +78,7 @@ export class SandboxFiles {
     await mkdir(root, { recursive: true });
     // Another user can traverse the folder to its box, but not list it.
     await chmod(root, user === null ? 0o700 : 0o711);
-    await this.#write(this.paths.label, label);
+    await writeWhole(this.paths.label, label, true);
     const names = path.relative(box, workspace).split(path.sep);
     const workspaceFolders = names.map((_, index) => path.join(box, ...names.slice(0, index + 1)));
     for (const folder of [box, home, tmp, conversations, bashEvents, sockets, ...workspaceFolders]) {
@@ -160,11 +160,6 @@ export class SandboxFiles {
     } catch (error) {
       nullIfMissing(error);
     }
-  }
-
-  async #write(file: string, value: object): Promise<void> {
-    await writeFile(`${file}.new`, `${JSON.stringify(value)}\n`, { flush: true, mode: 0o600 });
-    await rename(`${file}.new`, file);
   }
 }
 
@@ -249,6 +244,12 @@ export async function rotateLog(file: string, maxBytes: number): Promise<void> {
 
 async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
+}
+
+/** Readers see the earlier text or the whole new one. */
+export async function writeWhole(file: string, value: object, flush = false): Promise<void> {
+  await writeFile(`${file}.new`, `${JSON.stringify(value)}\n`, { flush, mode: 0o600 });
+  await rename(`${file}.new`, file);
 }
 
 export async function readIfExists(file: string): Promise<string> {
