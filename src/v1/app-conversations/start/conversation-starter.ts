@@ -54,35 +54,16 @@ export class ConversationStarter {
   ) {}
 
   /**
-   * Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`.
-   * @param maxBudget USD for it and all that its agent starts, beside the limit of the settings
+   * Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`, and as
+   * `Delegation.grant` for an agent.
    */
   async startFor(
     userId: string,
     body: StartConversationDto,
     idempotencyKey: string | null,
-    maxBudget: number | null = null,
+    terms: Pick<StartRequest, 'max_budget' | 'started_by_agent'> = {},
   ): Promise<StartTaskRow> {
-    const request = await this.requests.read(userId, body);
-    const limit = maxBudget === null ? {} : { max_budget: maxBudget };
-    return this.begin(userId, { ...request, ...limit }, idempotencyKey);
-  }
-
-  /** Like `startFor`, for the agent of the parent; throws as `Delegation.grant` too. */
-  async startForAgent(
-    userId: string,
-    body: StartConversationDto,
-    idempotencyKey: string | null,
-  ): Promise<StartTaskRow> {
-    const request = await this.requests.read(userId, body);
-    return this.begin(userId, { ...request, started_by_agent: true }, idempotencyKey);
-  }
-
-  private async begin(
-    userId: string,
-    request: StartRequest,
-    idempotencyKey: string | null,
-  ): Promise<StartTaskRow> {
+    const request = { ...(await this.requests.read(userId, body)), ...terms };
     const task = await this.start(userId, request, idempotencyKey);
     // The task of a repeated request may have come far, so the state of its sandbox matters.
     const current = task.status === 'WORKING' ? null : await this.queries.find(userId, task.id);
