@@ -61,9 +61,8 @@ export class ToolServerService {
       initial_message: { content: [{ type: 'text', text: message }] },
       parent_conversation_id: conversationId,
     });
-    const task = await (conversationId === null
-      ? this.starter.startFor(userId, body, idempotencyKey)
-      : this.starter.startForAgent(userId, body, idempotencyKey));
+    const terms = conversationId === null ? {} : { started_by_agent: true as const };
+    const task = await this.starter.startFor(userId, body, idempotencyKey, terms);
     return this.progress.read(userId, toHexId(task.app_conversation_id));
   }
 

@@ -144,7 +144,7 @@ export class ConversationInfosController {
     },
   )
   async get(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<ConversationInfoDto> {
-    return toConversationInfoDto(this.presenter.conversation(await this.conversations.find(userId, id)));
+    return toConversationInfoDto(this.presenter.conversation(await this.queries.get(userId, id)));
   }
 
   @Get(':id/config')
@@ -161,7 +161,7 @@ export class ConversationInfosController {
     @Param() { id }: ConversationIdDto,
   ): Promise<ConversationRuntimeDto> {
     const { id: session_id, sandbox_id: runtime_id } = this.presenter.conversation(
-      await this.conversations.find(userId, id),
+      await this.queries.get(userId, id),
     );
     return { runtime_id, session_id };
   }

@@ -14,12 +14,11 @@ import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
-import { ConversationFolderService } from '../../src/v1/app-conversations/conversation-folder.service.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
-import { StockCheckout } from '../../src/v1/app-conversations/start/stock-checkout.js';
+import { RepositoryCheckout } from '../../src/v1/app-conversations/start/repository-checkout.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from '../fakes/fake-server.js';
 import { STOCK_EVENTS, stockConversation } from '../fakes/stock-agent-samples.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -149,7 +148,7 @@ beforeEach(() => {
 const http = new AgentServerHttp(new AgentServerConnections());
 const client = new AgentServerClient(http);
 const commands = new AgentServerCommands(http);
-const checkout = new StockCheckout(commands, http);
+const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
 const { signal } = new AbortController();
 const target = () => ({ address: agent.origin, sessionKey: KEY });
 const look = (route: string) =>
@@ -299,21 +298,27 @@ const SENDERS: Record<string, Sender | string> = {
     call: () => look('git/diff?path=a.txt&ref=HEAD'),
     sends: ['GET /api/git/diff'],
   },
-  'ConversationFolderService.files': { call: () => look('files?path=src'), sends: COMMAND },
-  'ConversationFolderService.skills': {
+  'ConversationWorkspaceService.files': { call: () => look('files?path=src'), sends: COMMAND },
+  'ConversationWorkspaceService.skills': {
     call: () => look('skills'),
     sends: ['POST /api/skills'],
   },
-  'ConversationFolderService.hooks': {
+  'ConversationWorkspaceService.hooks': {
     call: () => look('hooks'),
     sends: ['POST /api/hooks'],
   },
-  'ConversationFolderService.readIfRunning': 'part of the others',
-  'StockCheckout.run': {
+  'ConversationWorkspaceService.git': 'part of the others',
+  'ConversationWorkspaceService.readIfRunning': 'part of the others',
+  'RepositoryCheckout.throughRoute': 'asks AgentServerGit, and only our own agent server',
+  'RepositoryCheckout.byCommand': 'part of `run`',
+  'RepositoryCheckout.run': {
     call: () =>
       checkout.run(
         target(),
+        AGENT_DIALECTS.stock,
         {
+          provider: 'github',
+          name: 'octo/app',
           url: 'https://github.com/octo/app.git',
           credential: { username: 'x-access-token', password: 'ghp_1' },
           folder: '/workspace/app',
@@ -336,9 +341,8 @@ const CLASSES = {
   'agent-servers/agent-server.git.ts': AgentServerGit,
   'agent-servers/agent-server.http.ts': AgentServerHttp,
   'agent-servers/agent-server.watch.ts': AgentServerWatch,
-  'app-conversations/conversation-folder.service.ts': ConversationFolderService,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
-  'app-conversations/start/stock-checkout.ts': StockCheckout,
+  'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
 };
 
 const senders = Object.entries(SENDERS).flatMap(([name, sender]) =>
@@ -381,7 +385,7 @@ describe('what is sent to the stock agent server', () => {
     );
 
     // It only listens to what others met.
-    const listening = ['sandboxes/lifecycle/sandbox-breach.service.ts'];
+    const listening = ['sandboxes/lifecycle/sandbox.reconciler.ts'];
     expect(reaching.toSorted()).toEqual([...Object.keys(CLASSES), ...listening].toSorted());
   });
 

@@ -4,8 +4,8 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import request from 'supertest';
-import { AgentCredentialsBuilder } from '../../src/v1/app-conversations/agent-request/agent-credentials.builder.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
+import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -100,7 +100,7 @@ describe('what an agent of the operator’s list is given', () => {
   /** After a pause, a restart, or a stop for want of a key. */
   async function atRefresh(agent: string): Promise<unknown> {
     const { id } = await new ConversationRows(app).conversation(user.id, { agent, agentKind: 'acp' });
-    return await app.app.get(AgentCredentialsBuilder).build({ id, userId: user.id });
+    return await app.app.get(CredentialRefreshService).build({ id, userId: user.id });
   }
 
   const given = (sent: unknown): string[] => {

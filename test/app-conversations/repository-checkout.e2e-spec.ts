@@ -9,12 +9,11 @@ import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.com
 import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import {
   RepositoryCheckout,
   type CheckoutPlan,
 } from '../../src/v1/app-conversations/start/repository-checkout.js';
-import { StockCheckout } from '../../src/v1/app-conversations/start/stock-checkout.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { SESSION_KEY } from '../support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
@@ -32,7 +31,7 @@ describe('RepositoryCheckout', () => {
   let home: string;
   const http = new AgentServerHttp(new AgentServerConnections());
   const commands = new AgentServerCommands(http);
-  const checkout = new RepositoryCheckout(new AgentServerGit(http), new StockCheckout(commands, http));
+  const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
   const { signal } = new AbortController();
 
   beforeEach(async () => {

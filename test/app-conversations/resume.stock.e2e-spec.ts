@@ -1,7 +1,7 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
-import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.service.js';
+import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';

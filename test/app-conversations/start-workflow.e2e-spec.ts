@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { AgentCredentialsBuilder } from '../../src/v1/app-conversations/agent-request/agent-credentials.builder.js';
+import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -270,7 +270,7 @@ describe('starting a conversation', () => {
     };
     expect((await names()).toSorted()).toEqual(['NAMED', 'OWN']);
     const credentials = await app.app
-      .get(AgentCredentialsBuilder)
+      .get(CredentialRefreshService)
       .build({ id: ready.appConversationId, userId: user.id });
     expect(Object.keys(credentials.secrets ?? {}).toSorted()).toEqual(['NAMED', 'OWN']);
   });

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { AbandonedStartsReaper } from '../../src/v1/app-conversations/start/abandoned-starts.reaper.js';
+import { AbandonedStartsReaper } from '../../src/v1/app-conversations/start/start.worker.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';

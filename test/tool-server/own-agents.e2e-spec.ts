@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { AgentCredentialsBuilder } from '../../src/v1/app-conversations/agent-request/agent-credentials.builder.js';
-import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialects.js';
+import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -71,7 +71,7 @@ describe('an agent whose user has our tool server among the tool servers', () =>
     const rows = new ConversationRows(app);
     const { id } = await rows.conversation(user.id);
     await rows.startTask(user.id, { appConversationId: id, status: 'READY', request: REQUEST });
-    const sent = await app.app.get(AgentCredentialsBuilder).build({ id, userId: user.id });
+    const sent = await app.app.get(CredentialRefreshService).build({ id, userId: user.id });
 
     expect(headersOf(sent, 'mcp_config')).toEqual(expected(id));
     expect(sent.max_budget).toBe(1.5);

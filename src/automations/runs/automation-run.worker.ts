@@ -78,13 +78,13 @@ export class AutomationRunWorker implements OnModuleInit {
       return;
     }
     const { max_budget_per_run: budget } = run.work;
-    const share = budget === null ? null : budget / run.conversationIds.length;
+    const terms = budget === null ? {} : { max_budget: budget / run.conversationIds.length };
     const startTaskIds: string[] = [];
     for (const [index, id] of run.conversationIds.entries()) {
       const body = toDto(StartConversationDto, startBody(run, id, run.tasks?.[index]));
       const start =
         (await this.startTasks.newest(run.userId, id)) ??
-        (await this.starter.startFor(run.userId, body, `automation-run:${id}`, share));
+        (await this.starter.startFor(run.userId, body, `automation-run:${id}`, terms));
       startTaskIds.push(start.id);
     }
     await this.runs.setStarted(run.id, startTaskIds);

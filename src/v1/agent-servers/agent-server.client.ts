@@ -9,7 +9,7 @@ import {
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
+import { AgentServerError, AgentServerHttp, unlessStatus } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
 const START_TIMEOUT_MS = 120_000;
@@ -47,10 +47,10 @@ export interface ConversationPage {
 }
 
 interface EventPageRequest {
-  pageId?: string;
+  pageId?: string | undefined;
   limit?: number;
   mayExceed?: boolean;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
 }
 
 /** The client of agent servers, ours and the stock one. Every method throws AgentServerError when it fails. */
@@ -109,34 +109,26 @@ export class AgentServerClient {
     id: string,
     signal?: AbortSignal,
   ): Promise<RemoteConversation | null> {
-    try {
-      return requireConversation(
-        await this.http.json(target, conversationPath(id), { ...(signal && { signal }) }),
-      );
-    } catch (error) {
-      if (error instanceof AgentServerError && error.status === 404) {
-        return null;
-      }
-      throw error;
-    }
+    const answer = this.http.json(target, conversationPath(id), { signal });
+    return await unlessStatus([404], answer.then(requireConversation));
   }
 
   /** A page, newest first. Throws ResponseTooLargeError, which is a breach only for a page of one entry. */
   async listConversations(
     target: AgentServerTarget,
-    { limit, pageId, signal }: { limit: number; pageId: string | null; signal?: AbortSignal },
+    { limit, pageId, signal }: { limit: number; pageId: string | null; signal?: AbortSignal | undefined },
   ): Promise<ConversationPage> {
     const page = await this.http.json(target, '/api/conversations/search', {
       query: { limit, sort_order: 'CREATED_AT_DESC', page_id: pageId ?? undefined },
       bounds: PAGE_BOUNDS,
       mayExceed: limit > 1,
-      ...(signal && { signal }),
+      signal,
     });
     return { items: jsonList(page, 'items').slice(0, limit), nextPageId: jsonText(page, 'next_page_id') };
   }
 
   async uptimeSeconds(target: AgentServerTarget, signal?: AbortSignal): Promise<number> {
-    const info = await this.http.json(target, '/server_info', { ...(signal && { signal }) });
+    const info = await this.http.json(target, '/server_info', { signal });
     return jsonNumber(info, 'uptime') ?? 0;
   }
 
@@ -192,18 +184,9 @@ export class AgentServerClient {
 
   /** A title generated from the messages; null when the server offers none, as newer stock servers do. */
   async suggestTitle(target: AgentServerTarget, id: string): Promise<string | null> {
-    try {
-      const response = await this.http.json(target, `${conversationPath(id)}/generate_title`, {
-        method: 'POST',
-        body: {},
-      });
-      return jsonText(response, 'title');
-    } catch (error) {
-      if (error instanceof AgentServerError && (error.status === 404 || error.status === 405)) {
-        return null;
-      }
-      throw error;
-    }
+    const path = `${conversationPath(id)}/generate_title`;
+    const call = { method: 'POST', body: {} } as const;
+    return jsonText(await unlessStatus([404, 405], this.http.json(target, path, call)), 'title');
   }
 
   async lastEventId(target: AgentServerTarget, id: string): Promise<string | null> {
@@ -224,7 +207,7 @@ export class AgentServerClient {
       query: { page_id: pageId, limit, sort_order: 'TIMESTAMP' },
       bounds: PAGE_BOUNDS,
       mayExceed,
-      ...(signal && { signal }),
+      signal,
     });
     return {
       items: jsonList(response, 'items').filter(isAgentEvent),

@@ -7,7 +7,7 @@ import type {
   GitPushResponse,
 } from '@slipway/agent-protocol/git.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { AgentServerError, AgentServerHttp } from './agent-server.http.js';
+import { AgentServerError, AgentServerHttp, unlessStatus } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
 const FAILURES: readonly GitPrepareFailure[] = [
@@ -58,22 +58,12 @@ export class AgentServerGit {
 
   /** Null from an agent server that cannot: the stock one. Throws AgentServerError when no result is reported. */
   async push(target: AgentServerTarget, body: GitPushRequest): Promise<GitPushResponse | null> {
-    try {
-      const response = await this.http.json(target, '/api/git/push', {
-        method: 'POST',
-        body,
-        timeoutMs: PUSH_TIMEOUT_MS,
-      });
-      return {
-        ok: jsonAt(response, 'ok') === true,
-        branch: jsonText(response, 'branch'),
-        output: jsonText(response, 'output') ?? '',
-      };
-    } catch (error) {
-      if (error instanceof AgentServerError && (error.status === 404 || error.status === 405)) {
-        return null;
-      }
-      throw error;
-    }
+    const call = { method: 'POST', body, timeoutMs: PUSH_TIMEOUT_MS } as const;
+    const answer = this.http.json(target, '/api/git/push', call).then((response) => ({
+      ok: jsonAt(response, 'ok') === true,
+      branch: jsonText(response, 'branch'),
+      output: jsonText(response, 'output') ?? '',
+    }));
+    return await unlessStatus([404, 405], answer);
   }
 }

@@ -47,6 +47,18 @@ export class AgentServerError extends Error {
   }
 }
 
+/** Null when the agent server refuses with one of the statuses. */
+export async function unlessStatus<T>(statuses: readonly number[], answer: Promise<T>): Promise<T | null> {
+  try {
+    return await answer;
+  } catch (error) {
+    if (error instanceof AgentServerError && error.status !== null && statuses.includes(error.status)) {
+      return null;
+    }
+    throw error;
+  }
+}
+
 /** An agent server sent more than any honest one does. */
 export class ResponseTooLargeError extends AgentServerError {
   constructor(
@@ -66,7 +78,7 @@ interface AgentServerCall {
   body?: unknown;
   form?: FormData;
   timeoutMs?: number;
-  signal?: AbortSignal;
+  signal?: AbortSignal | undefined;
   /** The call is repeated until it succeeds, so it gets no span of its own. */
   isPoll?: boolean;
 }
@@ -140,12 +152,7 @@ export class AgentServerHttp {
     const { FormData: Form } = await import('undici');
     const form = new Form();
     form.set('file', new Blob([content]), 'file');
-    await this.send(target, '/api/file/upload', {
-      method: 'POST',
-      query: { path },
-      form,
-      ...(signal && { signal }),
-    });
+    await this.send(target, '/api/file/upload', { method: 'POST', query: { path }, form, signal });
   }
 
   /** The caller reads the body or destroys it; the timeout covers the body too. Throws AgentServerError unless 2xx. */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { linkedFrame } from '@slipway/agent-protocol/server.js';
-import { isLinkedFrame, type LinkedEvent, LinkedEvents, parseLinkedFrame } from './linked-events.js';
+import { isLinkedFrame, type LinkedEvent, LinkedEvents, parseLinkedFrame } from './agent-server.watch.js';
 
 function eventText(id: string, more = ''): string {
   return `{"id":"${id}","kind":"PauseEvent","source":"user","timestamp":"2026-11-23T12:00:00.000000"${more}}`;

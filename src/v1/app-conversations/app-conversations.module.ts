@@ -19,8 +19,7 @@ import {
   RemovedConversation,
   RemovedConversationRepository,
 } from './adoption/removed-conversation.repository.js';
-import { AgentCredentialsBuilder } from './agent-request/agent-credentials.builder.js';
-import { AgentInputsReader, GitAccessReader } from './agent-request/agent-inputs.reader.js';
+import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
@@ -35,9 +34,7 @@ import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
-import { ConversationExportService } from './conversation-export.service.js';
-import { ConversationResumeService, ConversationResumeWorker } from './conversation-resume.service.js';
-import { ConversationFolderService } from './conversation-folder.service.js';
+import { ConversationResumeWorker } from './conversation-resume.worker.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
@@ -50,26 +47,20 @@ import { PendingMessage, PendingMessageRepository } from './pending/pending-mess
 import { PendingMessageWorker } from './pending/pending-message.worker.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { ModelSwitchService } from './model-switch.service.js';
-import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
 import { StartTaskRepository } from './start-task.repository.js';
-import { AbandonedStartsReaper } from './start/abandoned-starts.reaper.js';
-import { AwaitSandboxStep, SandboxChangeWaiter } from './start/await-sandbox.step.js';
+import { AwaitSandboxStep } from './start/await-sandbox.step.js';
 import { BeginConversationStep } from './start/begin-conversation.step.js';
 import { ConversationStarter } from './start/conversation-starter.js';
 import { Delegation } from './start/delegation.js';
 import { PrepareRepositoryStep } from './start/prepare-repository.step.js';
 import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
-import { StartContextReader } from './start/start-context.js';
-import { StartFailureHandler } from './start/start-failure.handler.js';
-import { StartMetrics } from './start/start.metrics.js';
 import { StartRequestResolver } from './start/start-request.resolver.js';
 import { StartStream } from './start/start-stream.js';
 import { StartWorkflow } from './start/start-workflow.js';
-import { StartQueue, StartWorker } from './start/start.worker.js';
-import { StockCheckout } from './start/stock-checkout.js';
+import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.worker.js';
 
 @Module({
   imports: [
@@ -109,15 +100,11 @@ import { StockCheckout } from './start/stock-checkout.js';
     DownloadSender,
     ConversationActionsService,
     ConversationWorkspaceService,
-    ConversationFolderService,
     OperatorSkills,
-    ConversationExportService,
     ConversationTitlesService,
     ConversationMetrics,
     ConversationResumeWorker,
-    ConversationResumeService,
     CredentialRefreshService,
-    SandboxRemovalService,
     ModelSwitchService,
     ConversationAdoptionService,
     RemovedConversationRepository,
@@ -126,24 +113,18 @@ import { StockCheckout } from './start/stock-checkout.js';
     PendingMessagesService,
     // Starts, and requests for agents.
     AbandonedStartsReaper,
-    AgentCredentialsBuilder,
     AgentInputsReader,
     AgentRequestBuilder,
     AwaitSandboxStep,
     BeginConversationStep,
     ConversationStarter,
     Delegation,
-    GitAccessReader,
     AcpAgents,
     ModelCatalogue,
     OwnToolServer,
     PrepareRepositoryStep,
     RepositoryCheckout,
-    SandboxChangeWaiter,
     SetUpStep,
-    StartContextReader,
-    StartFailureHandler,
-    StartMetrics,
     StartQueue,
     StartStream,
     StartRequestResolver,
@@ -151,7 +132,6 @@ import { StockCheckout } from './start/stock-checkout.js';
     StartTaskRepository,
     StartWorker,
     StartWorkflow,
-    StockCheckout,
   ],
   exports: [
     OperatorSkills,

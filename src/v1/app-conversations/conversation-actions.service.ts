@@ -53,14 +53,12 @@ export class ConversationActionsService {
   ): Promise<boolean> {
     const resumed = resume && (await this.wake(userId, givenId));
     // Not audited: the conversation's log has the messages with their sources.
-    await this.act(userId, givenId, null, async (target, { id, execution_status: before }) => {
-      const position = await this.syncRequests.position(id);
-      await this.agentServers.sendMessage(target, id, message);
-      if (message.run === true) {
-        await this.syncRequests.acknowledge(id, 'running', position);
-      } else if (before === 'finished' || hasFailed(before)) {
-        await this.syncRequests.acknowledge(id, 'idle', position);
-      }
+    await this.act(userId, givenId, null, (target, { id, execution_status: before }) => {
+      const isOver = before === 'finished' || hasFailed(before);
+      const status = message.run === true ? 'running' : isOver ? 'idle' : null;
+      return this.syncRequests.expecting(id, status, () =>
+        this.agentServers.sendMessage(target, id, message),
+      );
     });
     return resumed;
   }
@@ -72,22 +70,18 @@ export class ConversationActionsService {
     response: { accept: boolean; reason?: string },
   ): Promise<void> {
     const entry: AuditedAction = { action: 'conversation.respond', details: { accepted: response.accept } };
-    await this.act(userId, givenId, entry, async (target, { id }) => {
-      const position = await this.syncRequests.position(id);
-      await this.agentServers.respondToConfirmation(target, id, response);
-      if (response.accept) {
-        await this.syncRequests.acknowledge(id, 'running', position);
-      }
-    });
+    await this.act(userId, givenId, entry, (target, { id }) =>
+      this.syncRequests.expecting(id, response.accept ? 'running' : null, () =>
+        this.agentServers.respondToConfirmation(target, id, response),
+      ),
+    );
   }
 
   async run(userId: string, givenId: string): Promise<void> {
     const entry: AuditedAction = { action: 'conversation.run' };
-    await this.act(userId, givenId, entry, async (target, { id }) => {
-      const position = await this.syncRequests.position(id);
-      await this.agentServers.run(target, id);
-      await this.syncRequests.acknowledge(id, 'running', position);
-    });
+    await this.act(userId, givenId, entry, (target, { id }) =>
+      this.syncRequests.expecting(id, 'running', () => this.agentServers.run(target, id)),
+    );
   }
 
   async pause(userId: string, givenId: string): Promise<void> {

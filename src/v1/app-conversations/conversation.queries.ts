@@ -6,6 +6,7 @@ import type {
   ConversationStatus,
   MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
+import { parseHexId } from '../../common/identifiers.js';
 import {
   formatTimeCursor,
   type Page,
@@ -17,6 +18,7 @@ import {
 import { NamedStatement } from '../../database/named-statement.js';
 import { endAtBytes, type Measured } from '../../database/page-bytes.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
+import { unknownConversation } from '../events/events.service.js';
 import { isShownRunning, type SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
@@ -306,6 +308,16 @@ export class ConversationQueries {
     const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids]);
     requireAll(rows, rows[0]?.found ?? 0, 'ids');
     return new Map(rows.map((row) => [row.id, row]));
+  }
+
+  /** By the id that a client gives. @throws DomainError not_found */
+  async get(userId: string, givenId: string): Promise<ConversationRow> {
+    const id = parseHexId(givenId);
+    const row = id === null ? null : await this.find(userId, id);
+    if (row === null) {
+      throw unknownConversation();
+    }
+    return row;
   }
 
   async find(userId: string, id: string): Promise<ConversationRow | null> {

@@ -25,8 +25,6 @@ const ADOPT = `
   ON CONFLICT (id) DO NOTHING
   RETURNING id`;
 
-const COUNT_IN_SANDBOX = 'SELECT count(*)::int AS count FROM app_conversations WHERE sandbox_id = $1';
-
 /** Reads no more rows than the number in question. */
 const HAS_AS_MANY = `
   SELECT EXISTS (SELECT FROM app_conversations WHERE user_id = $1 OFFSET $2::int - 1 LIMIT 1) AS found`;
@@ -38,7 +36,7 @@ const CLEAR_PARENT = `
 
 const TOUCH = `
   UPDATE app_conversations SET updated_at = now() WHERE id = $1
-  RETURNING sandbox_id, title, title_is_users`;
+  RETURNING sandbox_id AS "sandboxId", title, title_is_users AS "titleIsUsers"`;
 
 /** Keeps a title that the user has chosen meanwhile. */
 const SET_GENERATED_TITLE = `
@@ -55,6 +53,8 @@ const ADD_PULL_REQUEST = `
     pull_requests = pull_requests || jsonb_build_array($3::jsonb), working_branch = $4, updated_at = now()
   WHERE id = $1 AND NOT pull_requests @> jsonb_build_array(jsonb_build_object('url', $3::jsonb -> 'url'))`;
 
+type TouchedConversation = Pick<AppConversation, 'sandboxId' | 'title' | 'titleIsUsers'>;
+
 interface BegunConversation {
   model: string | null;
   baseUrl: string;
@@ -62,22 +62,7 @@ interface BegunConversation {
   agent: string | null;
 }
 
-type ConversationChange = Partial<
-  Pick<
-    AppConversation,
-    | 'title'
-    | 'titleIsUsers'
-    | 'tags'
-    | 'metadata'
-    | 'llmModel'
-    | 'llmBaseUrl'
-    | 'llmProfile'
-    | 'public'
-    | 'selectedRepository'
-    | 'selectedBranch'
-    | 'gitProvider'
-  >
->;
+type ConversationChange = Partial<Omit<AppConversation, 'user' | 'id' | 'userId'>>;
 
 /** A conversation's log is opened and removed together with its row. */
 @Injectable()
@@ -179,8 +164,7 @@ export class ConversationRepository {
   }
 
   async countInSandbox(manager: EntityManager, sandboxId: string): Promise<number> {
-    const [row] = await manager.query<{ count: number }[]>(COUNT_IN_SANDBOX, [sandboxId]);
-    return row?.count ?? 0;
+    return manager.countBy(AppConversation, { sandboxId });
   }
 
   /** Undoes `insert` when the start failed after it. */
@@ -204,33 +188,8 @@ export class ConversationRepository {
     return this.conversations.findOneBy({ id, userId });
   }
 
-  /** As it was when the conversation began. */
-  async findModel(
-    userId: string,
-    id: string,
-  ): Promise<Pick<
-    AppConversation,
-    'llmModel' | 'llmBaseUrl' | 'llmProfile' | 'adopted' | 'agent' | 'agentKind'
-  > | null> {
-    return this.conversations.findOne({
-      where: { id, userId },
-      select: {
-        agent: true,
-        agentKind: true,
-        llmModel: true,
-        llmBaseUrl: true,
-        llmProfile: true,
-        adopted: true,
-      },
-    });
-  }
-
   async exists(manager: EntityManager, id: string): Promise<boolean> {
     return manager.existsBy(AppConversation, { id });
-  }
-
-  async existsInSandbox(manager: EntityManager, sandboxId: string): Promise<boolean> {
-    return manager.existsBy(AppConversation, { sandboxId });
   }
 
   /** `members` names what the user asked to change; null when an earlier audit entry covers the change. */
@@ -259,11 +218,9 @@ export class ConversationRepository {
   }
 
   /** Notes new activity; null for an unknown conversation. */
-  async touch(id: string): Promise<Pick<AppConversation, 'sandboxId' | 'title' | 'titleIsUsers'> | null> {
-    const [[row]] = await this.conversations.query<
-      [{ sandbox_id: string; title: string | null; title_is_users: boolean }[], number]
-    >(TOUCH, [id]);
-    return row ? { sandboxId: row.sandbox_id, title: row.title, titleIsUsers: row.title_is_users } : null;
+  async touch(id: string): Promise<TouchedConversation | null> {
+    const [[row]] = await this.conversations.query<[TouchedConversation[], number]>(TOUCH, [id]);
+    return row ?? null;
   }
 
   async setGeneratedTitle(id: string, title: string): Promise<void> {
@@ -277,17 +234,6 @@ export class ConversationRepository {
     manager: EntityManager = this.conversations.manager,
   ): Promise<void> {
     await manager.query(SET_GENERATION, [id, generation]);
-  }
-
-  /** Null when the sandbox has no such conversation. */
-  async findRepository(
-    id: string,
-    { sandboxId, userId }: Pick<AppConversation, 'sandboxId' | 'userId'>,
-  ): Promise<Pick<AppConversation, 'selectedRepository' | 'gitProvider'> | null> {
-    return this.conversations.findOne({
-      select: { id: true, selectedRepository: true, gitProvider: true },
-      where: { id, sandboxId, userId },
-    });
   }
 
   /** False when the conversation has the pull request already, or is gone. */

@@ -1,18 +1,25 @@
+import { Readable } from 'node:stream';
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonText } from '@slipway/common/json-access.js';
+import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { unknownConversation } from '../events/events.service.js';
+import { EventQueries } from '../events/store/event.queries.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
+import { ConversationPresenter } from './api/conversation.presenter.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
-import { SandboxRemovalService } from './sandbox-removal.service.js';
 import { StartTaskRepository } from './start-task.repository.js';
+
+const EVENT_BATCH = 100;
+const MAX_NAME_LENGTH = 100;
 
 /** Works whatever state a conversation is in. */
 @Injectable()
@@ -24,11 +31,12 @@ export class ConversationsService {
     private readonly conversations: ConversationRepository,
     private readonly startTasks: StartTaskRepository,
     private readonly removed: RemovedConversationRepository,
-    private readonly sandboxes: SandboxRemovalService,
     private readonly worker: SandboxWorkerSignal,
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
     private readonly audit: AuditRepository,
+    private readonly eventLog: EventQueries,
+    private readonly presenter: ConversationPresenter,
   ) {}
 
   /** In the order of the ids; null for each that is unknown, another user's or invalid. */
@@ -39,15 +47,6 @@ export class ConversationsService {
       ids.filter((id) => id !== null),
     );
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
-  }
-
-  /** @throws DomainError not_found */
-  async find(userId: string, id: string): Promise<ConversationRow> {
-    const [row] = await this.findAll(userId, [id]);
-    if (!row) {
-      throw unknownConversation();
-    }
-    return row;
   }
 
   /** Returns the changed conversation. Throws DomainError not_found. */
@@ -67,10 +66,7 @@ export class ConversationsService {
       const members = Object.entries(change).flatMap(([name, value]) => (value === undefined ? [] : [name]));
       await this.conversations.update(userId, id, values, members);
     }
-    const row = id === null ? null : await this.queries.find(userId, id);
-    if (row === null) {
-      throw unknownConversation();
-    }
+    const row = await this.queries.get(userId, givenId);
     if (typeof title === 'string') {
       this.renameRemotely(row, title).catch((error: unknown) => {
         this.logger.warn('failed to rename conversation at its agent server', {
@@ -80,6 +76,30 @@ export class ConversationsService {
       });
     }
     return row;
+  }
+
+  /** A zip archive of all events and `meta.json`, without the sandbox's key. Throws DomainError not_found. */
+  async export(userId: string, givenId: string): Promise<Readable> {
+    const row = await this.queries.get(userId, givenId);
+    return Readable.from(zip(this.entries(row)), { objectMode: false });
+  }
+
+  private async *entries(row: ConversationRow): AsyncGenerator<ZipEntry> {
+    const { session_api_key: _key, conversation_url: _url, ...meta } = this.presenter.conversation(row);
+    yield { name: 'meta.json', text: JSON.stringify(meta, null, 2) };
+    let index = 0;
+    for (let seq = 0; ;) {
+      const events = await this.eventLog.after(row.id, seq, EVENT_BATCH);
+      const last = events.at(-1);
+      if (last === undefined) {
+        return;
+      }
+      for (const { body } of events) {
+        yield { name: eventFileName(index, jsonText(JSON.parse(body), 'id') ?? ''), text: body };
+        index += 1;
+      }
+      seq = last.seq;
+    }
   }
 
   /**
@@ -123,7 +143,7 @@ export class ConversationsService {
       resourceId: toHexId(id),
       ownerId: userId,
     });
-    const isSandboxRemoved = await this.sandboxes.removeIfUnused(manager, userId, sandboxId);
+    const isSandboxRemoved = await this.startTasks.removeSandboxIfUnused(manager, userId, sandboxId);
     // Also for a removed sandbox, because its agent server is asked once more before its end.
     await this.removed.remember(manager, id, sandboxId);
     return { sandboxId, isSandboxRemoved };
@@ -143,4 +163,10 @@ export class ConversationsService {
       await this.agentServers.deleteConversation(target, id);
     }
   }
+}
+
+/** Named as OpenHands does, from index 0. The id comes from an agent server, so only harmless characters are kept. */
+export function eventFileName(index: number, eventId: string): string {
+  const safe = eventId.replace(/[^0-9A-Za-z_-]/g, '_').slice(0, MAX_NAME_LENGTH);
+  return `event_${String(index).padStart(6, '0')}_${safe}.json`;
 }

@@ -6,7 +6,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
-import { agentDialect } from './agent-request/agent-dialects.js';
+import { agentDialect } from './agent-request/agent-dialect.js';
 import { ownParameters } from './agent-request/agent-settings.js';
 import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { modelVerdict } from './agent-request/settings-check.js';
@@ -44,7 +44,7 @@ export class ModelSwitchService {
         throw new DomainError('conflict', 'conflict', `Profile '${name}': ${verdict.problem}`);
       }
       const { model } = verdict;
-      const begun = await this.conversations.findModel(userId, id);
+      const begun = await this.conversations.find(userId, id);
       if (begun?.agent || begun?.agentKind === 'acp') {
         throw new DomainError(
           'conflict',

@@ -44,11 +44,8 @@ export interface StartTaskFilter {
   createdFrom?: Date;
 }
 
-const WAITING_FOR = ['place', 'sandbox'] as const;
-type WaitingFor = (typeof WAITING_FOR)[number];
-
 interface WaitingStarts {
-  waitsFor: WaitingFor;
+  waitsFor: 'place' | 'sandbox';
   count: number;
   /** Age of the oldest request. */
   oldestSeconds: number;
@@ -95,8 +92,8 @@ const COUNT_RECENT_BY_STATUS = `
 
 /** A sandbox that starts has its place already. */
 const WAITING = `
-  SELECT CASE WHEN s.status IN ('STARTING', 'RUNNING') THEN 'sandbox' ELSE 'place' END AS waits_for,
-    count(*)::int AS count, extract(epoch FROM max(now() - t.created_at))::float8 AS oldest_seconds
+  SELECT CASE WHEN s.status IN ('STARTING', 'RUNNING') THEN 'sandbox' ELSE 'place' END AS "waitsFor",
+    count(*)::int AS count, greatest(0, extract(epoch FROM max(now() - t.created_at)))::float8 AS "oldestSeconds"
   FROM ${TABLES}
   WHERE t.status = 'WAITING_FOR_SANDBOX'
   GROUP BY 1`;
@@ -158,14 +155,11 @@ export class StartTaskQueries {
 
   /** Starts of all users that wait for their sandbox, or for a place within the quota. */
   async waiting(): Promise<WaitingStarts[]> {
-    const rows =
-      await this.dataSource.query<{ waits_for: WaitingFor; count: number; oldest_seconds: number }[]>(
-        WAITING,
-      );
-    return WAITING_FOR.map((waitsFor) => {
-      const row = rows.find(({ waits_for: each }) => each === waitsFor);
-      return { waitsFor, count: row?.count ?? 0, oldestSeconds: Math.max(0, row?.oldest_seconds ?? 0) };
-    });
+    const found = await this.dataSource.query<WaitingStarts[]>(WAITING);
+    return (['place', 'sandbox'] as const).map(
+      (waitsFor) =>
+        found.find((each) => each.waitsFor === waitsFor) ?? { waitsFor, count: 0, oldestSeconds: 0 },
+    );
   }
 
   /** Unfinished starts of all users, and those that finished within the last hour. */

@@ -10,6 +10,7 @@ import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-deliv
 import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
+import { AppConversation } from './conversation.entity.js';
 import { isStored } from './conversation.queries.js';
 import {
   FINISHED_STATUSES,
@@ -309,6 +310,30 @@ export class StartTaskRepository {
 
   async needsSandbox(manager: EntityManager, sandboxId: string): Promise<boolean> {
     return manager.existsBy(StartTask, { sandboxId, status: Not(In([...FINISHED_STATUSES])) });
+  }
+
+  /**
+   * Removes a sandbox unless a conversation or an unfinished start uses it; without `cause`, the current request is
+   * the cause. If it returns true, call `SandboxWorkerSignal.wake` after the commit.
+   */
+  async removeSandboxIfUnused(
+    manager: EntityManager,
+    userId: string,
+    sandboxId: string,
+    cause?: 'start_failed',
+  ): Promise<boolean> {
+    // Under the lock, the second of two removals sees what the first one removed.
+    return (
+      (await this.sandboxes.lock(manager, sandboxId, userId)) &&
+      !(await manager.existsBy(AppConversation, { sandboxId })) &&
+      !(await this.needsSandbox(manager, sandboxId)) &&
+      (await this.sandboxes.transition(sandboxId, 'remove', {
+        change: { deadlineAt: null },
+        condition: { userId },
+        manager,
+        cause,
+      }))
+    );
   }
 
   /** Returns the id of the sandbox, or null. A worker about to store the conversation gets `StartSuperseded`. */

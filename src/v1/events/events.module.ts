@@ -13,15 +13,12 @@ import { EventCountController, EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
 import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
 import { FollowersService } from './follow/followers.service.js';
-import { LogDrain } from './follow/log-drain.js';
 import { LogSync } from './follow/log-sync.js';
 import { SyncRequests } from './follow/sync-requests.js';
 import { FollowedConversation, FollowedConversationRepository } from './followed-conversation.repository.js';
-import { EventAppender } from './store/event-appender.js';
-import { EventStore } from './store/event-store.js';
-import { EventPartitionRepository } from './store/event-partition.repository.js';
+import { EventAppender, EventStore } from './store/event-store.js';
+import { EventPartitionRepository, EventRetentionWorker } from './store/event-partition.repository.js';
 import { EventQueries } from './store/event.queries.js';
-import { EventRetentionWorker } from './store/event-retention.worker.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
 @Module({
@@ -49,7 +46,6 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     FollowLeaseRepository,
     FollowedConversationRepository,
     FollowersService,
-    LogDrain,
     LogSync,
     SyncRequests,
   ],
@@ -59,7 +55,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     EventsService,
     FollowLeaseRepository,
     FollowedConversationRepository,
-    LogDrain,
+    LogSync,
     SyncRequests,
   ],
 })

@@ -98,7 +98,7 @@ export function idempotencyKey(header: string | undefined): string | null {
   return header;
 }
 
-function invalidKey(msg: string): InvalidInputError {
+export function invalidKey(msg: string): InvalidInputError {
   return new InvalidInputError([{ loc: ['header', 'Idempotency-Key'], msg, type: 'value_error' }]);
 }
 

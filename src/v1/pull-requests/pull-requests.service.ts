@@ -6,13 +6,13 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { withoutCommands } from '../../git-providers/change-requests.js';
 import type { OpenedChangeRequest, ProviderType } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
-import { parseHexId, toHexId } from '../../common/identifiers.js';
+import { toHexId } from '../../common/identifiers.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { AgentServerGit } from '../agent-servers/agent-server.git.js';
 import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
-import { unknownConversation, unknownToSandbox } from '../events/events.service.js';
+import { unknownToSandbox } from '../events/events.service.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
   MAX_PULL_REQUEST_TITLE,
@@ -48,8 +48,8 @@ export class PullRequestsService {
    */
   async openForAgent(sandbox: SandboxKeyHolder, given: OpenPullRequestDto): Promise<OpenedChangeRequest> {
     const { conversation_id: id, body, ...members } = given;
-    const conversation = await this.conversations.findRepository(id, sandbox);
-    if (!conversation) {
+    const conversation = await this.conversations.find(sandbox.userId, id);
+    if (conversation?.sandboxId !== sandbox.sandboxId) {
       throw unknownToSandbox();
     }
     const { selectedRepository, gitProvider: provider } = conversation;
@@ -68,12 +68,8 @@ export class PullRequestsService {
     givenId: string,
     request: OpenConversationPullRequestDto,
   ): Promise<OpenedChangeRequest> {
-    const id = parseHexId(givenId);
-    const conversation = id === null ? null : await this.queries.find(userId, id);
-    if (id === null || conversation === null) {
-      throw unknownConversation();
-    }
-    const { git_provider: provider, working_dir: directory } = conversation;
+    const conversation = await this.queries.get(userId, givenId);
+    const { id, git_provider: provider, working_dir: directory } = conversation;
     const repository = requireRepository(conversation.selected_repository);
     const { url, credential } = await this.repositories.cloneAccess(userId, provider, repository);
     await this.actions.wake(userId, id);

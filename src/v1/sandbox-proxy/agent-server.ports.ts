@@ -1,23 +1,145 @@
-import { hash } from 'node:crypto';
-import type { IncomingMessage, Server } from 'node:http';
+import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
+import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-  type OnApplicationShutdown,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { KeyedLimit, RepeatedWork } from '@slipway/common/async.js';
-import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { KeyedLimit } from '@slipway/common/async.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
+import { ServerConnections } from '../../common/requests/server-connections.js';
+import { MAX_HEADER_BYTES } from '../../common/requests/unreadable-requests.js';
 import { AppConfig } from '../../config/app-config.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import { type ExposedSandbox, ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
-import { isHeldByReplica, PortListener } from './port-listener.js';
+import { isWebSocket } from './sandbox-forwarder.js';
+
+const LOOPBACK = '127.0.0.1';
+/** Asks which process holds a port. No agent server has such a path. */
+const CHALLENGE_PATH = '/.well-known/slipway-port';
+const CHALLENGE = /^\/\.well-known\/slipway-port\?nonce=([0-9a-f]{32})$/;
+const CHALLENGE_TIMEOUT_MS = 2_000;
+const PROOF_LENGTH = 64;
+
+interface ListenerOptions {
+  port: number;
+  main: Server;
+  onConnection: (socket: Socket) => void;
+  sessionKey: () => Promise<string | null>;
+}
+
+class PortListener {
+  private constructor(
+    readonly port: number,
+    private readonly server: Server,
+  ) {}
+
+  /** Null when another process listens on the port. */
+  static async open({ port, main, onConnection, sessionKey }: ListenerOptions): Promise<PortListener | null> {
+    const server = createServer({
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: main.headersTimeout,
+      requestTimeout: main.requestTimeout,
+      keepAliveTimeout: main.keepAliveTimeout,
+    });
+    Object.assign(server, { shouldUpgradeCallback: isWebSocket });
+    const connections = ServerConnections.attach(server);
+    server.on('connection', onConnection);
+    server.on(
+      'request',
+      connections.inTurn((request, response) => {
+        const [, nonce] = CHALLENGE.exec(request.url ?? '') ?? [];
+        if (nonce === undefined) {
+          main.emit('request', request, response);
+        } else {
+          void prove(response, port, nonce, sessionKey);
+        }
+      }),
+    );
+    server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
+      main.emit('upgrade', request, socket, head);
+    });
+    const { promise, resolve, reject } = Promise.withResolvers<boolean>();
+    server.once('listening', () => resolve(true));
+    server.once('error', (error: NodeJS.ErrnoException) =>
+      error.code === 'EADDRINUSE' ? resolve(false) : reject(error),
+    );
+    server.listen({ port, host: LOOPBACK });
+    return (await promise) ? new PortListener(port, server) : null;
+  }
+
+  /** Resolves when the requests under way have ended. */
+  async close(): Promise<void> {
+    const closed = new Promise<void>((resolve) => {
+      this.server.close(() => resolve());
+    });
+    this.server.closeIdleConnections();
+    await closed;
+  }
+}
+
+/** Whether the port's holder knows the sandbox's key, as only another replica does. The key itself is not sent. */
+async function isHeldByReplica(port: number, sessionKey: string): Promise<boolean> {
+  const nonce = randomBytes(16).toString('hex');
+  const given = await askForProof(port, nonce);
+  const expected = proofOf(sessionKey, port, nonce);
+  return given.length === expected.length && timingSafeEqual(Buffer.from(given), Buffer.from(expected));
+}
+
+/** Contains the port, so that a challenge cannot be relayed to another port. */
+function proofOf(sessionKey: string, port: number, nonce: string): string {
+  return createHmac('sha256', sessionKey).update(`slipway holds port ${port}: ${nonce}`).digest('hex');
+}
+
+async function prove(
+  response: ServerResponse,
+  port: number,
+  nonce: string,
+  sessionKey: () => Promise<string | null>,
+): Promise<void> {
+  try {
+    const key = await sessionKey();
+    response.writeHead(key === null ? 404 : 200, {
+      'Content-Type': 'text/plain',
+      'Cache-Control': 'no-store',
+    });
+    response.end(key === null ? '' : proofOf(key, port, nonce));
+  } catch {
+    // The database is unavailable; the other replica asks again.
+    response.writeHead(503).end();
+  }
+}
+
+/** Returns at most as many bytes as a proof has. */
+async function askForProof(port: number, nonce: string): Promise<string> {
+  const { promise, resolve } = Promise.withResolvers<string>();
+  const outgoing = get({
+    host: LOOPBACK,
+    port,
+    path: `${CHALLENGE_PATH}?nonce=${nonce}`,
+    agent: false,
+    // An unknown program may send one byte at a time, so the whole exchange is limited.
+    signal: AbortSignal.timeout(CHALLENGE_TIMEOUT_MS),
+  });
+  outgoing.on('error', () => resolve(''));
+  outgoing.on('close', () => resolve(''));
+  outgoing.on('response', (response) => {
+    let text = '';
+    response.setEncoding('latin1');
+    response.on('error', () => resolve(''));
+    response.on('data', (chunk: string) => {
+      text += chunk;
+      if (text.length > PROOF_LENGTH) {
+        resolve('');
+        outgoing.destroy();
+      }
+    });
+    response.on('end', () => resolve(text));
+  });
+  return await promise;
+}
 
 /**
  * Below the ports of process sandboxes (20000 to 29999) and Linux's ephemeral ones, which may be taken in a restart.
@@ -39,26 +161,16 @@ const RELEASED_CHANNEL = 'sandbox_ports';
  * stop, otherwise with the next sweep.
  */
 @Injectable()
-export class AgentServerPorts
-  implements OnApplicationBootstrap, BeforeApplicationShutdown, OnApplicationShutdown
-{
-  private readonly logger = new Logger(AgentServerPorts.name);
+export class AgentServerPorts extends BackgroundLoop implements OnApplicationShutdown {
   private readonly listeners = new Map<string, PortListener>();
   private readonly sandboxes = new WeakMap<Socket, string>();
   /** Times of a monotonic clock, milliseconds. */
   private readonly goneSince = new Map<string, number>();
   private readonly bySandbox = new KeyedLimit(1);
-  private readonly sweep = new RepeatedWork(
-    EVERY_MS,
-    () => this.holdAll(),
-    (error) => this.logger.error('failed to hold the ports of sandboxes', errorStack(error)),
-  );
-
   /** Sandboxes that got no port; their next start tries again. */
   private readonly without = new Set<string>();
   private main: Server | null = null;
   private closing: Promise<unknown> = Promise.resolve();
-  private isStopping = false;
 
   constructor(
     private readonly config: AppConfig,
@@ -67,7 +179,9 @@ export class AgentServerPorts
     private readonly host: HostIdentity,
     private readonly notifications: DatabaseNotifications,
     @InjectDataSource() private readonly dataSource: DataSource,
-  ) {}
+  ) {
+    super(EVERY_MS, new Logger(AgentServerPorts.name), 'failed to hold the ports of sandboxes');
+  }
 
   handTo(main: Server): void {
     this.main = main;
@@ -79,7 +193,7 @@ export class AgentServerPorts
   }
 
   /** Clients may know the addresses, so the ports are bound before the first request. */
-  async onApplicationBootstrap(): Promise<void> {
+  override async onApplicationBootstrap(): Promise<void> {
     if (this.config.sandboxes.expose !== 'ports') {
       return;
     }
@@ -90,16 +204,15 @@ export class AgentServerPorts
     this.events.on('stopped', (id) => this.hold(id));
     this.notifications.listen(RELEASED_CHANNEL, (hostId) => {
       if (hostId === this.host.id) {
-        void this.sweep.now();
+        void this.loop.now();
       }
     });
-    await this.sweep.now();
-    this.sweep.start();
+    await this.loop.now();
+    this.loop.start();
   }
 
-  async beforeApplicationShutdown(): Promise<void> {
-    this.isStopping = true;
-    await this.sweep.stop();
+  override async beforeApplicationShutdown(): Promise<void> {
+    await super.beforeApplicationShutdown();
     const ids = [...this.listeners.keys()];
     this.closing = Promise.all(ids.map((id) => this.release(id)));
     if (ids.length > 0) {
@@ -109,6 +222,10 @@ export class AgentServerPorts
 
   async onApplicationShutdown(): Promise<void> {
     await this.closing;
+  }
+
+  protected async work(): Promise<void> {
+    await this.holdAll();
   }
 
   /** Holds the ports of all sandboxes that this host has or just had, and no others. */
@@ -133,7 +250,7 @@ export class AgentServerPorts
         // Not awaited, because a request under way may take long.
         void this.release(id);
       }
-      if (found === null || this.isStopping || (port !== null && port === found.port)) {
+      if (found === null || this.stopping || (port !== null && port === found.port)) {
         return;
       }
       if (found.port !== null && ((await this.open(id, found.port)) || (await this.isWithReplica(found)))) {
@@ -172,7 +289,7 @@ export class AgentServerPorts
       return false;
     }
     this.listeners.set(id, listener);
-    if (this.isStopping) {
+    if (this.stopping) {
       await this.release(id);
     }
     return true;

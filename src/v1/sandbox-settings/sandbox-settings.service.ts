@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
-import { isJsonObject, mergePatch } from '@slipway/common/json-access.js';
+import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -123,52 +123,37 @@ interface ExposedSecrets {
 }
 
 function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSecrets | null): UserInfoDto {
-  const { row } = settings;
-  const shown: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
+  const { row, details, inClear, mcpServers, profiles, activeProfile } = settings;
+  const flat: Omit<StoredSettingsDto, keyof SettingsKeys> = toStoredSettingsDto(row);
+  const shown = toShownNestedSettingsDto(settings);
+  const keyOf = (name: keyof SettingsKeys): string | null =>
+    exposed ? exposed.keys[name] : row[`${name}_set`] ? MASK : null;
+  // The stored members stand over their masks.
+  const agent = exposed ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
+  const configOf = (config: JsonObject): unknown =>
+    exposed ? { ...config } : masked({ llm: config })['llm'];
   return {
     id,
-    ...shown,
-    llm_api_key: exposed ? exposed.keys.llm_api_key : maskedKey(row.llm_api_key_set),
-    search_api_key: exposed ? exposed.keys.search_api_key : maskedKey(row.search_api_key_set),
-    sandbox_api_key: exposed ? exposed.keys.sandbox_api_key : maskedKey(row.sandbox_api_key_set),
+    ...flat,
+    llm_api_key: keyOf('llm_api_key'),
+    search_api_key: keyOf('search_api_key'),
+    sandbox_api_key: keyOf('sandbox_api_key'),
     mcp_config: exposed ? exposed.mcpConfig : row.mcp_config,
-    ...nestedInfo(settings, exposed !== null),
-  };
-}
-
-type NestedMember =
-  | 'agent_settings'
-  | 'conversation_settings'
-  | 'llm_profiles'
-  | 'disabled_skills'
-  | 'sandbox_grouping_strategy'
-  | 'default_sandbox_spec_id';
-
-function nestedInfo(settings: NestedSettings, expose: boolean): Pick<UserInfoDto, NestedMember> {
-  const { details, inClear, mcpServers, profiles, activeProfile } = settings;
-  const shown = toShownNestedSettingsDto(settings);
-  const key = expose || inClear.llmKey === null ? inClear.llmKey : MASK;
-  // The stored members stand over their masks.
-  const agent = expose ? mergePatch(shown.agent_settings, details.agent) : shown.agent_settings;
-  return {
     agent_settings: {
       ...agent,
-      llm: { ...(isJsonObject(agent['llm']) && agent['llm']), api_key: key },
-      mcp_config: expose ? inClear.mcpServers : mcpServers,
+      llm: {
+        ...(isJsonObject(agent['llm']) && agent['llm']),
+        api_key: exposed || inClear.llmKey === null ? inClear.llmKey : MASK,
+      },
+      mcp_config: exposed ? inClear.mcpServers : mcpServers,
     },
     conversation_settings: shown.conversation_settings,
     llm_profiles: {
-      profiles: Object.fromEntries(
-        profiles.map(({ name, config }) => [name, expose ? { ...config } : masked({ llm: config })['llm']]),
-      ),
+      profiles: Object.fromEntries(profiles.map(({ name, config }) => [name, configOf(config)])),
       active: activeProfile,
     },
     disabled_skills: shown['disabled_skills'],
     sandbox_grouping_strategy: shown['sandbox_grouping_strategy'],
     default_sandbox_spec_id: shown['default_sandbox_spec_id'],
   };
-}
-
-function maskedKey(isSet: boolean): string | null {
-  return isSet ? MASK : null;
 }

@@ -1,6 +1,5 @@
 import { readFile } from 'node:fs/promises';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { ConfigError } from '../../config/config.error.js';
+import { readConfigured } from '../../config/config.error.js';
 import type { SandboxConfig } from '../../config/sandbox-config.js';
 
 export type SandboxSpecProgram =
@@ -66,11 +65,9 @@ export async function loadSandboxSpecs(file: string | null, now: Date): Promise<
   }
   // The import is lazy: the parsers take longer to load than the rest of this folder.
   const { parseSandboxSpecs } = await import('./parse-sandbox-specs.js');
-  try {
-    return parseSandboxSpecs(await readFile(file, 'utf8'), now);
-  } catch (error) {
-    throw new ConfigError(`SANDBOX_SPECS_FILE: ${file}: ${errorMessage(error)}`, { cause: error });
-  }
+  return readConfigured('SANDBOX_SPECS_FILE', file, async () =>
+    parseSandboxSpecs(await readFile(file, 'utf8'), now),
+  );
 }
 
 /** The list used without `SANDBOX_SPECS_FILE`: our own agent server, which every backend can run. */

@@ -76,10 +76,7 @@ export class HostRegistry extends BackgroundLoop implements OnModuleInit {
     await this.hosts.heartbeat(this.host.id, this.config.sandboxes.address);
   }
 
-  private check(other: OtherHost | null): void {
-    if (!other) {
-      return;
-    }
+  private check(other: OtherHost): void {
     const { address } = this.config.sandboxes;
     if (address === null) {
       throw new ConfigError(

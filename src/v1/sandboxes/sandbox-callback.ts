@@ -1,7 +1,9 @@
-import { hostname, networkInterfaces } from 'node:os';
+import { isIPv4 } from 'node:net';
+import { hostname } from 'node:os';
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
+import { ownAddresses } from './backends/launch-variables.js';
 import { SANDBOX_BACKENDS, type ServicePlace } from './backends/sandbox-backends.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 
@@ -72,8 +74,6 @@ function servicePlace(facts: CallbackFacts): ServicePlace {
 }
 
 function ownAddress(): string | null {
-  const addresses = Object.values(networkInterfaces())
-    .flatMap((each) => each ?? [])
-    .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'));
-  return (addresses.find(({ family }) => family === 'IPv4') ?? addresses[0])?.address ?? null;
+  const addresses = ownAddresses();
+  return addresses.find(isIPv4) ?? addresses[0] ?? null;
 }

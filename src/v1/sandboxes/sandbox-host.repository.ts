@@ -39,15 +39,10 @@ export class SandboxHostRepository {
   constructor(@InjectRepository(SandboxHost) private readonly hosts: Repository<SandboxHost>) {}
 
   /** Starting hosts take turns, so that the second sees the first. An error of `check` undoes the registration. */
-  async register(
-    id: string,
-    address: string | null,
-    check: (other: OtherHost | null) => void,
-  ): Promise<void> {
+  async register(id: string, address: string | null, check: (other: OtherHost) => void): Promise<void> {
     await this.hosts.manager.transaction(async (manager) => {
       await manager.query('SELECT pg_advisory_xact_lock($1)', [REGISTRATION_LOCK]);
-      const [other = null] = await manager.query<OtherHost[]>(FIND_OTHER, [id, LIVE_SECONDS]);
-      check(other);
+      (await manager.query<OtherHost[]>(FIND_OTHER, [id, LIVE_SECONDS])).forEach(check);
       await this.heartbeat(id, address, manager);
     });
   }

@@ -54,7 +54,8 @@ interface TransitionRule {
   to: SandboxRowStatus;
 }
 
-const RULES: Record<SandboxTransition, TransitionRule> = {
+/** A row with a status that is not in `from` is left as it is. */
+export const TRANSITION_RULES: Record<SandboxTransition, TransitionRule> = {
   // From MISSING too: the start finds out whether the files are still missing.
   resume: { from: ['PAUSING', 'PAUSED', 'ERROR', 'MISSING'], to: 'STARTING' },
   pause: { from: ['STARTING', 'RUNNING'], to: 'PAUSING' },
@@ -66,14 +67,9 @@ const RULES: Record<SandboxTransition, TransitionRule> = {
   appear: { from: ['MISSING'], to: 'PAUSED' },
 };
 
-/** A row with a status that is not in `from` is left as it is. */
-export function transitionRule(transition: SandboxTransition): TransitionRule {
-  return RULES[transition];
-}
-
 /** Null when the transition is not allowed from this status. */
 export function statusAfter(transition: SandboxTransition, from: SandboxRowStatus): SandboxRowStatus | null {
-  const rule = RULES[transition];
+  const rule = TRANSITION_RULES[transition];
   return rule.from.includes(from) ? rule.to : null;
 }
 

@@ -15,7 +15,7 @@ import {
   isTransitional,
   type SandboxRowStatus,
   type SandboxTransition,
-  transitionRule,
+  TRANSITION_RULES,
 } from './sandbox-status.js';
 import { Sandbox } from './sandbox.entity.js';
 import { isSandboxId } from './session-key.js';
@@ -69,21 +69,7 @@ type StartingSandbox = Pick<
   | 'lastActivityAt'
 >;
 
-type SandboxChange = Partial<
-  Pick<
-    Sandbox,
-    | 'statusDetail'
-    | 'address'
-    | 'portAddresses'
-    | 'generation'
-    | 'stoppedGeneration'
-    | 'deadlineAt'
-    | 'keepAliveUntil'
-    | 'lastActivityAt'
-  >
->;
-
-type SandboxRowChange = SandboxChange & Partial<Pick<Sandbox, 'sessionKey' | 'sessionKeyHash'>>;
+type SandboxChange = Partial<Omit<Sandbox, 'user' | 'id' | 'userId' | 'status'>>;
 
 type SandboxCondition = {
   [
@@ -200,7 +186,7 @@ export class SandboxRepository {
     if (!isSandboxId(id)) {
       return false;
     }
-    const { from, to } = transitionRule(transition);
+    const { from, to } = TRANSITION_RULES[transition];
     const now = this.clock.now();
     const seconds = deadlineSeconds(to, DEFAULT_START_TIMEOUT_SECONDS);
     const set = {
@@ -221,7 +207,7 @@ export class SandboxRepository {
     return updated !== null;
   }
 
-  async update(id: string, change: SandboxRowChange, condition: SandboxCondition = {}): Promise<boolean> {
+  async update(id: string, change: SandboxChange, condition: SandboxCondition = {}): Promise<boolean> {
     const { affected } = await this.sandboxes.update(
       { ...condition, id },
       { ...change, updatedAt: new Date(this.clock.now()) },

@@ -18,7 +18,6 @@ import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.
 import { DriftDetector } from './lifecycle/drift.js';
 import { IdleReaper, LostHostReaper, IdlenessProbe } from './lifecycle/idle-reaper.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
-import { SandboxBreachService } from './lifecycle/sandbox-breach.service.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from './lifecycle/sandbox-transitions.runner.js';
@@ -41,7 +40,7 @@ import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
-import { WarmSandboxClaims, WarmTemplates } from './warm/warm-sandbox-claims.js';
+import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
@@ -102,7 +101,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     AgentServerProbe,
     LaunchPlanner,
     SandboxReconciler,
-    SandboxBreachService,
     DriftDetector,
     IdleReaper,
     LostHostReaper,
@@ -112,7 +110,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     BackendSweeper,
     WarmSandboxKeeper,
     WarmSandboxClaims,
-    WarmTemplates,
   ],
   exports: [
     ExposedPortRepository,

@@ -3,7 +3,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import type { AuthUser } from '../../auth/auth.decorators.js';
 import { Clock } from '../../common/clock.js';
-import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
+import { DomainError, found, InvalidInputError, unknownId } from '../../common/errors/domain-error.js';
 import type { Page } from '../../common/pagination/page.js';
 import { AppConfig } from '../../config/app-config.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
@@ -81,11 +81,7 @@ export class SandboxesService {
   /** Waits at most ten seconds for the stop. @throws DomainError not_found */
   async pause(userId: string, id: string): Promise<void> {
     for (;;) {
-      const sandbox = await this.sandboxes.find(id, userId);
-      if (!sandbox) {
-        throw unknownSandbox();
-      }
-      const { status, generation } = sandbox;
+      const { status, generation } = found(await this.sandboxes.find(id, userId), 'sandbox');
       const stopped = { stoppedGeneration: generation };
       const asSeen = { userId, generation, status };
       const isDone =
@@ -105,11 +101,8 @@ export class SandboxesService {
 
   /** Returns the ids that were paused to make room. @throws DomainError not_found, rate_limited, forbidden */
   async resume(userId: string, id: string): Promise<readonly string[]> {
-    const sandbox = await this.sandboxes.find(id, userId);
-    if (!sandbox) {
-      throw unknownSandbox();
-    }
-    if (statusAfter('resume', sandbox.status) === null) {
+    const { status } = found(await this.sandboxes.find(id, userId), 'sandbox');
+    if (statusAfter('resume', status) === null) {
       return [];
     }
     const lastActivityAt = new Date(this.clock.now());
@@ -166,7 +159,7 @@ export class SandboxesService {
   async remove(userId: string, id: string): Promise<void> {
     const options = { change: { statusDetail: null }, condition: { userId } };
     if (!(await this.sandboxes.transition(id, 'remove', options))) {
-      throw unknownSandbox();
+      throw unknownId('sandbox');
     }
   }
 
@@ -205,10 +198,6 @@ export function deletedSince(): DomainError {
 export function onlyAdministratorsListAll(): DomainError {
   const detail = 'Only administrators may list the sandboxes of all users.';
   return new DomainError('forbidden', 'forbidden', detail);
-}
-
-export function unknownSandbox(): DomainError {
-  return new DomainError('not_found', 'not_found', 'There is no sandbox with this id.');
 }
 
 /** Some clients repeat the id of the path in the query. A mismatch is refused: the wrong sandbox might be deleted. */

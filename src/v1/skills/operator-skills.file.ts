@@ -1,13 +1,13 @@
 import type { Dirent } from 'node:fs';
 import { readdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { splitFrontmatter } from '@slipway/common/frontmatter.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ascending } from '../../common/compare.js';
-import { ConfigError } from '../../config/config.error.js';
+import { ConfigError, readConfigured } from '../../config/config.error.js';
 import type { OperatorSkill } from './operator-skills.js';
 
+const VARIABLE = 'SKILLS_DIR';
 /** Each conversation gets all skills. */
 const MAX_SKILLS = 100;
 const MAX_CHARACTERS = 1_000_000;
@@ -16,11 +16,11 @@ const MAX_TRIGGERS = 100;
 
 /** Reads `SKILLS_DIR`: each `NAME.md`, and the `SKILL.md` of each folder, with a frontmatter. Throws ConfigError. */
 export async function readOperatorSkills(folder: string): Promise<OperatorSkill[]> {
-  const entries = await attempt(folder, () => readdir(folder, { withFileTypes: true }));
+  const entries = await readConfigured(VARIABLE, folder, () => readdir(folder, { withFileTypes: true }));
   const files = entries.flatMap((entry) => skillFile(entry) ?? []);
   const skills = await Promise.all(
     files.map(async ({ file, name }) =>
-      attempt(path.join(folder, file), async () => {
+      readConfigured(VARIABLE, path.join(folder, file), async () => {
         const text = await readFile(path.join(folder, file), 'utf8');
         return toSkill(text, name);
       }),
@@ -68,13 +68,4 @@ function toSkill(text: string, fileName: string): OperatorSkill {
     throw new TypeError(`its triggers must be at most ${MAX_TRIGGERS} non-empty strings`);
   }
   return { name, description: jsonText(head, 'description'), content, triggers: words.map(String) };
-}
-
-async function attempt<T>(file: string, action: () => Promise<T>): Promise<T> {
-  try {
-    return await action();
-  } catch (error) {
-    const [reason] = errorMessage(error).split('\n', 1);
-    throw new ConfigError(`SKILLS_DIR: ${file}: ${reason}`, { cause: error });
-  }
 }

@@ -9,7 +9,7 @@ import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient, type ConversationPage } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
-import { LogDrain } from '../../events/follow/log-drain.js';
+import { LogSync } from '../../events/follow/log-sync.js';
 import { storableText } from '../../events/store/storable-event.js';
 import { SandboxLifecycleRepository } from '../../sandboxes/sandbox-lifecycle.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
@@ -94,7 +94,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
     private readonly lifecycle: SandboxLifecycleRepository,
     private readonly sandboxes: SandboxRepository,
     private readonly sandboxEvents: SandboxEvents,
-    private readonly logDrain: LogDrain,
+    private readonly logs: LogSync,
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {
@@ -148,7 +148,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
     }
     try {
       if ((await this.adopt(target, 'news', AbortSignal.timeout(LAST_READ_MS))) > 0) {
-        await this.logDrain.drain(sandboxId);
+        await this.logs.drain(sandboxId);
       }
     } catch (error) {
       this.logFailure(sandboxId, error);
@@ -201,8 +201,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
     [limit = 1, ...smaller]: readonly number[] = PAGE_SIZES,
   ): Promise<ConversationPage> {
     try {
-      const options = { limit, pageId, ...(signal && { signal }) };
-      return await this.agentServers.listConversations(target, options);
+      return await this.agentServers.listConversations(target, { limit, pageId, signal });
     } catch (error) {
       if (error instanceof ResponseTooLargeError && smaller.length > 0) {
         return await this.readPage(target, pageId, signal, smaller);

@@ -6,17 +6,18 @@ import type {
 import type { GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import type { modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import { allowedTools, type ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { SETTINGS } from '../../../settings/settings-table.js';
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { OperatorSkill } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import type { StartedAcpAgent } from './acp-agents.js';
-import { secretSources } from './agent-inputs.reader.js';
-import { agentLimits, type AgentSettings, SECURITY_ANALYZERS } from './agent-settings.js';
+import { mcpServerEntries, secretSources } from './agent-inputs.reader.js';
+import { agentLimits, type AgentSettings, ownParameters, SECURITY_ANALYZERS } from './agent-settings.js';
 import type { ModelFacts } from './model-catalogue.js';
 
 const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
@@ -44,25 +45,25 @@ export interface AgentStart {
   skills: readonly OperatorSkill[];
 }
 
-/** Port to the kind of agent server that runs in a sandbox: what it is told, and what it can do. */
-export abstract class AgentDialect {
+/** The kind of agent server that runs in a sandbox: what it is told, and what it can do. */
+export interface AgentDialect {
   /** Whether it supports more than the published schema: ACP agents, results, cloning, and new credentials. */
-  abstract readonly hasExtensions: boolean;
+  hasExtensions: boolean;
 
-  abstract request(start: AgentStart): StartConversationRequest;
+  request: (start: AgentStart) => StartConversationRequest;
 
   /** Where it calls a model; null when the agent server decides. */
-  abstract endpoint(model: string, baseUrl: string | null): ReturnType<typeof modelEndpoint> | null;
+  endpoint: (model: string, baseUrl: string | null) => ReturnType<typeof modelEndpoint> | null;
 
   /** An address of a model that the operator must have allowed. */
-  abstract addressToCheck(model: string, baseUrl: string | null): string | null;
+  addressToCheck: (model: string, baseUrl: string | null) => string | null;
 
   /** Settings without an effect, a sentence each. */
-  abstract ineffectiveSettings(settings: AgentSettings, mcpConfig: ClearMcpConfig | null): string[];
+  ineffectiveSettings: (settings: AgentSettings, mcpConfig: ClearMcpConfig | null) => string[];
 }
 
 /** The part of the request that all agent servers take. */
-export function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConversationRequest {
+function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConversationRequest {
   const { settings } = start;
   const { initial_message: message } = start.request;
   return {
@@ -78,7 +79,7 @@ export function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConve
 }
 
 /** `parameters` are those that the agent server uses. */
-export function toModel(
+function toModel(
   { settings, model, facts, config }: AgentStart,
   parameters: JsonObject = {},
 ): AgentSpec['llm'] {
@@ -96,17 +97,13 @@ export function toModel(
   };
 }
 
-export const AGENT_TOOLS = [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }];
+const AGENT_TOOLS = [{ name: 'terminal' }, { name: 'file_editor' }, { name: 'task_tracker' }];
 
-export function toolServers(servers: Record<string, McpServerEntry>): Pick<AgentSpec, 'mcp_config'> {
+function toolServers(servers: Record<string, McpServerEntry>): Pick<AgentSpec, 'mcp_config'> {
   return Object.keys(servers).length > 0 ? { mcp_config: servers } : {};
 }
 
-export function toCondenser({
-  settings,
-  config,
-  facts,
-}: AgentStart): NonNullable<AgentSpec['condenser']> | null {
+function toCondenser({ settings, config, facts }: AgentStart): NonNullable<AgentSpec['condenser']> | null {
   const condenses = settings.enable_default_condenser ?? SETTINGS.enable_default_condenser.default;
   return condenses
     ? {
@@ -119,7 +116,7 @@ export function toCondenser({
 }
 
 /** The operator's skills but for disabled ones, in the published form that both agent servers take. */
-export function givenSkills({ skills, settings }: AgentStart): GivenSkill[] {
+function givenSkills({ skills, settings }: AgentStart): GivenSkill[] {
   const disabled = settings.disabled_skills ?? [];
   return skills
     .filter(({ name }) => !disabled.includes(name))
@@ -136,7 +133,7 @@ const PLAN =
   'and run nothing that changes anything.';
 
 /** The member that ends the system prompt. `more` is what the agent server has no member for. */
-export function systemSuffix(
+function systemSuffix(
   { request, ports }: AgentStart,
   more: string | null = null,
 ): { system_message_suffix?: string } {
@@ -184,4 +181,130 @@ function condenserTokens(configured: number | null, { contextWindow }: ModelFact
   return contextWindow === null
     ? UNKNOWN_CONTEXT_CONDENSER_TOKENS
     : Math.floor(contextWindow * CONDENSED_SHARE);
+}
+
+function toAgent(start: AgentStart): AgentSpec {
+  const { settings } = start;
+  const disabled = settings.disabled_skills ?? [];
+  const skills = givenSkills(start);
+  return {
+    kind: 'Agent',
+    llm: { ...toModel(start, ownParameters(settings.llm_parameters)), usage_id: 'agent' },
+    tools: AGENT_TOOLS,
+    ...toolServers(mcpServerEntries(start.mcpConfig)),
+    // It condenses with the agent's model.
+    condenser: toCondenser(start),
+    agent_context: {
+      // AGENTS.md and skills of the repository, which the published schema cannot ask for.
+      load_project_skills: true,
+      ...(skills.length > 0 && { skills }),
+      // Only the agent server knows the skills of the repository.
+      ...(disabled.length > 0 && { disabled_skills: disabled }),
+      ...systemSuffix(start),
+    },
+  };
+}
+
+/** An ACP agent brings its own model, tools and memory, and gets only the keys that the operator names. */
+function toAcpAgent(start: AgentStart, { spec }: StartedAcpAgent): AgentSpec {
+  return {
+    kind: 'ACPAgent',
+    ...spec,
+    llm: { model: spec.acp_model ?? 'acp-managed', usage_id: 'agent' },
+    ...toolServers(mcpServerEntries(start.mcpConfig)),
+    agent_context: systemSuffix(start),
+  };
+}
+
+function extension({
+  request,
+  settings,
+  config,
+  facts,
+  model,
+  git,
+  outboundAllowlist,
+}: AgentStart): NonNullable<StartConversationRequest['slipway']> {
+  return {
+    max_budget: agentLimits(settings).max_budget,
+    language: settings.language === '' ? null : settings.language,
+    search_api_key: settings.search_api_key,
+    tavily_api_url: config.tavilyApiUrl,
+    ...(facts.price && { model_prices: { [model]: facts.price } }),
+    git,
+    outbound_allowlist: outboundAllowlist,
+    ...(request.result_schema && { result_schema: request.result_schema }),
+  };
+}
+
+function toStockAgent(start: AgentStart): AgentSpec {
+  const { settings } = start;
+  const { language } = settings;
+  const llm = toModel(start, settings.llm_parameters);
+  const condenser = toCondenser(start);
+  const skills = givenSkills(start);
+  const context = {
+    ...(settings.load_memory === true && { load_memory: true }),
+    ...(skills.length > 0 && { skills }),
+    ...systemSuffix(start, language ? `Answer in this language: ${language}.` : null),
+  };
+  return {
+    kind: 'Agent',
+    llm: { ...llm, usage_id: 'agent' },
+    tools: AGENT_TOOLS,
+    // Their servers have another member that is called `tools`.
+    ...toolServers(mcpServerEntries(start.mcpConfig, false)),
+    condenser: condenser && {
+      kind: condenser.kind,
+      ...settings.condenser_parameters,
+      max_tokens: condenser.max_tokens,
+      // The schema requires it.
+      llm: { ...llm, usage_id: 'condenser' },
+    },
+    ...(Object.keys(context).length > 0 && { agent_context: context }),
+  };
+}
+
+function hasAllowedTools(config: ClearMcpConfig | null): boolean {
+  const { sseServers = [], stdioServers = [], shttpServers = [] } = config ?? {};
+  return [...sseServers, ...stdioServers, ...shttpServers].some(
+    ({ details = {} }) => allowedTools(details) !== undefined,
+  );
+}
+
+const SLIPWAY: AgentDialect = {
+  hasExtensions: true,
+  request: (start) => ({
+    ...toCommonRequest(start, start.acp === null ? toAgent(start) : toAcpAgent(start, start.acp)),
+    slipway: extension(start),
+  }),
+  endpoint: modelEndpoint,
+  addressToCheck,
+  ineffectiveSettings: ({ load_memory: memory }) =>
+    memory === true ? ['agent_context.load_memory: the agent server of this sandbox keeps no notes.'] : [],
+};
+
+/** For agent servers that know only the published schema. */
+const STOCK: AgentDialect = {
+  hasExtensions: false,
+  request: (start) => toCommonRequest(start, toStockAgent(start)),
+  // It knows the addresses of many providers.
+  endpoint: () => null,
+  addressToCheck: (_model, baseUrl) => baseUrl,
+  ineffectiveSettings: ({ max_budget_per_task: budget, search_api_key: searchKey }, mcpConfig) => [
+    ...(budget === null ? [] : ['max_budget_per_task is not enforced by the agent server of this sandbox.']),
+    ...(searchKey === null ? [] : ['search_api_key: the agent server of this sandbox has no web search.']),
+    ...(hasAllowedTools(mcpConfig)
+      ? [
+          'mcp_config: the agent server of this sandbox offers all tools of a server, whatever its tools name.',
+        ]
+      : []),
+  ],
+};
+
+export const AGENT_DIALECTS = { slipway: SLIPWAY, stock: STOCK };
+
+/** Null for an unknown specification: the dialect that all agent servers understand. */
+export function agentDialect(spec: SandboxSpec | null): AgentDialect {
+  return spec?.program.kind === 'native' ? AGENT_DIALECTS.slipway : AGENT_DIALECTS.stock;
 }

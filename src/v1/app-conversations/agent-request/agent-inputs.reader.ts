@@ -37,51 +37,6 @@ interface ConversationGrants {
 
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
 
-@Injectable()
-export class GitAccessReader {
-  private readonly logger = new Logger(GitAccessReader.name);
-
-  constructor(
-    private readonly access: RepositoryAccessService,
-    private readonly config: AppConfig,
-  ) {}
-
-  /**
-   * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`. Unavailable ones are
-   * logged and left out.
-   */
-  async read(userId: string, settings: GitSettings, stored: readonly StoredCredential[]): Promise<GitAccess> {
-    const found = await Promise.all(stored.map((credential) => this.credential(userId, credential)));
-    const byOrigin = new Map<string, GitServerCredential>();
-    for (const credential of found) {
-      // The user's own token comes before the one of enterprise_sso for the same server.
-      if (credential !== null && !byOrigin.has(credential.origin)) {
-        byOrigin.set(credential.origin, credential);
-      }
-    }
-    return {
-      credentials: [...byOrigin.values()],
-      expose: this.config.agent.exposeGitTokens,
-      identity: gitIdentity(settings),
-    };
-  }
-
-  private async credential(userId: string, stored: StoredCredential): Promise<GitServerCredential | null> {
-    try {
-      return await this.access.serverCredential(userId, stored);
-    } catch (error) {
-      if (!(error instanceof DomainError)) {
-        throw error;
-      }
-      this.logger.warn('failed to get the credentials of a git server for an agent', {
-        provider: stored.provider,
-        code: error.code,
-      });
-      return null;
-    }
-  }
-}
-
 /** git needs a name to commit. The address belongs to no host (RFC 2606). */
 const DEFAULT_IDENTITY: GitIdentity = { name: 'Slipway', email: 'agent@slipway.invalid' };
 
@@ -115,6 +70,8 @@ export interface AgentInputs extends AgentConfiguration {
 /** Reads what a user has stored for agents, each table once. */
 @Injectable()
 export class AgentInputsReader {
+  private readonly logger = new Logger(AgentInputsReader.name);
+
   constructor(
     private readonly settings: SettingsRepository,
     private readonly mcpConfigs: McpConfigRepository,
@@ -122,6 +79,8 @@ export class AgentInputsReader {
     private readonly secrets: AgentSecretsReader,
     private readonly profiles: LlmProfileRepository,
     private readonly ownToolServer: OwnToolServer,
+    private readonly access: RepositoryAccessService,
+    private readonly config: AppConfig,
   ) {}
 
   /** Throws SecretDecryptionError. */
@@ -158,6 +117,45 @@ export class AgentInputsReader {
       mcpConfig,
       lacksProfile: profile !== null && found === null,
     };
+  }
+
+  /**
+   * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`. Unavailable ones are
+   * logged and left out.
+   */
+  async gitAccess(
+    userId: string,
+    settings: GitSettings,
+    stored: readonly StoredCredential[],
+  ): Promise<GitAccess> {
+    const found = await Promise.all(stored.map((credential) => this.credential(userId, credential)));
+    const byOrigin = new Map<string, GitServerCredential>();
+    for (const credential of found) {
+      // The user's own token comes before the one of enterprise_sso for the same server.
+      if (credential !== null && !byOrigin.has(credential.origin)) {
+        byOrigin.set(credential.origin, credential);
+      }
+    }
+    return {
+      credentials: [...byOrigin.values()],
+      expose: this.config.agent.exposeGitTokens,
+      identity: gitIdentity(settings),
+    };
+  }
+
+  private async credential(userId: string, stored: StoredCredential): Promise<GitServerCredential | null> {
+    try {
+      return await this.access.serverCredential(userId, stored);
+    } catch (error) {
+      if (!(error instanceof DomainError)) {
+        throw error;
+      }
+      this.logger.warn('failed to get the credentials of a git server for an agent', {
+        provider: stored.provider,
+        code: error.code,
+      });
+      return null;
+    }
   }
 }
 

@@ -7,7 +7,7 @@ import { OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNotes } from './acp-agents.js';
-import { type AgentConfiguration, AgentInputsReader, GitAccessReader } from './agent-inputs.reader.js';
+import { type AgentConfiguration, AgentInputsReader } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
 import type { AgentSettings } from './agent-settings.js';
 import { ModelCatalogue } from './model-catalogue.js';
@@ -52,7 +52,6 @@ type AgentRequest =
 export class AgentRequestBuilder {
   constructor(
     private readonly inputs: AgentInputsReader,
-    private readonly git: GitAccessReader,
     private readonly catalogue: ModelCatalogue,
     private readonly addresses: OutboundAddresses,
     private readonly skills: OperatorSkills,
@@ -119,7 +118,7 @@ export class AgentRequestBuilder {
       config: this.config.agent,
       mcpConfig,
       secrets: acp?.secrets ?? secrets,
-      git: dialect.hasExtensions ? await this.git.read(userId, settings, credentials) : null,
+      git: dialect.hasExtensions ? await this.inputs.gitAccess(userId, settings, credentials) : null,
       outboundAllowlist: this.config.outbound.allowlist,
       skills: this.skills.all(),
     });

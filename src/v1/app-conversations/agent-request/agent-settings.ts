@@ -4,21 +4,23 @@ import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
+const FROM_ROW = [
+  'llm_model',
+  'llm_base_url',
+  'agent',
+  'max_iterations',
+  'max_budget_per_task',
+  'confirmation_mode',
+  'security_analyzer',
+  'enable_default_condenser',
+  'language',
+  'git_user_name',
+  'git_user_email',
+] as const;
+type RowSettings = Pick<SettingsRow, (typeof FROM_ROW)[number]>;
+
 /** The settings that say how an agent works, with keys in clear. */
-export type AgentSettings = Pick<
-  SettingsRow,
-  | 'llm_model'
-  | 'llm_base_url'
-  | 'agent'
-  | 'max_iterations'
-  | 'max_budget_per_task'
-  | 'confirmation_mode'
-  | 'security_analyzer'
-  | 'enable_default_condenser'
-  | 'language'
-  | 'git_user_name'
-  | 'git_user_email'
-> &
+export type AgentSettings = RowSettings &
   Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'> & {
     /** Beyond name, address and key; may hold secrets. */
     llm_parameters?: JsonObject;
@@ -30,7 +32,7 @@ export type AgentSettings = Pick<
 
 /** A null row, of a user without stored settings, makes every setting null. */
 export function agentSettings(
-  row: Omit<AgentSettings, keyof SettingsKeys> | null,
+  row: RowSettings | null,
   keys: SettingsKeys,
   { agent: { llm, condenser, agent_context: context }, app }: SettingsDetails = NO_DETAILS,
 ): AgentSettings {
@@ -40,17 +42,7 @@ export function agentSettings(
     ...(isJsonObject(condenser) && { condenser_parameters: condenser }),
     ...(isJsonObject(context) && { load_memory: context['load_memory'] === true }),
     ...(disabled.length > 0 && { disabled_skills: disabled }),
-    llm_model: row?.llm_model ?? null,
-    llm_base_url: row?.llm_base_url ?? null,
-    agent: row?.agent ?? null,
-    max_iterations: row?.max_iterations ?? null,
-    max_budget_per_task: row?.max_budget_per_task ?? null,
-    confirmation_mode: row?.confirmation_mode ?? null,
-    security_analyzer: row?.security_analyzer ?? null,
-    enable_default_condenser: row?.enable_default_condenser ?? null,
-    language: row?.language ?? null,
-    git_user_name: row?.git_user_name ?? null,
-    git_user_email: row?.git_user_email ?? null,
+    ...(Object.fromEntries(FROM_ROW.map((name) => [name, row?.[name] ?? null])) as RowSettings),
     llm_api_key: keys.llm_api_key,
     search_api_key: keys.search_api_key,
   };

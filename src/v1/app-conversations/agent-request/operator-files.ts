@@ -2,9 +2,8 @@ import { readFile } from 'node:fs/promises';
 import { parse as parseYaml } from 'yaml';
 import { z } from 'zod';
 import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { ConfigError } from '../../../config/config.error.js';
+import { readConfigured } from '../../../config/config.error.js';
 import { type AcpAgent, PLACEHOLDER, SECRET_GROUPS } from './acp-agents.js';
 
 /** Settings that are no secret: any agent may see them. */
@@ -72,23 +71,19 @@ export async function readModelPrices(file: string): Promise<Map<string, ModelPr
   return new Map(Object.entries(prices));
 }
 
-/** Reads YAML or JSON. @throws ConfigError with the variable, the file and what is wrong in one line */
+/** Reads YAML or JSON. @throws ConfigError as `readConfigured` */
 async function readFileOf<T>(
   setting: string,
   file: string,
   schema: z.ZodType<T>,
   otherwise: string,
 ): Promise<T> {
-  try {
-    const content: unknown = parseYaml(await readFile(file, 'utf8'));
-    const parsed = schema.safeParse(content);
+  return readConfigured(setting, file, async () => {
+    const parsed = schema.safeParse(parseYaml(await readFile(file, 'utf8')));
     if (!parsed.success) {
       const [issue] = parsed.error.issues;
       throw new TypeError(issue ? `${z.core.toDotPath(issue.path)}: ${issue.message}` : otherwise);
     }
     return parsed.data;
-  } catch (error) {
-    const [reason] = errorMessage(error).split('\n', 1);
-    throw new ConfigError(`${setting}: ${file}: ${reason}`, { cause: error });
-  }
+  });
 }

@@ -6,7 +6,6 @@ import { ApiRoute } from '../../../common/openapi/api-route.js';
 import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { toPageDto } from '../../../common/pagination/page.dto.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
-import { ConversationExportService } from '../conversation-export.service.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import { ConversationsService } from '../conversations.service.js';
 import { ConversationPresenter } from './conversation.presenter.js';
@@ -27,7 +26,6 @@ export class AppConversationsController {
   constructor(
     private readonly queries: ConversationQueries,
     private readonly conversations: ConversationsService,
-    private readonly exports: ConversationExportService,
     private readonly presenter: ConversationPresenter,
     private readonly downloads: DownloadSender,
   ) {}
@@ -125,7 +123,7 @@ export class AppConversationsController {
     };
     await this.downloads.send(userId, response, async () => ({
       headers,
-      content: await this.exports.pack(userId, id),
+      content: await this.conversations.export(userId, id),
     }));
   }
 }

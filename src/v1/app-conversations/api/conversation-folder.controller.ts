@@ -6,11 +6,11 @@ import { ApiRoute, documented, type DocumentedProblem, thrown } from '../../../c
 import { Shown } from '../../../common/openapi/responses.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import {
-  ConversationFolderService,
+  ConversationWorkspaceService,
   type ConversationSkill,
+  fileTooLarge,
   type HookEvent,
-} from '../conversation-folder.service.js';
-import { ConversationWorkspaceService, fileTooLarge } from '../conversation-workspace.service.js';
+} from '../conversation-workspace.service.js';
 import { DownloadSender } from './download.sender.js';
 import {
   FileQueryDto,
@@ -94,7 +94,6 @@ const UNREACHABLE = SANDBOX_PROBLEMS.filter(({ status }) => status === 502);
 @Controller('api/v1/app-conversations/:id')
 export class ConversationFolderController {
   constructor(
-    private readonly folder: ConversationFolderService,
     private readonly workspace: ConversationWorkspaceService,
     private readonly downloads: DownloadSender,
   ) {}
@@ -115,7 +114,7 @@ export class ConversationFolderController {
     @Param() { id }: ConversationIdDto,
     @Query() { path = '.' }: FilesQueryDto,
   ): Promise<string[]> {
-    return this.folder.files(userId, id, path);
+    return this.workspace.files(userId, id, path);
   }
 
   @Get('skills')
@@ -126,7 +125,7 @@ export class ConversationFolderController {
     problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
   })
   async list(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SkillsDto> {
-    return { skills: await this.folder.skills(userId, id) };
+    return { skills: await this.workspace.skills(userId, id) };
   }
 
   @Get('hooks')
@@ -137,7 +136,7 @@ export class ConversationFolderController {
     problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
   })
   async hooks(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<HooksDto> {
-    return { hooks: await this.folder.hooks(userId, id) };
+    return { hooks: await this.workspace.hooks(userId, id) };
   }
 
   @Get('file')

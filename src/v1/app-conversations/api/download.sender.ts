@@ -4,6 +4,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import type { Response } from 'express';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
+import { SharedLimit } from '../../../common/shared-limit.js';
 
 const MAX_PER_USER = 8;
 /** A client that reads nothing, or a source that sends nothing, for this long is cut off. */
@@ -18,7 +19,7 @@ export interface Download {
 @Injectable()
 export class DownloadSender {
   private readonly logger = new Logger(DownloadSender.name);
-  private readonly running = new Map<string, number>();
+  private readonly underWay = new SharedLimit(Infinity, MAX_PER_USER);
 
   /**
    * Sends what `open` returns, whose errors become the response. A source that fails halfway breaks the response off,
@@ -26,8 +27,8 @@ export class DownloadSender {
    * @throws DomainError rate_limited when the user has too many downloads; `open` is not called then
    */
   async send(userId: string, response: Response, open: () => Promise<Download>): Promise<void> {
-    const running = this.running.get(userId) ?? 0;
-    if (running >= MAX_PER_USER) {
+    const place = this.underWay.take(userId);
+    if (typeof place === 'string') {
       throw new DomainError(
         'rate_limited',
         'rate_limited',
@@ -35,16 +36,10 @@ export class DownloadSender {
         { retryAfterSeconds: 1 },
       );
     }
-    this.running.set(userId, running + 1);
     try {
       await this.pipe(await open(), response);
     } finally {
-      const left = (this.running.get(userId) ?? 1) - 1;
-      if (left === 0) {
-        this.running.delete(userId);
-      } else {
-        this.running.set(userId, left);
-      }
+      place();
     }
   }
 

@@ -51,7 +51,7 @@ const MAX_DELIVERABLE = 200;
 
 /** First messages only: a conversation whose first one is postponed must not displace others. */
 const DELIVERABLE = `
-  SELECT c.id, c.user_id
+  SELECT c.id, c.user_id AS "userId"
   FROM pending_messages p
   JOIN app_conversations c ON c.id = p.conversation_id
   ${joinSandbox('c')}
@@ -70,8 +70,6 @@ const CLAIM_FIRST = `
   WHERE due_at <= now() AND id = (
     SELECT id FROM pending_messages WHERE conversation_id = $1 ORDER BY position LIMIT 1)
   RETURNING id, content, attempts, after_event_id AS "afterEventId"`;
-
-const NOTE_BEGINNING = 'UPDATE pending_messages SET after_event_id = $2 WHERE id = $1';
 
 const POSTPONE = `
   UPDATE pending_messages SET due_at = now() + make_interval(secs => $2) WHERE id = $1`;
@@ -122,11 +120,7 @@ export class PendingMessageRepository {
     hostId: string,
     conversationId: string | null,
   ): Promise<{ id: string; userId: string }[]> {
-    const rows = await this.messages.query<{ id: string; user_id: string }[]>(DELIVERABLE, [
-      hostId,
-      conversationId,
-    ]);
-    return rows.map(({ id, user_id: userId }) => ({ id, userId }));
+    return this.messages.query<{ id: string; userId: string }[]>(DELIVERABLE, [hostId, conversationId]);
   }
 
   /** Null when there is no message, or another worker has it. */
@@ -137,7 +131,7 @@ export class PendingMessageRepository {
 
   /** An empty id stands for an empty log. */
   async noteBeginning(id: string, lastEventId: string): Promise<void> {
-    await this.messages.query(NOTE_BEGINNING, [id, lastEventId]);
+    await this.messages.update({ id }, { afterEventId: lastEventId });
   }
 
   async postpone(id: string, seconds: number): Promise<void> {

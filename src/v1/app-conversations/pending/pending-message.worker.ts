@@ -95,12 +95,12 @@ export class PendingMessageWorker extends BackgroundLoop {
     try {
       if (!(await this.hasArrived(target, id, message))) {
         this.sandboxes.touch(conversation.sandbox_id);
-        const position = await this.syncRequests.position(id);
         const body = { role: 'user' as const, content: message.content, run: true };
-        await this.credentials.runWithRefresh(target, conversation, () =>
-          this.agentServers.sendMessage(target, id, body),
+        await this.syncRequests.expecting(id, 'running', () =>
+          this.credentials.runWithRefresh(target, conversation, () =>
+            this.agentServers.sendMessage(target, id, body),
+          ),
         );
-        await this.syncRequests.acknowledge(id, 'running', position);
       }
     } catch (error) {
       if (!(error instanceof AgentServerError)) {
@@ -138,8 +138,7 @@ export class PendingMessageWorker extends BackgroundLoop {
     }
     const expected = messageKey(content);
     const pages = readLogAfter(
-      (pageId) =>
-        this.agentServers.events(target, conversationId, { ...(pageId !== undefined && { pageId }) }),
+      (pageId) => this.agentServers.events(target, conversationId, { pageId }),
       afterEventId === '' ? null : afterEventId,
     );
     for await (const page of pages) {

@@ -1,4 +1,4 @@
-import { setTimeout as delay } from 'node:timers/promises';
+import { EventEmitter, once } from 'node:events';
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
@@ -10,42 +10,7 @@ import { SandboxQueries, type SandboxSnapshot } from '../../sandboxes/sandbox.qu
 import { SandboxesService } from '../../sandboxes/sandboxes.service.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { StartFailure } from './start-failure.js';
-
-@Injectable()
-export class SandboxChangeWaiter {
-  private readonly waiting = new Map<string, Set<AbortController>>();
-
-  constructor(events: SandboxEvents) {
-    events.on('running', (id) => this.emit(id));
-    events.on('stopped', (id) => this.emit(id));
-  }
-
-  /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */
-  async wait(sandboxId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
-    signal.throwIfAborted();
-    const changed = new AbortController();
-    const waiting = this.waiting.get(sandboxId) ?? new Set();
-    this.waiting.set(sandboxId, waiting.add(changed));
-    try {
-      await delay(timeoutMs, undefined, { signal: AbortSignal.any([signal, changed.signal]) });
-    } catch (error) {
-      if (!changed.signal.aborted) {
-        throw error;
-      }
-    } finally {
-      waiting.delete(changed);
-      if (waiting.size === 0) {
-        this.waiting.delete(sandboxId);
-      }
-    }
-    signal.throwIfAborted();
-  }
-
-  private emit(sandboxId: string): void {
-    this.waiting.get(sandboxId)?.forEach((changed) => changed.abort());
-  }
-}
+import { StartFailure } from './start-step.js';
 
 /** Renewed while the start goes on. */
 export const KEEP_ALIVE_SECONDS = 120;
@@ -54,27 +19,24 @@ export const KEEP_ALIVE_SECONDS = 120;
 const POLL_MS = 250;
 const QUOTA_POLL_MS = 1_000;
 
-interface ProvisionAttempt {
-  /** False: busy sandboxes exhaust the quota. */
-  hasQuota: boolean;
-  task: StartTask;
-}
-
-class QuotaExhausted extends Error {}
-
 /** WAITING_FOR_SANDBOX: creates or resumes the sandbox as soon as the quota allows, and waits for it. */
 @Injectable()
 export class AwaitSandboxStep {
+  private readonly changes = new EventEmitter().setMaxListeners(0);
+
   constructor(
     private readonly tasks: StartTaskRepository,
     private readonly sandboxes: SandboxQueries,
     private readonly creator: SandboxCreator,
     private readonly service: SandboxesService,
     private readonly worker: SandboxWorkerSignal,
-    private readonly changes: SandboxChangeWaiter,
+    events: SandboxEvents,
     private readonly config: AppConfig,
     private readonly clock: Clock,
-  ) {}
+  ) {
+    events.on('running', (id) => void this.changes.emit(id));
+    events.on('stopped', (id) => void this.changes.emit(id));
+  }
 
   /** Returns the task in the same status. Throws StartFailure, StartSuperseded, the signal's reason. */
   async run(first: StartTask, signal: AbortSignal): Promise<StartTask> {
@@ -89,69 +51,72 @@ export class AwaitSandboxStep {
           throw new StartFailure('sandbox', next.reason);
         case 'wait':
           task = await this.tasks.update(task, { detail: next.detail });
-          await this.changes.wait(task.sandboxId, POLL_MS, signal);
+          await this.untilChanged(task.sandboxId, POLL_MS, signal);
           break;
         case 'create':
-        case 'resume': {
-          const attempt = await (next.action === 'create' ? this.create(task) : this.resume(task));
-          task = attempt.task;
-          if (!attempt.hasQuota) {
-            await this.changes.wait(task.sandboxId, QUOTA_POLL_MS, signal);
-          }
-        }
+        case 'resume':
+          task = await this.provision(task, next.action, signal);
       }
     }
   }
 
-  /** Creates a sandbox that waited for quota, under its chosen id. Throws StartFailure when it must not wait. */
-  private async create(task: StartTask): Promise<ProvisionAttempt> {
-    return this.attempt(task, async () => {
-      const { sandboxId: id, userId, hostId } = task;
-      const plan = await this.creator.plan(userId, task.request.sandbox_spec_id);
-      const updated = await this.tasks.transaction(async (manager) => {
-        // First, so that a deleted task leaves nothing behind.
-        const change = { sandboxMade: true, detail: null, notes: plan.notes };
-        const changed = await this.tasks.update(task, change, manager);
-        const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
-        const created = await this.creator.create(manager, plan, options);
-        if (created === 'busy') {
-          throw new QuotaExhausted();
-        }
-        const notes = [...plan.notes, ...pausedNotes(created.paused)];
-        return this.tasks.update(changed, { notes }, manager);
-      });
-      this.worker.wake();
-      return updated;
-    });
-  }
-
-  /** @throws StartFailure as `create` */
-  private async resume(task: StartTask): Promise<ProvisionAttempt> {
-    return this.attempt(task, async () => {
-      const paused = await this.service.resume(task.userId, task.sandboxId);
-      return this.tasks.update(task, { notes: [...task.notes, ...pausedNotes(paused)] });
-    });
-  }
-
-  private async attempt(task: StartTask, provision: () => Promise<StartTask>): Promise<ProvisionAttempt> {
+  /** Waits a moment where the quota is exhausted. Throws StartFailure when the start must not wait. */
+  private async provision(
+    task: StartTask,
+    action: 'create' | 'resume',
+    signal: AbortSignal,
+  ): Promise<StartTask> {
     try {
-      return { hasQuota: true, task: await provision() };
+      return await (action === 'create' ? this.create(task) : this.resume(task));
     } catch (error) {
-      if (
-        error instanceof QuotaExhausted ||
-        (error instanceof DomainError && error.code === 'sandbox_limit')
-      ) {
-        return { hasQuota: false, task: await this.noteWaiting(task) };
+      if (!(error instanceof DomainError)) {
+        throw error;
       }
-      if (error instanceof DomainError && error.kind === 'not_found') {
+      if (error.code === 'sandbox_limit') {
+        const waiting = await this.noteWaiting(task);
+        await this.untilChanged(task.sandboxId, QUOTA_POLL_MS, signal);
+        return waiting;
+      }
+      if (error.kind === 'not_found') {
         // Deleted just now, which the caller will see.
-        return { hasQuota: true, task };
+        return task;
       }
-      if (error instanceof DomainError && (error.kind === 'forbidden' || error.kind === 'conflict')) {
-        throw new StartFailure('sandbox', error.message, { cause: error });
-      }
-      throw error;
+      throw error.kind === 'forbidden' || error.kind === 'conflict'
+        ? new StartFailure('sandbox', error.message, { cause: error })
+        : error;
     }
+  }
+
+  /** Creates a sandbox that waited for quota, under its chosen id. */
+  private async create(task: StartTask): Promise<StartTask> {
+    const { sandboxId: id, userId, hostId } = task;
+    const plan = await this.creator.plan(userId, task.request.sandbox_spec_id);
+    const updated = await this.tasks.transaction(async (manager) => {
+      // First, so that a deleted task leaves nothing behind.
+      const change = { sandboxMade: true, detail: null, notes: plan.notes };
+      const changed = await this.tasks.update(task, change, manager);
+      const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
+      const created = await this.creator.create(manager, plan, options);
+      if (created === 'busy') {
+        throw quotaExceeded(this.config.sandboxes);
+      }
+      const notes = [...plan.notes, ...pausedNotes(created.paused)];
+      return this.tasks.update(changed, { notes }, manager);
+    });
+    this.worker.wake();
+    return updated;
+  }
+
+  private async resume(task: StartTask): Promise<StartTask> {
+    const paused = await this.service.resume(task.userId, task.sandboxId);
+    return this.tasks.update(task, { notes: [...task.notes, ...pausedNotes(paused)] });
+  }
+
+  /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */
+  private async untilChanged(sandboxId: string, timeoutMs: number, signal: AbortSignal): Promise<void> {
+    const end = AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]);
+    await once(this.changes, sandboxId, { signal: end }).catch(() => undefined);
+    signal.throwIfAborted();
   }
 
   private async noteWaiting(task: StartTask): Promise<StartTask> {

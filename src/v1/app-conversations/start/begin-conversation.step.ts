@@ -10,8 +10,7 @@ import { ConversationRepository } from '../conversation.repository.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { Delegation } from './delegation.js';
-import type { StartContext } from './start-context.js';
-import { StartFailure } from './start-failure.js';
+import { type StartContext, StartFailure } from './start-step.js';
 
 /** STARTING_CONVERSATION: stores our rows, then the agent server finds or creates its part by the same id. */
 @Injectable()

@@ -2,10 +2,10 @@ import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { AuditRepository } from '../../../audit/audit.repository.js';
-import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
+import { DomainError, type InvalidInputError } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { IdempotencyService } from '../../idempotency/idempotency.service.js';
+import { IdempotencyService, invalidKey } from '../../idempotency/idempotency.service.js';
 import { type SandboxPlan, SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
 import { pausedNotes, SandboxQuota } from '../../sandboxes/sandbox-quota.js';
@@ -16,7 +16,7 @@ import { StartTaskQueries, type StartTaskRow } from '../start-task.queries.js';
 import { type NewStartTask, StartTaskRepository } from '../start-task.repository.js';
 import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { Delegation } from './delegation.js';
-import { StartRequestResolver } from './start-request.resolver.js';
+import { invalid, StartRequestResolver } from './start-request.resolver.js';
 import { StartQueue } from './start.worker.js';
 
 interface StartPlan {
@@ -54,35 +54,16 @@ export class ConversationStarter {
   ) {}
 
   /**
-   * Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`.
-   * @param maxBudget USD for it and all that its agent starts, beside the limit of the settings
+   * Returns at once; a repeated `idempotencyKey` returns the first task. Throws InvalidInputError; as `start`, and as
+   * `Delegation.grant` for an agent.
    */
   async startFor(
     userId: string,
     body: StartConversationDto,
     idempotencyKey: string | null,
-    maxBudget: number | null = null,
+    terms: Pick<StartRequest, 'max_budget' | 'started_by_agent'> = {},
   ): Promise<StartTaskRow> {
-    const request = await this.requests.read(userId, body);
-    const limit = maxBudget === null ? {} : { max_budget: maxBudget };
-    return this.begin(userId, { ...request, ...limit }, idempotencyKey);
-  }
-
-  /** Like `startFor`, for the agent of the parent; throws as `Delegation.grant` too. */
-  async startForAgent(
-    userId: string,
-    body: StartConversationDto,
-    idempotencyKey: string | null,
-  ): Promise<StartTaskRow> {
-    const request = await this.requests.read(userId, body);
-    return this.begin(userId, { ...request, started_by_agent: true }, idempotencyKey);
-  }
-
-  private async begin(
-    userId: string,
-    request: StartRequest,
-    idempotencyKey: string | null,
-  ): Promise<StartTaskRow> {
+    const request = { ...(await this.requests.read(userId, body)), ...terms };
     const task = await this.start(userId, request, idempotencyKey);
     // The task of a repeated request may have come far, so the state of its sandbox matters.
     const current = task.status === 'WORKING' ? null : await this.queries.find(userId, task.id);
@@ -112,7 +93,10 @@ export class ConversationStarter {
       return created ?? (await this.tasks.find(manager, resourceId));
     });
     if (!task) {
-      throw notKeptUnderKey();
+      // The key's task was deleted with its conversation, or too many are newer.
+      throw invalidKey(
+        'The conversation that was started under this key has been deleted, or its start is not kept any more; use a new key.',
+      );
     }
     if (created !== null && task.sandboxMade) {
       // The response goes first.
@@ -225,20 +209,7 @@ export class ConversationStarter {
 }
 
 function idInUse(): InvalidInputError {
-  return new InvalidInputError([
-    { loc: ['body', 'conversation_id'], msg: 'Expected an id that is not in use.', type: 'value_error' },
-  ]);
-}
-
-/** The key's task was deleted with its conversation, or too many are newer. */
-function notKeptUnderKey(): InvalidInputError {
-  return new InvalidInputError([
-    {
-      loc: ['header', 'Idempotency-Key'],
-      msg: 'The conversation that was started under this key has been deleted, or its start is not kept any more; use a new key.',
-      type: 'value_error',
-    },
-  ]);
+  return invalid(['conversation_id'], 'Expected an id that is not in use.');
 }
 
 function toRow(task: StartTask): StartTaskRow {

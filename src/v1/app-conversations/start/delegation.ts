@@ -3,7 +3,7 @@ import type { EntityManager } from 'typeorm';
 import { lockUser } from '../../../auth/user.repository.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { unlessStatus } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import type { StartRequest } from '../start-task.entity.js';
@@ -93,13 +93,7 @@ export class Delegation {
   }
 
   private async tell(target: AgentServerTarget, id: string, delegated: number): Promise<void> {
-    try {
-      await this.agentServers.giveCredentials(target, id, { delegated_budget: delegated });
-    } catch (error) {
-      // It was deleted there, or the agent server is a stock one, which enforces no budget.
-      if (!(error instanceof AgentServerError && error.status === 404)) {
-        throw error;
-      }
-    }
+    // 404: it was deleted there, or the agent server is a stock one, which enforces no budget.
+    await unlessStatus([404], this.agentServers.giveCredentials(target, id, { delegated_budget: delegated }));
   }
 }

@@ -8,10 +8,8 @@ import {
 } from '../../../git-providers/repository-access.service.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { newBranchOf, type StartTask } from '../start-task.entity.js';
-import { RepositoryCheckout } from './repository-checkout.js';
-import type { StartContext } from './start-context.js';
-import { StartFailure, tailOf } from './start-failure.js';
-import { shellQuote } from './stock-checkout.js';
+import { RepositoryCheckout, shellQuote } from './repository-checkout.js';
+import { type StartContext, StartFailure, tailOf } from './start-step.js';
 
 /** The step is tried again after these. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];

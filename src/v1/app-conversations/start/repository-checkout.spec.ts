@@ -1,7 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { GitPrepareFailure } from '@slipway/agent-protocol/git.js';
-import { checkoutFailure } from './repository-checkout.js';
-import { failureOfOutput } from './stock-checkout.js';
+import { checkoutFailure, failureOfOutput } from './repository-checkout.js';
 
 const PLAN = { provider: 'github', name: 'octo/app', branch: 'dev', credential: null } as const;
 const WITH_TOKEN = { ...PLAN, credential: { username: 'x', password: 'ghp_secret' } };

@@ -1,25 +1,47 @@
+import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { GitPrepareFailure } from '@slipway/agent-protocol/git.js';
+import type { GitIdentity, GitPrepareFailure, GitPrepareResponse } from '@slipway/agent-protocol/git.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
-import type { ProviderType } from '../../../git-providers/git-provider.js';
+import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';
+import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { AgentServerGit } from '../../agent-servers/agent-server.git.js';
+import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
-import { StartFailure, tailOf } from './start-failure.js';
-import { CLONE_TIMEOUT_SECONDS, type CheckoutResult, type Clone, StockCheckout } from './stock-checkout.js';
+import { StartFailure, tailOf } from './start-step.js';
 
-export interface CheckoutPlan extends Clone {
+const CLONE_TIMEOUT_SECONDS = 600;
+/** The credential helper would answer every server that a submodule names. */
+const NO_PARTS =
+  'Submodules and files of Git LFS are not fetched: only agent servers of this service can do that safely.';
+
+export interface CheckoutPlan {
   provider: ProviderType;
   /** As the user named it. */
   name: string;
+  /** http(s), without credentials. */
+  url: string;
+  /** Null: anonymously. */
+  credential: GitCredential | null;
+  folder: string;
+  /** Null: the default branch. */
+  branch: string | null;
+  /** Made from `branch` for the conversation's work. */
+  newBranch: string | null;
+  submodules: boolean;
+  lfs: boolean;
+  identity: GitIdentity;
 }
+
+type CheckoutResult = Pick<GitPrepareResponse, 'ok' | 'failure' | 'output' | 'notices'>;
 
 /** Checks repositories out inside sandboxes. Credentials reach no address, argument, configuration or log. */
 @Injectable()
 export class RepositoryCheckout {
   constructor(
     private readonly git: AgentServerGit,
-    private readonly stock: StockCheckout,
+    private readonly commands: AgentServerCommands,
+    private readonly http: AgentServerHttp,
   ) {}
 
   /** Does nothing where the repository exists; returns notes for the user. Throws StartFailure. */
@@ -31,7 +53,7 @@ export class RepositoryCheckout {
   ): Promise<string[]> {
     const { ok, failure, output, notices } = dialect.hasExtensions
       ? await this.throughRoute(target, plan, signal)
-      : await this.stock.run(target, plan, signal);
+      : await this.byCommand(target, plan, signal);
     if (!ok) {
       throw new StartFailure('repository', checkoutFailure(plan, failure ?? 'failed', output));
     }
@@ -59,6 +81,32 @@ export class RepositoryCheckout {
       },
       signal,
     );
+  }
+
+  /** For agent servers without a route for checkouts. */
+  private async byCommand(
+    target: AgentServerTarget,
+    plan: CheckoutPlan,
+    signal: AbortSignal,
+  ): Promise<CheckoutResult> {
+    const secretFile = plan.credential ? `/tmp/slipway-${randomUUID()}` : null;
+    if (plan.credential && secretFile !== null) {
+      // The agent server logs commands; this file is gone before git starts.
+      const { username, password } = plan.credential;
+      await this.http.upload(target, secretFile, `${username}\n${password}\n`, signal);
+    }
+    const { exitCode, output } = await this.commands.run(target, {
+      command: cloneScript(plan, secretFile),
+      cwd: null,
+      timeoutSeconds: CLONE_TIMEOUT_SECONDS,
+      signal,
+    });
+    const ok = exitCode === 0;
+    const notices = [...output.matchAll(NOTICE_LINE)].map(([, notice = '']) => notice);
+    if (plan.submodules || plan.lfs) {
+      notices.push(NO_PARTS);
+    }
+    return { ok, failure: ok ? null : failureOfOutput(output), output, notices };
   }
 }
 
@@ -99,4 +147,85 @@ function sentence(
     case 'failed':
       return `${repository} could not be cloned.`;
   }
+}
+
+/** English messages of git, curl and the large git servers; the first match counts. */
+const FAILURE_PATTERNS: readonly [RegExp, GitPrepareFailure][] = [
+  [/no space left on device|disk quota exceeded/i, 'no_space'],
+  [/remote branch .* not found|couldn't find remote ref/i, 'branch_not_found'],
+  [
+    /authentication failed|could not read (username|password)|terminal prompts disabled|returned error: 40[13]|access denied/i,
+    'authentication',
+  ],
+  [/repository .*not found|returned error: 404/i, 'repository_not_found'],
+  [
+    /could not resolve|failed to connect|couldn't connect|connection (refused|reset|timed out)/i,
+    'unreachable',
+  ],
+];
+
+export function failureOfOutput(output: string): GitPrepareFailure {
+  return FAILURE_PATTERNS.find(([pattern]) => pattern.test(output))?.[1] ?? 'failed';
+}
+
+/** Makes a text one word of a POSIX shell. */
+export function shellQuote(text: string): string {
+  return `'${text.replaceAll("'", String.raw`'\''`)}'`;
+}
+
+/** Reads user name and password from the environment of this one command. */
+const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
+
+/** Lines of our own commands for the user, among the output of git. */
+const NOTICE_LINE = /^slipway: (.+)$/gm;
+
+/** Without the remote's default branch, git checks out nothing. */
+const TAKE_ANY_BRANCH = `if ! git rev-parse --verify --quiet HEAD >/dev/null; then
+  for name in main master "$(git for-each-ref --sort=-committerdate --count=1 --format='%(refname:lstrip=3)' refs/remotes/origin)" ''; do
+    if [ -z "$name" ]; then echo 'slipway: The repository has no branch yet: its folder is empty.'; break; fi
+    if git rev-parse --verify --quiet "refs/remotes/origin/$name" >/dev/null; then
+      git checkout --quiet -B "$name" "refs/remotes/origin/$name"
+      echo "slipway: The default branch of the repository does not exist: $name is checked out."
+      break
+    fi
+  done
+fi`;
+
+/**
+ * Clones beside the folder and then renames, so that the clone is complete or absent, and repeatable. `secretFile` has
+ * user name and password on a line each, and is removed first; null: clones anonymously.
+ */
+function cloneScript(
+  { url, folder, branch, newBranch, identity }: CheckoutPlan,
+  secretFile: string | null,
+): string {
+  const target = shellQuote(folder);
+  const helper = secretFile === null ? '' : ` -c credential.helper=${shellQuote(CREDENTIAL_HELPER)}`;
+  const wanted = branch === null ? '' : ` --branch ${shellQuote(branch)}`;
+  return [
+    'set -e',
+    ...(secretFile === null
+      ? []
+      : [
+          `{ IFS= read -r SLIPWAY_GIT_USERNAME; IFS= read -r SLIPWAY_GIT_PASSWORD; } <${shellQuote(secretFile)}`,
+          `rm -f ${shellQuote(secretFile)}`,
+          'export SLIPWAY_GIT_USERNAME SLIPWAY_GIT_PASSWORD',
+        ]),
+    'export GIT_TERMINAL_PROMPT=0 LC_ALL=C',
+    `[ -e ${target}/.git ] && exit 0`,
+    `new=${target}.slipway-new`,
+    'rm -rf "$new"',
+    `git -c credential.helper=${helper} clone --no-progress${wanted} -- ${shellQuote(url)} "$new"`,
+    `cd "$new"`,
+    ...(branch === null ? [TAKE_ANY_BRANCH] : []),
+    ...(newBranch === null ? [] : [`git checkout --quiet -b ${shellQuote(newBranch)}`]),
+    `git config user.name ${shellQuote(identity.name)}`,
+    `git config user.email ${shellQuote(identity.email)}`,
+    `cd /`,
+    `rmdir ${target} 2>/dev/null || true`,
+    `[ ! -e ${target} ] || { echo "the folder has other content" >&2; exit 1; }`,
+    `mv "$new" ${target}`,
+    // The folder may belong to another user than the one who works in it.
+    `git config --global --get-all safe.directory | grep -Fqx -- ${target} || git config --global --add safe.directory ${target} || true`,
+  ].join('\n');
 }

@@ -1,8 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import type { StartContext } from './start-context.js';
-import { StartFailure, tailOf } from './start-failure.js';
+import { type StartContext, StartFailure, tailOf } from './start-step.js';
 
 /** What exceeds the limits of one variable, or of all together, does not reach the agent. */
 const MAX_VARIABLE = 32_768;

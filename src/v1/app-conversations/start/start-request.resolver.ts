@@ -13,7 +13,7 @@ import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
 import { AgentRequestBuilder, type CheckedConfiguration } from '../agent-request/agent-request.builder.js';
-import { agentDialect } from '../agent-request/agent-dialects.js';
+import { agentDialect } from '../agent-request/agent-dialect.js';
 import { OWN_AGENT } from '../agent-request/agent-settings.js';
 import { MAX_MESSAGE_TEXT } from '../api/dto/conversation-actions.dto.js';
 import { toStartMessage } from '../message-parts.js';
@@ -61,13 +61,8 @@ export class StartRequestResolver {
   async read(userId: string, body: StartConversationDto): Promise<StartRequest> {
     const request = toStartRequest(body);
     if (textBytes(request) > MAX_MESSAGE_TEXT) {
-      throw new InvalidInputError([
-        {
-          loc: ['body'],
-          msg: `Expected at most ${MAX_MESSAGE_TEXT / 1024} KiB of text in all; images of the message do not count.`,
-          type: 'too_long',
-        },
-      ]);
+      const msg = `Expected at most ${MAX_MESSAGE_TEXT / 1024} KiB of text in all; images of the message do not count.`;
+      throw invalid([], msg, 'too_long');
     }
     const task = body.suggested_task ?? null;
     if (task === null) {
@@ -275,6 +270,7 @@ function unknown(member: string, what: string): InvalidInputError {
   return invalid([member], `Expected the id of a ${what} that exists.`);
 }
 
-function invalid(member: readonly string[], msg: string): InvalidInputError {
-  return new InvalidInputError([{ loc: ['body', ...member], msg, type: 'value_error' }]);
+/** Of the request's body. */
+export function invalid(member: readonly string[], msg: string, type = 'value_error'): InvalidInputError {
+  return new InvalidInputError([{ loc: ['body', ...member], msg, type }]);
 }

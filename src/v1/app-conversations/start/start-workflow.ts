@@ -1,7 +1,12 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { type SpanStart, traced } from '../../../common/spans.js';
+import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
+import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
+import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
+import { agentDialect } from '../agent-request/agent-dialect.js';
+import { ConversationMetrics } from '../conversation.metrics.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessageWorker } from '../pending/pending-message.worker.js';
 import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
@@ -12,11 +17,8 @@ import { AwaitSandboxStep, KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
 import { PrepareRepositoryStep } from './prepare-repository.step.js';
 import { SetUpStep } from './set-up.step.js';
-import { type StartContext, StartContextReader } from './start-context.js';
-import { StartFailure } from './start-failure.js';
-import { StartFailureHandler } from './start-failure.handler.js';
-import { StartMetrics } from './start.metrics.js';
 import { StartRequestResolver } from './start-request.resolver.js';
+import { type StartContext, StartFailure, type StartFailureKind } from './start-step.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;
 
@@ -29,15 +31,16 @@ export class StartWorkflow {
     private readonly tasks: StartTaskRepository,
     private readonly conversations: ConversationRepository,
     private readonly sandboxes: SandboxRepository,
-    private readonly failures: StartFailureHandler,
-    private readonly contexts: StartContextReader,
+    private readonly running: RunningSandboxQueries,
+    private readonly specs: SandboxSpecs,
+    private readonly worker: SandboxWorkerSignal,
     private readonly requests: StartRequestResolver,
     private readonly awaitSandbox: AwaitSandboxStep,
     private readonly prepareRepository: PrepareRepositoryStep,
     private readonly setUp: SetUpStep,
     private readonly beginConversation: BeginConversationStep,
     private readonly pendingMessages: PendingMessageWorker,
-    private readonly metrics: StartMetrics,
+    private readonly metrics: ConversationMetrics,
   ) {}
 
   /** Does nothing when the task is finished or gone. Throws what another attempt may overcome. */
@@ -60,6 +63,33 @@ export class StartWorkflow {
     }
   }
 
+  /** Ends a start in ERROR. Only the task stays, which says why. */
+  async fail(task: StartTask, kind: StartFailureKind, detail: string): Promise<void> {
+    const isSandboxRemoved = await this.tasks.transaction(async (manager) => {
+      await this.tasks.advance(task, 'ERROR', { detail }, manager);
+      if (task.status === 'STARTING_CONVERSATION') {
+        await this.conversations.remove(manager, task.appConversationId);
+      }
+      // A sandbox created for this conversation has no other use.
+      return (
+        task.request.sandbox_id === null &&
+        (await this.tasks.removeSandboxIfUnused(manager, task.userId, task.sandboxId, 'start_failed'))
+      );
+    });
+    this.metrics.failed(task, kind);
+    if (isSandboxRemoved) {
+      this.worker.wake();
+    }
+  }
+
+  /** After the last attempt; leaves a finished task alone. */
+  async giveUp(id: string, detail: string): Promise<void> {
+    const task = await this.tasks.takeUp(id);
+    if (task) {
+      await this.fail(task, 'attempts', detail);
+    }
+  }
+
   private async runSteps(first: StartTask, signal: AbortSignal): Promise<void> {
     // Read once: a conversation begins with the settings that were checked.
     const settings = await this.requests.checkSettings(first.userId, first.request);
@@ -75,7 +105,7 @@ export class StartWorkflow {
         if (!(error instanceof StartFailure)) {
           throw error;
         }
-        await this.failures.fail(task, error.kind, error.message);
+        await this.fail(task, error.kind, error.message);
         return;
       }
     }
@@ -97,7 +127,20 @@ export class StartWorkflow {
       case 'WAITING_FOR_SANDBOX':
         return this.tasks.advance(await this.awaitSandbox.run(task, signal), 'PREPARING_REPOSITORY');
       default:
-        return this.runStepInSandbox(await this.contexts.read(task, signal), configuration, signal);
+        return this.runStepInSandbox(await this.context(task, signal), configuration, signal);
+    }
+  }
+
+  /** Waits for a sandbox that was stopped meanwhile. */
+  private async context(first: StartTask, signal: AbortSignal): Promise<StartContext> {
+    let task = first;
+    for (;;) {
+      const sandbox = await this.running.target(task.sandboxId);
+      if (sandbox) {
+        const spec = this.specs.find(sandbox.specId);
+        return { task, sandbox, dialect: agentDialect(spec), specWorkingDir: spec?.workingDir ?? null };
+      }
+      task = await this.awaitSandbox.run(task, signal);
     }
   }
 

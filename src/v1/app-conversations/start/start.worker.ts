@@ -3,13 +3,15 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
+import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
 import { deadLetters, type JobAttempt, type JobQueue } from '../../../database/jobs/job-queue.worker.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
-import { StartFailureHandler } from './start-failure.handler.js';
+import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { StartWorkflow } from './start-workflow.js';
 
 /** Starts mostly wait: for quota, for a sandbox, for a clone. */
@@ -67,7 +69,6 @@ export class StartWorker implements OnModuleInit {
     private readonly jobs: DurableJobs,
     private readonly host: HostIdentity,
     private readonly workflow: StartWorkflow,
-    private readonly failures: StartFailureHandler,
   ) {}
 
   onModuleInit(): void {
@@ -94,7 +95,7 @@ export class StartWorker implements OnModuleInit {
       failure === null || failure === 'job heartbeat timeout'
         ? 'The processes that worked on it ended before it was done.'
         : failure;
-    await this.failures.giveUp(
+    await this.workflow.giveUp(
       parseStartJob(data).taskId,
       `The start was given up after several attempts. ${cause}`,
     );
@@ -108,4 +109,57 @@ function parseStartJob(data: unknown): StartJob {
     throw new TypeError('the job of a start has no task id');
   }
   return { taskId };
+}
+
+const SWEEP_MS = 30_000;
+/** A host that is only restarted goes on with its starts. */
+const GRACE_SECONDS = 60;
+
+/** Fails the starts of lost hosts, whose queues no process works on. */
+@Injectable()
+export class AbandonedStartsReaper extends BackgroundLoop {
+  /**
+   * Epoch milliseconds. One sweep proves nothing: a stopping host deletes its heartbeat, and an outage of the database
+   * makes all heartbeats old.
+   */
+  private lostSince = new Map<string, number>();
+
+  constructor(
+    private readonly tasks: StartTaskRepository,
+    private readonly workflow: StartWorkflow,
+    private readonly queue: StartQueue,
+    private readonly host: HostIdentity,
+    private readonly clock: Clock,
+  ) {
+    super(SWEEP_MS, new Logger(AbandonedStartsReaper.name), 'failed to look for abandoned starts');
+  }
+
+  protected async work(): Promise<void> {
+    const lostBefore = this.lostSince;
+    this.lostSince = new Map();
+    const tasks = await this.tasks.abandoned(this.host.id, GRACE_SECONDS);
+    const now = this.clock.now();
+    tasks.forEach(({ hostId }) => this.lostSince.set(hostId, lostBefore.get(hostId) ?? now));
+    const isOverdue = ({ hostId }: StartTask): boolean =>
+      now - (this.lostSince.get(hostId) ?? now) >= GRACE_SECONDS * 1000;
+    await Promise.all(tasks.filter(isOverdue).map((task) => this.fail(task)));
+  }
+
+  /** Only if unchanged: another process may have failed it, or its host may be back. */
+  private async fail(task: StartTask): Promise<void> {
+    const { id, hostId } = task;
+    try {
+      await this.workflow.fail(
+        task,
+        'host_lost',
+        `The start was abandoned: no process of its host ${hostId} is running.`,
+      );
+      await this.queue.withdraw(task);
+      this.logger.warn('abandoned start of a lost host ended', { task_id: id, host_id: hostId });
+    } catch (error) {
+      if (!(error instanceof StartSuperseded)) {
+        throw error;
+      }
+    }
+  }
 }

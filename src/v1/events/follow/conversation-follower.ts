@@ -2,8 +2,7 @@ import { Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
-import { AgentServerWatch } from '../../agent-servers/agent-server.watch.js';
-import { type LinkedEvent, LinkedEvents } from '../../agent-servers/linked-events.js';
+import { AgentServerWatch, type LinkedEvent, LinkedEvents } from '../../agent-servers/agent-server.watch.js';
 import type { LogProgress } from '../followed-conversation.repository.js';
 import type { LogSync } from './log-sync.js';
 

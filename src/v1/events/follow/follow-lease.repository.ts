@@ -23,7 +23,7 @@ const CLAIM = `
     LIMIT ${MAX_BATCH})
   UPDATE followed_conversations f SET follower = $1, follower_until = now() + ${LEASE}
   FROM due WHERE f.id = due.id
-  RETURNING f.id, f.sandbox_id`;
+  RETURNING f.id, f.sandbox_id AS "sandboxId"`;
 
 /** Skips rows that a writer has locked: a lease outlasts several renewals. */
 const RENEW = `
@@ -86,12 +86,9 @@ export class FollowLeaseRepository {
 
   /** Takes over conversations of running sandboxes that no process follows. */
   async claim(filter: ClaimFilter = {}): Promise<ClaimedConversation[]> {
-    const [rows] = await this.dataSource.query<[{ id: string; sandbox_id: string }[], number]>(CLAIM, [
-      this.follower,
-      filter.conversationId ?? null,
-      filter.sandboxId ?? null,
-    ]);
-    return rows.map(({ id, sandbox_id: sandboxId }) => ({ id, sandboxId }));
+    const values = [this.follower, filter.conversationId ?? null, filter.sandboxId ?? null];
+    const [claimed] = await this.dataSource.query<[ClaimedConversation[], number]>(CLAIM, values);
+    return claimed;
   }
 
   /** Returns the conversations that this process still follows, with the generation of their sandbox. */

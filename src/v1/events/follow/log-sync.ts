@@ -1,10 +1,12 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import pLimit from 'p-limit';
 import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
+import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import { EventStore } from '../store/event-store.js';
 import { stateOf } from '../store/observed-state.js';
@@ -19,11 +21,15 @@ const MAX_READS_PER_SERVER = 4;
 /** While events keep arriving; after that, the state is left for the next sync. */
 const MAX_STATE_READS = 3;
 
+/** A sandbox stops after this, whether the rest of its logs could be read or not. */
+const DRAIN_TIMEOUT_MS = 5_000;
+
 /** removed: the conversation was removed from the service. */
 type SyncResult = 'stored' | 'unchanged' | 'removed';
 
 @Injectable()
-export class LogSync {
+export class LogSync implements OnModuleInit {
+  private readonly logger = new Logger(LogSync.name);
   private readonly limit = pLimit(MAX_READS);
   private readonly serverLimits = new KeyedLimit(MAX_READS_PER_SERVER);
 
@@ -31,7 +37,13 @@ export class LogSync {
     private readonly conversations: FollowedConversationRepository,
     private readonly agentServers: AgentServerClient,
     private readonly store: EventStore,
+    private readonly running: RunningSandboxQueries,
+    private readonly sandboxes: SandboxEvents,
   ) {}
+
+  onModuleInit(): void {
+    this.sandboxes.on('stopping', (sandboxId) => this.drain(sandboxId));
+  }
 
   /** Stores all events after the last stored one. Throws AgentServerError. */
   async syncEvents(
@@ -42,6 +54,16 @@ export class LogSync {
     return await this.serverLimits.run(target.address, () =>
       this.inPlace(() => this.copyEvents(target, conversationId, signal)),
     );
+  }
+
+  /** Reads the rest of a sandbox's logs while its agent server still responds (`RunningSandboxQueries.lastTarget`). */
+  async drain(sandboxId: string): Promise<void> {
+    const conversationIds = await this.conversations.idsInSandbox(sandboxId);
+    const target = conversationIds.length === 0 ? null : await this.running.lastTarget(sandboxId);
+    if (target) {
+      const signal = AbortSignal.timeout(DRAIN_TIMEOUT_MS);
+      await Promise.all(conversationIds.map((id) => this.drainConversation(target, id, signal)));
+    }
   }
 
   async progress(conversationId: string): Promise<LogProgress | null> {
@@ -76,6 +98,26 @@ export class LogSync {
       }
     }
     return false;
+  }
+
+  private async drainConversation(
+    target: AgentServerTarget,
+    conversationId: string,
+    signal: AbortSignal,
+  ): Promise<void> {
+    try {
+      if ((await this.syncEvents(target, conversationId, signal)) !== 'removed') {
+        await this.syncState(target, conversationId, signal);
+      }
+    } catch (error) {
+      if (!(error instanceof AgentServerError)) {
+        throw error;
+      }
+      this.logger.warn('failed to read the end of a conversation log', {
+        conversation_id: conversationId,
+        error: error.message,
+      });
+    }
   }
 
   /** Runs a task in one of MAX_READS slots, for at most MAX_PLACE_MS: it may be waiting for its agent server. */
@@ -131,8 +173,8 @@ export class LogSync {
       return await this.agentServers.events(target, conversationId, {
         limit,
         mayExceed: smaller.length > 0,
-        ...(pageId !== undefined && { pageId }),
-        ...(signal && { signal }),
+        pageId,
+        signal,
       });
     } catch (error) {
       if (error instanceof ResponseTooLargeError && smaller.length > 0) {

@@ -22,17 +22,19 @@ export class SyncRequests {
     private readonly store: EventStore,
   ) {}
 
-  async position(conversationId: string): Promise<number> {
-    return (await this.conversations.progress(conversationId))?.eventCount ?? 0;
-  }
-
   /**
-   * Shows the status that an accepted request leads to until the log, last at `position`, tells more: its caller must
-   * not see the old status. Failures are only logged, because the request cannot be taken back.
+   * Makes a request and shows the status that it leads to (null: the same) until the log tells more: its caller must not
+   * see the old status. A failure to store that is only logged, because the request cannot be taken back.
    */
-  async acknowledge(conversationId: string, status: ConversationStatus, position: number): Promise<void> {
+  async expecting(
+    conversationId: string,
+    status: ConversationStatus | null,
+    request: () => Promise<void>,
+  ): Promise<void> {
+    const position = (await this.conversations.progress(conversationId))?.eventCount ?? 0;
+    await request();
     try {
-      await this.store.storeExpected(conversationId, status, position);
+      await (status && this.store.storeExpected(conversationId, status, position));
     } catch (error) {
       this.logger.warn('failed to store expected status', {
         conversation_id: conversationId,

@@ -1,6 +1,8 @@
-import { Injectable } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
+import { BackgroundLoop } from '../../../common/background-loop.js';
+import { AppConfig } from '../../../config/app-config.js';
 
 /** Advisory lock for the one replica that changes partitions. The number is arbitrary. */
 const PARTITION_LOCK = 7_240_815_563;
@@ -132,5 +134,51 @@ export class EventPartitionRepository {
       await manager.query(`SET LOCAL lock_timeout = ${LOCK_TIMEOUT_MS}`);
       return await work(manager);
     });
+  }
+}
+
+const EVERY_MS = 3_600_000;
+/** Enough to survive a time in which the database cannot be changed. */
+const DAYS_AHEAD = 75;
+const BATCH = 5_000;
+
+/** Creates coming partitions, and drops those past `EVENT_RETENTION_DAYS`. Events are stored even if it fails. */
+@Injectable()
+export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit {
+  constructor(
+    private readonly partitions: EventPartitionRepository,
+    private readonly config: AppConfig,
+  ) {
+    super(EVERY_MS, new Logger('Events'), 'failed to maintain event partitions', 'warn');
+  }
+
+  /** Must run before anything is stored: a month with events in the default partition cannot get its own. */
+  async onModuleInit(): Promise<void> {
+    await this.now();
+  }
+
+  protected async work(): Promise<void> {
+    for (const name of await this.partitions.createUntil(DAYS_AHEAD)) {
+      this.logger.log('event partition created', { partition: name });
+    }
+    const { eventRetentionDays: days } = this.config.database;
+    if (days > 0) {
+      await this.removeOld(days);
+    }
+  }
+
+  private async removeOld(days: number): Promise<void> {
+    for (let dropped = await this.partitions.dropOldest(days); dropped !== null && !this.stopping;) {
+      this.logger.log('event partition dropped', { partition: dropped, days });
+      dropped = await this.partitions.dropOldest(days);
+    }
+    let removed = 0;
+    for (let batch = BATCH; batch === BATCH && !this.stopping;) {
+      batch = await this.partitions.pruneDefault(days, BATCH);
+      removed += batch;
+    }
+    if (removed > 0) {
+      this.logger.log('old events without a partition removed', { events: removed, days });
+    }
   }
 }

@@ -153,7 +153,15 @@ export class EventRepository {
         await manager.query(ADVANCE, [conversationId, lastEventId]);
         return { progress, events: [], rows: [], state: null };
       }
-      await manager.query(INSERT, insertValues(conversationId, before, fresh, lastEventId));
+      await manager.query(INSERT, [
+        conversationId,
+        before,
+        fresh.map(({ id }) => id),
+        fresh.map(({ kind }) => kind),
+        fresh.map(({ occurredAt }) => occurredAt),
+        fresh.map(({ body }) => body),
+        lastEventId,
+      ]);
       const events = fresh.map(({ event }) => event);
       const state = await this.conversations.updateState(conversationId, stateInEvents(events), manager);
       return { progress, events, rows: storedRows(fresh, before), state };
@@ -218,23 +226,6 @@ export class EventRepository {
         first === undefined || first.seq === 1 || Date.parse(occurredAt) >= first.occurred_at.getTime(),
     );
   }
-}
-
-function insertValues(
-  conversationId: string,
-  eventCount: number,
-  events: readonly StorableEvent[],
-  lastEventId: string | null,
-): unknown[] {
-  return [
-    conversationId,
-    eventCount,
-    events.map(({ id }) => id),
-    events.map(({ kind }) => kind),
-    events.map(({ occurredAt }) => occurredAt),
-    events.map(({ body }) => body),
-    lastEventId,
-  ];
 }
 
 function manyValues(logs: readonly NextEvents[]): unknown[] {

@@ -18,8 +18,7 @@ import { EventsService } from '../events.service.js';
 import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-conversation.repository.js';
 import { EventQueries } from '../store/event.queries.js';
 import { EVENTS_CHANNEL } from '../store/event.repository.js';
-import { Audience } from './audience.js';
-import { EventStream, stateMessage } from './event-stream.js';
+import { Audience, EventStream, stateMessage } from './event-stream.js';
 
 const CHECK_MS = 5_000;
 /** Notifications about own conversations are rarely news, so they are checked in batches. */
@@ -126,13 +125,8 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
   }
 
   private countOf(userId: string): number {
-    let count = 0;
-    for (const { streams } of this.audiences.values()) {
-      for (const owner of streams.values()) {
-        count += owner.id === userId ? 1 : 0;
-      }
-    }
-    return count;
+    const owners = [...this.audiences.values()].flatMap(({ streams }) => [...streams.values()]);
+    return owners.filter(({ id }) => id === userId).length;
   }
 
   private hear(conversationId: string): void {

@@ -2,6 +2,7 @@ import { Body, Controller, DefaultValuePipe, Delete, Get, Headers, Param, Post, 
 import { ApiParam, ApiTags } from '@nestjs/swagger';
 import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../../../common/openapi/api-route.js';
+import { unknownId } from '../../../common/errors/domain-error.js';
 import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { InputValidationPipe } from '../../../common/validation/validation.pipe.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
@@ -14,7 +15,6 @@ import {
   OTHER_ID,
   requireSameId,
   SandboxesService,
-  unknownSandbox,
   unknownSpecification,
 } from '../sandboxes.service.js';
 import {
@@ -47,7 +47,7 @@ const RESUME =
   'then. Nothing happens when it runs already.' +
   BY_ADMINISTRATORS;
 
-const UNKNOWN = thrown(unknownSandbox());
+const UNKNOWN = thrown(unknownId('sandbox'));
 const UNKNOWN_SPECIFICATION = thrown(unknownSpecification(), 'Unknown specification');
 const DELETED = thrown(deletedSince(), 'Made under this key, and deleted since');
 const ALL_BUSY = thrown(

@@ -1,7 +1,7 @@
 import path from 'node:path';
 import { textTail } from '@slipway/common/well-formed-text.js';
 import { AGENT_SERVER_FLAGS } from './launch-variables.js';
-import { PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER, type WarmLaunch } from './sandbox-backend.js';
+import { type ProgramLaunch, PROJECT_FOLDER, SandboxBackendError, SHARED_FOLDER } from './sandbox-backend.js';
 
 /** Whether an image of ours was built locally: a registry could have anything under a name without a host. */
 export function isBuiltHere(image: string): boolean {
@@ -32,8 +32,6 @@ export const AGENT_SERVER_COMMAND = [
   '--secrets-stdin',
 ];
 
-export type ContainerLaunch = WarmLaunch & { sessionKey: string | null };
-
 export interface SandboxLayout {
   image: string;
   folder: string;
@@ -44,7 +42,7 @@ export interface SandboxLayout {
 }
 
 /** A stock agent server reads its key only from its environment, which tools see. @throws SandboxBackendError */
-export function sandboxLayout(launch: ContainerLaunch, defaultImage: string): SandboxLayout {
+export function sandboxLayout(launch: ProgramLaunch, defaultImage: string): SandboxLayout {
   const { program } = launch;
   switch (program.kind) {
     case 'native': {
@@ -113,7 +111,7 @@ function resolveInside(folder: string, workingDir: string): string {
   return resolved;
 }
 
-function webhookVariables({ callbackUrl }: ContainerLaunch): Record<string, string> {
+function webhookVariables({ callbackUrl }: ProgramLaunch): Record<string, string> {
   return callbackUrl === null ? {} : { OH_WEBHOOKS_0_BASE_URL: callbackUrl };
 }
 

@@ -1,6 +1,7 @@
 import pLimit from 'p-limit';
 import { statfs } from 'node:fs/promises';
 import { jsonText } from '@slipway/common/json-access.js';
+import { SandboxBackendError } from './sandbox-backend.js';
 
 const MEBIBYTE = 1024 * 1024;
 const MAX_MEASURED = 10_000;
@@ -260,4 +261,12 @@ export function spaceProblem(space: DiskSpace | null, minFreeBytes: number, disk
   }
   const [free, needed] = [space.freeBytes, minFreeBytes].map((bytes) => Math.floor(bytes / MEBIBYTE));
   return `The sandbox cannot be started: ${disk} has ${free} MB free and ${needed} MB are needed. Remove sandboxes or free some space.`;
+}
+
+/** @throws SandboxBackendError when a nearly full disk prevents a start */
+export function requireSpace(space: DiskSpace | null, minFreeBytes: number, disk: string): void {
+  const problem = spaceProblem(space, minFreeBytes, disk);
+  if (problem !== null) {
+    throw new SandboxBackendError(problem);
+  }
 }

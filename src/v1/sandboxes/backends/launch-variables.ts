@@ -1,4 +1,5 @@
 import { isIPv6 } from 'node:net';
+import { networkInterfaces } from 'node:os';
 import { CLUSTER_NAMES, proxyExemptions } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import type { SandboxLaunch } from './sandbox-backend.js';
@@ -73,4 +74,12 @@ export function portVariables(ports: Readonly<Record<string, number>>, host: str
   }
   const named = { ...Object.fromEntries(variables), LISTEN_HOST: host };
   return { ...named, [TOOL_VARIABLES]: Object.keys(named).join(',') };
+}
+
+/** Of this machine, in its networks. Node.js does not list bridges without connections. */
+export function ownAddresses(): string[] {
+  return Object.values(networkInterfaces())
+    .flatMap((each) => each ?? [])
+    .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
+    .map(({ address }) => address);
 }

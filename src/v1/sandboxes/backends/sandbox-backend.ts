@@ -77,6 +77,9 @@ export interface SandboxLaunch {
 
 export type WarmLaunch = Omit<SandboxLaunch, 'sessionKey'>;
 
+/** Either of the two: without a key, the program waits for it. */
+export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
+
 export type WarmTemplate = Omit<WarmLaunch, 'id' | 'onProgress' | 'onShortfall'>;
 
 /** Starts programs that wait for their session keys. The service tracks them and hands each out once. */
@@ -194,6 +197,11 @@ export abstract class SandboxBackend {
   async sweep(): Promise<BackendSweep> {
     return { leftovers: 0, notices: [] };
   }
+}
+
+/** What an agent server reads from its standard input, once. */
+export function sessionKeyLine(sessionKey: string): string {
+  return `${JSON.stringify({ session_api_key: sessionKey })}\n`;
 }
 
 /** @throws SandboxBackendError when what runs must not be stopped any more */

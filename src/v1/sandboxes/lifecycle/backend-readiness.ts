@@ -117,7 +117,8 @@ const EVERY_MS = 500;
 
 @Injectable()
 export class BackendSweeper extends BackgroundLoop {
-  private found: number | null = null;
+  /** Removed sandboxes of which some files are left; null before the first sweep. */
+  leftovers: number | null = null;
 
   constructor(
     private readonly backend: SandboxBackend,
@@ -126,17 +127,12 @@ export class BackendSweeper extends BackgroundLoop {
     super(EVERY_MS, new Logger('Sandboxes'), 'failed to sweep the sandbox backend');
   }
 
-  /** Removed sandboxes of which some files are left; null before the first sweep. */
-  get leftovers(): number | null {
-    return this.found;
-  }
-
   protected async work(): Promise<void> {
     if (!(await this.readiness.isReady())) {
       return;
     }
     const { leftovers, notices } = await this.backend.sweep();
-    this.found = leftovers;
+    this.leftovers = leftovers;
     for (const { level, message, sandboxId, detail } of notices) {
       this.logger[level](message, { sandbox_id: sandboxId, detail });
     }

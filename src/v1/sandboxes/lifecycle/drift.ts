@@ -21,7 +21,7 @@ const STOPPED_PER_ROUND = 1_000;
 /** Compares all sandboxes that run each time, and a part of the stopped ones, of which there may be thousands. */
 @Injectable()
 export class DriftDetector {
-  private readonly firstSeen = new Map<string, number>();
+  private firstSeen: ReadonlyMap<string, number> = new Map();
   private stoppedUntil = '';
   private rowsUntil = FIRST_ROW;
 
@@ -45,26 +45,14 @@ export class DriftDetector {
       this.rowsUntil,
     );
     this.rowsUntil = until;
-    this.remember(facts.map(({ id }) => id));
+    const now = this.clock.now();
+    this.firstSeen = new Map(facts.map(({ id }) => [id, this.firstSeen.get(id) ?? now]));
     return findDrift(rows, facts, {
-      now: this.clock.now(),
+      now,
       graceMs: this.config.sandboxes.orphanGraceSeconds * 1000,
       firstSeen: this.firstSeen,
       compared,
     });
-  }
-
-  private remember(ids: readonly string[]): void {
-    const now = this.clock.now();
-    const present = new Set(ids);
-    for (const id of this.firstSeen.keys()) {
-      if (!present.has(id)) {
-        this.firstSeen.delete(id);
-      }
-    }
-    for (const id of ids) {
-      this.firstSeen.set(id, this.firstSeen.get(id) ?? now);
-    }
   }
 }
 

@@ -30,19 +30,15 @@ export class SandboxTransitionsRunner {
 
   /** @throws the signal's reason, or an error after which the step may be repeated */
   async run(sandbox: Sandbox, signal: AbortSignal): Promise<void> {
+    const traced = (name: string, work: (span: Span) => Promise<void>): Promise<void> =>
+      tracedFrom(sandbox.traceparent, transitionSpan(name, sandbox), work);
     switch (sandbox.status) {
       case 'STARTING':
-        return tracedFrom(sandbox.traceparent, transitionSpan('start sandbox', sandbox), (span) =>
-          this.start(sandbox, signal, span),
-        );
+        return traced('start sandbox', (span) => this.start(sandbox, signal, span));
       case 'PAUSING':
-        return tracedFrom(sandbox.traceparent, transitionSpan('pause sandbox', sandbox), (span) =>
-          this.pause(sandbox, signal, span),
-        );
+        return traced('pause sandbox', (span) => this.pause(sandbox, signal, span));
       case 'DELETING':
-        return tracedFrom(sandbox.traceparent, transitionSpan('remove sandbox', sandbox), () =>
-          this.remove(sandbox, signal),
-        );
+        return traced('remove sandbox', () => this.remove(sandbox, signal));
       default:
         return;
     }

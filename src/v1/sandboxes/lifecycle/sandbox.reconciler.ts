@@ -1,14 +1,16 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
+import { SandboxKeyQueries } from '../sandbox-key.guard.js';
 import { OrphanedSandboxRepository, SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
-import { sessionKeyBinding } from '../session-key.js';
+import { sessionKeyBinding, sessionKeyHash } from '../session-key.js';
 import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector } from './drift.js';
@@ -21,9 +23,12 @@ const EVERY_MS = 2_000;
 const AFTER_CHANGE_MS = 100;
 const SLOW = new Set<Drift['kind']>(['left-over', 'orphan']);
 
-/** Compares this host's sandboxes with its backend and repairs the differences. Every repair looks again first. */
+/**
+ * Compares this host's sandboxes with its backend and repairs the differences; every repair looks again first. Fails
+ * those, too, that send more than the service accepts: their program then runs against its row.
+ */
 @Injectable()
-export class SandboxReconciler extends BackgroundLoop {
+export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   private readonly repairs: Record<Drift['kind'], (id: string) => Promise<void>> = {
     ended: (id) => this.fail(id),
     moved: (id) => this.updateAddress(id),
@@ -49,8 +54,18 @@ export class SandboxReconciler extends BackgroundLoop {
     private readonly events: SandboxEvents,
     private readonly audit: AuditRepository,
     private readonly warm: WarmSandboxRepository,
+    private readonly http: AgentServerHttp,
+    private readonly keys: SandboxKeyQueries,
   ) {
     super(EVERY_MS, new Logger('Sandboxes'), 'failed to reconcile sandboxes with the backend');
+  }
+
+  onModuleInit(): void {
+    this.http.onBreach(({ sessionKey }, { excess }) => {
+      this.failForBreach(sessionKey, excess).catch((error: unknown) =>
+        this.logger.error('failed to end a sandbox that broke a rule', { error: errorMessage(error) }),
+      );
+    });
   }
 
   /** Before the first request: the address of a sandbox that ran earlier may belong to something else by now. */
@@ -134,14 +149,26 @@ export class SandboxReconciler extends BackgroundLoop {
     return endedByItself({ facts, log, sessionKey: this.cipher.decrypt(sessionKey, sessionKeyBinding(id)) });
   }
 
+  /** Unless the sandbox was started again meanwhile, under another key. */
+  private async failForBreach(sessionKey: string, excess: string): Promise<void> {
+    const holder = await this.keys.find(sessionKey);
+    const sandbox = holder && (await this.sandboxes.find(holder.sandboxId));
+    if (sandbox?.sessionKeyHash.equals(sessionKeyHash(sessionKey))) {
+      const detail = `Its agent server sent ${excess}, so the sandbox was stopped.`;
+      await this.failAsSeen(sandbox, detail, 'sandbox broke a rule', 'broke_a_rule');
+    }
+  }
+
   private async failAsSeen(
     { id, generation }: Pick<Sandbox, 'id' | 'generation'>,
-    cause: string,
+    detail: string,
     message: string,
+    cause?: 'broke_a_rule',
   ): Promise<void> {
-    const asSeen = { status: 'RUNNING' as const, generation };
-    if (await this.sandboxes.transition(id, 'fail', { change: { statusDetail: cause }, condition: asSeen })) {
-      this.logger.warn(message, { sandbox_id: id, detail: cause });
+    const change = { statusDetail: detail };
+    const condition = { status: 'RUNNING' as const, generation };
+    if (await this.sandboxes.transition(id, 'fail', { change, condition, cause })) {
+      this.logger.warn(message, { sandbox_id: id, detail });
       await this.events.emit('stopped', id);
     }
   }

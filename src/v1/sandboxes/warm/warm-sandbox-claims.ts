@@ -15,17 +15,31 @@ export interface WarmPlan {
   fingerprint: string;
 }
 
+const OUTCOMES = ['warm', 'none_ready', 'not_suitable'] as const;
+
+type ClaimListener = (fingerprint: string) => void;
+
 /** Which warm sandboxes are wanted here, and which of them suits a request. */
 @Injectable()
-export class WarmTemplates {
+export class WarmSandboxClaims {
   private plans: readonly WarmPlan[] = [];
+  private listener: ClaimListener | null = null;
+  private readonly claims: Instrument<{ outcome: typeof OUTCOMES }>;
 
   constructor(
+    private readonly repository: WarmSandboxRepository,
     private readonly specs: SandboxSpecs,
     private readonly planner: LaunchPlanner,
     private readonly backend: SandboxBackend,
     private readonly config: AppConfig,
-  ) {}
+    metrics: Metrics,
+  ) {
+    this.claims = metrics.addCounter({
+      name: 'slipway_warm_claims_total',
+      help: 'New sandboxes while SANDBOX_WARM is set: a warm one, none was ready, or none that suits the request',
+      labels: { outcome: OUTCOMES },
+    });
+  }
 
   /** Plans each specification whose program can wait for a key anew: images may have been built meanwhile. */
   async refresh(): Promise<readonly WarmPlan[]> {
@@ -40,39 +54,6 @@ export class WarmTemplates {
     });
     this.plans = (await Promise.all(plans)).flat();
     return this.plans;
-  }
-
-  /** The fingerprint of warm sandboxes that are what a request asks for; null when none are. */
-  matching(spec: SandboxSpec, overrides: SandboxOverrides | null): string | null {
-    const plan = this.plans.find((each) => each.spec.id === spec.id);
-    if (!plan) {
-      return null;
-    }
-    const { template } = this.planner.template(spec, overrides);
-    return isDeepStrictEqual(template, plan.template) ? plan.fingerprint : null;
-  }
-}
-
-const OUTCOMES = ['warm', 'none_ready', 'not_suitable'] as const;
-
-type ClaimListener = (fingerprint: string) => void;
-
-@Injectable()
-export class WarmSandboxClaims {
-  private listener: ClaimListener | null = null;
-  private readonly claims: Instrument<{ outcome: typeof OUTCOMES }>;
-
-  constructor(
-    private readonly templates: WarmTemplates,
-    private readonly repository: WarmSandboxRepository,
-    private readonly config: AppConfig,
-    metrics: Metrics,
-  ) {
-    this.claims = metrics.addCounter({
-      name: 'slipway_warm_claims_total',
-      help: 'New sandboxes while SANDBOX_WARM is set: a warm one, none was ready, or none that suits the request',
-      labels: { outcome: OUTCOMES },
-    });
   }
 
   /** A process has one keeper. */
@@ -90,7 +71,7 @@ export class WarmSandboxClaims {
     if (this.config.sandboxes.warm === 0) {
       return null;
     }
-    const fingerprint = this.templates.matching(spec, overrides);
+    const fingerprint = this.matching(spec, overrides);
     if (fingerprint === null) {
       this.claims.record({ outcome: 'not_suitable' });
       return null;
@@ -99,5 +80,15 @@ export class WarmSandboxClaims {
     this.claims.record({ outcome: id === null ? 'none_ready' : 'warm' });
     this.listener?.(fingerprint);
     return id;
+  }
+
+  /** The fingerprint of warm sandboxes that are what a request asks for; null when none are. */
+  private matching(spec: SandboxSpec, overrides: SandboxOverrides | null): string | null {
+    const plan = this.plans.find((each) => each.spec.id === spec.id);
+    if (!plan) {
+      return null;
+    }
+    const { template } = this.planner.template(spec, overrides);
+    return isDeepStrictEqual(template, plan.template) ? plan.fingerprint : null;
   }
 }

@@ -9,7 +9,7 @@ import { removeSandbox, SandboxBackend, type WarmStarts } from '../backends/sand
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import { newSandboxId } from '../session-key.js';
-import { type WarmPlan, WarmSandboxClaims, WarmTemplates } from './warm-sandbox-claims.js';
+import { type WarmPlan, WarmSandboxClaims } from './warm-sandbox-claims.js';
 import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
 
 const FIRST_MS = 2_000;
@@ -76,7 +76,6 @@ export class WarmSandboxKeeper extends BackgroundLoop {
   private isDone = false;
 
   constructor(
-    private readonly templates: WarmTemplates,
     private readonly repository: WarmSandboxRepository,
     private readonly claims: WarmSandboxClaims,
     private readonly backend: SandboxBackend,
@@ -117,7 +116,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
       return;
     }
     if (performance.now() >= this.checkedAt + CHECK_EVERY_MS) {
-      this.plans = await this.templates.refresh();
+      this.plans = await this.claims.refresh();
       await this.check();
       // Another process may have claimed or dropped some.
       this.plans.forEach(({ fingerprint }) => this.short.add(fingerprint));

@@ -27,7 +27,7 @@ import {
 import { type FollowDto, FollowField } from '../../followed/follow.dto.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
 import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
-import { MAX_METADATA_LENGTH, Metadata, Tags } from './label-fields.js';
+import { MAX_METADATA_LENGTH, Metadata, Tags } from './conversation.dto.js';
 
 /** Characters of JSON. */
 const MAX_SCHEMA_LENGTH = 32_768;

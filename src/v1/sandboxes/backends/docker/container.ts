@@ -5,13 +5,18 @@ import {
   AGENT_SERVER_COMMAND,
   AGENT_SERVER_FOLDER,
   AGENT_USER,
-  type ContainerLaunch,
   EVERY_ADDRESS,
   INSTANCE_LABEL,
   SANDBOX_LABEL,
   type SandboxLayout,
 } from '../container-layout.js';
-import { SandboxBackendError, parsePorts, type SandboxExit, type SandboxFacts } from '../sandbox-backend.js';
+import {
+  parsePorts,
+  type ProgramLaunch,
+  SandboxBackendError,
+  type SandboxExit,
+  type SandboxFacts,
+} from '../sandbox-backend.js';
 import type { DockerBackendOptions } from './docker.descriptor.js';
 import type { EngineFacts } from './engine.js';
 import { isIP, isIPv6 } from 'node:net';
@@ -27,7 +32,7 @@ const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
 const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;
 
 export function containerOptions(
-  launch: ContainerLaunch,
+  launch: ProgramLaunch,
   layout: SandboxLayout,
   options: Pick<
     DockerBackendOptions,
@@ -109,7 +114,7 @@ function volumeMounts(volume: string, { folder, secondFolder }: SandboxLayout): 
 }
 
 /** The specification's network replaces the service's, so the service must be in that one too. */
-function networkOf(launch: ContainerLaunch, serviceNetwork: string | null): string | null {
+function networkOf(launch: ProgramLaunch, serviceNetwork: string | null): string | null {
   if (launch.network !== null && UNUSABLE_NETWORK.test(launch.network)) {
     throw new SandboxBackendError(
       `a sandbox in the network "${launch.network}" could not be reached: the specification must name a bridge network of the engine`,

@@ -5,7 +5,6 @@ import pRetry from 'p-retry';
 import pLimit from 'p-limit';
 import { KeyedLimit } from '@slipway/common/async.js';
 import {
-  type ContainerLaunch,
   INSTANCE_LABEL,
   isBuiltHere,
   SANDBOX_LABEL,
@@ -14,15 +13,17 @@ import {
   explainIncompatibleImage,
   lastLines,
 } from '../container-layout.js';
-import { DiskGuard, type DiskSpace, diskSpace, spaceProblem } from '../disk-guard.js';
+import { DiskGuard, type DiskSpace, diskSpace, requireSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
   type PreparationLine,
+  type ProgramLaunch,
   requireMayStop,
   SandboxBackend,
   SandboxBackendError,
   type SandboxFacts,
   type SandboxLaunch,
+  sessionKeyLine,
   type WarmStarts,
   type WarmTemplate,
 } from '../sandbox-backend.js';
@@ -230,7 +231,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   /** Creates what is missing and starts the container. A running one that waits for its session key gets it. */
-  async #run(launch: ContainerLaunch, signal: AbortSignal): Promise<void> {
+  async #run(launch: ProgramLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
     const found = await this.#find(launch.id);
     if (found !== null && isRunning(found)) {
@@ -243,7 +244,7 @@ export class DockerSandboxBackend extends SandboxBackend {
       }
       return;
     }
-    await this.#requireSpace();
+    requireSpace(await this.disk(), this.#options.minFreeBytes, DISK);
     const layout = sandboxLayout(launch, this.#options.defaultImage);
     const isOurs = layout.image === this.#options.defaultImage && isBuiltHere(layout.image);
     const onProgress = (line: string): void => launch.onProgress?.(line);
@@ -302,7 +303,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     );
   }
 
-  async #reportShortfall({ cpu, onShortfall }: ContainerLaunch): Promise<EngineFacts> {
+  async #reportShortfall({ cpu, onShortfall }: ProgramLaunch): Promise<EngineFacts> {
     const engine = await this.#engineFacts();
     if (cpu !== null && cpu > engine.processors) {
       onShortfall?.(
@@ -310,14 +311,6 @@ export class DockerSandboxBackend extends SandboxBackend {
       );
     }
     return engine;
-  }
-
-  async #requireSpace(): Promise<void> {
-    const { minFreeBytes } = this.#options;
-    const problem = spaceProblem(await this.disk(), minFreeBytes, DISK);
-    if (problem !== null) {
-      throw new SandboxBackendError(problem);
-    }
   }
 
   /** Null also for a container of another installation. */
@@ -357,6 +350,6 @@ async function writeSessionKey(docker: Docker, containerId: string, sessionKey: 
   await new Promise<void>((resolve, reject) => {
     // Also catches later errors: the engine ends the connection when the program has read its input.
     input.on('error', reject);
-    input.end(`${JSON.stringify({ session_api_key: sessionKey })}\n`, () => resolve());
+    input.end(sessionKeyLine(sessionKey), () => resolve());
   });
 }

@@ -3,16 +3,12 @@ import type { Socket } from 'node:net';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { ApiServerError, ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod, type PodPort } from '../../../../common/kubernetes/pod-socket.js';
-import {
-  explainIncompatibleImage,
-  lastLines,
-  type ContainerLaunch,
-  sandboxLayout,
-} from '../container-layout.js';
+import { explainIncompatibleImage, lastLines, sandboxLayout } from '../container-layout.js';
 import type { DiskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
   type PreparationLine,
+  type ProgramLaunch,
   requireMayStop,
   SandboxBackend,
   SandboxBackendError,
@@ -216,7 +212,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  async #run(launch: ContainerLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
+  async #run(launch: ProgramLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
     signal.throwIfAborted();
     const { image } = sandboxLayout(launch, this.#options.defaultImage);
     if (launch.network !== null) {
@@ -240,7 +236,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
 
   /** Creates the object, or has the controller start it again. Returns the sandbox only if it runs already. */
   async #ensureRunning(
-    launch: ContainerLaunch,
+    launch: ProgramLaunch,
     signal: AbortSignal,
     missing: 'create' | 'require',
   ): Promise<ClusterSandbox | null> {
@@ -277,7 +273,7 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     return null;
   }
 
-  async #create(launch: ContainerLaunch, asking: { signal: AbortSignal; patienceMs: number }): Promise<void> {
+  async #create(launch: ProgramLaunch, asking: { signal: AbortSignal; patienceMs: number }): Promise<void> {
     try {
       const body = sandboxManifest(launch, this.#options);
       await this.#api.call(this.#objects.sandboxesPath, { method: 'POST', body, ...asking });

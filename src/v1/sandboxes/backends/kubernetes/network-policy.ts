@@ -1,6 +1,6 @@
 import { lookup } from 'node:dns/promises';
 import { isIP } from 'node:net';
-import { hostname, networkInterfaces } from 'node:os';
+import { hostname } from 'node:os';
 import { isDeepStrictEqual } from 'node:util';
 import type {
   V1NetworkPolicyEgressRule,
@@ -13,6 +13,7 @@ import { jsonAt } from '@slipway/common/json-access.js';
 import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { INSTANCE_LABEL } from '../container-layout.js';
+import { ownAddresses } from '../launch-variables.js';
 import type { PreparationLine } from '../sandbox-backend.js';
 import { clusterFailure } from './cluster-objects.js';
 import type { KubernetesBackendOptions } from './kubernetes.descriptor.js';
@@ -232,12 +233,4 @@ async function addressesOf(host: string): Promise<string[]> {
   } catch {
     return [];
   }
-}
-
-/** Node.js does not list bridges without connections. */
-function ownAddresses(): string[] {
-  return Object.values(networkInterfaces())
-    .flatMap((each) => each ?? [])
-    .filter(({ internal, address }) => !internal && !address.startsWith('fe80:'))
-    .map(({ address }) => address);
 }

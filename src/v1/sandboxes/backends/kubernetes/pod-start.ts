@@ -5,8 +5,8 @@ import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-acce
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
-import { AGENT_PORT, type ContainerLaunch } from '../container-layout.js';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { AGENT_PORT } from '../container-layout.js';
+import { type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
 import { changeWithin, type ClusterObjects } from './cluster-objects.js';
 import {
   type ObservedPod,
@@ -68,7 +68,7 @@ export class PodStart {
   #writeFailed = false;
 
   constructor(
-    private readonly launch: ContainerLaunch,
+    private readonly launch: ProgramLaunch,
     private readonly image: string,
     private readonly tools: PodStartTools,
     private readonly signal: AbortSignal,

@@ -6,13 +6,13 @@ import {
   AGENT_SERVER_COMMAND,
   AGENT_SERVER_FOLDER,
   AGENT_USER,
-  type ContainerLaunch,
   EVERY_ADDRESS,
   INSTANCE_LABEL,
   SANDBOX_LABEL,
   sandboxLayout,
   type SandboxLayout,
 } from '../container-layout.js';
+import type { ProgramLaunch } from '../sandbox-backend.js';
 import type { KubernetesBackendOptions } from './kubernetes.descriptor.js';
 
 export const SANDBOX_GROUP = 'agents.x-k8s.io';
@@ -79,7 +79,7 @@ export function volumeName(objectName: string): string {
 }
 
 /** @throws SandboxBackendError when a pod cannot run the program or use its working folder */
-export function sandboxManifest(launch: ContainerLaunch, options: ManifestOptions): SandboxManifest {
+export function sandboxManifest(launch: ProgramLaunch, options: ManifestOptions): SandboxManifest {
   const template = podTemplate(launch, options);
   const { labels } = template.metadata;
   const storageClass = launch.pod?.storageClass ?? options.storageClass;
@@ -105,7 +105,7 @@ export function sandboxManifest(launch: ContainerLaunch, options: ManifestOption
 }
 
 /** Meets the pod security standard `restricted`. @throws SandboxBackendError for a program that a pod cannot run */
-export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): PodTemplate {
+export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): PodTemplate {
   const layout = sandboxLayout(launch, options.defaultImage);
   // The API cannot say whether an image has our agent server, so ours is copied into every other image.
   const isCopied = launch.program.kind === 'native' && layout.image !== options.defaultImage;
@@ -154,7 +154,7 @@ export function podTemplate(launch: ContainerLaunch, options: ManifestOptions): 
 }
 
 function agentContainer(
-  launch: ContainerLaunch,
+  launch: ProgramLaunch,
   layout: SandboxLayout,
   isCopied: boolean,
   options: ManifestOptions,
@@ -218,7 +218,7 @@ function copyContainer({ defaultImage }: Pick<ManifestOptions, 'defaultImage'>):
   };
 }
 
-function labelsOf({ id }: ContainerLaunch, { instanceId }: ManifestOptions): Record<string, string> {
+function labelsOf({ id }: ProgramLaunch, { instanceId }: ManifestOptions): Record<string, string> {
   return { [INSTANCE_LABEL]: instanceId, [SANDBOX_LABEL]: id };
 }
 

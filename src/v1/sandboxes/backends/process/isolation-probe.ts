@@ -56,7 +56,7 @@ export async function probeBubblewrap(
   platform: IsolatedPlatform,
 ): Promise<string | null> {
   return await probe(options, platform, async (files, user) => {
-    const tool = toolWrapper(platform.programs.bwrap, files.paths, platform.hasProject);
+    const tool = toolWrapper(platform.bwrap, files.paths, platform.hasProject);
     return await runProgram(options, platform, files, user, tool);
   });
 }

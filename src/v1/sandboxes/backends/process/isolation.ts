@@ -72,7 +72,8 @@ export type Platform = {
 } & (
   | {
       isolation: 'bwrap';
-      programs: BubblewrapPrograms;
+      /** Absolute, so that a sandbox's own PATH does not count. */
+      bwrap: string;
       network: IsolatedNetwork | null;
       hasProject: boolean;
     }
@@ -96,13 +97,6 @@ const NAMESPACES = [
   ['--dev', '/dev', '--proc', '/proc'],
 ].flat();
 
-/** Absolute paths, so that a sandbox's own PATH does not count. */
-interface BubblewrapPrograms {
-  bwrap: string;
-  /** Only root needs it. */
-  setpriv: string | null;
-}
-
 /** The command that precedes a sandbox's program; `rules` is null when the network is shared. */
 export async function programWrapper(
   options: ProcessBackendOptions,
@@ -118,7 +112,7 @@ export async function programWrapper(
         : { programs: platform.network, commands: policyCommands(rules) };
     const view = await machineView(options, network === null ? null : paths.resolver);
     const mounts = [...view, ...ownMounts(paths, platform.hasProject, user)];
-    return bubblewrapCommand({ programs: platform.programs, mounts, paths, user, network });
+    return bubblewrapCommand({ platform, mounts, paths, user, network });
   }
   if (user === null || platform.setpriv === null) {
     return [];
@@ -176,7 +170,7 @@ function ownMounts(paths: SandboxPaths, hasProject: boolean, user: number | null
 }
 
 interface BubblewrapInput {
-  programs: BubblewrapPrograms;
+  platform: Pick<Extract<Platform, { isolation: 'bwrap' }>, 'bwrap' | 'setpriv'>;
   mounts: readonly Mount[];
   paths: SandboxPaths;
   user: number | null;
@@ -192,21 +186,22 @@ interface BubblewrapInput {
  * The network namespace comes first, so that no capability inside can change its rules.
  */
 function bubblewrapCommand(input: BubblewrapInput): string[] {
-  const { programs, user, paths, network } = input;
+  const { user, paths, network } = input;
+  const { bwrap, setpriv } = input.platform;
   const mounts = rootArguments(input.mounts);
   const status = ['--json-status-fd', String(STATUS_FD)];
   const start = ['--chdir', paths.box];
   const enterNetwork = network === null ? [] : networkCommand(network, user !== null);
-  if (user === null || programs.setpriv === null) {
-    return [...enterNetwork, programs.bwrap, ...status, ...mounts, ...NAMESPACES, ...start, '--'];
+  if (user === null || setpriv === null) {
+    return [...enterNetwork, bwrap, ...status, ...mounts, ...NAMESPACES, ...start, '--'];
   }
   return [
     enterNetwork,
-    [programs.bwrap, ...mounts],
+    [bwrap, ...mounts],
     ['--dev-bind', '/dev', '/dev', '--dev-bind', '/proc', '/proc'],
     ['--cap-drop', 'ALL', '--cap-add', 'CAP_SETUID', '--cap-add', 'CAP_SETGID', '--'],
-    [programs.setpriv, ...asUser(user), '--inh-caps=-all', '--'],
-    [programs.bwrap, ...status, '--dev-bind', '/', '/', ...NAMESPACES, ...start, '--'],
+    [setpriv, ...asUser(user), '--inh-caps=-all', '--'],
+    [bwrap, ...status, '--dev-bind', '/', '/', ...NAMESPACES, ...start, '--'],
   ].flat();
 }
 

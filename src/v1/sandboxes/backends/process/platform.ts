@@ -27,9 +27,8 @@ export async function detectPlatform(
     const bwrap = await findProgram('bwrap', searchPath);
     const platform = {
       isolation: 'bwrap' as const,
-      programs: { bwrap: bwrap ?? '', setpriv },
+      bwrap: bwrap ?? '',
       network: null,
-      pod: null,
       hasProject: await canMountProject([options.folder, ...(await neededFiles(options))]),
       setpriv,
       users,
@@ -85,7 +84,7 @@ async function detectNetwork(
     ...(unshare && platform.setpriv !== null ? [] : ['util-linux']),
   ];
   const found = {
-    bwrap: platform.programs.bwrap,
+    bwrap: platform.bwrap,
     slirp4netns: slirp4netns ?? '',
     ip: ip ?? '',
     unshare: unshare ?? '',

@@ -7,6 +7,7 @@ import { DiskGuard, type DiskSpace, diskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
   type PreparationLine,
+  type ProgramLaunch,
   requireMayStop,
   SandboxBackend,
   SandboxBackendError,
@@ -24,14 +25,19 @@ import type { ProcessBackendOptions, ProcessIsolation } from './process.descript
 import {
   portAddresses,
   programAddress,
-  type ProgramLaunch,
   programMarker,
   sandboxMarker,
   socketAddress,
 } from './program-command.js';
 import { ProgramLimits } from './program-limits.js';
 import { ProgramLauncher, type StartedProgram } from './program-launcher.js';
-import { isProgramAlive, parseBubblewrapStatus, parseExit } from './sandbox-program.js';
+import {
+  isProgramAlive,
+  parseBubblewrapStatus,
+  parseExit,
+  terminateSandbox,
+  type TerminationInput,
+} from './sandbox-program.js';
 import {
   agentSocket,
   isFolderName,
@@ -42,7 +48,6 @@ import {
   sandboxIds,
 } from './sandbox-files.js';
 import { detachNetwork, isNetworkLost } from './sandbox-network.js';
-import { terminateSandbox, type TerminationInput } from './sandbox-termination.js';
 
 const GROUPS_EVERY_MS = 60_000;
 const PROBES_EVERY_MS = 10_000;

@@ -3,11 +3,12 @@ import { portVariables, proxyVariables } from '../launch-variables.js';
 import {
   PROJECT_FOLDER,
   SandboxBackendError,
+  type ProgramLaunch,
   type SandboxProgram,
+  sessionKeyLine,
   SHARED_FOLDER,
-  type WarmLaunch,
 } from '../sandbox-backend.js';
-import { type ProgramInput, sessionKeyLine, type ProgramRecord } from './sandbox-program.js';
+import { type ProgramInput, type ProgramRecord } from './sandbox-program.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
 import { HOST_LOOPBACK, type NetworkRules } from './sandbox-network.js';
 import { agentSocket, portSocket, type SandboxPaths } from './sandbox-files.js';
@@ -19,8 +20,6 @@ const OWN_PORT = 8000;
 const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
 const INHERITED_VARIABLES =
   /^(PATH|TZ|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE)$/i;
-
-export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
 
 interface ProgramCommand {
   command: string[];

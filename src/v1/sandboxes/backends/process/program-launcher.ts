@@ -6,8 +6,8 @@ import { networkInterfaces } from 'node:os';
 import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { destinationsOf } from '@slipway/common/http/address-rules.js';
-import { diskSpace, spaceProblem } from '../disk-guard.js';
-import { SandboxBackendError } from '../sandbox-backend.js';
+import { diskSpace, requireSpace } from '../disk-guard.js';
+import { type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
 import {
   programWrapper,
   spawnIdentity,
@@ -30,6 +30,7 @@ import {
   spawnProgram,
   isProgramAlive,
   type ProgramRecord,
+  terminateSandbox,
 } from './sandbox-program.js';
 import { isShown, machineView } from './machine-view.js';
 import { findProgram } from './platform.js';
@@ -39,7 +40,6 @@ import {
   LOOPBACK,
   needsAssignedPort,
   programCommand,
-  type ProgramLaunch,
   programMarker,
   sandboxEnvironment,
   sandboxMarker,
@@ -53,7 +53,6 @@ import {
   sandboxIds,
   type SandboxPaths,
 } from './sandbox-files.js';
-import { terminateSandbox } from './sandbox-termination.js';
 import type { ProgramLimits } from './program-limits.js';
 
 /** A name that takes longer to resolve stays closed. */
@@ -105,14 +104,14 @@ export class ProgramLauncher {
       agentServer,
       toolWrapper:
         this.platform.isolation === 'bwrap'
-          ? toolWrapper(this.platform.programs.bwrap, paths, this.platform.hasProject)
+          ? toolWrapper(this.platform.bwrap, paths, this.platform.hasProject)
           : [],
       names,
       host,
       port,
       rules,
     });
-    await requireSpace(folder, fileLimits.minFreeBytes);
+    requireSpace(await diskSpace(folder), fileLimits.minFreeBytes, 'the disk of DATA_DIR');
     if (isolated && launch.program.kind === 'command') {
       await requireShown(launch.program.command, this.options, launch.env['PATH'] ?? environment['PATH']);
     }
@@ -311,12 +310,5 @@ async function requireShown(
     throw new SandboxBackendError(
       `The sandbox cannot be started: process sandboxes do not see its command ${program}. Name the folder that it is installed in in SANDBOX_READ_PATHS.`,
     );
-  }
-}
-
-async function requireSpace(folder: string, minFreeBytes: number): Promise<void> {
-  const problem = spaceProblem(await diskSpace(folder), minFreeBytes, 'the disk of DATA_DIR');
-  if (problem !== null) {
-    throw new SandboxBackendError(problem);
   }
 }

@@ -23,7 +23,6 @@ const LOG_TAIL_BYTES = 4096;
 const CAUSE_BYTES = 1024;
 export const REMOVED_PREFIX = '.removed-';
 const DEFAULT_WORKING_DIR = 'workspace';
-const RESERVED_NAMES = new Set(['home', 'tmp', 'conversations', 'bash_events', 'run']);
 
 interface SandboxLabel {
   instanceId: string;
@@ -31,31 +30,36 @@ interface SandboxLabel {
   createdAt: number;
 }
 
-/** The sandbox's user owns the box, so what the service trusts (`label`, `program`, `exit`, `status`) is outside. */
-export interface SandboxPaths {
-  root: string;
-  label: string;
-  program: string;
-  exit: string;
-  status: string;
-  cause: string;
-  log: string;
-  keyPipe: string;
-  network: string;
-  networkLog: string;
-  resolver: string;
-  users: string;
-  box: string;
-  home: string;
-  tmp: string;
-  conversations: string;
-  bashEvents: string;
-  /** Unix sockets into the sandbox, hidden from its tools. */
-  sockets: string;
-  workspace: string;
+/** Below the sandbox's folder, out of its reach: the service trusts `label`, `program`, `exit` and `status`. */
+const FILES = {
+  label: 'sandbox.json',
+  program: 'program.json',
+  exit: 'exit.json',
+  status: 'status.json',
+  cause: 'cause.json',
+  log: 'output.log',
+  keyPipe: 'key.pipe',
+  network: 'network.json',
+  networkLog: 'network.log',
+  resolver: 'resolv.conf',
+  users: 'passwd',
+  box: 'box',
   /** For files of clients. A later start may have to create it, so it is not in the box. */
-  shared: string;
-}
+  shared: 'shared',
+} as const;
+
+/** Below the box, which belongs to the sandbox's user. */
+const IN_BOX = {
+  home: 'home',
+  tmp: 'tmp',
+  conversations: 'conversations',
+  bashEvents: 'bash_events',
+  /** Unix sockets into the sandbox, hidden from its tools. */
+  sockets: 'run',
+} as const;
+const RESERVED_NAMES = new Set<string>(Object.values(IN_BOX));
+
+export type SandboxPaths = Record<'root' | 'workspace' | keyof typeof FILES | keyof typeof IN_BOX, string>;
 
 export class SandboxFiles {
   readonly paths: SandboxPaths;
@@ -74,7 +78,7 @@ export class SandboxFiles {
     await mkdir(root, { recursive: true });
     // Another user can traverse the folder to its box, but not list it.
     await chmod(root, user === null ? 0o700 : 0o711);
-    await this.#write(this.paths.label, label);
+    await writeWhole(this.paths.label, label, true);
     const names = path.relative(box, workspace).split(path.sep);
     const workspaceFolders = names.map((_, index) => path.join(box, ...names.slice(0, index + 1)));
     for (const folder of [box, home, tmp, conversations, bashEvents, sockets, ...workspaceFolders]) {
@@ -157,38 +161,17 @@ export class SandboxFiles {
       nullIfMissing(error);
     }
   }
-
-  async #write(file: string, value: object): Promise<void> {
-    await writeFile(`${file}.new`, `${JSON.stringify(value)}\n`, { flush: true, mode: 0o600 });
-    await rename(`${file}.new`, file);
-  }
 }
 
 export function sandboxPaths(folder: string, id: string, workingDir: string): SandboxPaths {
   const root = path.join(folder, id);
-  const box = path.join(root, 'box');
-  return {
-    root,
-    label: path.join(root, 'sandbox.json'),
-    program: path.join(root, 'program.json'),
-    exit: path.join(root, 'exit.json'),
-    status: path.join(root, 'status.json'),
-    cause: path.join(root, 'cause.json'),
-    log: path.join(root, 'output.log'),
-    keyPipe: path.join(root, 'key.pipe'),
-    network: path.join(root, 'network.json'),
-    networkLog: path.join(root, 'network.log'),
-    resolver: path.join(root, 'resolv.conf'),
-    users: path.join(root, 'passwd'),
-    box,
-    home: path.join(box, 'home'),
-    tmp: path.join(box, 'tmp'),
-    conversations: path.join(box, 'conversations'),
-    bashEvents: path.join(box, 'bash_events'),
-    sockets: path.join(box, 'run'),
-    workspace: path.join(box, workingDir),
-    shared: path.join(root, 'shared'),
-  };
+  const box = path.join(root, FILES.box);
+  return { root, workspace: path.join(box, workingDir), ...below(root, FILES), ...below(box, IN_BOX) };
+}
+
+function below<Name extends string>(folder: string, names: Record<Name, string>): Record<Name, string> {
+  const entries = Object.entries<string>(names).map(([name, file]) => [name, path.join(folder, file)]);
+  return Object.fromEntries(entries) as Record<Name, string>;
 }
 
 /** Relative to the box. @throws SandboxBackendError when it is outside, or one of the box's own folders */
@@ -261,6 +244,12 @@ export async function rotateLog(file: string, maxBytes: number): Promise<void> {
 
 async function sizeOf(file: string): Promise<number> {
   return (await stat(file).catch(() => null))?.size ?? 0;
+}
+
+/** Readers see the earlier text or the whole new one. */
+export async function writeWhole(file: string, value: object, flush = false): Promise<void> {
+  await writeFile(`${file}.new`, `${JSON.stringify(value)}\n`, { flush, mode: 0o600 });
+  await rename(`${file}.new`, file);
 }
 
 export async function readIfExists(file: string): Promise<string> {

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn } from 'node:child_process';
 import { closeSync, openSync } from 'node:fs';
-import { readlink, realpath, rename, rm, writeFile } from 'node:fs/promises';
+import { readlink, realpath, rm } from 'node:fs/promises';
 import { addAbortSignal, Readable } from 'node:stream';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { LookupAddress } from 'node:dns';
@@ -18,7 +18,7 @@ import {
   parseStartedProcess,
   type ProcessIdentity,
 } from './sandbox-program.js';
-import { readIfExists, readLogTail, type SandboxPaths } from './sandbox-files.js';
+import { readIfExists, readLogTail, type SandboxPaths, writeWhole } from './sandbox-files.js';
 
 /** The machine's loopback as slirp4netns(1) maps it. */
 export const HOST_LOOPBACK = '10.0.2.2';
@@ -202,7 +202,7 @@ export async function attachNetwork(input: AttachInput): Promise<NetworkConnecti
   child.unref();
   try {
     if (child.pid !== undefined) {
-      await writeRecord(paths, { ...identifyProcess(child.pid), run });
+      await writeWhole(paths.network, { ...identifyProcess(child.pid), run });
       child.stdin?.end('\n');
     }
   } catch (error) {
@@ -327,9 +327,4 @@ async function namespaceReady({ pid, signal, network }: AttachInput): Promise<vo
 
 async function readRecord(paths: SandboxPaths): Promise<NetworkRecord | null> {
   return parseStartedProcess(parseJson(await readIfExists(paths.network)));
-}
-
-async function writeRecord(paths: SandboxPaths, record: NetworkRecord): Promise<void> {
-  await writeFile(`${paths.network}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
-  await rename(`${paths.network}.new`, paths.network);
 }

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { describe, expect, it } from '@jest/globals';
-import { filesCommand, toHookEvents } from './conversation-folder.service.js';
+import { filesCommand, toHookEvents } from './conversation-workspace.service.js';
 
 const HOOK = { type: 'command', command: 'check.sh', timeout: 60, async: false };
 

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
-import { AGENT_DIALECTS } from './agent-dialects.js';
+import { AGENT_DIALECTS } from './agent-dialect.js';
 import { type AgentSettings, agentSettings } from './agent-settings.js';
 import type { AgentStart } from './agent-dialect.js';
 

@@ -2,7 +2,7 @@ import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { AgentServerError } from '../agent-servers/agent-server.http.js';
+import { AgentServerError, unlessStatus } from '../agent-servers/agent-server.http.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
@@ -16,27 +16,89 @@ import { PendingMessageWorker } from './pending/pending-message.worker.js';
 /** Statuses in which the agent waits for its user, whatever was observed before. */
 const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
 
-/** After a restart of the agent server: credentials first, then the work, unless the user had interrupted it. */
+/** The sweep finds resumes that were missed because a process died or the agent server was not ready. */
+const SWEEP_MS = 5_000;
+
+/**
+ * After a restart of the agent server: credentials first, then the work, unless the user had interrupted it. At once in
+ * sandboxes that this process started, else by a sweep of this host.
+ */
 @Injectable()
-export class ConversationResumeService {
-  private readonly logger = new Logger(ConversationResumeService.name);
+export class ConversationResumeWorker extends BackgroundLoop implements OnModuleInit {
+  private readonly resumes = new Map<string, Promise<void>>();
   /** Conversations of stock servers that were running, until they run again. */
   private readonly interrupted = new Set<string>();
 
   constructor(
+    private readonly sandboxes: SandboxEvents,
+    private readonly host: HostIdentity,
+    private readonly conversations: ConversationQueries,
+    private readonly repository: ConversationRepository,
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
     private readonly credentials: CredentialRefreshService,
-    private readonly conversations: ConversationRepository,
     private readonly followed: FollowedConversationRepository,
     private readonly pendingMessages: PendingMessageWorker,
-  ) {}
+  ) {
+    const logger = new Logger(ConversationResumeWorker.name);
+    super(SWEEP_MS, logger, 'failed to find conversations to resume', 'warn');
+  }
+
+  onModuleInit(): void {
+    // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
+    this.sandboxes.on('running', (sandboxId) => void this.resume(sandboxId));
+  }
+
+  /** Calls during the work share it. */
+  resume(sandboxId: string): Promise<void> {
+    const current = this.resumes.get(sandboxId);
+    if (current || this.stopping) {
+      return current ?? Promise.resolve();
+    }
+    const work = this.resumeAll(sandboxId).finally(() => this.resumes.delete(sandboxId));
+    this.resumes.set(sandboxId, work);
+    this.beside(work);
+    return work;
+  }
+
+  protected async work(): Promise<void> {
+    const sandboxIds = await this.conversations.sandboxesToResume(this.host.id);
+    await Promise.all(sandboxIds.map((id) => this.resume(id)));
+  }
+
+  private async resumeAll(sandboxId: string): Promise<void> {
+    try {
+      for (const conversation of await this.conversations.toResume(sandboxId)) {
+        if (this.stopping) {
+          return;
+        }
+        await this.resumeOne(conversation);
+      }
+    } catch (error) {
+      this.logger.warn('failed to resume conversations', {
+        sandbox_id: sandboxId,
+        error: errorMessage(error),
+      });
+    }
+  }
+
+  /** A failure does not hold up other conversations; the next sweep tries again. */
+  private async resumeOne(conversation: ResumableConversation): Promise<void> {
+    try {
+      await this.restore(conversation);
+    } catch (error) {
+      this.logger.warn('failed to resume conversation', {
+        conversation_id: conversation.id,
+        error: errorMessage(error),
+      });
+    }
+  }
 
   /**
    * Restores the credentials, and runs a conversation that the service or a failure interrupted. Repeatable.
    * @throws AgentServerError, SecretDecryptionError; a later call may succeed
    */
-  async resume(conversation: ResumableConversation): Promise<void> {
+  private async restore(conversation: ResumableConversation): Promise<void> {
     const target = await this.running.target(conversation.sandboxId);
     if (!target) {
       this.interrupted.delete(conversation.id);
@@ -47,7 +109,7 @@ export class ConversationResumeService {
     } else {
       await this.runAtStockServer(target, conversation);
     }
-    await this.conversations.setGeneration(conversation.id, target.generation);
+    await this.repository.setGeneration(conversation.id, target.generation);
     this.pendingMessages.wake(conversation.id);
   }
 
@@ -110,82 +172,7 @@ export class ConversationResumeService {
   }
 
   private async run(target: RunningSandbox, id: string): Promise<void> {
-    try {
-      await this.agentServers.run(target, id);
-    } catch (error) {
-      // The user was faster, so it runs already.
-      if (!(error instanceof AgentServerError && error.status === 409)) {
-        throw error;
-      }
-    }
-  }
-}
-
-/** The sweep finds resumes that were missed because a process died or the agent server was not ready. */
-const SWEEP_MS = 5_000;
-
-/** Resumes conversations at once in sandboxes that this process started, else by a sweep of this host. */
-@Injectable()
-export class ConversationResumeWorker extends BackgroundLoop implements OnModuleInit {
-  private readonly resumes = new Map<string, Promise<void>>();
-
-  constructor(
-    private readonly sandboxes: SandboxEvents,
-    private readonly host: HostIdentity,
-    private readonly conversations: ConversationQueries,
-    private readonly resumption: ConversationResumeService,
-  ) {
-    const logger = new Logger(ConversationResumeWorker.name);
-    super(SWEEP_MS, logger, 'failed to find conversations to resume', 'warn');
-  }
-
-  onModuleInit(): void {
-    // Not awaited, so that a hanging agent server holds up neither the service nor other sandboxes.
-    this.sandboxes.on('running', (sandboxId) => void this.resume(sandboxId));
-  }
-
-  /** Calls during the work share it. */
-  resume(sandboxId: string): Promise<void> {
-    const current = this.resumes.get(sandboxId);
-    if (current || this.stopping) {
-      return current ?? Promise.resolve();
-    }
-    const work = this.resumeAll(sandboxId).finally(() => this.resumes.delete(sandboxId));
-    this.resumes.set(sandboxId, work);
-    this.beside(work);
-    return work;
-  }
-
-  protected async work(): Promise<void> {
-    const sandboxIds = await this.conversations.sandboxesToResume(this.host.id);
-    await Promise.all(sandboxIds.map((id) => this.resume(id)));
-  }
-
-  private async resumeAll(sandboxId: string): Promise<void> {
-    try {
-      for (const conversation of await this.conversations.toResume(sandboxId)) {
-        if (this.stopping) {
-          return;
-        }
-        await this.resumeOne(conversation);
-      }
-    } catch (error) {
-      this.logger.warn('failed to resume conversations', {
-        sandbox_id: sandboxId,
-        error: errorMessage(error),
-      });
-    }
-  }
-
-  /** A failure does not hold up other conversations; the next sweep tries again. */
-  private async resumeOne(conversation: ResumableConversation): Promise<void> {
-    try {
-      await this.resumption.resume(conversation);
-    } catch (error) {
-      this.logger.warn('failed to resume conversation', {
-        conversation_id: conversation.id,
-        error: errorMessage(error),
-      });
-    }
+    // 409: the user was faster, so it runs already.
+    await unlessStatus([409], this.agentServers.run(target, id));
   }
 }
