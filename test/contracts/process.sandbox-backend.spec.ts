@@ -244,13 +244,13 @@ describe.each(ISOLATIONS)('process backend, isolation %s', (isolation) => {
   it('survives programs that cannot be started', async () => {
     const platform = {
       isolation: 'bwrap',
+      bwrap: '/no/such/bwrap',
       setpriv: null,
       users: null,
       network: null,
       hasProject: false,
     } as const;
-    const programs = { bwrap: '/no/such/bwrap', setpriv: null };
-    await expect(probeBubblewrap(harness.options, { ...platform, programs })).resolves.toMatch(/ENOENT/);
+    await expect(probeBubblewrap(harness.options, platform)).resolves.toMatch(/ENOENT/);
   });
 
   it('pauses and removes unknown ids before it is prepared', async () => {

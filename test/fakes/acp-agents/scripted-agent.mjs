@@ -370,20 +370,11 @@ async function work(session, prompt, earlier) {
       };
     }
     case 'tokens-with-chunks': {
-      const usage = {
-        inputTokens: 100,
-        outputTokens: 20,
-        totalTokens: 120,
-        thoughtTokens: 7,
-        cachedReadTokens: 50,
-      };
-      for (let calls = 0; calls < 2; calls += 1) {
-        await tell('agent_message_chunk', {
-          content: { type: 'text', text: '' },
-          _meta: { usage, durationMs: 9 },
-        });
-      }
-      return { stopReason: 'end_turn' };
+      const usage = { inputTokens: 100, outputTokens: 20, totalTokens: 120, cachedReadTokens: 50 };
+      const chunk = { content: { type: 'text', text: '' }, _meta: { usage, durationMs: 9 } };
+      await tell('agent_message_chunk', chunk);
+      await tell('agent_message_chunk', chunk);
+      return 'end_turn';
     }
     case 'tokens':
       return {
@@ -396,18 +387,9 @@ async function work(session, prompt, earlier) {
       await call('waiting', { status: 'in_progress' });
       await session.cancelled;
       return 'cancelled';
-    default:
-      return await misbehave({
-        command,
-        rest,
-        session,
-        client,
-        tell,
-        say,
-        call,
-        end,
-        ask,
-        otherwise: `you said: ${line}`,
-      });
+    default: {
+      const otherwise = `you said: ${line}`;
+      return await misbehave({ command, rest, session, client, tell, say, call, end, ask, otherwise });
+    }
   }
 }
