@@ -10,7 +10,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 655,
+  files: 614,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -19,8 +19,8 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 54,
   kilobytesOfOpenApi: 446,
-  linesOfTheConsole: 3659,
-  linesOfTheCommands: 1302,
+  linesOfTheConsole: 3643,
+  linesOfTheCommands: 1290,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */

@@ -62,7 +62,6 @@ export interface FieldOptions {
 export type Form = Record<string, unknown> & { maxItems?: number; maxLength?: number };
 
 export interface FieldKind {
-  /** What `ApiProperty` takes. */
   schema: object;
   /** Named in the schema by reference only, which does not tell the generator of it. */
   model?: DtoClass;
@@ -112,7 +111,6 @@ export const MAX_ELEMENTS = 1_000;
 const entriesOf = (value: unknown): [unknown, unknown][] =>
   value instanceof Map ? [...value] : typeof value === 'object' ? Object.entries(value ?? {}) : [];
 
-/** For elements of lists and maps, and for members of objects. */
 export function maxItems(most = MAX_ELEMENTS, noun = 'elements'): Judge {
   return must((value) => entriesOf(value).length <= most, 'too_long', `Expected at most ${most} ${noun}.`);
 }

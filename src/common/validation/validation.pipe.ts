@@ -10,7 +10,6 @@ const LOCATIONS = { body: 'body', query: 'query', param: 'path' } as const;
 
 /** Says what is wrong with the input in the form of FastAPI. */
 export class InputValidationPipe extends ValidationPipe {
-  /** By default, the class is that of the parameter. */
   constructor(expectedType?: DtoClass) {
     super({
       ...(expectedType && { expectedType }),
