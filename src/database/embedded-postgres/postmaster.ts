@@ -105,7 +105,7 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
     await delay(POLL_MS);
   }
   if (!hasEnded()) {
-    // It recovers, for whoever starts next.
+    // It goes on to recover, and the next start joins it.
     await watch();
   }
   const output = (await readFile(options.log)).toString('utf8', log.size, log.size + MAX_OUTPUT_BYTES);
@@ -232,8 +232,8 @@ export function classifyConnectError(error: unknown): Refusal | null {
 
 const LOOKS = 6;
 
-// Titles of PostgreSQL's processes have `[local]` for connections over its socket, and `startup` for the recovery. A shell takes a megabyte, needs no
-// password, and ends when the pid file no longer leads to a server with children.
+// Titles of PostgreSQL's processes have `[local]` for connections over its socket, and `startup` for the recovery. A shell
+// takes a megabyte, needs no password, and ends when the pid file no longer leads to a server with children.
 const SCRIPT = `
 server=$1 cluster=$2 pause=$3 looks=$4 unused=0
 titles() {
