@@ -24,20 +24,20 @@ export class AuditEntry {
   @PrimaryColumn('uuid') id: string;
   @Column('text') action: AuditAction;
   @Column('text') outcome: AuditOutcome;
-  @Column('text', { name: 'actor_kind' }) actorKind: ActorKind;
+  @Column('text') actorKind: ActorKind;
 
   /** The user, or the owner of the sandbox; null for the operator and the service. */
-  @Column('uuid', { name: 'actor_user_id', nullable: true }) actorUserId: string | null;
-  @Column('text', { name: 'actor_key_id', nullable: true }) actorKeyId: string | null;
+  @Column('uuid', { nullable: true }) actorUserId: string | null;
+  @Column('text', { nullable: true }) actorKeyId: string | null;
 
   /** As in the addresses of the API; the action tells its kind. */
-  @Column('text', { name: 'resource_id', nullable: true }) resourceId: string | null;
-  @Column('uuid', { name: 'owner_user_id', nullable: true }) ownerUserId: string | null;
-  @Column('text', { name: 'request_id', nullable: true }) requestId: string | null;
+  @Column('text', { nullable: true }) resourceId: string | null;
+  @Column('uuid', { nullable: true }) ownerUserId: string | null;
+  @Column('text', { nullable: true }) requestId: string | null;
 
   /** Any text, and not unique. */
-  @Column('text', { name: 'caller_request_id', nullable: true }) callerRequestId: string | null;
-  @Column('text', { name: 'client_address', nullable: true }) clientAddress: string | null;
+  @Column('text', { nullable: true }) callerRequestId: string | null;
+  @Column('text', { nullable: true }) clientAddress: string | null;
   @Column('jsonb') details: AuditDetails;
 }
 

@@ -29,13 +29,13 @@ export class ApiKey extends OwnedRow {
   /** Eight base62 characters; part of the key itself (`slw_<id>_<secret>`). */
   @PrimaryColumn('text') id: string;
   @Column('text') name: string;
-  @Column('bytea', { name: 'secret_hash' }) secretHash: Buffer;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @Column('timestamptz', { name: 'expires_at', nullable: true }) expiresAt: Date | null;
+  @Column('bytea') secretHash: Buffer;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @Column('timestamptz', { nullable: true }) expiresAt: Date | null;
 
   /** Written at most once a minute. */
-  @Column('timestamptz', { name: 'last_used_at', nullable: true }) lastUsedAt: Date | null;
-  @Column('timestamptz', { name: 'revoked_at', nullable: true }) revokedAt: Date | null;
+  @Column('timestamptz', { nullable: true }) lastUsedAt: Date | null;
+  @Column('timestamptz', { nullable: true }) revokedAt: Date | null;
 }
 
 /** What the verifier needs: hash, state and user. */

@@ -15,12 +15,12 @@ import { lockUser, OwnedRow } from './user.repository.js';
 
 export abstract class OwnedThing extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 }
 
 export abstract class RowOfOwner extends OwnedThing {
   /** The user's personal organization, whose id is that of the user, until there are others. */
-  @Column('uuid', { name: 'org_id' }) orgId: string;
+  @Column('uuid') orgId: string;
 }
 
 /** Whose things a request is about. */

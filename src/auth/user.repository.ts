@@ -30,8 +30,8 @@ export class User {
   /** Lower case. */
   @Column('text') email: string;
   @Column('text', { nullable: true }) name: string | null;
-  @Column('boolean', { name: 'is_admin', default: false }) isAdmin: boolean;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @Column('boolean', { default: false }) isAdmin: boolean;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 }
 
 /** Declares the `user` of a row with a `user_id`, which is removed with that user. */
@@ -44,7 +44,7 @@ export function OwnedByUser(): PropertyDecorator {
 
 /** A row that is removed with its user. */
 export abstract class OwnedRow {
-  @Column('uuid', { name: 'user_id' }) userId: string;
+  @Column('uuid') userId: string;
 
   @OwnedByUser()
   user?: User;
@@ -52,7 +52,7 @@ export abstract class OwnedRow {
 
 /** A row whose key is, or begins with, its user. */
 export abstract class UserKeyedRow {
-  @PrimaryColumn('uuid', { name: 'user_id' }) userId: string;
+  @PrimaryColumn('uuid') userId: string;
 
   @OwnedByUser()
   user?: User;

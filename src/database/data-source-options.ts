@@ -36,8 +36,12 @@ class TransactionLimits implements EntitySubscriberInterface {
   }
 }
 
-/** Keys have the names that PostgreSQL gives them. */
+/** Columns are in snake case; keys have the names that PostgreSQL gives them. */
 class PostgresNames extends DefaultNamingStrategy {
+  override columnName(property: string, given: string | undefined): string {
+    return given ?? property.replace(/[A-Z]/g, (letter) => `_${letter.toLowerCase()}`);
+  }
+
   override primaryKeyName(table: Table | string): string {
     return `${this.getTableName(table)}_pkey`;
   }

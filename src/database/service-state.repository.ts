@@ -7,10 +7,10 @@ import { ConfigError } from '../config/config.error.js';
 @Entity('service_state')
 export class ServiceState {
   @PrimaryColumn('integer') id: number;
-  @Column('uuid', { name: 'instance_id' }) instanceId: string;
+  @Column('uuid') instanceId: string;
 
   /** Encrypted with the current key: at boot it tells whether the configured keys fit the data. */
-  @Column('text', { name: 'key_check', nullable: true }) keyCheck: string | null;
+  @Column('text', { nullable: true }) keyCheck: string | null;
 }
 
 @Injectable()

@@ -14,26 +14,26 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 export class WebhookDelivery {
   /** The same in all attempts, so that receivers recognize repetitions. */
   @PrimaryColumn('uuid') id: string;
-  @Column('uuid', { name: 'endpoint_id' }) endpointId: string;
+  @Column('uuid') endpointId: string;
 
   @ManyToOne(() => WebhookEndpoint, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'endpoint_id' })
   endpoint?: WebhookEndpoint;
 
-  @Column('text', { name: 'event_type' }) eventType: string;
+  @Column('text') eventType: string;
   @Column('json') data: Record<string, unknown>;
   @Column('text') status: DeliveryStatus;
   @Column('integer', { default: 0 }) attempts: number;
-  @Column('timestamptz', { name: 'created_at' }) createdAt: Date;
+  @Column('timestamptz') createdAt: Date;
 
   /** Null without a further attempt. */
-  @Column('timestamptz', { name: 'next_attempt_at', nullable: true }) nextAttemptAt: Date | null;
-  @Column('timestamptz', { name: 'last_attempt_at', nullable: true }) lastAttemptAt: Date | null;
+  @Column('timestamptz', { nullable: true }) nextAttemptAt: Date | null;
+  @Column('timestamptz', { nullable: true }) lastAttemptAt: Date | null;
 
   /** Null without a response. */
-  @Column('integer', { name: 'last_response_status', nullable: true }) lastResponseStatus: number | null;
-  @Column('text', { name: 'last_error', nullable: true }) lastError: string | null;
-  @Column('integer', { name: 'last_duration_ms', nullable: true }) lastDurationMs: number | null;
+  @Column('integer', { nullable: true }) lastResponseStatus: number | null;
+  @Column('text', { nullable: true }) lastError: string | null;
+  @Column('integer', { nullable: true }) lastDurationMs: number | null;
 
   /** Older waiting deliveries that were removed for this one. */
   @Column('integer', { default: 0 }) dropped: number;

@@ -23,16 +23,16 @@ export class WebhookEndpoint extends OwnedThing {
   @Column('text') secret: string;
 
   /** Encrypted; it signs as well until `previousUntil`. */
-  @Column('text', { name: 'previous_secret', nullable: true }) previousSecret: string | null;
-  @Column('timestamptz', { name: 'previous_until', nullable: true }) previousUntil: Date | null;
+  @Column('text', { nullable: true }) previousSecret: string | null;
+  @Column('timestamptz', { nullable: true }) previousUntil: Date | null;
   @Column('boolean', { default: true }) enabled: boolean;
 
   /** Set when the service has disabled the endpoint itself. */
-  @Column('text', { name: 'disabled_reason', nullable: true }) disabledReason: string | null;
+  @Column('text', { nullable: true }) disabledReason: string | null;
 
   /** The attempt since which nothing has arrived. */
-  @Column('timestamptz', { name: 'failing_since', nullable: true }) failingSince: Date | null;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @Column('timestamptz', { nullable: true }) failingSince: Date | null;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 const SECRET = columnById('webhook_endpoints', 'secret');

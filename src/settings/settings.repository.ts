@@ -70,8 +70,8 @@ export class Settings extends UserKeyedRow {
 
   /** Encrypted JSON of what the nested settings have beyond these columns, see `SettingsDetails`. */
   @Column('text', { nullable: true }) details: string | null;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 import * as table from './settings-table.js';

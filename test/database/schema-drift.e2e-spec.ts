@@ -21,7 +21,7 @@ class ServiceStateWithoutCheck {
   @PrimaryColumn('integer')
   id: number;
 
-  @Column('uuid', { name: 'instance_id' })
+  @Column('uuid')
   instanceId: string;
 }
 

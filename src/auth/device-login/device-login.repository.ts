@@ -28,19 +28,19 @@ const MOST = { all: 10_000, ofAddress: 50 };
 @Index('device_logins_created_at_idx', ['createdAt'])
 @Index('device_logins_api_key_id_idx', ['apiKeyId'])
 export class DeviceLogin {
-  @PrimaryColumn('bytea', { name: 'device_code_hash' }) deviceCodeHash: Buffer;
-  @Column('bytea', { name: 'user_code_hash' }) userCodeHash: Buffer;
+  @PrimaryColumn('bytea') deviceCodeHash: Buffer;
+  @Column('bytea') userCodeHash: Buffer;
 
   /** As it calls itself. */
   @Column('text') client: string;
   @Column('text') address: string;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @Column('timestamptz', { name: 'polled_at', nullable: true }) polledAt: Date | null;
-  @Column('integer', { name: 'interval_seconds' }) intervalSeconds: number;
-  @Column('boolean', { name: 'is_denied', default: false }) isDenied: boolean;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @Column('timestamptz', { nullable: true }) polledAt: Date | null;
+  @Column('integer') intervalSeconds: number;
+  @Column('boolean', { default: false }) isDenied: boolean;
 
   /** Set once it is approved: the key whose secret it will be told. */
-  @Column('text', { name: 'api_key_id', nullable: true }) apiKeyId: string | null;
+  @Column('text', { nullable: true }) apiKeyId: string | null;
 
   @ManyToOne(() => ApiKey, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'api_key_id' })

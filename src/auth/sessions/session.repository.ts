@@ -25,17 +25,17 @@ export class Session extends OwnedRow {
   @PrimaryColumn('text') id: string;
 
   /** The key that was exchanged for the session, which ends with it. */
-  @Column('text', { name: 'api_key_id', nullable: true }) apiKeyId: string | null;
+  @Column('text', { nullable: true }) apiKeyId: string | null;
 
   @ManyToOne(() => ApiKey, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'api_key_id' })
   apiKey?: ApiKey | null;
 
-  @Column('bytea', { name: 'secret_hash' }) secretHash: Buffer;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @Column('bytea') secretHash: Buffer;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 
   /** Written at most once a minute. */
-  @Column('timestamptz', { name: 'last_used_at' }) lastUsedAt: Date;
+  @Column('timestamptz') lastUsedAt: Date;
 }
 
 export interface SessionWithOwner {

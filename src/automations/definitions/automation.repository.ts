@@ -60,11 +60,11 @@ export class Automation extends RowOfOwner {
   @Column('text') state: AutomationState = 'ACTIVE';
   @Column('jsonb') trigger: Trigger;
   /** Null without a schedule, or while it is not active. */
-  @Column('timestamptz', { name: 'next_run_at', nullable: true }) nextRunAt: Date | null;
+  @Column('timestamptz', { nullable: true }) nextRunAt: Date | null;
   @Column('jsonb') work: AutomationWork = USUAL_WORK;
   @Column('text', { array: true, default: () => "'{}'" }) tags: string[] = [];
-  @Column('timestamptz', { name: 'last_triggered_at', nullable: true }) lastTriggeredAt: Date | null;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @Column('timestamptz', { nullable: true }) lastTriggeredAt: Date | null;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 export type AutomationValues = Omit<Automation, keyof RowOfOwner | 'lastTriggeredAt' | 'updatedAt'>;

@@ -32,10 +32,10 @@ export interface EventOutcome {
 export class AutomationEvent extends RowOfOwner {
   @Column('text') source: string;
   /** The host's id; that of the row where it sends none. */
-  @Column('text', { name: 'delivery_id' }) deliveryId: string;
+  @Column('text') deliveryId: string;
   /** Null where the same body may come again in good faith. */
-  @Column('text', { name: 'body_digest', nullable: true }) bodyDigest: string | null;
-  @Column('text', { name: 'event_key' }) eventKey: string;
+  @Column('text', { nullable: true }) bodyDigest: string | null;
+  @Column('text') eventKey: string;
   @Column('json') payload: unknown;
   @Column('jsonb', { default: () => "'[]'" }) outcomes: EventOutcome[];
 }

@@ -27,7 +27,7 @@ export class AutomationWebhook extends RowOfOwner {
   @Column('boolean', { default: true }) enabled: boolean;
   /** Encrypted. */
   @Column('text') secret: string;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 export type WebhookValues = Omit<AutomationWebhook, keyof RowOfOwner | 'updatedAt' | 'enabled'>;

@@ -49,33 +49,33 @@ export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
 @Index('automation_runs_created_at_idx', ['createdAt'])
 export class AutomationRun {
   @PrimaryColumn('uuid') id: string;
-  @Column('uuid', { name: 'automation_id' }) automationId: string;
+  @Column('uuid') automationId: string;
 
   @ManyToOne(() => Automation, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'automation_id' })
   automation?: Automation;
 
-  @Column('uuid', { name: 'user_id' }) userId: string;
+  @Column('uuid') userId: string;
   /** Id of the delivery, scheduled minute, or the dispatch's `Idempotency-Key`, with the kind in front. */
   @Column('text') cause: string;
-  @Column('text', { name: 'trigger_source' }) triggerSource: (typeof RUN_TRIGGERS)[number];
+  @Column('text') triggerSource: (typeof RUN_TRIGGERS)[number];
   @Column('text') status: (typeof RUN_STATUSES)[number];
   /** As the automation was then, with a prompt whose placeholders are filled. */
   @Column('jsonb') work: AutomationWork;
   /** Chosen before the first of them is started. */
-  @Column('uuid', { name: 'conversation_ids', array: true, default: () => "'{}'" }) conversationIds: string[];
+  @Column('uuid', { array: true, default: () => "'{}'" }) conversationIds: string[];
   /** Null until all conversations are being started. */
-  @Column('uuid', { name: 'start_task_ids', array: true, nullable: true }) startTaskIds: string[] | null;
+  @Column('uuid', { array: true, nullable: true }) startTaskIds: string[] | null;
   /** Suggested tasks that it works on; null until they are chosen, or with a prompt. */
   @Column('jsonb', { nullable: true }) tasks: SuggestedTask[] | null;
   /** It is over, and its conversations are still to be paused. */
-  @Column('boolean', { name: 'stop_pending', default: false }) stopPending: boolean;
-  @Column('text', { name: 'error_detail', nullable: true }) errorDetail: string | null;
+  @Column('boolean', { default: false }) stopPending: boolean;
+  @Column('text', { nullable: true }) errorDetail: string | null;
   /** USD, when it is over. */
   @Column('double precision', { nullable: true }) cost: number | null;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @Column('timestamptz', { name: 'started_at', nullable: true }) startedAt: Date | null;
-  @Column('timestamptz', { name: 'completed_at', nullable: true }) completedAt: Date | null;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @Column('timestamptz', { nullable: true }) startedAt: Date | null;
+  @Column('timestamptz', { nullable: true }) completedAt: Date | null;
 }
 
 export interface MadeRun {

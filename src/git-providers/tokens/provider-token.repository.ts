@@ -37,15 +37,15 @@ export class ProviderToken extends UserKeyedRow {
   @Column('text', { nullable: true }) host: string | null;
 
   /** As the client gave it along with the token. */
-  @Column('text', { name: 'account_id', nullable: true }) accountId: string | null;
+  @Column('text', { nullable: true }) accountId: string | null;
 
   /** False when the provider gave no verdict at the time of storing. */
   @Column('boolean', { default: true }) verified: boolean;
 
   /** Until then, one call alone uses a token that its use may replace. */
-  @Column('timestamptz', { name: 'claimed_until', nullable: true }) claimedUntil: Date | null;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @Column('timestamptz', { nullable: true }) claimedUntil: Date | null;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** Decrypted: for calls to its provider only, never for a response or a log. */

@@ -23,7 +23,7 @@ export class McpConfig extends UserKeyedRow {
 
   /** Encrypted JSON of the configuration with its secrets, and what newer clients gave beyond that. */
   @Column('text') secrets: string;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** What a user's encrypted MCP secrets are bound to: copied to another user's row they do not decrypt. */

@@ -30,8 +30,8 @@ export class LlmProfile extends OwnedRow {
 
   /** The profile that was last applied to the settings. They may have changed since. */
   @Column('boolean', { default: false }) active: boolean;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 const CONFIG = columnById('llm_profiles', 'config');

@@ -23,8 +23,8 @@ export class CustomSecret extends UserKeyedRow {
   /** Encrypted. */
   @Column('text') value: string;
   @Column('text', { nullable: true }) description: string | null;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** What an encrypted custom secret is bound to: copied to another user or name it does not decrypt. */

@@ -22,28 +22,28 @@ export interface ConversationPullRequest {
 @Index('app_conversations_title_idx', { synchronize: false })
 export class AppConversation extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
-  @Column('text', { name: 'sandbox_id' }) sandboxId: string;
-  @Column('text', { name: 'selected_repository', nullable: true }) selectedRepository: string | null;
-  @Column('text', { name: 'selected_branch', nullable: true }) selectedBranch: string | null;
-  @Column('text', { name: 'git_provider', nullable: true }) gitProvider: ProviderType | null;
+  @Column('text') sandboxId: string;
+  @Column('text', { nullable: true }) selectedRepository: string | null;
+  @Column('text', { nullable: true }) selectedBranch: string | null;
+  @Column('text', { nullable: true }) gitProvider: ProviderType | null;
   @Column('text', { nullable: true }) title: string | null;
-  @Column('boolean', { name: 'title_is_users', default: false }) titleIsUsers: boolean;
+  @Column('boolean', { default: false }) titleIsUsers: boolean;
   @Column('text', { nullable: true }) trigger: string | null;
-  @Column('integer', { name: 'pr_number', array: true, default: () => "'{}'" }) prNumber: number[];
-  @Column('text', { name: 'llm_model', nullable: true }) llmModel: string | null;
+  @Column('integer', { array: true, default: () => "'{}'" }) prNumber: number[];
+  @Column('text', { nullable: true }) llmModel: string | null;
 
   /** Empty: at its provider's own address. Null for conversations of earlier versions. */
-  @Column('text', { name: 'llm_base_url', nullable: true }) llmBaseUrl: string | null;
+  @Column('text', { nullable: true }) llmBaseUrl: string | null;
 
   /** Null: model and key come from the settings. */
-  @Column('text', { name: 'llm_profile', nullable: true }) llmProfile: string | null;
+  @Column('text', { nullable: true }) llmProfile: string | null;
 
   /** `acp:` and a name of the operator's list; null: our own agent. */
   @Column('text', { nullable: true }) agent: string | null;
 
   /** `acp` for an adopted conversation with an ACP agent; else null, and `agent` says it. */
-  @Column('text', { name: 'agent_kind', nullable: true }) agentKind: string | null;
-  @Column('uuid', { name: 'parent_conversation_id', nullable: true }) parentConversationId: string | null;
+  @Column('text', { nullable: true }) agentKind: string | null;
+  @Column('uuid', { nullable: true }) parentConversationId: string | null;
   @Column('boolean', { nullable: true }) public: boolean | null;
   @Column('jsonb', { default: () => "'{}'" }) tags: Record<string, string>;
 
@@ -51,24 +51,24 @@ export class AppConversation extends OwnedRow {
   @Column('jsonb', { default: () => "'{}'" }) metadata: object;
 
   /** JSON Schema of the result that the agent has to finish with. */
-  @Column('jsonb', { name: 'result_schema', nullable: true }) resultSchema: object | null;
+  @Column('jsonb', { nullable: true }) resultSchema: object | null;
 
   /** Made for the conversation, or the branch of its last pull request. */
-  @Column('text', { name: 'working_branch', nullable: true }) workingBranch: string | null;
+  @Column('text', { nullable: true }) workingBranch: string | null;
 
   /** The oldest first. */
-  @Column('jsonb', { name: 'pull_requests', default: () => "'[]'" }) pullRequests: ConversationPullRequest[];
+  @Column('jsonb', { default: () => "'[]'" }) pullRequests: ConversationPullRequest[];
 
   /** Inside the sandbox. */
-  @Column('text', { name: 'working_dir' }) workingDir: string;
+  @Column('text') workingDir: string;
 
   /** The sandbox generation whose agent server has the credentials. */
-  @Column('integer', { name: 'sandbox_generation', default: 0 }) sandboxGeneration: number;
+  @Column('integer', { default: 0 }) sandboxGeneration: number;
 
   /** Begun by a client at the agent server. */
   @Column('boolean', { default: false }) adopted: boolean;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** Agent servers refuse longer titles. */

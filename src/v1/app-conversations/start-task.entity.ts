@@ -120,32 +120,32 @@ export class StartTask extends OwnedRow {
   @Column('text', { nullable: true }) detail: string | null;
 
   /** Chosen with the task; clients see it once the task is READY. */
-  @Column('uuid', { name: 'app_conversation_id' }) appConversationId: string;
-  @Column('text', { name: 'sandbox_id' }) sandboxId: string;
-  @Column('text', { name: 'host_id' }) hostId: string;
+  @Column('uuid') appConversationId: string;
+  @Column('text') sandboxId: string;
+  @Column('text') hostId: string;
 
   /** With masked secrets. */
   @Column('jsonb') request: StartRequest;
 
   /** Encrypted JSON. */
-  @Column('text', { name: 'request_secrets', nullable: true }) requestSecrets: string | null;
+  @Column('text', { nullable: true }) requestSecrets: string | null;
 
   /** Deviations from the request, and sandboxes that were paused for it. Responses append them to `detail`. */
   @Column('text', { array: true, default: () => "'{}'" }) notes: string[];
 
   /** The sandbox exists or existed: without a row it is gone. */
-  @Column('boolean', { name: 'sandbox_made', default: false }) sandboxMade: boolean;
+  @Column('boolean', { default: false }) sandboxMade: boolean;
 
   /** Inside the sandbox. */
-  @Column('text', { name: 'working_dir', nullable: true }) workingDir: string | null;
+  @Column('text', { nullable: true }) workingDir: string | null;
 
   /** Hidden because of many newer starts. The secrets and their names stay, because the conversation needs them. */
   @Column('boolean', { default: false }) trimmed: boolean;
 
   /** Counts takeovers: an earlier worker must not change the task any more. */
   @Column('integer', { default: 0 }) attempt: number;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** Columns that hold encrypted records. */

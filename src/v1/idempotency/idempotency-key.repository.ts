@@ -20,9 +20,9 @@ export class IdempotencyKey extends UserKeyedRow {
   @PrimaryColumn('text') key: string;
 
   /** SHA-256 of the request. */
-  @Column('bytea', { name: 'request_hash' }) requestHash: Buffer;
-  @Column('text', { name: 'resource_id' }) resourceId: string;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @Column('bytea') requestHash: Buffer;
+  @Column('text') resourceId: string;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 }
 
 type IdempotencyKeyId = Pick<IdempotencyKey, 'userId' | 'scope' | 'key'>;

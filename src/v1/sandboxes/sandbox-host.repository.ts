@@ -8,7 +8,7 @@ export class SandboxHost {
 
   /** `SANDBOX_ADDRESS`: how other hosts reach its sandboxes; null when they cannot. */
   @Column('text', { nullable: true }) address: string | null;
-  @Column('timestamptz', { name: 'seen_at' }) seenAt: Date;
+  @Column('timestamptz') seenAt: Date;
 }
 
 /** Unique among our advisory locks. */

@@ -263,7 +263,7 @@ export class SandboxLifecycleRepository {
 @Entity('orphaned_sandboxes')
 export class OrphanedSandbox {
   @PrimaryColumn('text') id: string;
-  @Column('timestamptz', { name: 'claimed_until' }) claimedUntil: Date;
+  @Column('timestamptz') claimedUntil: Date;
 }
 
 /** Longer than a removal takes: a replica that has not finished by then is dead. */

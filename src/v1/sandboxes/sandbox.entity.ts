@@ -19,52 +19,52 @@ import type { SandboxRowStatus } from './sandbox-status.js';
 export class Sandbox extends OwnedRow {
   /** 22 characters of base62, chosen before the backend is called. */
   @PrimaryColumn('text') id: string;
-  @Column('text', { name: 'spec_id' }) specId: string;
+  @Column('text') specId: string;
 
   /** Changed by `SandboxRepository.transition` only. */
   @Column('text') status: SandboxRowStatus;
 
   /** For people: cause, exit code, last log lines, progress. */
-  @Column('text', { name: 'status_detail', nullable: true }) statusDetail: string | null;
+  @Column('text', { nullable: true }) statusDetail: string | null;
   @Column('text') backend: SandboxBackendKind;
-  @Column('text', { name: 'host_id' }) hostId: string;
-  @Column('text', { name: 'session_key' }) sessionKey: string;
+  @Column('text') hostId: string;
+  @Column('text') sessionKey: string;
 
   /** SHA-256: finds the sandbox of a presented key. */
-  @Column('bytea', { name: 'session_key_hash' }) sessionKeyHash: Buffer;
+  @Column('bytea') sessionKeyHash: Buffer;
 
   /** Null unless the agent server may still answer. */
   @Column('text', { nullable: true }) address: string | null;
 
   /** Null when `address` is. */
-  @Column('jsonb', { name: 'port_addresses', nullable: true }) portAddresses: PortAddresses | null;
+  @Column('jsonb', { nullable: true }) portAddresses: PortAddresses | null;
 
   /** The host's loopback port that forwards to its agent server, kept until its removal. */
-  @Column('integer', { name: 'expose_port', nullable: true }) exposePort: number | null;
+  @Column('integer', { nullable: true }) exposePort: number | null;
 
   /** Counts starts and resumes. */
   @Column('integer', { default: 0 }) generation: number;
 
   /** The generation in which its user last stopped it. */
-  @Column('integer', { name: 'stopped_generation', nullable: true }) stoppedGeneration: number | null;
+  @Column('integer', { nullable: true }) stoppedGeneration: number | null;
   @Column('jsonb', { nullable: true }) overrides: SandboxOverrides | null;
 
   /** The process that works on a transitional status, and how long its lease lasts. */
-  @Column('text', { name: 'lease_owner', nullable: true }) leaseOwner: string | null;
-  @Column('timestamptz', { name: 'lease_until', nullable: true }) leaseUntil: Date | null;
-  @Column('timestamptz', { name: 'deadline_at', nullable: true }) deadlineAt: Date | null;
+  @Column('text', { nullable: true }) leaseOwner: string | null;
+  @Column('timestamptz', { nullable: true }) leaseUntil: Date | null;
+  @Column('timestamptz', { nullable: true }) deadlineAt: Date | null;
 
   /** It does not count as idle before this moment. */
-  @Column('timestamptz', { name: 'keep_alive_until', nullable: true }) keepAliveUntil: Date | null;
-  @Column('timestamptz', { name: 'traffic_at', nullable: true }) trafficAt: Date | null;
+  @Column('timestamptz', { nullable: true }) keepAliveUntil: Date | null;
+  @Column('timestamptz', { nullable: true }) trafficAt: Date | null;
 
   /** Idle time counts from here. */
-  @Column('timestamptz', { name: 'last_activity_at' }) lastActivityAt: Date;
+  @Column('timestamptz') lastActivityAt: Date;
 
   /** The W3C trace context of the request for its transitional status. */
   @Column('text', { nullable: true }) traceparent: string | null;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
-  @UpdateDateColumn({ name: 'updated_at', type: 'timestamptz' }) updatedAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
 /** Kept with the sandbox, so that every resume gets the same. */

@@ -19,7 +19,7 @@ import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 @Index('removed_conversations_sandbox_id_idx', ['sandboxId'])
 export class RemovedConversation {
   @PrimaryColumn('uuid') id: string;
-  @Column('text', { name: 'sandbox_id' }) sandboxId: string;
+  @Column('text') sandboxId: string;
 
   @ManyToOne(() => Sandbox, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'sandbox_id' })

@@ -46,13 +46,13 @@ export const NOTHING_KNOWN: KnownOfPullRequest = {
 @Index('followed_pull_requests_due_idx', ['nextLookAt'], { where: 'next_look_at IS NOT NULL' })
 @Index('followed_pull_requests_user_id_idx', ['userId', 'repository'])
 export class FollowedPullRequest {
-  @PrimaryColumn('uuid', { name: 'conversation_id' }) conversationId: string;
+  @PrimaryColumn('uuid') conversationId: string;
 
   @OneToOne(() => AppConversation, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'conversation_id' })
   conversation?: AppConversation;
 
-  @Column('uuid', { name: 'user_id' }) userId: string;
+  @Column('uuid') userId: string;
   @Column('jsonb') wishes: FollowWishes;
   @Column('text') state: FollowState;
   @Column('integer', { default: 0 }) round: number;
@@ -69,26 +69,26 @@ export class FollowedPullRequest {
   @Column('text', { nullable: true }) url: string | null;
 
   /** As last read. */
-  @Column('text', { name: 'head_sha', nullable: true }) headSha: string | null;
+  @Column('text', { nullable: true }) headSha: string | null;
   @Column('jsonb', { default: () => "'{}'" }) known: Partial<KnownOfPullRequest>;
 
   /** The pending message of the last round: gone once the agent has it. */
-  @Column('uuid', { name: 'message_id', nullable: true }) messageId: string | null;
+  @Column('uuid', { nullable: true }) messageId: string | null;
 
   /** Comments of this round without an answer yet, one of each thread. */
   @Column('jsonb', { default: () => "'[]'" }) unanswered: AnsweredComment[];
 
   /** Null while the agent works, or is about to. */
-  @Column('timestamptz', { name: 'idle_since', nullable: true }) idleSince: Date | null;
+  @Column('timestamptz', { nullable: true }) idleSince: Date | null;
 
   /** Null when it has ended. */
-  @Column('timestamptz', { name: 'next_look_at', nullable: true }) nextLookAt: Date | null;
-  @Column('timestamptz', { name: 'leased_until', nullable: true }) leasedUntil: Date | null;
+  @Column('timestamptz', { nullable: true }) nextLookAt: Date | null;
+  @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
 
   /** Counts leases: who lost one must not change the row any more. */
   @Column('integer', { default: 0 }) attempt: number;
 
   /** Since the host was last read. */
   @Column('integer', { default: 0 }) failures: number;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 }

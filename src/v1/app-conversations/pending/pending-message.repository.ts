@@ -22,7 +22,7 @@ export class PendingMessage extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
 
   /** Chosen with the start, before there is a conversation. */
-  @Column('uuid', { name: 'conversation_id' }) conversationId: string;
+  @Column('uuid') conversationId: string;
 
   /** Order of delivery. */
   @Column('integer') position: number;
@@ -32,11 +32,11 @@ export class PendingMessage extends OwnedRow {
   @Column('integer', { default: 0 }) attempts: number;
 
   /** A delivery is under way or has just failed until then. */
-  @Column('timestamptz', { name: 'due_at', default: () => 'now()' }) dueAt: Date;
+  @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;
 
   /** Last event before the first attempt: retries search the log after it. Empty for an empty log. */
-  @Column('text', { name: 'after_event_id', nullable: true }) afterEventId: string | null;
-  @CreateDateColumn({ name: 'created_at', type: 'timestamptz' }) createdAt: Date;
+  @Column('text', { nullable: true }) afterEventId: string | null;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 }
 
 /** Longer than a delivery takes; then another process takes over. */

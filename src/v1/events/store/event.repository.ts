@@ -27,7 +27,7 @@ import type { StorableEvent } from './storable-event.js';
 @Entity('conversation_events', { synchronize: false })
 @Index('conversation_events_conversation_id_event_id_key', ['conversationId', 'eventId'], { unique: true })
 export class ConversationEvent {
-  @PrimaryColumn('uuid', { name: 'conversation_id' }) conversationId: string;
+  @PrimaryColumn('uuid') conversationId: string;
 
   @ManyToOne(() => FollowedConversation, { onDelete: 'CASCADE' })
   @JoinColumn({ name: 'conversation_id' })
@@ -35,12 +35,12 @@ export class ConversationEvent {
 
   /** 1, 2, 3 … within the conversation, in the order of the agent server's log. */
   @PrimaryColumn('integer') seq: number;
-  @Column('text', { name: 'event_id' }) eventId: string;
+  @Column('text') eventId: string;
   @Column('text') kind: string;
-  @Column('timestamptz', { name: 'occurred_at' }) occurredAt: Date;
+  @Column('timestamptz') occurredAt: Date;
 
   /** By the clock of the database; determines the partition. */
-  @CreateDateColumn({ name: 'stored_at', type: 'timestamptz' }) storedAt: Date;
+  @CreateDateColumn({ type: 'timestamptz' }) storedAt: Date;
 
   /** `json` rather than `jsonb` keeps the order of members. */
   @Column('json') body: AgentEvent;

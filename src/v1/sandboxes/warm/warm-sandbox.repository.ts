@@ -12,14 +12,14 @@ import { hostIsLost } from '../sandbox-host.repository.js';
 @Index('warm_sandboxes_host_id_idx', ['hostId', 'fingerprint', 'status', 'createdAt'])
 export class WarmSandbox {
   @PrimaryColumn('text') id: string;
-  @Column('text', { name: 'spec_id' }) specId: string;
+  @Column('text') specId: string;
   @Column('text') fingerprint: string;
 
   /** READY: its agent server waits for its key. */
   @Column('text') status: 'STARTING' | 'READY';
   @Column('text') backend: string;
-  @Column('text', { name: 'host_id' }) hostId: string;
-  @Column('timestamptz', { name: 'created_at' }) createdAt: Date;
+  @Column('text') hostId: string;
+  @Column('timestamptz') createdAt: Date;
 }
 
 /** Unique among our advisory locks. */
