@@ -199,6 +199,19 @@ describe('a run', () => {
     expect(await runs(id)).toMatchObject([{ status: 'CANCELLED' }]);
   });
 
+  it('that was cancelled says what it has cost', async () => {
+    const id = await create();
+    await dispatch(id);
+    await reached(id, 'COMPLETED');
+    await app.dataSource.query(`UPDATE followed_conversations SET metrics = '{"accumulated_cost": 0.75}'`);
+    await app.dataSource.query(
+      `UPDATE automation_runs SET status = 'CANCELLED', stop_pending = true, cost = NULL WHERE automation_id = $1`,
+      [id],
+    );
+    await app.app.get(RunSettler).now();
+    expect(await runs(id)).toMatchObject([{ status: 'CANCELLED', cost: 0.75 }]);
+  });
+
   it('gives its conversation its budget, of which its agent gives to others', async () => {
     const id = await create({ max_budget_per_run: 2.5 });
     await dispatch(id);
@@ -208,6 +221,47 @@ describe('a run', () => {
       [user.id],
     );
     expect(row).toEqual({ budget: '2.5' });
+  });
+
+  it("may cost what is left of its automation's month, and waits for the next one when nothing is", async () => {
+    const id = await create({ max_budget_per_month: 3 });
+    await dispatch(id);
+    await reached(id, 'COMPLETED');
+    await app.dataSource.query('UPDATE automation_runs SET cost = 2');
+    await dispatch(id);
+    await reached(id, 'COMPLETED');
+    const budgets = await app.dataSource.query(
+      `SELECT request ->> 'max_budget' AS budget FROM app_conversation_start_tasks
+       WHERE user_id = $1 ORDER BY created_at`,
+      [user.id],
+    );
+    expect(budgets).toEqual([{ budget: '3' }, { budget: '1' }]);
+    await app.dataSource.query('UPDATE automation_runs SET cost = 2');
+    expect(await dispatch(id)).toMatchObject({
+      status: 'SKIPPED',
+      error_detail: expect.stringContaining('max_budget_per_month'),
+    });
+    await app.dataSource.query(
+      `UPDATE automation_runs SET created_at = date_trunc('month', created_at, 'UTC') - interval '1 second'`,
+    );
+    await dispatch(id);
+    await reached(id, 'COMPLETED');
+  });
+
+  it('that waits is cancelled when the budget of its month is spent', async () => {
+    const id = await create({ max_budget_per_month: 3 });
+    backend.gate.close();
+    await dispatch(id);
+    await until(async () => (await runs(id))[0]?.status === 'RUNNING');
+    await dispatch(id);
+    await app.dataSource.query('UPDATE automation_runs SET cost = 3');
+    await call('post', `/runs/${(await runs(id))[1]?.id}/cancel`).expect(200);
+    await app.dataSource.query('UPDATE automation_runs SET cost = 3');
+    await until(async () => (await runs(id))[0]?.status === 'CANCELLED');
+    expect((await runs(id))[0]).toMatchObject({
+      error_detail: expect.stringContaining('max_budget_per_month'),
+      conversation_id: null,
+    });
   });
 
   it('is stopped at its timeout', async () => {

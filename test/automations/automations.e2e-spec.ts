@@ -56,6 +56,7 @@ describe('automations', () => {
       next_run_at: expect.stringMatching(/T0[78]:00:00\.000Z$/),
       preset_metadata: {
         repos: [{ url: 'octo/app', ref: null, provider: null }],
+        max_budget_per_month: null,
         max_runs_per_day: 100,
         concurrency: { limit: 1, when_busy: 'queue' },
       },

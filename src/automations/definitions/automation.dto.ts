@@ -121,6 +121,9 @@ class AutomationFieldsDto extends PickType(StartConversationDto, [
   @Decimal('USD after which a run is stopped.', { nullable: true, minimum: 0 })
   max_budget_per_run?: number | null;
 
+  @Decimal('USD after which no run begins before the next month (UTC).', { nullable: true, minimum: 0 })
+  max_budget_per_month?: number | null;
+
   @Integer('Runs within 24 hours.', { minimum: 1, maximum: 1_000, default: 100 }) max_runs_per_day?: number;
   @Nested('How many runs at a time.', { type: ConcurrencyDto }) concurrency?: ConcurrencyDto;
 
@@ -182,7 +185,7 @@ export class SampleEventDto {
 export class ValidateDraftDto {
   @FreeObject('When it starts.', OBJECT) trigger?: Record<string, unknown>;
 
-  @Nested('An event that the trigger is tried with; by default the last one of the source.', {
+  @Nested('Tried with the trigger; the last of its source by default.', {
     type: SampleEventDto,
     nullable: true,
   })
@@ -193,10 +196,7 @@ export class ValidateDraftDto {
 
   @FreeObject('The body that is going to be sent there.', OBJECT) draft?: Record<string, unknown>;
 
-  @FreeObject('What a host sends, to try the trigger of the draft with.', {
-    nullable: true,
-    maxLength: MAX_PAYLOAD,
-  })
+  @FreeObject('What a host sends, to try the draft with.', { nullable: true, maxLength: MAX_PAYLOAD })
   sampleEvent?: Record<string, unknown> | null;
 }
 

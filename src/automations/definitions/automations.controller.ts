@@ -165,14 +165,9 @@ export class AutomationsController {
   ) {}
 
   @Post('preset/prompt')
-  @ApiResponse({
-    status: 200,
-    type: AutomationDto,
-    description: 'The one that was made from the same template',
-  })
+  @ApiResponse({ status: 200, type: AutomationDto, description: 'The one that the template has made' })
   @ApiRoute('create_automation', 'Create an automation', {
-    description:
-      'From now on it starts a conversation whenever its trigger says so, with your settings, tokens and limits.',
+    description: 'It starts conversations when its trigger says so, with your settings, tokens and limits.',
     status: 201,
     answer: { type: AutomationDto, description: 'The automation' },
     examples: EXAMPLES,
@@ -193,10 +188,7 @@ export class AutomationsController {
   @Post('validate')
   @ApiRoute('validate_automation', 'Check an automation before it is created', {
     description: 'Changes nothing, and answers 200 for one that is not valid too.',
-    answer: {
-      type: DraftReportDto,
-      description: 'What is wrong, when it starts, and whether the event does it',
-    },
+    answer: { type: DraftReportDto, description: 'What is wrong, and when or whether it starts' },
     examples: DRAFT_EXAMPLES,
   })
   async validate(@CurrentOwner() owner: Owner, @Body() body: ValidateDraftDto): Promise<DraftReportDto> {
@@ -266,8 +258,7 @@ export class AutomationsController {
   @Post(':id/dispatch')
   @ApiIdempotencyKey('run', 'f1a2b3c4-7d6e-4f50-8a9b-0c1d2e3f4a5b', 'as long as that is kept')
   @ApiRoute('dispatch_automation', 'Run an automation now', {
-    description:
-      'Answers at once, also where the automation is not active. A busy automation does what its `concurrency` says.',
+    description: 'Answers at once, also where it is not active. A busy one does what its `concurrency` says.',
     status: 201,
     answer: { type: AutomationRunDto, description: 'The run' },
     problems: [UNKNOWN, TOO_MANY_RUNS],
@@ -299,8 +290,7 @@ export class AutomationsController {
 
   @Post('runs/:run_id/cancel')
   @ApiRoute('cancel_automation_run', 'Cancel a run', {
-    description:
-      'One that waits does not begin; the conversations of one that runs are paused within seconds.',
+    description: 'One that waits does not begin; the conversations of others are paused within seconds.',
     answer: { type: AutomationRunDto, description: 'The run as it is now' },
     problems: [UNKNOWN_RUN, OVER],
   })

@@ -63,10 +63,7 @@ export class AutomationEventsController {
   @Public()
   @Post(':org_id/:source')
   @ApiResponse({ status: 200, type: ReceivedEventDto, description: 'The event was known' })
-  @ApiResponse({
-    status: 204,
-    description: "The test of a connection that Bitbucket Data Center's page sends",
-  })
+  @ApiResponse({ status: 204, description: 'A test of the connection by Bitbucket Data Center' })
   @ApiRoute('receive_automation_event', 'Take an event of a git host', {
     description:
       'For webhooks of hosts: needs no key, but the signature of the host. What is unknown is answered as a wrong signature is. A delivery that is known is answered with 200.',
@@ -84,24 +81,17 @@ export class AutomationEventsController {
       response.status(204);
       return undefined;
     }
-    const {
-      id: event_id,
-      outcomes,
-      isDuplicate: duplicate,
-    } = await this.service.receive(orgId, source, sent);
-    response.status(duplicate ? 200 : 202);
+    const { id, outcomes, isDuplicate } = await this.service.receive(orgId, source, sent);
+    response.status(isDuplicate ? 200 : 202);
     const begun = outcomes.filter(({ run_id }) => run_id !== null);
     const matched = begun.map(({ automation_id, run_id }) => ({ automation_id, run_id }));
-    return { event_id, matched, duplicate };
+    return { event_id: id, matched, duplicate: isDuplicate };
   }
 
   @Get(':event_id/matches')
   @ApiRoute('get_automation_event_matches', 'What an event meant for each automation', {
     description: 'Events are kept for a day, and the newest 10,000 of an organization.',
-    answer: {
-      type: EventMatchesDto,
-      description: 'Each automation of its source, and why it was not started',
-    },
+    answer: { type: EventMatchesDto, description: 'The automations of its source, and why not' },
     problems: [UNKNOWN],
   })
   async matches(@CurrentOwner() owner: Owner, @Param() { event_id }: EventIdDto): Promise<EventMatchesDto> {

@@ -11,7 +11,7 @@ import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.j
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { AutomationRepository } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/trigger.dto.js';
-import { AutomationRunRepository, type MadeRun } from '../runs/automation-run.repository.js';
+import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
   AutomationEvent,
   AutomationEventRepository,
@@ -21,7 +21,6 @@ import {
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { identityOf, parseEvent, rulesOf } from './event-source.js';
 
-const REMOVED: MadeRun = { run: null, reason: 'It was removed.' };
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
 const AT_ONCE = 2;
@@ -97,9 +96,8 @@ export class AutomationEventsService extends BackgroundLoop {
         const causeId = `${source}:${event.deliveryId}`;
         for (const outcome of outcomes.filter(({ reason }) => reason === null)) {
           const automation = await this.automations.lock(manager, { id: outcome.automation_id });
-          const { run, reason } = automation
-            ? await this.runs.make(manager, automation, 'event', causeId, payload)
-            : REMOVED;
+          const made = automation && (await this.runs.make(manager, automation, 'event', causeId, payload));
+          const { run, reason } = made ?? { run: null, reason: 'It was removed.' };
           Object.assign(outcome, { run_id: run?.id ?? null, reason });
         }
         await manager.update(AutomationEvent, { id }, { outcomes });

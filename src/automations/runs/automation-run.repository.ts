@@ -71,7 +71,7 @@ export class AutomationRun {
   /** It is over, and its conversations are still to be paused. */
   @Column('boolean', { default: false }) stopPending: boolean;
   @Column('text', { nullable: true }) errorDetail: string | null;
-  /** USD, when it is over. */
+  /** USD, when it is over, and its conversations are paused. */
   @Column('double precision', { nullable: true }) cost: number | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @Column('timestamptz', { nullable: true }) startedAt: Date | null;
@@ -98,6 +98,8 @@ export interface RunCounts {
   /** Made within a day, without those that were skipped. */
   today: number;
   skippedToday: number;
+  /** USD. */
+  costThisMonth: number;
 }
 
 interface Admission {
@@ -106,15 +108,18 @@ interface Admission {
   reason: string | null;
 }
 
+const SPENT = "Its runs have cost this month's budget (max_budget_per_month).";
+
 /** Whether a cause makes a run, and what becomes of the ones before. */
-export function admit(
-  { max_runs_per_day: most, concurrency }: Pick<AutomationWork, 'max_runs_per_day' | 'concurrency'>,
-  counts: RunCounts,
-): Admission {
+export function admit(work: AutomationWork, counts: RunCounts): Admission {
+  const { max_runs_per_day: most, max_budget_per_month: budget, concurrency } = work;
   const { limit, when_busy } = concurrency;
   const skip = counts.skippedToday >= most ? 'refuse' : 'skip';
   if (counts.today >= most) {
     return { admission: skip, reason: `It has had ${most} runs within a day (max_runs_per_day).` };
+  }
+  if (counts.costThisMonth >= (budget ?? Infinity)) {
+    return { admission: skip, reason: SPENT };
   }
   const isFree = counts.active < limit || when_busy === 'queue';
   return isFree || when_busy === 'replace'
@@ -138,8 +143,10 @@ export const RUNS: JobQueue = {
 const COUNTS = `
   SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
     count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED')::int AS today,
-    count(*) FILTER (WHERE created_at > $2 AND status = 'SKIPPED')::int AS "skippedToday"
-  FROM automation_runs WHERE automation_id = $1 AND (created_at > $2 OR status IN ('PENDING', 'RUNNING'))`;
+    count(*) FILTER (WHERE created_at > $2 AND status = 'SKIPPED')::int AS "skippedToday",
+    coalesce(sum(cost) FILTER (WHERE created_at >= $3), 0) AS "costThisMonth"
+  FROM automation_runs
+  WHERE automation_id = $1 AND (created_at > least($2, $3) OR status IN ('PENDING', 'RUNNING'))`;
 
 const STATUS_COUNTS = `
   SELECT status, count(*)::int AS count FROM automation_runs WHERE automation_id = $1 GROUP BY status`;
@@ -213,18 +220,19 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
    */
   async make(
     manager: EntityManager,
-    { id: automationId, userId, work }: Automation,
+    automation: Automation,
     trigger: AutomationRun['triggerSource'],
     causeId: string,
     event: unknown = null,
   ): Promise<MadeRun> {
+    const { id: automationId, userId, work } = automation;
     const cause = `${trigger}:${causeId}`;
     const known = await manager.findOneBy(AutomationRun, { automationId, cause });
     if (known) {
       return { run: known, reason: known.errorDetail };
     }
     const now = this.now();
-    const [counts] = await manager.query<[RunCounts]>(COUNTS, [automationId, this.now(A_DAY_MS)]);
+    const counts = await this.counts(manager, automation);
     const { admission, reason } = admit(work, counts);
     if (admission === 'refuse') {
       return { run: null, reason };
@@ -262,15 +270,23 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   /** Begins a run whose turn it is. Null unless it has begun, and something is left to start. */
   async begin(id: string): Promise<AutomationRun | null> {
     const run = await this.findOneBy({ id });
-    return this.manager.transaction(async (manager) => {
+    return this.transaction(async (manager) => {
       const automation = run && (await this.automations.lock(manager, { id: run.automationId }));
-      if (automation === null) {
+      if (run === null || automation === null) {
         return null;
       }
+      const { max_budget_per_month: budget, concurrency } = automation.work;
+      const left = (budget ?? Infinity) - (await this.counts(manager, automation)).costThisMonth;
+      const pending = { id, status: 'PENDING' } as const;
+      if (left <= 0 && (await manager.existsBy(AutomationRun, pending))) {
+        await this.end(manager, id, { status: 'CANCELLED', detail: SPENT, stops: false });
+      }
       const running = { automationId: automation.id, status: 'RUNNING' } as const;
-      if ((await manager.countBy(AutomationRun, running)) < automation.work.concurrency.limit) {
-        const begun = { status: 'RUNNING', startedAt: this.now() } as const;
-        await manager.update(AutomationRun, { id, status: 'PENDING' }, begun);
+      if ((await manager.countBy(AutomationRun, running)) < concurrency.limit) {
+        const most = Math.min(run.work.max_budget_per_run ?? Infinity, left);
+        const work = { ...run.work, max_budget_per_run: most === Infinity ? null : most };
+        const begun: Partial<AutomationRun> = { status: 'RUNNING', startedAt: this.now(), work };
+        await manager.update(AutomationRun, pending, begun as object);
       }
       return manager.findOneBy(AutomationRun, { id, status: 'RUNNING', startTaskIds: IsNull() });
     });
@@ -280,10 +296,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
    * Keeps what the run is going to start, once.
    * @param open null for a run with a prompt; of others, those that a run of this day has taken up are left out
    */
-  async choose(
-    { id, automationId, work }: AutomationRun,
-    open: readonly SuggestedTask[] | null,
-  ): Promise<AutomationRun> {
+  async choose(run: AutomationRun, open: readonly SuggestedTask[] | null): Promise<AutomationRun> {
+    const { id, automationId, work } = run;
     return this.manager.transaction(async (manager) => {
       // Runs that begin at the same time choose one after the other.
       await this.automations.lock(manager, { id: automationId });
@@ -292,11 +306,9 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       const taken = new Set(recent.flatMap(({ tasks }) => (tasks ?? []).map(taskName)));
       const tasks = open && open.filter((task) => !taken.has(taskName(task))).slice(0, work.tasks?.limit);
       const isUnchosen = Raw((column) => `${column} = '{}'`);
-      await manager.update(
-        AutomationRun,
-        { id, status: 'RUNNING', conversationIds: isUnchosen },
-        { tasks, conversationIds: (tasks ?? [null]).map(() => randomUUID()) },
-      );
+      const unchosen = { id, status: 'RUNNING', conversationIds: isUnchosen } as const;
+      const conversationIds = (tasks ?? [null]).map(() => randomUUID());
+      await manager.update(AutomationRun, unchosen, { tasks, conversationIds });
       return manager.findOneByOrFail(AutomationRun, { id });
     });
   }
@@ -326,12 +338,16 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     await this.query(REMOVE_OLD, [this.now(seconds * 1000), batch]);
   }
 
+  private async counts(manager: EntityManager, { id, work }: Automation): Promise<RunCounts> {
+    const now = this.now();
+    // The runs of a month are many: they are read where that counts.
+    const since = work.max_budget_per_month === null ? now : new Date(now.toISOString().slice(0, 7));
+    return (await manager.query<[RunCounts]>(COUNTS, [id, this.now(A_DAY_MS), since]))[0];
+  }
+
   /** Ends a run, and lets the next one begin; false when it was over. */
-  private async end(
-    manager: EntityManager,
-    id: string,
-    { status, detail, cost = null, stops = true }: RunEnd,
-  ): Promise<boolean> {
+  private async end(manager: EntityManager, id: string, end: RunEnd): Promise<boolean> {
+    const { status, detail, cost = null, stops = true } = end;
     const ended = { status, errorDetail: detail, cost, completedAt: this.now(), stopPending: stops };
     const { affected } = await manager.update(AutomationRun, { id, ...IS_ACTIVE }, ended);
     if (affected !== 1) {
@@ -351,12 +367,9 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return true;
   }
 
-  private async record(
-    manager: EntityManager,
-    action: AuditAction,
-    { id, automationId: resourceId, userId: ownerId }: AutomationRun,
-  ): Promise<void> {
-    await this.audit.append(manager, { action, resourceId, ownerId, details: { run_id: id } });
+  private async record(manager: EntityManager, action: AuditAction, run: AutomationRun): Promise<void> {
+    const { id: run_id, automationId: resourceId, userId: ownerId } = run;
+    await this.audit.append(manager, { action, resourceId, ownerId, details: { run_id } });
   }
 
   private now(msAgo = 0): Date {

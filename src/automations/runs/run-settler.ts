@@ -66,7 +66,8 @@ export class RunSettler extends BackgroundLoop {
   private async stop({ id, userId, conversationIds }: AutomationRun): Promise<void> {
     const areStopped = await Promise.all(conversationIds.map((each) => this.actions.stop(userId, each)));
     if (areStopped.every(Boolean)) {
-      await this.runs.update({ id }, { stopPending: false });
+      const rows = await this.conversations.findAll(userId, conversationIds);
+      await this.runs.update({ id }, { stopPending: false, cost: costOf(rows.values()) });
     }
   }
 }
@@ -83,18 +84,22 @@ export function endOfRun(
   conversations: readonly ConversationOfRun[],
   now: number,
 ): RunEnd | null {
-  const costs = conversations.flatMap(({ conversation }) => conversation?.metrics?.accumulated_cost ?? []);
-  const cost = costs.length === 0 ? null : costs.reduce((sum, each) => sum + each, 0);
+  const cost = costOf(conversations.map(({ conversation }) => conversation));
   const failures = conversations.map(failureOf);
   if (!failures.includes(null)) {
     const detail = failures.find((failure) => failure !== '') ?? null;
     return { status: detail === null ? 'COMPLETED' : 'FAILED', detail, cost, stops: false };
   }
   if (budget !== null && (cost ?? 0) > budget) {
-    return stopped(`cost more than ${budget} USD (max_budget_per_run)`, cost);
+    return stopped(`cost more than ${budget} USD, its budget`, cost);
   }
   const isLate = timeout !== null && startedAt !== null && now - startedAt.getTime() > timeout * 1000;
   return isLate ? stopped(`took longer than ${timeout} s (timeout)`, cost) : null;
+}
+
+function costOf(conversations: Iterable<ConversationOfRun['conversation']>): number | null {
+  const costs = [...conversations].flatMap((each) => each?.metrics?.accumulated_cost ?? []);
+  return costs.length === 0 ? null : costs.reduce((sum, each) => sum + each, 0);
 }
 
 function stopped(why: string, cost: number | null): RunEnd {

@@ -92,6 +92,7 @@ export function Editor({ automation }: { automation: Automation | null }) {
           <SelectField label="While it is busy" options={BUSY} defaultValue={more.concurrency?.when_busy} />
           <NumberField label="Runs within a day" {...NUMBER} max={1_000} defaultValue={more.max_runs_per_day ?? 100} />
           <NumberField label="Dollars of a run" {...DOLLARS} defaultValue={more.max_budget_per_run ?? ''} />
+          <NumberField label="Dollars of a month" {...DOLLARS} defaultValue={more.max_budget_per_month ?? ''} />
           <NumberField label="Minutes of a run" {...MINUTES} defaultValue={minutes} />
         </div>
       </Section>
@@ -110,6 +111,7 @@ function requestOf(field: Fields): Omit<AutomationRequest, 'trigger'> {
     concurrency: { limit: Number(field('runs at a time')), when_busy: field('while it is busy') as WhenBusy },
     max_runs_per_day: Number(field('runs within a day')),
     max_budget_per_run: amountOf(field, 'dollars of a run'),
+    max_budget_per_month: amountOf(field, 'dollars of a month'),
     timeout: minutes && Math.round(minutes * 60),
   };
 }
