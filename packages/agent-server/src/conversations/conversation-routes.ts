@@ -165,8 +165,8 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
   };
   const noBody = z.unknown();
   action('run', noBody, (conversation) => conversation.run());
-  action('pause', noBody, (conversation) => conversation.pause());
-  action('interrupt', noBody, (conversation) => conversation.interrupt());
+  action('pause', noBody, (conversation) => conversation.pause(false));
+  action('interrupt', noBody, (conversation) => conversation.pause(true));
   action('goal', goalSchema, ({ goal }, body) => goal.start(body.objective, body.max_iterations));
   action('goal/stop', noBody, ({ goal }) => goal.interrupt());
   action('goal/resume', noBody, ({ goal }) => goal.resume());
