@@ -9,7 +9,7 @@ import { FakeEngine } from '../../../../test/fakes/fake-engine.js';
 import { startRequest } from '../../../../test/support/agent-server-client.js';
 import { until } from '../../../../test/support/until.js';
 import type { EngineHost } from '../engine/agent-engine.js';
-import { EventLog, isEvent } from '../event-log.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
 import { newRecord } from './conversation-record.js';
 import { ConversationRun, RunSlots } from './conversation-run.js';
 import { ConversationState } from './conversation-state.js';
@@ -42,7 +42,7 @@ describe('a run', () => {
   beforeEach(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'run-'));
     slots = new RunSlots(1);
-    log = await EventLog.open<AgentEvent>(path.join(folder, 'events.jsonl'), isEvent);
+    log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
   });
 
   afterEach(async () => {

@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { EventLog, isEvent } from '../event-log.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
 import { branchTo, branchUpTo, type Navigation } from './conversation-record.js';
 
 let folder: string;
@@ -11,7 +11,7 @@ let log: EventLog<AgentEvent>;
 
 beforeEach(async () => {
   folder = await mkdtemp(path.join(tmpdir(), 'branch-'));
-  log = await EventLog.open<AgentEvent>(path.join(folder, 'events.jsonl'), isEvent);
+  log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
   for (const id of 'abcdef') {
     await log.append(({ timestamp }) => ({ kind: 'PauseEvent', source: 'user', id, timestamp }));
   }
