@@ -10,7 +10,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 614,
+  files: 613,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,

@@ -208,7 +208,15 @@ export function searchLog<E extends EventIdentity>(
   }
 }
 
-export function isEvent<E extends AgentEvent | BashEvent>(value: unknown): value is E {
+export function isConversationEvent(value: unknown): value is AgentEvent {
+  return hasIdentity(value);
+}
+
+export function isBashEvent(value: unknown): value is BashEvent {
+  return hasIdentity(value);
+}
+
+function hasIdentity(value: unknown): boolean {
   return ['id', 'timestamp', 'kind'].every((member) => jsonText(value, member) !== null);
 }
 

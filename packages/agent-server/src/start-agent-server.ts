@@ -2,7 +2,6 @@ import { randomUUID } from 'node:crypto';
 import { mkdir, rm } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import path from 'node:path';
-import type { BashEvent } from '@slipway/agent-protocol/server.js';
 import { AllowedHosts } from '@slipway/common/requests/allowed-hosts.js';
 import { ActivityTracker, handleTraced, log } from './observability.js';
 import type { AgentServerOptions, ListenOptions } from './command-line.js';
@@ -10,7 +9,7 @@ import { BashCommands } from './bash/bash-commands.js';
 import { ClientSettings } from './client-settings/client-settings.js';
 import { LogReserve } from './conversations/conversation-files.js';
 import { Conversations } from './conversations/conversations.js';
-import { EventLog, isEvent } from './event-log.js';
+import { EventLog, isBashEvent } from './event-log.js';
 import { WorkspaceFiles } from './files/workspace-files.js';
 import { pushBranch } from './git/remote-access.js';
 import { GitWorkspace } from './git/git-workspace.js';
@@ -100,7 +99,7 @@ async function assign(
     ownSecret: (url, headers) => settings.lookedUp(url, headers, keys),
   });
   const commands = new BashCommands({
-    log: await EventLog.open<BashEvent>(path.join(options.bashEventsPath, 'events.jsonl'), isEvent, {
+    log: await EventLog.open(path.join(options.bashEventsPath, 'events.jsonl'), isBashEvent, {
       whenFull: 'clear',
     }),
     workspace,

@@ -9,7 +9,7 @@ import type { ForkRequest, CreateConversationRequest } from '@slipway/agent-prot
 import type { AgentServerOptions } from '../command-line.js';
 import type { AgentEngine } from '../engine/agent-engine.js';
 import { closeOpenCalls } from '../engine/agent-events.js';
-import { EventLog, isEvent } from '../event-log.js';
+import { EventLog, isConversationEvent } from '../event-log.js';
 import { HttpError } from '../http/http-error.js';
 import { agentSpan, log } from '../observability.js';
 import { resolvePath } from '../tool-view.js';
@@ -226,7 +226,7 @@ export class Conversations {
     return new ConversationState({
       record,
       recordFile: recordFileIn(folder),
-      events: await EventLog.open<AgentEvent>(path.join(folder, EVENTS_FILE), isEvent),
+      events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
       originals: await KeptOriginals.open(folder),
       credentials,
       baseEnvironment: this.#options.environment,

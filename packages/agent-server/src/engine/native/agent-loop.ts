@@ -4,7 +4,7 @@ import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assess
 import type { Tool } from '../../tools/tool.js';
 import { type EngineHost, originalCall } from '../agent-engine.js';
 import {
-  continuation,
+  CONTINUE,
   isContinuation,
   messageOfAgent,
   messageToAgent,
@@ -277,7 +277,7 @@ export class AgentLoop {
     if (await this.#isCutTooOften()) {
       return true;
     }
-    await this.#host.append(continuation());
+    await this.#host.append(messageToAgent(CONTINUE));
     return false;
   }
 
