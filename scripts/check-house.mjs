@@ -10,7 +10,7 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 614,
+  files: 613,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -19,7 +19,7 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 54,
   kilobytesOfOpenApi: 446,
-  linesOfTheConsole: 3643,
+  linesOfTheConsole: 3597,
   linesOfTheCommands: 1290,
 };
 

@@ -1,4 +1,5 @@
 import { hash } from 'node:crypto';
+import { once } from 'node:events';
 import { mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { AgentEngine, EngineContext, EngineServerOptions } from './engine/agent-engine.js';
@@ -20,7 +21,9 @@ type EngineFactory = (context: EngineContext, server: EngineServerOptions) => Pr
 export async function runAgentServer(createEngine: EngineFactory): Promise<void> {
   // The log is on the disk that its tools fill.
   process.stderr.on('error', () => undefined);
-  const stopping = stopSignal();
+  const stopping = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]).then(
+    (): typeof STOP => STOP,
+  );
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
   const { secretsOnStdin, workspaceName, ...unnamed } = parsed;
   if (process.env['NODE_USE_ENV_PROXY'] === '1') {
@@ -132,13 +135,6 @@ function javaText(text: string): Buffer {
 
 function uint32(value: number): Buffer {
   return Buffer.from([24, 16, 8, 0].map((shift) => value >>> shift));
-}
-
-async function stopSignal(): Promise<typeof STOP> {
-  return await new Promise((resolve) => {
-    process.once('SIGTERM', () => resolve(STOP));
-    process.once('SIGINT', () => resolve(STOP));
-  });
 }
 
 /** As in `engines` of package.json. */

@@ -1,7 +1,7 @@
 import { unescape } from 'node:querystring';
 import { unmaskableReason, MASK } from '@slipway/common/secret-mask.js';
 import { CUT_MARK } from './clipped-text.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
+import { isJsonObject, type JsonObject, mapLeaves } from '@slipway/common/json-access.js';
 
 export const HIDDEN = '<secret-hidden>';
 /** Shorter fragments give nothing away, and many words end with them by chance. */
@@ -64,7 +64,7 @@ export class SecretMasker {
   }
 
   value<T>(value: T): T {
-    const masked = this.#pattern === null ? value : this.#deep(value, false);
+    const masked = this.#pattern === null ? value : mapLeaves(value, (path, leaf) => this.#leaf(path, leaf));
     return isSameShape(masked, value) ? masked : value;
   }
 
@@ -101,24 +101,10 @@ export class SecretMasker {
     return Math.max(0, ...lengths);
   }
 
-  #deep(value: unknown, isFree: boolean): unknown {
-    if (typeof value === 'string') {
-      return this.text(value);
-    }
-    if (Array.isArray(value)) {
-      return value.map((item) => this.#deep(item, isFree));
-    }
-    if (typeof value === 'object' && value !== null) {
-      return Object.fromEntries(
-        Object.entries(value).map(([key, member]) => [
-          key,
-          !isFree && PROTOCOL_MEMBERS.has(key)
-            ? member
-            : this.#deep(member, isFree || FREE_JSON_MEMBERS.has(key)),
-        ]),
-      );
-    }
-    return value;
+  #leaf(path: readonly string[], leaf: unknown): unknown {
+    const decisive = path.find((key) => PROTOCOL_MEMBERS.has(key) || FREE_JSON_MEMBERS.has(key));
+    const isOfProtocol = decisive !== undefined && PROTOCOL_MEMBERS.has(decisive);
+    return typeof leaf === 'string' && !isOfProtocol ? this.text(leaf) : leaf;
   }
 }
 

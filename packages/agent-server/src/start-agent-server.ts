@@ -175,12 +175,8 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
         webhooks?.eventAppended(conversation.id, event);
       });
     },
-    changed: (conversation) => {
-      webhooks?.conversationChanged(conversation.info());
-    },
-    removed: (info) => {
-      webhooks?.conversationChanged(info);
-    },
+    changed: (conversation) => webhooks?.conversationChanged(conversation.info()),
+    removed: (info) => webhooks?.conversationChanged(info),
   });
 }
 

@@ -4,16 +4,19 @@ export function isJsonObject(value: unknown): value is JsonObject {
   return typeof value === 'object' && value !== null && !Array.isArray(value);
 }
 
-/** Merges a patch (RFC 7396). Entries are copied, never assigned, so that no key reaches a prototype. */
-export function mergePatch(base: JsonObject, patch: JsonObject): JsonObject {
+/**
+ * Merges a patch (RFC 7396), but for members with the value that stands for an unchanged one. Entries are copied, never
+ * assigned, so that no key reaches a prototype.
+ */
+export function mergePatch(base: JsonObject, patch: JsonObject, unchanged?: unknown): JsonObject {
   const merged = new Map(Object.entries(base));
   for (const [key, value] of Object.entries(patch)) {
     if (value === null) {
       merged.delete(key);
     } else if (isJsonObject(value)) {
       const known = merged.get(key);
-      merged.set(key, mergePatch(isJsonObject(known) ? known : {}, value));
-    } else {
+      merged.set(key, mergePatch(isJsonObject(known) ? known : {}, value, unchanged));
+    } else if (value !== unchanged) {
       merged.set(key, value);
     }
   }

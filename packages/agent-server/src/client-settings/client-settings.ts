@@ -1,6 +1,6 @@
 import type { z } from 'zod';
 import type { switchLlmSchema } from '@slipway/agent-protocol/conversation-schemas.js';
-import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
+import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { redactAgent } from '../secret-masker.js';
 import { HttpError } from '../http/http-error.js';
@@ -45,9 +45,9 @@ export class ClientSettings {
   update(changes: Partial<Record<SettingsPart, JsonObject>>): void {
     const { agent_settings: agent, conversation_settings: conversation, misc_settings: misc } = this.#parts;
     const next = {
-      agent_settings: merge(agent, changes.agent_settings ?? {}),
-      conversation_settings: merge(conversation, changes.conversation_settings ?? {}),
-      misc_settings: merge(misc, changes.misc_settings ?? {}),
+      agent_settings: mergePatch(agent, changes.agent_settings ?? {}, MASK),
+      conversation_settings: mergePatch(conversation, changes.conversation_settings ?? {}, MASK),
+      misc_settings: mergePatch(misc, changes.misc_settings ?? {}, MASK),
     };
     if (JSON.stringify(next).length > MAX_SETTINGS_BYTES) {
       throw new HttpError(413, `The settings may have at most ${MAX_SETTINGS_BYTES / 1024} KiB.`);
@@ -91,21 +91,6 @@ export class ClientSettings {
 /** The SDK refuses a model without members, and uses its own default where there is none. */
 function withoutEmptyModel({ llm, ...agent }: JsonObject): JsonObject {
   return isJsonObject(llm) && Object.keys(llm).length > 0 ? { llm, ...agent } : agent;
-}
-
-function merge(old: JsonObject, changes: JsonObject): JsonObject {
-  const merged = new Map(Object.entries(old));
-  for (const [key, value] of Object.entries(changes)) {
-    const before = merged.get(key);
-    if (value === null) {
-      merged.delete(key);
-    } else if (isJsonObject(value)) {
-      merged.set(key, merge(isJsonObject(before) ? before : {}, value));
-    } else if (value !== MASK) {
-      merged.set(key, value);
-    }
-  }
-  return Object.fromEntries(merged);
 }
 
 export type ProfileModel = z.infer<typeof switchLlmSchema>['llm'];

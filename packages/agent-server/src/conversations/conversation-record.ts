@@ -200,6 +200,7 @@ function modelPrices({ agent, slipway }: CreateConversationRequest): Conversatio
 }
 
 export function toConversationInfo(record: ConversationRecord, folder: string): ConversationInfo {
+  const { agentDetails: details } = record;
   return {
     id: record.id,
     agent: toPublishedAgent(record.agent),
@@ -216,8 +217,8 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
     blocked_messages: {},
     stats: toStats(record),
     secret_registry: { secret_sources: toSecretSources(record) },
-    agent_state: { ...(record.wasRunning && { was_running: true }), ...acpState(record) },
-    ...acpModels(record),
+    agent_state: { ...(record.wasRunning && { was_running: true }), ...(details && acpState(details)) },
+    ...(details && acpModels(details)),
     title: record.title,
     tags: record.tags,
     metrics: toMetrics(record),
@@ -256,11 +257,7 @@ function toolModules({ agent: { tools } }: ConversationRecord): ConversationInfo
   );
 }
 
-function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent_state'] {
-  if (agentDetails === null) {
-    return {};
-  }
-  const { name, version, capabilities } = agentDetails;
+function acpState({ name, version, capabilities }: AgentDetails): ConversationInfo['agent_state'] {
   return {
     acp_agent_name: name,
     acp_agent_version: version,
@@ -274,14 +271,12 @@ function acpState({ agentDetails }: ConversationRecord): ConversationInfo['agent
   };
 }
 
-function acpModels({ agentDetails }: ConversationRecord): Partial<ConversationInfo> {
-  return agentDetails === null
-    ? {}
-    : {
-        current_model_id: agentDetails.currentModel,
-        available_models: agentDetails.models,
-        supports_runtime_model_switch: agentDetails.capabilities.modelChoice,
-      };
+function acpModels({ currentModel, models, capabilities }: AgentDetails): Partial<ConversationInfo> {
+  return {
+    current_model_id: currentModel,
+    available_models: models,
+    supports_runtime_model_switch: capabilities.modelChoice,
+  };
 }
 
 export function toStats(record: ConversationRecord): ConversationInfo['stats'] {

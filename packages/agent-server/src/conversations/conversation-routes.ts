@@ -142,21 +142,31 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
     response.json(SUCCESS);
   });
 
+  /** Does what a body asks for; the answer is what comes of it, or that it is done. */
   const action = <T>(
     name: string,
     schema: z.ZodType<T>,
-    act: (conversation: Conversation, body: T) => Promise<void>,
+    act: (conversation: Conversation, body: T) => unknown,
   ): void => {
     router.post(`/:id/${name}`, async (request, response) => {
       const conversation = conversationOf(request.params.id);
-      await act(conversation, parseRequest(schema, 'body', request.body));
-      response.json(SUCCESS);
+      response.json((await act(conversation, parseRequest(schema, 'body', request.body))) ?? SUCCESS);
+    });
+  };
+  const view = <T>(
+    name: string,
+    schema: z.ZodType<T>,
+    show: (conversation: Conversation, query: T) => unknown,
+  ): void => {
+    router.get(`/:id/${name}`, (request, response) => {
+      const conversation = conversationOf(request.params.id);
+      response.json(show(conversation, parseRequest(schema, 'query', request.query)));
     });
   };
   const noBody = z.unknown();
   action('run', noBody, (conversation) => conversation.run());
-  action('pause', noBody, (conversation) => conversation.pause());
-  action('interrupt', noBody, (conversation) => conversation.interrupt());
+  action('pause', noBody, (conversation) => conversation.pause(false));
+  action('interrupt', noBody, (conversation) => conversation.pause(true));
   action('goal', goalSchema, ({ goal }, body) => goal.start(body.objective, body.max_iterations));
   action('goal/stop', noBody, ({ goal }) => goal.interrupt());
   action('goal/resume', noBody, ({ goal }) => goal.resume());
@@ -179,54 +189,29 @@ export function conversationRoutes({ conversations, profiles, skills }: Conversa
     conversation.change({ securityAnalyzer }),
   );
   action('switch_acp_model', modelSchema, (conversation, { model }) => conversation.switchAcpModel(model));
-
-  router.post('/:id/generate_title', (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const { max_length: maxLength } = parseRequest(titleRequestSchema, 'body', request.body);
-    response.json({ title: conversation.suggestTitle(maxLength) });
+  action('generate_title', titleRequestSchema, (conversation, { max_length: maxLength }) => ({
+    title: conversation.suggestTitle(maxLength),
+  }));
+  action('ask_agent', questionSchema, async (conversation, { question }) => ({
+    response: await conversation.ask(question),
+  }));
+  action('condense', noBody, async (conversation) => ({ success: await conversation.condense() }));
+  action('navigate', navigationSchema, async (conversation, { event_id: eventId = null }) => {
+    await conversation.navigate(eventId);
+    return conversation.info();
   });
-
-  router.post('/:id/ask_agent', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const { question } = parseRequest(questionSchema, 'body', request.body);
-    response.json({ response: await conversation.ask(question) });
-  });
-
-  router.post('/:id/condense', async (request, response) => {
-    response.json({ success: await conversationOf(request.params.id).condense() });
-  });
+  action('events', messageSchema, (conversation, message) => conversation.addMessage(message));
+  action('events/respond_to_confirmation', confirmationSchema, (conversation, { accept, reason }) =>
+    conversation.respond(accept, accept ? null : (reason ?? 'User rejected the action.')),
+  );
+  view('agent_final_response', z.unknown(), (conversation) => ({ response: conversation.finalResponse() }));
+  view('events/search', eventSearchSchema, ({ log }, query) => searchLog(log, query, eventMatcher(query)));
+  view('events/count', filterSchema, ({ log }, filter) => log.entries.filter(eventMatcher(filter)).length);
 
   router.post('/:id/fork', async (request, response) => {
     const source = requireConversationId(request.params.id);
     const fork = await conversations.fork(source, parseRequest(forkSchema, 'body', request.body));
     response.status(201).json(fork.info());
-  });
-
-  router.post('/:id/navigate', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    await conversation.navigate(parseRequest(navigationSchema, 'body', request.body).event_id ?? null);
-    response.json(conversation.info());
-  });
-
-  router.get('/:id/agent_final_response', (request, response) => {
-    response.json({ response: conversationOf(request.params.id).finalResponse() });
-  });
-
-  addEventRoutes(router, conversationOf);
-  return router;
-}
-
-function addEventRoutes(router: Router, conversationOf: (id: string) => Conversation): void {
-  router.get('/:id/events/search', (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const query = parseRequest(eventSearchSchema, 'query', request.query);
-    response.json(searchLog(conversation.log, query, eventMatcher(query)));
-  });
-
-  router.get('/:id/events/count', (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const filter = parseRequest(filterSchema, 'query', request.query);
-    response.json(conversation.log.entries.filter(eventMatcher(filter)).length);
   });
 
   router.get('/:id/events', (request, response) => {
@@ -242,18 +227,7 @@ function addEventRoutes(router: Router, conversationOf: (id: string) => Conversa
     response.json(event);
   });
 
-  router.post('/:id/events', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    await conversation.addMessage(parseRequest(messageSchema, 'body', request.body));
-    response.json(SUCCESS);
-  });
-
-  router.post('/:id/events/respond_to_confirmation', async (request, response) => {
-    const conversation = conversationOf(request.params.id);
-    const { accept, reason } = parseRequest(confirmationSchema, 'body', request.body);
-    await conversation.respond(accept, accept ? null : (reason ?? 'User rejected the action.'));
-    response.json(SUCCESS);
-  });
+  return router;
 }
 
 function switchTo(llm: ProfileModel): CredentialsUpdate {
@@ -312,12 +286,10 @@ async function checkResultSchema(schema: Record<string, unknown> | null): Promis
   try {
     jsonSchemaCheck(schema);
   } catch (error) {
-    throw new InvalidRequestError([
-      {
-        type: 'value_error',
-        loc: ['body', 'slipway', 'result_schema'],
-        msg: `Input should be a JSON Schema: ${errorMessage(error)}`,
-      },
-    ]);
+    throw new InvalidRequestError({
+      type: 'value_error',
+      loc: ['body', 'slipway', 'result_schema'],
+      msg: `Input should be a JSON Schema: ${errorMessage(error)}`,
+    });
   }
 }

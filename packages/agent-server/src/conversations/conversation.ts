@@ -203,17 +203,11 @@ export class Conversation {
     this.#ranWithoutWork = listener;
   }
 
-  /** A running tool gets its grace period; a second request ends the run immediately. */
-  async pause(): Promise<void> {
+  /** A running tool gets its grace period, unless it is to end `immediately`, as with a second request. */
+  async pause(immediately: boolean): Promise<void> {
     await this.goal.interrupt();
     await this.#run.settle();
-    await this.#run.pause(this.#state.pauseSignal().aborted);
-  }
-
-  async interrupt(): Promise<void> {
-    await this.goal.interrupt();
-    await this.#run.settle();
-    await this.#run.pause(true);
+    await this.#run.pause(immediately || this.#state.pauseSignal().aborted);
   }
 
   /** @throws HttpError 409 when no calls wait for confirmation */

@@ -39,7 +39,7 @@ interface ConversationsOptions extends AgentServerOptions {
 
 interface ConversationListener {
   added(conversation: Conversation): void;
-  changed(conversation: Conversation): void;
+  changed?(conversation: Conversation): void;
   removed(info: ConversationInfo): void;
 }
 
@@ -162,9 +162,8 @@ export class Conversations {
     }
     await mkdir(folder, { recursive: true });
     const record = newRecord(id, workingDir, request);
-    const recordFile = recordFileIn(folder);
-    await recordFile.save(record);
-    const state = await this.#openState(folder, record, recordFile, credentialsFromRequest(request));
+    await recordFileIn(folder).save(record);
+    const state = await this.#openState(folder, record, credentialsFromRequest(request));
     const conversation = this.#add(state, folder);
     try {
       await conversation.prepare();
@@ -185,9 +184,8 @@ export class Conversations {
       const lines = copy.events.map((event) => `${JSON.stringify(event)}\n`);
       await writeFile(path.join(folder, EVENTS_FILE), lines, { mode: 0o600, flag: 'wx' });
       const record = forkedRecord(copy.record, { ...request, id });
-      const recordFile = recordFileIn(folder);
-      await recordFile.save(record);
-      const state = await this.#openState(folder, record, recordFile, copy.credentials);
+      await recordFileIn(folder).save(record);
+      const state = await this.#openState(folder, record, copy.credentials);
       for (const original of copy.originals.values()) {
         await state.keepOriginal(original);
       }
@@ -201,11 +199,10 @@ export class Conversations {
   }
 
   async #loadFrom(folder: string): Promise<void> {
-    const recordFile = recordFileIn(folder);
-    const stored = await recordFile.read();
+    const stored = await recordFileIn(folder).read();
     // The folder may have been renamed since.
     const record = { ...stored, workingDir: this.#folderOf(stored.workingDir) };
-    const state = await this.#openState(folder, record, recordFile, NO_CREDENTIALS);
+    const state = await this.#openState(folder, record, NO_CREDENTIALS);
     if (record.status !== 'waiting_for_confirmation') {
       await closeOpenCalls(state, 'The tool was interrupted: the agent server ended while it ran.');
     }
@@ -224,12 +221,11 @@ export class Conversations {
   async #openState(
     folder: string,
     record: ConversationRecord,
-    recordFile: RecordFile,
     credentials: Credentials,
   ): Promise<ConversationState> {
     return new ConversationState({
       record,
-      recordFile,
+      recordFile: recordFileIn(folder),
       events: await EventLog.open(path.join(folder, EVENTS_FILE), isConversationEvent),
       originals: await KeptOriginals.open(folder),
       credentials,
@@ -244,7 +240,7 @@ export class Conversations {
       onChange: () => {
         const conversation = this.find(record.id);
         if (conversation) {
-          this.#listeners.forEach((listener) => listener.changed(conversation));
+          this.#listeners.forEach((listener) => listener.changed?.(conversation));
         }
       },
     });

@@ -101,12 +101,9 @@ export function callError(
 
 type EventWriter = Pick<EngineHost, 'events' | 'append'>;
 
-const CONTINUE =
+/** For an answer that was cut. */
+export const CONTINUE =
   'Your answer was cut at the limit of its length. Go on exactly where it ends; repeat nothing and do not comment on this.';
-
-export function continuation(): NewEvent {
-  return messageToAgent(CONTINUE);
-}
 
 export function messageToAgent(text: string): NewEvent {
   return {

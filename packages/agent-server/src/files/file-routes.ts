@@ -39,7 +39,7 @@ async function receiveUpload(
     throw new HttpError(400, 'The multipart body is incomplete.');
   }
   if (writing.length === 0) {
-    throw new InvalidRequestError([{ type: 'missing', loc: ['body', 'file'], msg: 'Field required' }]);
+    throw new InvalidRequestError({ type: 'missing', loc: ['body', 'file'], msg: 'Field required' });
   }
   await Promise.all(writing);
 }
@@ -48,9 +48,8 @@ function openParser(request: IncomingMessage, maxBytes: number): busboy.Busboy {
   try {
     return busboy({ headers: request.headers, limits: { fileSize: maxBytes, files: 10, fields: 100 } });
   } catch {
-    throw new InvalidRequestError([
-      { type: 'missing', loc: ['body', 'file'], msg: 'A multipart body with the part "file" is required' },
-    ]);
+    const msg = 'A multipart body with the part "file" is required';
+    throw new InvalidRequestError({ type: 'missing', loc: ['body', 'file'], msg });
   }
 }
 

@@ -19,7 +19,7 @@ export interface RequestProblem {
 export class InvalidRequestError extends Error {
   readonly problems: RequestProblem[];
 
-  constructor(problems: RequestProblem[]) {
+  constructor(...problems: RequestProblem[]) {
     super('The request breaks one or more rules.');
     this.name = 'InvalidRequestError';
     this.problems = problems;
@@ -28,11 +28,9 @@ export class InvalidRequestError extends Error {
 
 /** For a `page_id` that is not the `next_page_id` of a page of the list. */
 export function unknownPage(): InvalidRequestError {
-  return new InvalidRequestError([
-    {
-      type: 'value_error',
-      loc: ['query', 'page_id'],
-      msg: 'Input should be the next_page_id of a page of this list, or none for the first page',
-    },
-  ]);
+  return new InvalidRequestError({
+    type: 'value_error',
+    loc: ['query', 'page_id'],
+    msg: 'Input should be the next_page_id of a page of this list, or none for the first page',
+  });
 }

@@ -41,7 +41,7 @@ export function parseRequest<T>(
   if (result.success) {
     return result.data;
   }
-  throw new InvalidRequestError(toProblems(result.error, part));
+  throw new InvalidRequestError(...toProblems(result.error, part));
 }
 
 /** The path from `?path=`, or from `*path` behind the route, there with its own slash or with escaped slashes. */
@@ -53,7 +53,7 @@ export function requestedPath(request: Request): string {
   }
   const { path } = request.query;
   if (typeof path !== 'string') {
-    throw new InvalidRequestError([{ type: 'missing', loc: ['query', 'path'], msg: 'Field required' }]);
+    throw new InvalidRequestError({ type: 'missing', loc: ['query', 'path'], msg: 'Field required' });
   }
   return path;
 }

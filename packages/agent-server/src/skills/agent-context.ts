@@ -1,12 +1,10 @@
 import { agentContextSchema, type GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import { type FoundSkills, mergeSkills, type Skill } from './skill.js';
-import type { SkillReader } from './skill-reader.js';
+import { NOTHING, type SkillReader } from './skill-reader.js';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { asHttpError } from '../files/file-routes.js';
 import { HttpError } from '../http/http-error.js';
-
-const NOTHING: FoundSkills = { skills: [], problems: [] };
 
 interface SkillSources {
   agent: Record<string, unknown>;

@@ -14,7 +14,7 @@ const MAX_CHARACTERS = 2_000_000;
 const MAX_NESTED = 30;
 const TIMEOUT_MS = 10_000;
 const FIELDS = 4;
-const NOTHING: FoundSkills = { skills: [], problems: [] };
+export const NOTHING: FoundSkills = { skills: [], problems: [] };
 /** Pathspecs of rules below the folder; git leaves out what is ignored. */
 const NESTED_RULES = ['.cursorrules', 'AGENTS.md', 'AGENT.md', 'CLAUDE.md', 'GEMINI.md'].map(
   (name) => `:(icase,glob)*/**/${name}`,

@@ -82,7 +82,6 @@ export class SocketServer {
           setTimeout(() => this.#sendState(conversation), ANSWERED_RUN_MS).unref();
         });
       },
-      changed: () => undefined,
       removed: ({ id }) => this.#drop(id),
     });
   }

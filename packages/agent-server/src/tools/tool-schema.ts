@@ -4,7 +4,7 @@ import { cleanJson, cleanText } from '@slipway/common/well-formed-text.js';
 const MAX_DEPTH = 24;
 /** Counts nested schemas: a definition is copied for each reference to it, and may be large. */
 const MAX_SCHEMAS = 2_000;
-const MAX_PROPERTY_NAME = 64;
+const MAX_NAME = 64;
 
 const TYPES = new Set(['string', 'number', 'integer', 'boolean', 'object', 'array', 'null']);
 /** Names of the types in other languages. */
@@ -334,14 +334,15 @@ function withValidNames(root: Schema): Omit<RepairedSchema, 'repairs'> {
   };
 }
 
-function freeName(name: string, taken: ReadonlySet<string>): string {
+/** The name, with a number where it is taken. */
+export function freeName(name: string, taken: ReadonlySet<string>): string {
   let free = name;
   for (let count = 2; taken.has(free); count += 1) {
-    free = `${name.slice(0, MAX_PROPERTY_NAME - 4)}_${count}`;
+    free = `${name.slice(0, MAX_NAME - 4)}_${count}`;
   }
   return free;
 }
 
 function cleanPropertyName(name: string): string {
-  return name.replaceAll(/[^a-zA-Z0-9_.-]/g, '_').slice(0, MAX_PROPERTY_NAME) || '_';
+  return name.replaceAll(/[^a-zA-Z0-9_.-]/g, '_').slice(0, MAX_NAME) || '_';
 }

@@ -86,13 +86,12 @@ function figuresOf({ starts_waiting: waiting, starts, conversations, sandboxes }
   };
 }
 
-const KEY = ['all-sandboxes'];
 const MOST = 100;
 
 function Sandboxes() {
   const users = useQuery(usersQuery);
   const sandboxes = useQuery({
-    queryKey: KEY,
+    queryKey: ['all-sandboxes'],
     queryFn: async () => (await bodyOf(api.GET('/api/v1/sandboxes/search', by({ all: true, limit: MOST })))).items,
     refetchInterval: REFRESH_MS,
   });
@@ -115,7 +114,6 @@ function Sandboxes() {
             disabled={status !== 'RUNNING' && status !== 'STARTING'}
             title={`Stop ${id}`}
             act={() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(id)))}
-            old={[KEY]}
             text="Stop"
           />,
         ]}
@@ -134,8 +132,6 @@ async function usersFrom(page: string): Promise<User[]> {
 
 const usersQuery = queryOptions({ queryKey: ['users'], queryFn: () => usersFrom('') });
 
-const OLD = [usersQuery.queryKey];
-
 async function create(field: Fields) {
   const email = field('email');
   await bodyOf(api.POST('/api/v1/users', { body: { email, ...given({ name: field('name') }) } }));
@@ -148,7 +144,7 @@ function Users() {
       <Rows query={useQuery(usersQuery)} name="users" empty="No user is there.">
         {(user) => <UserRow key={user.id} user={user} />}
       </Rows>
-      <Form name="Invitation" submit="Create user" onSubmit={create} old={OLD}>
+      <Form name="Invitation" submit="Create user" onSubmit={create}>
         <div className="columns">
           <TextField label="Email" type="email" required placeholder="ada@example.com" />
           <TextField label="Name" hint="Optional" />
@@ -167,7 +163,7 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
     <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
       <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
       {session.data?.id !== id && (
-        <Confirmed name="Remove" of={email} text="Keys and settings end at once." act={remove} old={OLD} />
+        <Confirmed name="Remove" of={email} text="Keys and settings end at once." act={remove} />
       )}
     </Row>
   );
@@ -179,8 +175,7 @@ const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
 
 function Keys({ userId, email }: { userId: string; email: string }) {
   const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
-  const queryKey = ['keys', userId];
-  const keys = useQuery(bodyQuery(queryKey, () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
+  const keys = useQuery(bodyQuery(['keys', userId], () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
   const issue = async (field: Fields) => {
     const body = { name: field('name of the key'), user_id: userId };
     show((await bodyOf(api.POST('/api/v1/api-keys', { body }))).key);
@@ -194,14 +189,10 @@ function Keys({ userId, email }: { userId: string; email: string }) {
           </>,
           <Ago time={made} />,
           used === null ? 'never' : <Ago time={used} />,
-          revoked === null ? (
-            <Confirmed name="Revoke" of={name} text={REVOKED} act={() => revoke(id)} old={[queryKey]} />
-          ) : (
-            'revoked'
-          ),
+          revoked === null ? <Confirmed name="Revoke" of={name} text={REVOKED} act={() => revoke(id)} /> : 'revoked',
         ]}
       </Table>
-      <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue} old={[queryKey]}>
+      <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue}>
         <TextField label="Name of the key" required placeholder="laptop" />
       </Form>
       {dialog}

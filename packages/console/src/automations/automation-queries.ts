@@ -23,10 +23,8 @@ export const automationsQuery = queryOptions({
 
 export function automationQuery(id: string) {
   const queryFn = async () => (await bodyOf(api.GET('/api/automation/v1/{id}', at(id)))) as Automation;
-  return queryOptions({ queryKey: [...automationsQuery.queryKey, id], queryFn });
+  return queryOptions({ queryKey: ['automations', id], queryFn });
 }
-
-export const runsKey = (id: string) => ['automation-runs', id];
 
 /** The newest first. */
 export function runsOf(id: string, limit: number) {

@@ -4,13 +4,12 @@ import { api, at, bodyOf } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Ago, Badge, dollars, duration, Empty, Loaded, Row, Rows, Section } from '../ui/blocks.js';
 import { ActionButton, Confirmed, tell, useAction, useSecretOnce } from '../ui/actions.js';
-import { type Automation, automationQuery, automationsQuery, type Run, runsKey, runsOf } from './automation-queries.js';
+import { type Automation, automationQuery, automationsQuery, type Run, runsOf } from './automation-queries.js';
 import { sourceName, SOURCES, sourcesQuery, timesOf } from './automation-queries.js';
 import { Editor } from './editor.js';
 import { type Fields, Form, SelectField, TextField, useFilter } from '../ui/form.js';
 
 const EXPLANATION = 'One starts agents by itself: at the times of a schedule, or when a git host tells of an event.';
-const OLD = [automationsQuery.queryKey];
 const MOST_RUNS = 100;
 const REFRESH_MS = 5_000;
 const CAUSES = { cron: 'By its schedule', event: 'By an event', manual: 'By hand' };
@@ -48,7 +47,7 @@ function AutomationRow({ automation }: Props) {
 function LastRun({ id, time }: { id: string; time: string }) {
   const queryFn = async () => (await runsOf(id, 1)).runs[0] ?? null;
   const { data: run } = useQuery({
-    queryKey: [...runsKey(id), time],
+    queryKey: ['automation-runs', id, time],
     queryFn,
     refetchInterval: ({ state: { data } }) => data?.completed_at === null && REFRESH_MS,
   });
@@ -63,7 +62,7 @@ function OnOff({ automation: { id, name, state } }: Props) {
   const turn = useAction((isOn: boolean) => {
     const body = { state: isOn ? ('ACTIVE' as const) : ('INACTIVE' as const) };
     return bodyOf(api.PATCH('/api/automation/v1/{id}', { ...at(id), body }));
-  }, OLD);
+  });
   const isOn = turn.isPending ? turn.variables : state === 'ACTIVE';
   const change = ({ target }: { target: HTMLInputElement }) => turn.mutate(target.checked);
   const label = `${name} starts by itself`;
@@ -71,12 +70,11 @@ function OnOff({ automation: { id, name, state } }: Props) {
 }
 
 function RunNow({ automation: { id, name } }: Props) {
-  const old = [...OLD, runsKey(id)];
   const run = async () => {
     await bodyOf(api.POST('/api/automation/v1/{id}/dispatch', at(id)));
     tell('A run was asked for', `${name} runs now, or as soon as its limits allow.`);
   };
-  return <ActionButton title={`Run ${name} now`} act={run} old={old} text="Run now" />;
+  return <ActionButton title={`Run ${name} now`} act={run} text="Run now" />;
 }
 
 export function NewAutomationPage() {
@@ -122,14 +120,14 @@ function Actions({ automation }: { automation: Automation }) {
     <>
       <OnOff automation={automation} />
       <RunNow automation={automation} />
-      <Confirmed name="Delete" of={name} text={text} act={remove} old={OLD} />
+      <Confirmed name="Delete" of={name} text={text} act={remove} />
     </>
   );
 }
 
 function Runs({ id }: { id: string }) {
   const queryFn = async () => (await runsOf(id, MOST_RUNS)).runs;
-  const runs = useQuery({ queryKey: runsKey(id), queryFn, refetchInterval: REFRESH_MS });
+  const runs = useQuery({ queryKey: ['automation-runs', id], queryFn, refetchInterval: REFRESH_MS });
   const empty = <Empty title="No run yet">Its trigger makes the first one, and Run now does at once.</Empty>;
   return (
     <section className="group" aria-labelledby="runs">
@@ -156,7 +154,7 @@ function RunRow({ run }: { run: Run }) {
   return (
     <Row title={CAUSES[run.trigger_source]} facts={facts} more={why}>
       <Badge state={status} />
-      {to === null && <ActionButton look="link" act={cancel} old={[runsKey(run.automation_id)]} text="Cancel" />}
+      {to === null && <ActionButton look="link" act={cancel} text="Cancel" />}
     </Row>
   );
 }
@@ -167,7 +165,6 @@ const OWN =
 const ROTATION = 'The old secret ends at once: events are refused until the host has the new one.';
 const REFUSED = 'Its events are refused from now on.';
 const SECRET = 'The host signs its events with it. It is shown this once.';
-const OLD_SOURCES = [sourcesQuery.queryKey];
 
 const remove = (id: string) => bodyOf(api.DELETE('/api/automation/v1/webhooks/{id}', at(id)));
 
@@ -188,12 +185,12 @@ function Sources() {
       <Rows query={useQuery(sourcesQuery)} name="sources" empty="No source of events is connected.">
         {({ id, name, webhook_url: url, enabled }) => (
           <Row key={id} title={enabled ? name : `${name} (switched off)`} facts={<code>{url}</code>}>
-            <Confirmed name="Rotate secret" of={name} text={ROTATION} act={() => rotate(id)} old={OLD_SOURCES} />
-            <Confirmed name="Delete" of={name} text={REFUSED} act={() => remove(id)} old={OLD_SOURCES} />
+            <Confirmed name="Rotate secret" of={name} text={ROTATION} act={() => rotate(id)} />
+            <Confirmed name="Delete" of={name} text={REFUSED} act={() => remove(id)} />
           </Row>
         )}
       </Rows>
-      <Form name="Source" submit="Create webhook" onSubmit={create} old={OLD_SOURCES}>
+      <Form name="Source" submit="Create webhook" onSubmit={create}>
         <SelectField
           label="Source"
           options={[...Object.entries(SOURCES), ['', 'A server of your own']]}

@@ -7,7 +7,7 @@ import { amountOf, CheckField, type Fields, Form, NumberField, type Options } fr
 import { SelectField, TextArea, TextField, useFilter } from '../ui/form.js';
 import { FOLLOW, ModelAndAgent } from '../work/start.js';
 import { type Kind, KINDS } from '../work/suggested-tasks.js';
-import { type Automation, type AutomationRequest, automationsQuery } from './automation-queries.js';
+import { type Automation, type AutomationRequest } from './automation-queries.js';
 import { sourceName, SOURCES, sourcesQuery, type Trigger, whenText } from './automation-queries.js';
 
 type Work = Pick<AutomationRequest, 'prompt' | 'tasks' | 'repos'>;
@@ -51,7 +51,7 @@ export function Editor({ automation }: { automation: Automation | null }) {
     navigate(`/automations/${(await bodyOf(api.POST('/api/automation/v1/preset/prompt', { body }))).id}`);
   };
   return (
-    <Form name="Automation" submit="Save" onSubmit={save} old={[automationsQuery.queryKey]} keeps>
+    <Form name="Automation" submit="Save" onSubmit={save} keeps>
       <Section title="What" lead={WHAT}>
         <TextField label="Name" required defaultValue={automation?.name} placeholder="Morning triage" />
         <SelectField label="Work" options={WORK} {...bind('work')} />

@@ -11,10 +11,6 @@ const ENDED = 'Its sandbox was deleted: it can be read, but not continued.';
 /** Pause lets the agent rest, Stop ends everything in its sandbox; after both, Resume goes on. */
 export function Controls({ conversation }: { conversation: Conversation }) {
   const { id, sandbox_id: sandbox, sandbox_status: state, execution_status: agent } = conversation;
-  const old = [
-    ['conversation', id],
-    ['sandbox', sandbox],
-  ];
   const isRunning = state === 'RUNNING';
   const resume = async () => {
     if (!isRunning) {
@@ -32,15 +28,13 @@ export function Controls({ conversation }: { conversation: Conversation }) {
         disabled={!isRunning || agent === 'paused'}
         title="The agent stops after its current step; its sandbox goes on running"
         act={() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id)))}
-        old={old}
         text="Pause"
       />
-      <ActionButton disabled={!canResume} act={resume} old={old} text="Resume" />
+      <ActionButton disabled={!canResume} act={resume} text="Resume" />
       <ActionButton
         disabled={!isRunning && state !== 'STARTING'}
         title="Everything in the sandbox ends; files and conversation stay"
         act={() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox)))}
-        old={old}
         text="Stop"
       />
       <Badge state={stateOf(conversation)} />
@@ -50,7 +44,6 @@ export function Controls({ conversation }: { conversation: Conversation }) {
 
 /** The agent asks before it goes on: what it wants to do is the last step above. */
 export function Confirmation({ conversation: { id, agent_kind: kind } }: { conversation: Conversation }) {
-  const old = [['conversation', id]];
   const answer = (body: Schemas['ConfirmationResponseRequest']) =>
     bodyOf(api.POST('/api/v1/app-conversations/{id}/respond-to-confirmation', { ...at(id), body }));
   const reject = async (field: Fields) => {
@@ -60,8 +53,8 @@ export function Confirmation({ conversation: { id, agent_kind: kind } }: { conve
   };
   return (
     <Callout kind="warning" title="The agent waits for your word" text={WAITING}>
-      <ActionButton look="primary" act={() => answer({ accept: true })} old={old} text="Confirm" />
-      <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject} old={old}>
+      <ActionButton look="primary" act={() => answer({ accept: true })} text="Confirm" />
+      <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject}>
         <TextField label="Reason" placeholder="What it should do instead" hint="Optional; the agent reads it." />
       </Form>
     </Callout>
@@ -81,7 +74,7 @@ export function Composer({ conversation: { id, sandbox_status: sandbox } }: { co
     <Callout kind="info" title="This conversation has ended" text={ENDED} />
   ) : (
     <div className="composer">
-      <Form name="Reply" submit="Send" onSubmit={send} old={[['conversation', id]]}>
+      <Form name="Reply" submit="Send" onSubmit={send}>
         <TextArea
           label="Message"
           rows={2}

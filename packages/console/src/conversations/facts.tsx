@@ -55,7 +55,7 @@ function OpenPullRequest({ id }: { id: string }) {
     await bodyOf(api.POST('/api/v1/app-conversations/{id}/pull-request', { ...at(id), body }));
   };
   return (
-    <Form name="Pull request" submit="Open pull request" onSubmit={open} old={[['conversation', id]]}>
+    <Form name="Pull request" submit="Open pull request" onSubmit={open}>
       <details>
         <summary>Title, description, branch</summary>
         <TextField label="Title" hint="The conversation's by default" />

@@ -1,8 +1,8 @@
+import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, meQuery, type Provider, PROVIDER_NAMES, providerName, type Schemas } from '../api/client.js';
 import { Confirmed } from '../ui/actions.js';
 import { type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
-import { Elsewhere, Empty, Row, Section } from '../ui/blocks.js';
-import { tasksQuery } from '../work/suggested-tasks.js';
+import { Elsewhere, Row, Rows, Section } from '../ui/blocks.js';
 
 const WHERE: Record<Provider, { text: string; url?: string; host: string }> = {
   github: {
@@ -32,10 +32,9 @@ function store(provider: string, token: Schemas['ProviderToken'] | null) {
   return bodyOf(api.POST('/api/v1/secrets/git-providers', { body: { provider_tokens: { [provider]: token } } }));
 }
 
-export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
+export function GitHosts() {
   const [{ provider }, bind] = useFilter<{ provider: Provider }>({ provider: 'github' });
-  const old = [meQuery.queryKey, tasksQuery.queryKey];
-  const connected = Object.entries(settings.provider_tokens_set);
+  const hosts = useQuery({ ...meQuery, select: ({ provider_tokens_set: set }) => Object.entries(set) });
   const { text, url, host: publicHost } = WHERE[provider];
   const connect = async (field: Fields) => {
     const token = given({ token: field('token'), host: field('host') });
@@ -44,21 +43,14 @@ export function GitHosts({ settings }: { settings: Schemas['UserInfo'] }) {
   };
   return (
     <Section title="Git hosts" lead="Where your work is. A token is tried on its host before it is kept.">
-      {connected.length === 0 && <Empty title="No git host is connected." />}
-      <ul className="rows">
-        {connected.map(([name, host]) => (
+      <Rows query={hosts} name="git hosts" empty="No git host is connected.">
+        {([name, host]) => (
           <Row key={name} title={providerName(name)} facts={host ?? WHERE[name as Provider]?.host}>
-            <Confirmed
-              name="Disconnect"
-              of={providerName(name)}
-              text={FORGOTTEN}
-              act={() => store(name, null)}
-              old={old}
-            />
+            <Confirmed name="Disconnect" of={providerName(name)} text={FORGOTTEN} act={() => store(name, null)} />
           </Row>
-        ))}
-      </ul>
-      <Form name="Connection" submit="Connect" onSubmit={connect} old={old}>
+        )}
+      </Rows>
+      <Form name="Connection" submit="Connect" onSubmit={connect}>
         <div className="columns">
           <SelectField label="Provider" options={Object.entries(PROVIDER_NAMES)} {...bind('provider')} />
           <TextField label="Host" placeholder={publicHost} hint="Only for a server of your own" />

@@ -9,8 +9,6 @@ export const secretsQuery = queryOptions({
   queryFn: async () => (await bodyOf(api.GET('/api/v1/secrets/search', by({ limit: 100 })))).items,
 });
 
-const OLD = [secretsQuery.queryKey];
-
 async function save(field: Fields) {
   const [name, value] = [field('name'), field('value')];
   const body = { name, value, ...given({ description: field('description') }) };
@@ -28,11 +26,11 @@ export function Secrets() {
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
         {({ name, description }) => (
           <Row key={name} title={<code>{name}</code>} facts={description}>
-            <Confirmed name="Delete" of={name} text="Its value is gone for good." act={() => remove(name)} old={OLD} />
+            <Confirmed name="Delete" of={name} text="Its value is gone for good." act={() => remove(name)} />
           </Row>
         )}
       </Rows>
-      <Form name="Secret" submit="Save" onSubmit={save} old={OLD}>
+      <Form name="Secret" submit="Save" onSubmit={save}>
         <div className="columns">
           <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
           <TextField label="Value" type="password" required />

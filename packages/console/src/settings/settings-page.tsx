@@ -18,7 +18,7 @@ export function SettingsPage() {
       <Loaded query={me} name="settings">
         {(settings) => (
           <>
-            <GitHosts settings={settings} />
+            <GitHosts />
             <Model settings={settings} />
             <Agent settings={settings} />
             <Secrets />
@@ -46,7 +46,7 @@ function saveModel(field: Fields) {
 function Model({ settings }: { settings: Schemas['UserInfo'] }) {
   return (
     <Section title="Model" lead={LEAD}>
-      <Form name="Thinking" submit="Save" onSubmit={saveModel} old={[meQuery.queryKey]}>
+      <Form name="Thinking" submit="Save" onSubmit={saveModel}>
         <TextField
           label="Model"
           name="model"
@@ -82,7 +82,7 @@ function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
   const dollars = { min: 0.01, step: 0.01, defaultValue: budget ?? '' };
   return (
     <Section title="Agent" lead="How far agents go by themselves before they ask or stop.">
-      <Form name="Agent" submit="Save" onSubmit={saveAgent} old={[meQuery.queryKey]}>
+      <Form name="Agent" submit="Save" onSubmit={saveAgent}>
         <CheckField label="Ask me before each step" name="confirm" defaultChecked={asks === true} />
         <div className="columns">
           <AgentField preselected={settings.agent} />

@@ -1,6 +1,6 @@
 import type { MouseEvent } from 'react';
 import { useMutation } from '@tanstack/react-query';
-import { api, at, bodyOf, by, meQuery, ProblemError, runningSandbox, type Schemas } from '../api/client.js';
+import { api, at, bodyOf, by, ProblemError, runningSandbox, type Schemas } from '../api/client.js';
 import { Confirmed } from '../ui/actions.js';
 import { type Fields, fieldsOf, Form, given, SelectField, TextField } from '../ui/form.js';
 import { Button, Callout, Empty, Row, Section } from '../ui/blocks.js';
@@ -16,7 +16,6 @@ const KINDS: [Kind, string][] = [
   ['sse', 'URL (SSE, older servers)'],
   ['stdio', 'Command'],
 ];
-const OLD = [meQuery.queryKey];
 
 function store(config: Schemas['MCPConfig']) {
   return bodyOf(api.POST('/api/v1/settings', { body: { mcp_config: config } }));
@@ -46,7 +45,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
       <ul className="rows">
         {rows.map(({ name, detail }) => (
           <Row key={name} title={name} facts={<code>{detail}</code>}>
-            <Confirmed name="Remove" of={name} text="Agents lose its tools." act={() => remove(name)} old={OLD} />
+            <Confirmed name="Remove" of={name} text="Agents lose its tools." act={() => remove(name)} />
           </Row>
         ))}
       </ul>
@@ -54,7 +53,6 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
         name="Tool server"
         submit="Save"
         onSubmit={save}
-        old={OLD}
         actions={<Button isBusy={test.isPending} onClick={tryIt} text="Test" />}>
         <div className="columns">
           <SelectField label="Kind" options={KINDS} />

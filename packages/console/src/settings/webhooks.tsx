@@ -6,7 +6,6 @@ import { type Fields, Form, TextField } from '../ui/form.js';
 import { Ago, Badge, Button, Row, Rows, Section, Table } from '../ui/blocks.js';
 
 const webhooksQuery = bodyQuery(['webhooks'], () => api.GET('/api/v1/webhook-endpoints'));
-const OLD = [webhooksQuery.queryKey];
 const LEAD =
   'Servers that hear when a conversation is ready, waits, finishes or opens a pull request; signed by Standard Webhooks.';
 const SECRET = 'Your server checks signatures with it. It is shown this once.';
@@ -23,7 +22,7 @@ export function Webhooks() {
       <Rows query={useQuery(webhooksQuery)} name="webhooks" empty="No webhook is configured.">
         {(endpoint) => <Endpoint key={endpoint.id} endpoint={endpoint} />}
       </Rows>
-      <Form name="Webhook" submit="Save" onSubmit={save} old={OLD}>
+      <Form name="Webhook" submit="Save" onSubmit={save}>
         <TextField
           label="URL"
           type="url"
@@ -53,17 +52,16 @@ function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
       facts={`${state}, ${events.includes('*') ? 'all events' : events.join(', ')}`}
       more={isOpen && <Deliveries id={id} />}>
       <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} text="Deliveries" />
-      <ActionButton act={test} old={OLD} text="Send a test" />
-      <Confirmed name="Delete" of={url} text="It hears nothing any more." act={remove} old={OLD} />
+      <ActionButton act={test} text="Send a test" />
+      <Confirmed name="Delete" of={url} text="It hears nothing any more." act={remove} />
     </Row>
   );
 }
 
 function Deliveries({ id }: { id: string }) {
-  const queryKey = [...webhooksQuery.queryKey, id];
   const latest = { params: { path: { id }, query: { limit: 20 } } };
   const deliveries = useQuery({
-    ...bodyQuery(queryKey, () => api.GET('/api/v1/webhook-endpoints/{id}/deliveries', latest)),
+    ...bodyQuery(['webhooks', id], () => api.GET('/api/v1/webhook-endpoints/{id}/deliveries', latest)),
     select: ({ items }) => items,
   });
   const again = (delivery: string) => {
@@ -81,7 +79,7 @@ function Deliveries({ id }: { id: string }) {
         <Badge state={delivery.status} />,
         delivery.last_error ?? delivery.last_response_status,
         <Ago time={delivery.created_at} />,
-        <ActionButton look="link" act={() => again(delivery.id)} old={[queryKey]} text="Send again" />,
+        <ActionButton look="link" act={() => again(delivery.id)} text="Send again" />,
       ]}
     </Table>
   );

@@ -34,7 +34,7 @@ function WaitingDevice({ code, user, onOther }: WaitingDeviceProps) {
   const [isLetIn, setLetIn] = useState<boolean>();
   const login = useQuery({
     ...bodyQuery(['device', code], () => api.GET('/oauth/device/login', by({ user_code: code }))),
-    staleTime: Infinity,
+    staleTime: 'static',
   });
   const decide = async (approve: boolean) => {
     await bodyOf(api.POST('/oauth/device/verify-authenticated', { body: { user_code: code, approve } }));

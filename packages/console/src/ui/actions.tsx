@@ -1,33 +1,33 @@
 import { Dialog } from '@base-ui/react/dialog';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type ComponentProps, type ReactNode, useState, useSyncExternalStore } from 'react';
+import { type ComponentProps, type ReactNode, useEffect, useState } from 'react';
 import { Button } from './blocks.js';
 
-/** Something that is done; what it makes old is asked for again. A failure is said in a notice. */
-export function useAction<T = void>(act: (input: T) => Promise<unknown>, old: unknown[][] = []) {
+/** Asks for all that is shown again; not for files, which would resume a sandbox that was just stopped. */
+export function useRefresh() {
   const cache = useQueryClient();
-  const refresh = () => Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
-  return useMutation({ mutationFn: act, onSettled: refresh });
+  return () => cache.invalidateQueries({ predicate: ({ queryKey: [name] }) => name !== 'files' });
 }
 
-interface ActionProps {
-  act: () => Promise<unknown>;
-  /** What is asked for again then. */
-  old?: unknown[][];
+/** Something that is done, and may change what is shown. A failure is said in a notice. */
+export function useAction<T = void>(act: (input: T) => Promise<unknown>) {
+  return useMutation({ mutationFn: act, onSettled: useRefresh() });
 }
+
+type ActionProps = { act: () => Promise<unknown> };
 
 /** A button that does it, and is busy until it is done. */
-export function ActionButton({ act, old, ...rest }: ActionProps & ComponentProps<typeof Button>) {
-  const action = useAction(act, old);
+export function ActionButton({ act, ...rest }: ActionProps & ComponentProps<typeof Button>) {
+  const action = useAction(act);
   return <Button {...rest} isBusy={action.isPending} onClick={() => action.mutate()} />;
 }
 
 type ConfirmedProps = ActionProps & { name: string; of: string; text: string };
 
 /** For what cannot be undone. Many buttons have the same name, so that each says what it acts on. */
-export function Confirmed({ name, of, text, act, old }: ConfirmedProps) {
+export function Confirmed({ name, of, text, act }: ConfirmedProps) {
   const [isAsking, setAsking] = useState(false);
-  const action = useAction(act, old);
+  const action = useAction(act);
   const confirm = () => {
     setAsking(false);
     action.mutate();
@@ -92,40 +92,30 @@ export function useSecretOnce(title: string, text: string) {
   return [dialog, show] as const;
 }
 
-type Notice = { id: number; kind: 'done' | 'error'; title: string; text: string };
+type Notice = { at: number; kind: 'done' | 'error'; title: string; text: string };
 
 const SHOWN_MS = 8_000;
 
-let notices: readonly Notice[] = [];
-let count = 0;
-let redraw = (): void => undefined;
-
-function publish(next: readonly Notice[]): void {
-  notices = next;
-  redraw();
-}
+let show = (_notice: Notice): void => undefined;
 
 /** Says in a corner, for some seconds, what has been done or has failed. */
 export function tell(title: string, text: string, kind: Notice['kind'] = 'done'): void {
-  count += 1;
-  const id = count;
-  publish([...notices.slice(-2), { id, kind, title, text }]);
-  setTimeout(() => publish(notices.filter((notice) => notice.id !== id)), SHOWN_MS);
+  show({ at: performance.now(), kind, title, text });
 }
 
 /** The region is always there: screen readers hear only what is added to one that they know. */
 export function Notices() {
-  const shown = useSyncExternalStore(
-    (reader) => {
-      redraw = reader;
-      return () => undefined;
-    },
-    () => notices,
-  );
+  const [notices, setNotices] = useState<readonly Notice[]>([]);
+  useEffect(() => {
+    show = (notice) => {
+      setNotices((before) => [...before.slice(-2), notice]);
+      setTimeout(() => setNotices((before) => before.filter((shown) => shown !== notice)), SHOWN_MS);
+    };
+  }, []);
   return (
     <div className="notices" role="status">
-      {shown.map(({ id, kind, title, text }) => (
-        <div key={id} className={`notice ${kind}`}>
+      {notices.map(({ at, kind, title, text }) => (
+        <div key={at} className={`notice ${kind}`}>
           <p className="notice-title">{title}</p>
           <p>{text}</p>
         </div>

@@ -1,5 +1,6 @@
-import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { useMutation } from '@tanstack/react-query';
 import { type ComponentProps, type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
+import { useRefresh } from './actions.js';
 import { Button, Callout } from './blocks.js';
 
 type Labelled = { label: string; hint?: ReactNode };
@@ -78,8 +79,6 @@ interface FormProps {
   look?: 'primary' | 'danger';
   /** Gets the fields by their names, trimmed; resolves to what is said then, if anything. */
   onSubmit: (field: Fields) => Promise<string | { warning: string } | void>;
-  /** What is asked for again then. */
-  old?: unknown[][];
   /** What was sent stays in the fields. */
   keeps?: boolean;
   isBusy?: boolean;
@@ -92,13 +91,13 @@ export type Fields = (name: string) => string;
 
 /** A form that shows that it works, what it has done, and why it failed. It is emptied when that went well. */
 export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
-  const { look = 'primary', old = [], keeps = false, isBusy = false, actions } = rest;
-  const cache = useQueryClient();
+  const { look = 'primary', keeps = false, isBusy = false, actions } = rest;
+  const refresh = useRefresh();
   const form = useRef<HTMLFormElement>(null);
   const sent = useMutation({
     mutationFn: onSubmit,
     onSuccess: async (_said, sentFields) => {
-      await Promise.all(old.map((queryKey) => cache.invalidateQueries({ queryKey })));
+      await refresh();
       // What was typed meanwhile stays.
       const now = form.current;
       if (now && !keeps && [...new FormData(now).keys()].every((field) => fieldsOf(now)(field) === sentFields(field))) {

@@ -143,6 +143,7 @@ export class AcpConnection {
   }
 
   async close(): Promise<void> {
+    await this.#conversation.terminals.close();
     this.#connection.close();
     await this.#kill();
     await this.#ended;

@@ -4,7 +4,7 @@ import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
 import { toolEnvironment } from '../../tool-view.js';
-import { AcpTerminals } from './acp-terminals.js';
+import { AcpTerminals } from './acp-conversation.js';
 
 let folder: string;
 let terminals: AcpTerminals;

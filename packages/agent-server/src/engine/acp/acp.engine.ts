@@ -23,7 +23,6 @@ const MAX_DETAIL = 2_000;
 interface OpenAgent {
   session: AcpSession;
   conversation: AcpConversation;
-  close: () => Promise<void>;
 }
 
 /**
@@ -274,7 +273,7 @@ export class AcpEngine extends AgentEngine {
   async #closeAgent(): Promise<void> {
     const agent = this.#agent;
     this.#agent = null;
-    await agent?.close();
+    await agent?.session.close();
   }
 
   /** Turns a failure of the agent into an error event that ends the run and says why. */
@@ -313,10 +312,6 @@ async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
     conversation,
     earlier: rememberedText(memory['sessionId']),
   });
-  const close = async (): Promise<void> => {
-    await conversation.terminals.close();
-    await session.close();
-  };
   try {
     conversation.open(session.id);
     const model = rememberedText(memory['model']) ?? launch.model;
@@ -327,9 +322,9 @@ async function openAgent(host: EngineHost, view: ToolView): Promise<OpenAgent> {
       await session.setMode(launch.sessionMode);
     }
     await announce(host, session);
-    return { session, conversation, close };
+    return { session, conversation };
   } catch (error) {
-    await close();
+    await session.close();
     throw error;
   }
 }

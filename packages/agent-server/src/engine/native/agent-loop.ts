@@ -4,7 +4,7 @@ import { asksForRisk, judgedRisk, mustConfirm } from '../../security/risk-assess
 import type { Tool } from '../../tools/tool.js';
 import { type EngineHost, originalCall } from '../agent-engine.js';
 import {
-  continuation,
+  CONTINUE,
   isContinuation,
   messageOfAgent,
   messageToAgent,
@@ -78,28 +78,22 @@ interface PendingCalls {
 }
 
 export class AgentLoop {
+  readonly #options: AgentLoopOptions;
   readonly #host: EngineHost;
   readonly #signal: AbortSignal;
-  readonly #tools: NativeTools;
-  readonly #condenser: Condenser;
-  readonly #createModel: ModelFactory;
-  readonly #wait: Wait;
   #cuts = 0;
   /** Answers in a row. */
   #spokenCalls = 0;
 
-  constructor({ host, signal, tools, condenser, createModel, wait }: AgentLoopOptions) {
-    this.#host = host;
-    this.#signal = signal;
-    this.#tools = tools;
-    this.#condenser = condenser;
-    this.#createModel = createModel;
-    this.#wait = wait;
+  constructor(options: AgentLoopOptions) {
+    this.#options = options;
+    this.#host = options.host;
+    this.#signal = options.signal;
   }
 
   async run(): Promise<void> {
     await this.#handleFailures(async () => {
-      await prepareRun(this.#host, this.#tools, this.#signal);
+      await prepareRun(this.#host, this.#options.tools, this.#signal);
       await this.#runSteps();
     });
   }
@@ -108,8 +102,8 @@ export class AgentLoop {
     await this.#handleFailures(async () => {
       const seen = this.#host.events().length;
       const confirmed = openCalls(this.#host.events());
-      await prepareRun(this.#host, this.#tools, this.#signal);
-      const tools = this.#tools.offered();
+      await prepareRun(this.#host, this.#options.tools, this.#signal);
+      const tools = this.#options.tools.offered();
       const { pending } = await this.#refuseInvalid(
         confirmed.map((event) => ({ event, parsed: this.#parseWritten(tools, event) })),
       );
@@ -122,9 +116,9 @@ export class AgentLoop {
   async condense(): Promise<boolean> {
     let condensed = false;
     await this.#handleFailures(async () => {
-      const model = await this.#createModel(this.#host.settings);
+      const model = await this.#options.createModel(this.#host.settings);
       const { messages } = promptFor(model, this.#host);
-      condensed = await this.#condenser.makeRoom({ model, messages, signal: this.#signal }, true);
+      condensed = await this.#options.condenser.makeRoom({ model, messages, signal: this.#signal }, true);
     });
     return condensed;
   }
@@ -178,9 +172,9 @@ export class AgentLoop {
   /** One response of the model and its calls, or a condensation; true when the run has ended. */
   async #step(): Promise<boolean> {
     const seen = this.#host.events().length;
-    await this.#tools.refresh(this.#signal);
-    const tools = this.#tools.offered();
-    const model = await this.#createModel(this.#host.settings);
+    await this.#options.tools.refresh(this.#signal);
+    const tools = this.#options.tools.offered();
+    const model = await this.#options.createModel(this.#host.settings);
     const { instructions, messages } = promptFor(model, this.#host);
     const request: ModelRequest = {
       model,
@@ -191,8 +185,8 @@ export class AgentLoop {
       showDraft: (draft) => this.#host.showDraft(draft),
     };
     if (
-      this.#condenser.isTooLarge([instructions, request.tools], messages) &&
-      (await this.#condenser.makeRoom(request))
+      this.#options.condenser.isTooLarge([instructions, request.tools], messages) &&
+      (await this.#options.condenser.makeRoom(request))
     ) {
       return false;
     }
@@ -207,13 +201,17 @@ export class AgentLoop {
   /** @returns null if the history was too long, or may have been, and a condensation has made room */
   async #callModel(request: ModelRequest): Promise<ModelResponse | null> {
     try {
-      const response = await callModelWithImages(this.#host, request, patienceOf(this.#host, this.#wait));
-      this.#condenser.observe(response, request.messages);
+      const response = await callModelWithImages(
+        this.#host,
+        request,
+        patienceOf(this.#host, this.#options.wait),
+      );
+      this.#options.condenser.observe(response, request.messages);
       const { instructions, messages, tools } = request;
       await reportCutPrompt(this.#host, response.promptTokens ?? 0, [instructions, messages, tools]);
       return withUniqueIds(response, usedIds(this.#host));
     } catch (error) {
-      if (error instanceof LlmFailure && (await this.#condenser.makeRoomAfter(error, request))) {
+      if (error instanceof LlmFailure && (await this.#options.condenser.makeRoomAfter(error, request))) {
         return null;
       }
       throw error;
@@ -279,7 +277,7 @@ export class AgentLoop {
     if (await this.#isCutTooOften()) {
       return true;
     }
-    await this.#host.append(continuation());
+    await this.#host.append(messageToAgent(CONTINUE));
     return false;
   }
 

@@ -3,7 +3,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { shownAddress } from '@slipway/common/http/address-rules.js';
 import { clipText } from '../../clipped-text.js';
 import { cleanToolName, MAX_TOOL_NAME, mcpToolDefinition, type Tool } from '../tool.js';
-import { repairSchema } from '../tool-schema.js';
+import { freeName, repairSchema } from '../tool-schema.js';
 import type { McpConnection, McpConnectionOptions } from './mcp-connection.js';
 import { type ListedTool, problemsText, toContent } from './server-answers.js';
 
@@ -227,13 +227,5 @@ function mcpTool(name: string, entry: ListedTool, connection: McpConnection): To
 /** The tool's own name, adapted to model APIs, with the server's name in front if another tool already uses it. */
 function uniqueToolName(server: string, tool: string, taken: ReadonlySet<string>): string {
   const plain = cleanToolName(tool);
-  if (!taken.has(plain)) {
-    return plain;
-  }
-  const full = cleanToolName(`${server}_${tool}`);
-  let name = full;
-  for (let count = 2; taken.has(name); count += 1) {
-    name = `${full.slice(0, MAX_TOOL_NAME - 4)}_${count}`;
-  }
-  return name;
+  return taken.has(plain) ? freeName(cleanToolName(`${server}_${tool}`), taken) : plain;
 }
