@@ -122,7 +122,7 @@ export class FollowWorker extends BackgroundLoop {
     return first === undefined
       ? []
       : this.repositories.ask(first.row.userId, first.provider, first.repository, (adapter, call) =>
-          adapter.readChangeRequests(group, call),
+          adapter.changeRequests(call, (changes) => changes.read(group)),
         );
   }
 

@@ -53,7 +53,7 @@ export class RoundTalk {
     const outputs = new Map<string, string>();
     for (const check of checks.slice(0, MAX_OUTPUTS)) {
       const output = await this.orNull('read the output of a check', linked, (adapter, call) =>
-        adapter.readCheckOutput(linked, check, call),
+        adapter.changeRequests(call, (changes) => changes.output(linked, check)),
       );
       outputs.set(check.id, output ?? '');
     }
@@ -75,7 +75,7 @@ export class RoundTalk {
         return ids;
       }
       const answer = await this.orNull('answer a comment', linked, (adapter, call) =>
-        adapter.replyToComment(linked, comment, text, call),
+        adapter.changeRequests(call, (changes) => changes.reply(linked, comment, text)),
       );
       ids.push(...(answer === null ? [] : [answer.id]));
     }

@@ -71,7 +71,7 @@ export class RepositoryAccessService {
     request: NewChangeRequest,
   ): Promise<OpenedChangeRequest> {
     return this.ask(userId, provider, request.repository, (adapter, call) =>
-      adapter.openChangeRequest(request, call),
+      adapter.changeRequests(call, (changes) => changes.open(request)),
     );
   }
 

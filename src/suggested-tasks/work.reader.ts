@@ -10,7 +10,7 @@ import {
   type ProviderWork,
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
-import { type Answer, type Cached, ProviderCache } from '../git-providers/provider-cache.js';
+import { type Cached, type FreshFor, ProviderCache } from '../git-providers/provider-cache.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
@@ -61,13 +61,11 @@ export class WorkReader {
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
     try {
-      const adapter = await this.providers.adapterFor(credential);
-      const reading = this.providers.look({ userId, credential, subject: 'work' }, this.cache);
-      const call = this.providers.callFor(reading);
-      if (call) {
-        this.providers.keep(reading, call, this.findWork(adapter, provider, call));
-      }
-      return { provider, read: await this.providers.result(reading) };
+      const question = { userId, credential, subject: 'work' };
+      const read = await this.providers.read(question, this.cache, (adapter, call) =>
+        this.findWork(adapter, provider, call),
+      );
+      return { provider, read };
     } catch (error) {
       if (error instanceof GitProviderError) {
         return { provider, error };
@@ -80,7 +78,7 @@ export class WorkReader {
     adapter: GitProvider,
     provider: ProviderType,
     call: ProviderCall,
-  ): Promise<Omit<Answer<FoundWork>, 'key'>> {
+  ): Promise<FreshFor<FoundWork>> {
     const { kind, workPolicy: policy } = adapter;
     const work = await adapter.findWork(call);
     for (const code of work.gaps) {

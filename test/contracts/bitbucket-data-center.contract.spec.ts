@@ -163,7 +163,7 @@ describe('BitbucketDataCenterProvider', () => {
       body: '',
       draft: false,
     };
-    await provider.openChangeRequest(request, { ...auth, ...relaxedCall() });
+    await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(request));
     expect(world.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk' });
   });
 

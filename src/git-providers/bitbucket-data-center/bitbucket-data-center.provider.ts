@@ -6,6 +6,7 @@ import {
   GitProviderError,
   type GitCredential,
   type ProbedRepository,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -178,8 +179,8 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
     return { username, password: call.token };
   }
 
-  protected changesOf(call: ProviderCall): BitbucketDataCenterChanges {
-    return new BitbucketDataCenterChanges(this.clientFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new BitbucketDataCenterChanges(this.clientFor(call)));
   }
 
   private clientFor(call: ProviderCall): BitbucketDataCenterClient {

@@ -5,6 +5,7 @@ import {
   type GitCredential,
   GitProviderError,
   type ProbedRepository,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -43,9 +44,7 @@ import { findRepositories } from './bitbucket.repositories.js';
 import {
   accountSchema,
   branchesSchema,
-  PULL_REQUEST_FIELDS,
   pullRequestsSchema,
-  REPOSITORY_FIELDS,
   repositoriesSchema,
   workspacesSchema,
 } from './bitbucket.schema.js';
@@ -187,8 +186,8 @@ export class BitbucketProvider extends GitServerAdapter {
     return Promise.resolve(bitbucketGitCredential(token));
   }
 
-  protected changesOf(call: ProviderCall): BitbucketChanges {
-    return new BitbucketChanges(this.clientFor(call), () => this.detailsFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new BitbucketChanges(this.clientFor(call), () => this.detailsFor(call)));
   }
 
   private async detailsFor(call: ProviderCall): Promise<DetailedCall> {
@@ -231,7 +230,7 @@ export class BitbucketProvider extends GitServerAdapter {
     client: BitbucketClient,
     { uuid, workspaces }: BitbucketIdentity,
   ): Promise<Listing<BitbucketPullRequest>> {
-    const query = `state=OPEN&pagelen=50&sort=-updated_on&fields=${PULL_REQUEST_FIELDS}`;
+    const query = 'state=OPEN&pagelen=50&sort=-updated_on';
     const paths = workspaces.map(
       (slug) => `/workspaces/${encodeURIComponent(slug)}/pullrequests/${encodeURIComponent(uuid)}?${query}`,
     );
@@ -248,7 +247,7 @@ export class BitbucketProvider extends GitServerAdapter {
     client: BitbucketClient,
     { workspaces }: BitbucketIdentity,
   ): Promise<Listing<BitbucketRepository>> {
-    const query = `role=contributor&sort=-updated_on&pagelen=30&fields=${REPOSITORY_FIELDS}`;
+    const query = 'role=contributor&sort=-updated_on&pagelen=30';
     const paths = workspaces.map((slug) => `/repositories/${encodeURIComponent(slug)}?${query}`);
     const listing = await listAll(client, paths, repositoriesSchema, toRepository);
     return {

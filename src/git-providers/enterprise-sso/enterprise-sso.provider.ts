@@ -1,15 +1,10 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import {
-  type ChangeRequestRef,
-  type FollowedChangeRequest,
-  type FollowedCheck,
-  type CommentPlace,
+  type ChangeRequests,
   GitProviderError,
   GitProvider,
   type GitServerKind,
   type GitCredential,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -117,28 +112,8 @@ export class EnterpriseSsoProvider extends GitProvider {
     return this.signedIn(call, (own) => this.inner.listInstallations(range, own));
   }
 
-  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
-    return this.signedIn(call, (own) => this.inner.openChangeRequest(request, own));
-  }
-
-  async readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return this.signedIn(call, (own) => this.inner.readChangeRequests(refs, own));
-  }
-
-  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
-    return this.signedIn(call, (own) => this.inner.readCheckOutput(ref, check, own));
-  }
-
-  async replyToComment(
-    ref: ChangeRequestRef,
-    comment: CommentPlace,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return this.signedIn(call, (own) => this.inner.replyToComment(ref, comment, body, own));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return this.signedIn(call, (own) => this.inner.changeRequests(own, work));
   }
 
   cloneUrl(_host: string | null, repository: string): string {

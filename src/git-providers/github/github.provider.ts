@@ -4,6 +4,7 @@ import { GitServerAdapter } from '../change-requests.js';
 import {
   type GitCredential,
   GitProviderError,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -200,8 +201,8 @@ export class GithubProvider extends GitServerAdapter {
     return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
-  protected changesOf(call: ProviderCall): GithubChanges {
-    return new GithubChanges(this.clientFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new GithubChanges(this.clientFor(call)));
   }
 
   private clientFor(call: ProviderCall): GithubClient {

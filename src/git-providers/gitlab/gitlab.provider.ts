@@ -4,6 +4,7 @@ import { GitServerAdapter } from '../change-requests.js';
 import {
   GitProviderError,
   type GitCredential,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -136,8 +137,8 @@ export class GitlabProvider extends GitServerAdapter {
     return Promise.resolve({ username: 'oauth2', password: token });
   }
 
-  protected changesOf(call: ProviderCall): GitlabChanges {
-    return new GitlabChanges(this.clientFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new GitlabChanges(this.clientFor(call)));
   }
 
   private clientFor(call: ProviderCall): GitlabClient {
