@@ -12,35 +12,33 @@ import { EntityRows } from '../database/entity-rows.js';
 import { AUDIT_ACTION_NAMES, type AuditAction, type AuditResource, resourceOf } from './audit-action.js';
 import { AuditEntry, storable } from './audit.repository.js';
 
+/** By the names of the route. */
 export interface AuditFilter {
-  actorUserId?: string;
-  ownerUserId?: string;
+  actor_user_id?: string;
+  owner_user_id?: string;
   action?: AuditAction;
-  resourceType?: AuditResource;
-  resourceId?: string;
-  requestId?: string;
-  callerRequestId?: string;
+  resource_type?: AuditResource;
+  resource_id?: string;
+  request_id?: string;
+  caller_request_id?: string;
   /** Inclusive. */
   since?: Date;
   /** Exclusive. */
   until?: Date;
 }
 
-type AuditCondition =
-  'actor' | 'owner' | 'actions' | 'resource' | 'request' | 'callerRequest' | 'since' | 'until';
-
 /**
- * Hides `actor` and `owner` from the planner, which would scan from the newest entry on for a user with many entries.
+ * Hides users from the planner, which would scan from the newest entry on for a user with many entries.
  */
-const CONDITIONS: Record<AuditCondition, (parameter: string) => string> = {
-  actor: (parameter) => `e.actor_user_id = (SELECT ${parameter}::uuid)`,
-  owner: (parameter) => `e.owner_user_id = (SELECT ${parameter}::uuid)`,
-  actions: (parameter) => `e.action = ANY (${parameter}::text[])`,
-  resource: (parameter) => `e.resource_id = ${parameter}`,
-  request: (parameter) => `e.request_id = ${parameter}`,
-  callerRequest: (parameter) => `e.caller_request_id = ${parameter}`,
-  since: (parameter) => `e.at >= ${parameter}`,
-  until: (parameter) => `e.at < ${parameter}`,
+const CONDITIONS = {
+  actor_user_id: (parameter: string) => `e.actor_user_id = (SELECT ${parameter}::uuid)`,
+  owner_user_id: (parameter: string) => `e.owner_user_id = (SELECT ${parameter}::uuid)`,
+  action: (parameter: string) => `e.action = ANY (${parameter}::text[])`,
+  resource_id: (parameter: string) => `e.resource_id = ${parameter}`,
+  request_id: (parameter: string) => `e.request_id = ${parameter}`,
+  caller_request_id: (parameter: string) => `e.caller_request_id = ${parameter}`,
+  since: (parameter: string) => `e.at >= ${parameter}`,
+  until: (parameter: string) => `e.at < ${parameter}`,
 };
 
 /** Statements are planned with their values (docs/adr/0006), so that each uses its best index. */
@@ -56,7 +54,10 @@ export class AuditQueries {
   async page(filter: AuditFilter, limit: number, pageId: string | undefined): Promise<Page<AuditEntry>> {
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;
-    const conditions = conditionsOf(filter).map(([name, value]) => CONDITIONS[name](param(value)));
+    const wanted = valuesOf(filter);
+    const conditions = Object.entries(CONDITIONS).flatMap(([name, condition]) =>
+      wanted[name] === undefined ? [] : condition(param(wanted[name])),
+    );
     const after = parsePageId('audit', pageId, parseTimeCursor);
     if (after !== null) {
       conditions.push(`(e.at, e.id) < (${param(after.at)}::timestamptz, ${param(after.id)}::uuid)`);
@@ -75,31 +76,14 @@ export class AuditQueries {
   }
 }
 
-function conditionsOf(filter: AuditFilter): [AuditCondition, unknown][] {
-  const {
-    actorUserId,
-    ownerUserId,
-    action,
-    resourceType,
-    resourceId,
-    requestId,
-    callerRequestId,
-    since,
-    until,
-  } = filter;
+function valuesOf({ action, resource_type: type, ...filter }: AuditFilter): Record<string, unknown> {
   const actions = AUDIT_ACTION_NAMES.filter(
-    (name) => (action ?? name) === name && (resourceType ?? resourceOf(name)) === resourceOf(name),
+    (name) => (action ?? name) === name && (type ?? resourceOf(name)) === resourceOf(name),
   );
-  const conditions: [AuditCondition, unknown][] = [
-    ['actor', actorUserId],
-    ['owner', ownerUserId],
-    ['actions', actions.length < AUDIT_ACTION_NAMES.length ? actions : undefined],
+  return {
+    ...filter,
+    action: actions.length < AUDIT_ACTION_NAMES.length ? actions : undefined,
     // Cut as when it was stored.
-    ['resource', resourceId === undefined ? undefined : storable(resourceId)],
-    ['request', requestId],
-    ['callerRequest', callerRequestId],
-    ['since', since],
-    ['until', until],
-  ];
-  return conditions.filter(([, value]) => value !== undefined);
+    resource_id: filter.resource_id && storable(filter.resource_id),
+  };
 }
