@@ -2,6 +2,7 @@ import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
+import type { GitServerAddresses } from '../config/git-config.js';
 import {
   type CommentPlace,
   type ChangeRequestRef,
@@ -18,13 +19,21 @@ import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody 
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
 import { requiredId, requireFitting } from './response-schema.js';
 
+/** Where requests and clones of a token without a host go. */
+export interface GitServerOptions extends GitServerAddresses {
+  timing?: RetryTiming;
+}
+
 /** What the adapters of all kinds of git servers share. */
 export abstract class GitServerAdapter extends GitProvider {
+  protected readonly timing: RetryTiming;
+
   constructor(
     protected readonly http: GuardedHttpClient,
-    protected readonly timing: RetryTiming = SYSTEM_RETRY_TIMING,
+    protected readonly options: GitServerOptions,
   ) {
     super();
+    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
   }
 }
 

@@ -3,7 +3,7 @@ import { TypeOrmModule } from '@nestjs/typeorm';
 import { AppConfig } from '../config/app-config.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
-import { WebhookDelivery } from './webhook-delivery.entity.js';
+import { WebhookDelivery } from './webhook-delivery.repository.js';
 import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker, WebhookMetrics } from './webhook-delivery.worker.js';
 import { WebhookEndpoint, WebhookEndpointRepository } from './webhook-endpoint.repository.js';

@@ -192,7 +192,7 @@ async function openHarness(
   });
   const timing = { now: () => Date.now(), random: () => 0, delay: () => Promise.resolve() };
   return {
-    provider: new BitbucketDataCenterProvider(http, { timing }),
+    provider: new BitbucketDataCenterProvider(http, { apiUrl: '', cloneUrl: '', timing }),
     auth: { token: world.token, host: server.origin },
     server,
     close: async () => {

@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
@@ -16,7 +15,7 @@ import {
   type ApiGuide,
 } from '../git-provider.js';
 import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
-import { gitHostBaseUrl, type RetryTiming } from '../provider-http.js';
+import { gitHostBaseUrl } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -55,10 +54,6 @@ import {
   repositoryPageSchema,
 } from './bitbucket-data-center.schema.js';
 
-export interface BitbucketDataCenterProviderOptions {
-  timing?: RetryTiming;
-}
-
 const DASHBOARD = '/api/latest/dashboard/pull-requests?role=AUTHOR&state=OPEN&order=NEWEST&limit=50';
 const RECENT_REPOSITORIES = '/api/latest/profile/recent/repos?limit=25&permission=REPO_WRITE';
 const BUILD_STATS = '/build-status/latest/commits/stats';
@@ -72,10 +67,6 @@ const WORK_POLICY: WorkPolicy = { freshMs: 120_000, freshWhileComputingMs: 120_0
  */
 export class BitbucketDataCenterProvider extends GitServerAdapter {
   readonly kind = 'bitbucket_dc';
-
-  constructor(http: GuardedHttpClient, options: BitbucketDataCenterProviderOptions = {}) {
-    super(http, options.timing);
-  }
 
   override get workPolicy(): WorkPolicy {
     return WORK_POLICY;

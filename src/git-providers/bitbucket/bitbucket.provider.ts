@@ -1,5 +1,4 @@
 import type { z } from 'zod';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
   type GitCredential,
@@ -14,7 +13,6 @@ import {
   type ApiGuide,
 } from '../git-provider.js';
 import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
-import { type RetryTiming } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -48,13 +46,6 @@ import {
   repositoriesSchema,
   workspacesSchema,
 } from './bitbucket.schema.js';
-
-interface BitbucketProviderOptions {
-  /** Such as `https://api.bitbucket.org/2.0`. */
-  apiUrl: string;
-  cloneUrl: string;
-  timing?: RetryTiming;
-}
 
 interface DetailedCall {
   client: BitbucketClient;
@@ -92,15 +83,7 @@ const MAX_WORKSPACE_PAGES = 2;
  */
 export class BitbucketProvider extends GitServerAdapter {
   readonly kind = 'bitbucket';
-  private readonly cache: BitbucketCache;
-
-  constructor(
-    http: GuardedHttpClient,
-    private readonly options: BitbucketProviderOptions,
-  ) {
-    super(http, options.timing);
-    this.cache = new BitbucketCache(this.timing.now);
-  }
+  private readonly cache = new BitbucketCache(this.timing.now);
 
   override get workPolicy(): WorkPolicy {
     return WORK_POLICY;

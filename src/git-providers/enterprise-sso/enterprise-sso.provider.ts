@@ -22,22 +22,16 @@ import type {
   RepositoryQuery,
 } from '../repository-lists.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
-import { EnterpriseSsoClient, EnterpriseSsoTokenCache } from './enterprise-sso.client.js';
+import {
+  EnterpriseSsoClient,
+  EnterpriseSsoTokenCache,
+  type KeycloakOptions,
+} from './enterprise-sso.client.js';
 import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
 
 /** For a replica that exchanges the same token. Together longer than an exchange takes. */
 const CLAIM_TRIES = 90;
 const CLAIM_PAUSE_MS = 100;
-
-export interface EnterpriseSsoOptions {
-  issuer: string;
-  alias: string;
-  host: string | null;
-  clientId?: string;
-  clientSecret?: string;
-  apiVersion: 'v1' | 'v2';
-  timing?: RetryTiming;
-}
 
 /**
  * A git server whose tokens Keycloak keeps: the stored Keycloak token is exchanged for the server's token, and the
@@ -52,7 +46,7 @@ export class EnterpriseSsoProvider extends GitProvider {
   constructor(
     http: GuardedHttpClient,
     private readonly inner: GitProvider,
-    private readonly options: EnterpriseSsoOptions,
+    private readonly options: KeycloakOptions & { host: string | null; timing?: RetryTiming },
   ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;

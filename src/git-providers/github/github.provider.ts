@@ -1,5 +1,3 @@
-import type { BoundedCache } from '../../common/bounded-cache.js';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
   type GitCredential,
@@ -19,7 +17,7 @@ import {
   providerErrorFromUpstream,
   tokenCheck,
 } from '../provider-errors.js';
-import { gitHostBaseUrl, oldServers, type RetryTiming } from '../provider-http.js';
+import { gitHostBaseUrl, oldServers } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -62,13 +60,6 @@ import {
   VIEWER_DOCUMENT,
 } from './github.schema.js';
 
-export interface GithubProviderOptions {
-  /** REST root of a token without host, such as `https://api.github.com`. */
-  apiUrl: string;
-  cloneUrl: string;
-  timing?: RetryTiming;
-}
-
 interface CheckedPullRequests extends GithubResult<GithubPullRequests> {
   rechecked: ReadonlyMap<string, string>;
 }
@@ -87,15 +78,7 @@ const MAX_ORGANIZATIONS = 20;
 /** GitHub.com and Enterprise Server: two GraphQL requests side by side, and a third for what was not computed yet. */
 export class GithubProvider extends GitServerAdapter {
   readonly kind = 'github';
-  private readonly oldServers: BoundedCache<string, true>;
-
-  constructor(
-    http: GuardedHttpClient,
-    private readonly options: GithubProviderOptions,
-  ) {
-    super(http, options.timing);
-    this.oldServers = oldServers(this.timing);
-  }
+  private readonly oldServers = oldServers(this.timing);
 
   serverOf(host: string | null): string {
     // One GitHub per origin: its addresses differ in the path only.

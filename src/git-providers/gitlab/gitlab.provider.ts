@@ -1,5 +1,3 @@
-import type { BoundedCache } from '../../common/bounded-cache.js';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
   GitProviderError,
@@ -19,7 +17,7 @@ import {
   providerErrorFromUpstream,
   tokenCheck,
 } from '../provider-errors.js';
-import { gitHostBaseUrl, oldServers, type RetryTiming } from '../provider-http.js';
+import { gitHostBaseUrl, oldServers } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -44,25 +42,10 @@ import {
 } from './gitlab.mapper.js';
 import { accountSchema, listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
 
-export interface GitlabProviderOptions {
-  /** API root of a token without host, such as `https://gitlab.com/api`. */
-  apiUrl: string;
-  cloneUrl: string;
-  timing?: RetryTiming;
-}
-
 /** GitLab.com and self-managed GitLab: one GraphQL request, and one REST request for the issues. */
 export class GitlabProvider extends GitServerAdapter {
   readonly kind = 'gitlab';
-  private readonly oldServers: BoundedCache<string, true>;
-
-  constructor(
-    http: GuardedHttpClient,
-    private readonly options: GitlabProviderOptions,
-  ) {
-    super(http, options.timing);
-    this.oldServers = oldServers(this.timing);
-  }
+  private readonly oldServers = oldServers(this.timing);
 
   serverOf(host: string | null): string {
     return gitlabRoot(host, this.options.apiUrl);
