@@ -11,6 +11,7 @@ import {
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
 import { type Cached, type FreshFor, ProviderCache } from '../git-providers/provider-cache.js';
+import { orFailure } from '../git-providers/provider-errors.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
@@ -60,18 +61,11 @@ export class WorkReader {
   /** Never rejects for a failure of the provider, which is an outcome. */
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
-    try {
-      const question = { userId, credential, subject: 'work' };
-      const read = await this.providers.read(question, this.cache, (adapter, call) =>
-        this.findWork(adapter, provider, call),
-      );
-      return { provider, read };
-    } catch (error) {
-      if (error instanceof GitProviderError) {
-        return { provider, error };
-      }
-      throw error;
-    }
+    const question = { userId, credential, subject: 'work' };
+    const read = await orFailure(
+      this.providers.read(question, this.cache, (adapter, call) => this.findWork(adapter, provider, call)),
+    );
+    return read instanceof GitProviderError ? { provider, error: read } : { provider, read };
   }
 
   private async findWork(

@@ -14,7 +14,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
+import { combinedError, GapLog, notFound, orFailure, tokenCheck } from '../provider-errors.js';
 import { gitHostBaseUrl } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -247,19 +247,10 @@ async function readList<Listed, Item>(
   schema: z.ZodType<Page<Listed>>,
   toItem: (listed: Listed) => Item,
 ): Promise<Reading<Item>> {
-  try {
-    const page = await client.find(path, schema);
-    return {
-      items: page?.values.map(toItem) ?? [],
-      hasMore: page?.isLastPage === false,
-      failure: page === null ? new GitProviderError('unsupported') : null,
-    };
-  } catch (error) {
-    if (!(error instanceof GitProviderError)) {
-      throw error;
-    }
-    return { items: [], hasMore: false, failure: error };
-  }
+  const page = await orFailure(client.find(path, schema));
+  return page === null || page instanceof GitProviderError
+    ? { items: [], hasMore: false, failure: page ?? new GitProviderError('unsupported') }
+    : { items: page.values.map(toItem), hasMore: page.isLastPage === false, failure: null };
 }
 
 async function readFolder(

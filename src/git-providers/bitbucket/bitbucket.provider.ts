@@ -12,7 +12,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
+import { combinedError, GapLog, notFound, orFailure, tokenCheck } from '../provider-errors.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -266,31 +266,20 @@ async function listAll<Listed, Item>(
   elements: z.ZodType<Listed[]>,
   toItem: (listed: Listed) => Item,
 ): Promise<Listing<Item>> {
-  const results = await Promise.all(paths.map((path) => listOrFailure(client, path, elements)));
+  const results = await Promise.all(
+    paths.map((path) => orFailure(client.list(path, elements, { maxPages: 1 }))),
+  );
   const lists = results.filter(
-    (result): result is BitbucketList<Listed> => !(result instanceof GitProviderError),
+    (result): result is BitbucketList<Listed> => result !== null && !(result instanceof GitProviderError),
   );
   return {
     items: lists.flatMap(({ values }) => values.map(toItem)),
     hasMore: lists.some(({ complete }) => !complete),
-    failures: results.filter((result) => result instanceof GitProviderError),
+    // A workspace with a 404 is one that the token may not see.
+    failures: results
+      .map((result) => result ?? new GitProviderError('insufficient_scope'))
+      .filter((result) => result instanceof GitProviderError),
   };
-}
-
-/** A workspace with a 404 is one that the token may not see. */
-async function listOrFailure<T>(
-  client: BitbucketClient,
-  path: string,
-  elements: z.ZodType<T[]>,
-): Promise<BitbucketList<T> | GitProviderError> {
-  try {
-    return (await client.list(path, elements, { maxPages: 1 })) ?? new GitProviderError('insufficient_scope');
-  } catch (error) {
-    if (error instanceof GitProviderError) {
-      return error;
-    }
-    throw error;
-  }
 }
 
 function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {

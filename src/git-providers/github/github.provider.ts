@@ -14,6 +14,7 @@ import {
   GapLog,
   isNotFound,
   notFound,
+  orFailure,
   providerErrorFromUpstream,
   tokenCheck,
 } from '../provider-errors.js';
@@ -91,19 +92,16 @@ export class GithubProvider extends GitServerAdapter {
 
   async findWork(call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(call);
-    const [pulls, others] = await Promise.allSettled([
-      this.readPullRequests(client, call),
-      client.queryViewer(REPOSITORIES_AND_ISSUES_DOCUMENT),
+    const [pulls, others] = await Promise.all([
+      orFailure(this.readPullRequests(client, call)),
+      orFailure(client.queryViewer(REPOSITORIES_AND_ISSUES_DOCUMENT)),
     ]);
-    if (pulls.status === 'rejected' && others.status === 'rejected') {
-      throw combinedError([pulls.reason, others.reason]);
+    if (pulls instanceof GitProviderError && others instanceof GitProviderError) {
+      throw combinedError([pulls, others]);
     }
     const authored =
-      pulls.status === 'fulfilled'
-        ? mapPullRequests(pulls.value.data, pulls.value.rechecked)
-        : NO_PULL_REQUESTS;
-    const rest =
-      others.status === 'fulfilled' ? mapRepositoriesAndIssues(others.value.data) : NO_REPOSITORIES;
+      pulls instanceof GitProviderError ? NO_PULL_REQUESTS : mapPullRequests(pulls.data, pulls.rechecked);
+    const rest = others instanceof GitProviderError ? NO_REPOSITORIES : mapRepositoriesAndIssues(others.data);
     const gaps = gapsOf(pulls).add(gapsOf(others));
     return {
       ...authored,
@@ -276,11 +274,6 @@ function range({ position, limit }: ListRange): string {
   return `page=${position}&per_page=${limit}`;
 }
 
-function gapsOf(part: PromiseSettledResult<GithubResult<unknown>>): GapLog {
-  if (part.status === 'fulfilled') {
-    return part.value.gaps;
-  }
-  const gaps = new GapLog();
-  gaps.note(providerErrorFromUpstream(part.reason));
-  return gaps;
+function gapsOf(part: GithubResult<unknown> | GitProviderError): GapLog {
+  return part instanceof GitProviderError ? new GapLog().with(part) : part.gaps;
 }

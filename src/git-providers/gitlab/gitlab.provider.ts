@@ -10,13 +10,7 @@ import {
   type TokenCheck,
   type ApiGuide,
 } from '../git-provider.js';
-import {
-  combinedError,
-  GapLog,
-  notFound,
-  providerErrorFromUpstream,
-  tokenCheck,
-} from '../provider-errors.js';
+import { combinedError, GapLog, notFound, orFailure, tokenCheck } from '../provider-errors.js';
 import { gitHostBaseUrl, oldServers } from '../provider-http.js';
 import {
   type BranchQuery,
@@ -57,20 +51,25 @@ export class GitlabProvider extends GitServerAdapter {
 
   async findWork(call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(call);
-    const [graphql, issues] = await Promise.allSettled([readGraphql(client), client.assignedIssues()]);
-    if (graphql.status === 'rejected' && issues.status === 'rejected') {
-      throw combinedError([graphql.reason, issues.reason]);
+    const [graphql, listed] = await Promise.all([
+      orFailure(readGraphql(client)),
+      orFailure(client.assignedIssues()),
+    ]);
+    if (graphql instanceof GitProviderError && listed instanceof GitProviderError) {
+      throw combinedError([graphql, listed]);
     }
-    const gaps = new GapLog();
-    const { work, gaps: gapsOfWork } = valueOf(graphql, gaps) ?? { work: NO_WORK, gaps: new GapLog() };
-    const listed = valueOf(issues, gaps) ?? { data: [], hasMore: false };
-    gapsOfWork.add(gaps);
+    const { work, gaps } =
+      graphql instanceof GitProviderError ? { work: NO_WORK, gaps: new GapLog().with(graphql) } : graphql;
+    const isListed = !(listed instanceof GitProviderError);
+    if (!isListed) {
+      gaps.note(listed);
+    }
     return {
       ...work,
-      issues: mapIssues(listed.data, knownRepositories(work)),
-      truncated: work.truncated || listed.hasMore,
-      gaps: gapsOfWork.codes(),
-      gapReasons: gapsOfWork.reasons(),
+      issues: isListed ? mapIssues(listed.data, knownRepositories(work)) : [],
+      truncated: work.truncated || (isListed && listed.hasMore),
+      gaps: gaps.codes(),
+      gapReasons: gaps.reasons(),
     };
   }
 
@@ -162,14 +161,6 @@ function requireUser<Result extends GitlabResult<{ currentUser: { username: stri
     throw result.gaps.failure('unauthorized');
   }
   return result;
-}
-
-function valueOf<T>(result: PromiseSettledResult<T>, gaps: GapLog): T | null {
-  if (result.status === 'fulfilled') {
-    return result.value;
-  }
-  gaps.note(providerErrorFromUpstream(result.reason));
-  return null;
 }
 
 function knownRepositories(work: GitlabGraphqlWork): Map<string, RepositoryActivity> {
