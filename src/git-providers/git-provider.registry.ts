@@ -56,7 +56,7 @@ export function createGitProviderRegistry(
   const servers = Object.fromEntries(
     Object.values(GIT_SERVERS).map(({ kind, provider, load }) => [
       kind,
-      once(() => load(http, { ...config.servers[provider], timing })),
+      once(async () => new (await load())(http, { ...config.servers[provider], timing })),
     ]),
   ) as GitProviderAdapters['servers'];
   const sso = config.enterpriseSso;

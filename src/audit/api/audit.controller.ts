@@ -15,7 +15,6 @@ import {
   type AuditResource,
   resourceOf,
 } from '../audit-action.js';
-import { AuditQueries, type AuditFilter } from '../audit.queries.js';
 import {
   ANY_OBJECT,
   REQUEST_ID,
@@ -25,7 +24,7 @@ import {
   USER_ID,
 } from '../../common/openapi/responses.js';
 import { Choice, Identifier, Instant, Text } from '../../common/validation/field-decorators.js';
-import type { AuditDetails, AuditEntry } from '../audit.repository.js';
+import { type AuditDetails, type AuditEntry, type AuditFilter, AuditQueries } from '../audit.repository.js';
 
 const USER = { example: USER_ID };
 
