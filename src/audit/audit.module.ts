@@ -1,9 +1,8 @@
 import { Global, Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuditController } from './api/audit.controller.js';
-import { AuditEntry, AuditRepository } from './audit.repository.js';
+import { AuditEntry, AuditQueries, AuditRepository } from './audit.repository.js';
 import { AuditRetentionWorker } from './audit-retention.worker.js';
-import { AuditQueries } from './audit.queries.js';
 
 /** Global, because every feature that changes something appends entries. */
 @Global()

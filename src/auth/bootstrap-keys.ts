@@ -2,6 +2,7 @@ import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { AppConfig } from '../config/app-config.js';
 import { generateApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.js';
 import { ApiKeyRepository, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
@@ -59,15 +60,8 @@ function requireParsed(key: string): ParsedApiKey {
 }
 
 async function readKeyFile(file: string): Promise<string | null> {
-  try {
-    const key = (await readFile(file, 'utf8')).trim();
-    return parseApiKey(key) ? key : null;
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === 'ENOENT') {
-      return null;
-    }
-    throw error;
-  }
+  const key = (await unlessCode('ENOENT', readFile(file, 'utf8')))?.trim() ?? '';
+  return parseApiKey(key) ? key : null;
 }
 
 /** Renamed into place, so that the file is complete or missing. */

@@ -215,6 +215,11 @@ export class OutboundConfig {
   noProxy: string | null;
 }
 
+/** Of requests of the service; null without one. */
+export function proxyOf({ proxyUrl, noProxy }: OutboundConfig): { url: string; noProxy: string } | null {
+  return proxyUrl === null ? null : { url: proxyUrl, noProxy: noProxy ?? '' };
+}
+
 export class GeneralConfig {
   @PathVariable(
     'DATA_DIR',

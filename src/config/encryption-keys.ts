@@ -1,6 +1,7 @@
 import { randomBytes } from 'node:crypto';
 import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import type { CipherKey } from '../common/crypto/secret-cipher.js';
 import { ConfigError } from './config.error.js';
 
@@ -35,23 +36,16 @@ export function parseEncryptionKeys(text: string): CipherKey[] {
 /** Keys for the embedded database in `DATA_DIR/encryption-keys` (mode 0600), generated at the first start. */
 export async function localEncryptionKeys(dataDir: string): Promise<CipherKey[]> {
   const file = path.join(dataDir, 'encryption-keys');
-  try {
-    return parseEncryptionKeys(await readFile(file, 'utf8'));
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'ENOENT') {
-      throw error;
-    }
+  const known = await unlessCode('ENOENT', readFile(file, 'utf8'));
+  if (known !== null) {
+    return parseEncryptionKeys(known);
   }
   await mkdir(dataDir, { recursive: true, mode: 0o700 });
   const draft = `${file}.${process.pid}`;
   await writeFile(draft, `local:${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
   try {
     // Of two first starts at the same time one succeeds, and both read its key.
-    await link(draft, file);
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code !== 'EEXIST') {
-      throw error;
-    }
+    await unlessCode('EEXIST', link(draft, file));
   } finally {
     await rm(draft, { force: true });
   }

@@ -121,8 +121,8 @@ export class FollowWorker extends BackgroundLoop {
     const [first] = group;
     return first === undefined
       ? []
-      : this.repositories.ask(first.row.userId, first.provider, first.repository, (adapter, call) =>
-          adapter.readChangeRequests(group, call),
+      : this.repositories.changeRequests(first.row.userId, first.provider, first.repository, (changes) =>
+          changes.read(group),
         );
   }
 

@@ -2,11 +2,10 @@ import { Injectable, Logger } from '@nestjs/common';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import type {
+  ChangeRequests,
   FollowedCheck,
-  GitProvider,
-  ProviderCall,
-  ProviderType,
   FollowedComment,
+  ProviderType,
 } from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import type { ConversationRow } from '../v1/app-conversations/conversation.queries.js';
@@ -52,8 +51,8 @@ export class RoundTalk {
   async outputs(linked: LinkedPullRequest, checks: readonly FollowedCheck[]): Promise<Map<string, string>> {
     const outputs = new Map<string, string>();
     for (const check of checks.slice(0, MAX_OUTPUTS)) {
-      const output = await this.orNull('read the output of a check', linked, (adapter, call) =>
-        adapter.readCheckOutput(linked, check, call),
+      const output = await this.orNull('read the output of a check', linked, (changes) =>
+        changes.output(linked, check),
       );
       outputs.set(check.id, output ?? '');
     }
@@ -74,8 +73,8 @@ export class RoundTalk {
       if (comment === null) {
         return ids;
       }
-      const answer = await this.orNull('answer a comment', linked, (adapter, call) =>
-        adapter.replyToComment(linked, comment, text, call),
+      const answer = await this.orNull('answer a comment', linked, (changes) =>
+        changes.reply(linked, comment, text),
       );
       ids.push(...(answer === null ? [] : [answer.id]));
     }
@@ -84,10 +83,10 @@ export class RoundTalk {
   private async orNull<T>(
     verb: string,
     { row, provider, repository }: LinkedPullRequest,
-    question: (adapter: GitProvider, call: ProviderCall) => Promise<T>,
+    work: (changes: ChangeRequests) => Promise<T>,
   ): Promise<T | null> {
     try {
-      return await this.repositories.ask(row.userId, provider, repository, question);
+      return await this.repositories.changeRequests(row.userId, provider, repository, work);
     } catch (error) {
       if (!(error instanceof DomainError)) {
         throw error;

@@ -2,9 +2,11 @@ import { stripVTControlCharacters } from 'node:util';
 import { z } from 'zod';
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
+import type { GitServerAddresses } from '../config/git-config.js';
 import {
   type CommentPlace,
   type ChangeRequestRef,
+  type ChangeRequests,
   type FollowedChangeRequest,
   type FollowedCheck,
   type FollowedComment,
@@ -12,88 +14,76 @@ import {
   GitProviderError,
   type NewChangeRequest,
   type OpenedChangeRequest,
-  type ProviderCall,
 } from './git-provider.js';
 import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody } from './provider-errors.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
 import { requiredId, requireFitting } from './response-schema.js';
 
-/** The change requests of one call to one server, as the port describes them. */
-export interface ChangeRequestHost {
-  /** Null for an empty repository. */
-  defaultBranch(repository: string): Promise<string | null>;
-  findOpen(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest | null>;
-  /** Sent once: if the response is lost, the change may have been made. */
-  create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
-  read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]>;
-  output(ref: ChangeRequestRef, check: FollowedCheck): Promise<string>;
-  reply(ref: ChangeRequestRef, comment: CommentPlace, body: string): Promise<{ id: string }>;
+/** Where requests and clones of a token without a host go. */
+export interface GitServerOptions extends GitServerAddresses {
+  timing?: RetryTiming;
 }
 
 /** What the adapters of all kinds of git servers share. */
 export abstract class GitServerAdapter extends GitProvider {
+  protected readonly timing: RetryTiming;
+
   constructor(
     protected readonly http: GuardedHttpClient,
-    protected readonly timing: RetryTiming = SYSTEM_RETRY_TIMING,
+    protected readonly options: GitServerOptions,
   ) {
     super();
-  }
-
-  protected abstract changesOf(call: ProviderCall): ChangeRequestHost;
-
-  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
-    return await openOrFind(this.changesOf(call), request);
-  }
-
-  async readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return await this.changesOf(call).read(refs);
-  }
-
-  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
-    return await this.changesOf(call).output(ref, check);
-  }
-
-  async replyToComment(
-    ref: ChangeRequestRef,
-    comment: CommentPlace,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return await this.changesOf(call).reply(ref, comment, body);
+    this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
   }
 }
 
 const NOT_FOUND = 'the repository or branch does not exist, or the token may not see it';
 
-/**
- * Opens a change request, or returns the one that is open. Looks first, since Bitbucket Cloud overwrites an existing
- * one, and again after a failure: another request may have been quicker, or only the response was lost.
- * @throws GitProviderError with a `reason` when the host refuses
- */
-async function openOrFind(host: ChangeRequestHost, request: NewChangeRequest): Promise<OpenedChangeRequest> {
-  const targetBranch = request.targetBranch ?? (await host.defaultBranch(request.repository));
-  if (targetBranch === null) {
-    throw new GitProviderError('unsupported', {
-      reason: 'the repository has no default branch: name the target branch',
-    });
-  }
-  const existing = await host.findOpen(request, targetBranch);
-  if (existing) {
-    return existing;
-  }
-  try {
-    return await host.create(request, targetBranch);
-  } catch (error) {
-    const mayExist = isRefusal(error) || (error instanceof GitProviderError && error.code === 'unavailable');
-    const meanwhile = mayExist ? await host.findOpen(request, targetBranch) : null;
-    if (meanwhile) {
-      return meanwhile;
+/** The change requests of one call to one server. */
+export abstract class ChangeRequestHost implements ChangeRequests {
+  abstract read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]>;
+  abstract output(ref: ChangeRequestRef, check: FollowedCheck): Promise<string>;
+  abstract reply(ref: ChangeRequestRef, comment: CommentPlace, body: string): Promise<{ id: string }>;
+
+  /** Null for an empty repository. */
+  protected abstract defaultBranch(repository: string): Promise<string | null>;
+  protected abstract findOpen(
+    request: NewChangeRequest,
+    targetBranch: string,
+  ): Promise<OpenedChangeRequest | null>;
+  /** Sent once: if the response is lost, the change may have been made. */
+  protected abstract create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest>;
+
+  /**
+   * Looks first, since Bitbucket Cloud overwrites an existing one, and again after a failure: another request may have
+   * been quicker, or only the response was lost.
+   */
+  async open(request: NewChangeRequest): Promise<OpenedChangeRequest> {
+    const targetBranch = request.targetBranch ?? (await this.defaultBranch(request.repository));
+    if (targetBranch === null) {
+      throw new GitProviderError('unsupported', {
+        reason: 'the repository has no default branch: name the target branch',
+      });
     }
-    throw error;
+    const existing = await this.findOpen(request, targetBranch);
+    if (existing) {
+      return existing;
+    }
+    try {
+      return await this.create(request, targetBranch);
+    } catch (error) {
+      const meanwhile = mayExist(error) ? await this.findOpen(request, targetBranch) : null;
+      if (meanwhile) {
+        return meanwhile;
+      }
+      throw error;
+    }
   }
+}
+
+function mayExist(error: unknown): boolean {
+  const { code, reason } = error instanceof GitProviderError ? error : {};
+  return code === 'unavailable' || (code === 'unsupported' && reason !== null);
 }
 
 /** The error for a refused change: a 4xx without a meaning of its own is `unsupported` with the host's `reason`. */
@@ -144,10 +134,6 @@ export function requireRepository<T>(response: T | null): T {
     });
   }
   return response;
-}
-
-function isRefusal(error: unknown): boolean {
-  return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;
 }
 
 export const MAX_FOLLOWED_CHECKS = 100;

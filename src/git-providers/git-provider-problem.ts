@@ -1,4 +1,5 @@
 import { DomainError } from '../common/errors/domain-error.js';
+import { thrown } from '../common/openapi/api-route.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
 import { GitProviderError, type ProviderType } from './git-provider.js';
 
@@ -15,6 +16,11 @@ export function invalidGitToken(
     { cause, ...(said !== null && { extensions: { reason: said } }) },
   );
 }
+
+export const INVALID_TOKEN = thrown(
+  invalidGitToken('github'),
+  'No valid API key, or a token that its provider rejects',
+);
 
 export function noGitProvider(): DomainError {
   return new DomainError('unauthorized', 'no_git_provider', 'No providers set.');

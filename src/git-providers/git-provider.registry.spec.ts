@@ -5,7 +5,6 @@ import {
   GitProvider,
   type GitServerKind,
   type GitCredential,
-  type OpenedChangeRequest,
   PROVIDER_TYPES,
   type ProviderUser,
   type ProviderWork,
@@ -31,15 +30,7 @@ class NamedProvider extends GitProvider {
     throw new Error('not asked here');
   }
 
-  readChangeRequests(): Promise<never> {
-    throw new Error('not asked here');
-  }
-
-  readCheckOutput(): Promise<never> {
-    throw new Error('not asked here');
-  }
-
-  replyToComment(): Promise<never> {
+  changeRequests(): Promise<never> {
     throw new Error('not asked here');
   }
 
@@ -60,10 +51,6 @@ class NamedProvider extends GitProvider {
   }
 
   listInstallations(): Promise<Listing<string>> {
-    throw new Error('not asked here');
-  }
-
-  openChangeRequest(): Promise<OpenedChangeRequest> {
     throw new Error('not asked here');
   }
 

@@ -56,23 +56,20 @@ export function createGitProviderRegistry(
   const servers = Object.fromEntries(
     Object.values(GIT_SERVERS).map(({ kind, provider, load }) => [
       kind,
-      once(() => load(http, { ...config.servers[provider], timing })),
+      once(async () => new (await load())(http, { ...config.servers[provider], timing })),
     ]),
   ) as GitProviderAdapters['servers'];
   const sso = config.enterpriseSso;
   const enterpriseSso =
     sso &&
     once(async () => {
+      const { issuer, alias, clientId, clientSecret, apiVersion } = sso;
+      const keycloak = { issuer, alias, clientId, clientSecret, apiVersion };
       const { EnterpriseSsoProvider } = await import('./enterprise-sso/enterprise-sso.provider.js');
-      const { issuer, alias, apiVersion, clientId, clientSecret } = sso;
       return new EnterpriseSsoProvider(http, await servers[sso.kind](), {
-        issuer,
-        alias,
+        ...keycloak,
         host: ssoHost,
-        apiVersion,
         timing,
-        ...(clientId !== null && { clientId }),
-        ...(clientSecret !== null && { clientSecret }),
       });
     });
   return new GitProviderRegistry({ servers, enterpriseSso });

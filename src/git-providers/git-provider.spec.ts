@@ -21,7 +21,7 @@ function at<T>(
 const github = at(GithubProvider);
 const gitlab = at(GitlabProvider);
 const bitbucket = at(BitbucketProvider);
-const dataCenter = new BitbucketDataCenterProvider(http);
+const dataCenter = at(BitbucketDataCenterProvider)('https://api.example.com');
 
 afterAll(async () => {
   await http.close();

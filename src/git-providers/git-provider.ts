@@ -224,6 +224,28 @@ export interface OpenedChangeRequest {
   url: string;
 }
 
+/** The pull or merge requests of a git server. */
+export interface ChangeRequests {
+  /** Opens one, or returns the one that is open for the same branches. @throws GitProviderError with a `reason` for a refusal */
+  open(request: NewChangeRequest): Promise<OpenedChangeRequest>;
+
+  /**
+   * As they stand, in the order of `refs`; null for one that is gone or hidden from the token. One question for all where
+   * the host can. @throws GitProviderError when one of them could not be read this time
+   */
+  read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]>;
+
+  /** The last lines that a check wrote, at most 4,000 characters; empty where the host has none. */
+  output(ref: ChangeRequestRef, check: FollowedCheck): Promise<string>;
+
+  /**
+   * Answers a comment, in its thread where it has one. Sent once: if the response is lost, it may have been written.
+   * The id is the one that {@link read} gives for the answer.
+   * @throws GitProviderError with a `reason` when the host refuses
+   */
+  reply(ref: ChangeRequestRef, comment: CommentPlace, body: string): Promise<{ id: string }>;
+}
+
 export interface GitCredential {
   username: string;
   password: string;
@@ -321,35 +343,8 @@ export abstract class GitProvider {
   /** Lists filters for repositories: GitHub app installations, Bitbucket workspaces or projects; none on GitLab. */
   abstract listInstallations(range: ListRange, call: ProviderCall): Promise<Listing<string>>;
 
-  /**
-   * Opens a pull or merge request, or returns the one that is open for the same branches.
-   * @throws GitProviderError with a `reason` when the provider refuses
-   */
-  abstract openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest>;
-
-  /**
-   * Reads change requests as they stand, in the order of `refs`; null for one that is gone or hidden from the token.
-   * One question for all where the host can. @throws GitProviderError when one of them could not be read this time
-   */
-  abstract readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]>;
-
-  /** The last lines that a check wrote, at most 4,000 characters; empty where the host has none. */
-  abstract readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string>;
-
-  /**
-   * Answers a comment, in its thread where it has one. Sent once: if the response is lost, it may have been written.
-   * The id is the one that {@link readChangeRequests} gives for the answer.
-   * @throws GitProviderError with a `reason` when the host refuses
-   */
-  abstract replyToComment(
-    ref: ChangeRequestRef,
-    comment: CommentPlace,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }>;
+  /** Works with pull or merge requests. @throws GitProviderError also when the provider must be asked for a token */
+  abstract changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T>;
 
   /** Address for `git clone`, without credentials. @throws GitProviderError with a `reason` for an impossible name */
   abstract cloneUrl(host: string | null, repository: string): string;

@@ -1,11 +1,62 @@
-import { Controller, Get } from '@nestjs/common';
-import { ApiTags } from '@nestjs/swagger';
+import { Controller, Get, Injectable, Logger } from '@nestjs/common';
+import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../auth/auth.decorators.js';
 import { ApiRoute, thrown } from '../common/openapi/api-route.js';
-import { GitUserDto, INVALID_TOKEN, toGitUserDto } from './git-providers.dto.js';
-import { PROVIDER_TYPES } from './git-provider.js';
-import { noGitProvider } from './git-provider-problem.js';
-import { GitProvidersService } from './git-providers.service.js';
+import { OrNull } from '../common/openapi/responses.js';
+import { gitProviderProblem, INVALID_TOKEN, noGitProvider } from './git-provider-problem.js';
+import { GitProviderError, PROVIDER_TYPES, type ProviderUser } from './git-provider.js';
+import { GitProviderRegistry } from './git-provider.registry.js';
+import { ProviderCalls } from './provider-reader.js';
+import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
+
+class GitUserDto {
+  @ApiProperty({ description: 'As the provider writes it.', example: '583231' }) id: string;
+  @ApiProperty({ example: 'octocat' }) login: string;
+  @ApiProperty({ example: 'https://avatars.example.com/u/583231' }) avatar_url: string;
+  @OrNull('Example Ltd') company: string | null;
+  @OrNull('The Octocat') name: string | null;
+  @OrNull('octocat@example.com') email: string | null;
+}
+
+function toGitUserDto({ id, login, avatarUrl, company, name, email }: ProviderUser): GitUserDto {
+  return { id, login, avatar_url: avatarUrl, company, name, email };
+}
+
+const ACCOUNT_TIMEOUT_MS = 12_000;
+
+@Injectable()
+export class GitProvidersService {
+  private readonly logger = new Logger(GitProvidersService.name);
+
+  constructor(
+    private readonly credentials: ProviderTokenRepository,
+    private readonly registry: GitProviderRegistry,
+    private readonly calls: ProviderCalls,
+  ) {}
+
+  /**
+   * The account at the user's first provider in the order of `PROVIDER_TYPES`.
+   * @throws DomainError no_git_provider without a token, else what the provider's failure means
+   */
+  async findAccount(userId: string): Promise<ProviderUser> {
+    const [credential] = await this.credentials.list(userId);
+    if (!credential) {
+      throw noGitProvider();
+    }
+    const { provider, host } = credential;
+    try {
+      const adapter = await this.registry.providerFor(provider, host);
+      const call = this.calls.withStored(ACCOUNT_TIMEOUT_MS, userId, credential);
+      return await adapter.getUser(call);
+    } catch (error) {
+      if (!(error instanceof GitProviderError)) {
+        throw error;
+      }
+      this.logger.warn('failed to read the account at a git provider', { provider, code: error.code });
+      throw gitProviderProblem(provider, error);
+    }
+  }
+}
 
 const NO_TOKEN = thrown(
   noGitProvider(),

@@ -2,12 +2,11 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { Clock } from '../common/clock.js';
-import { AppConfig } from '../config/app-config.js';
+import { AppConfig, proxyOf } from '../config/app-config.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { AgentGitTokensReader } from './tokens/agent-git-tokens.reader.js';
 import { createGitProviderRegistry, GitProviderRegistry } from './git-provider.registry.js';
-import { GitProvidersController } from './git-providers.controller.js';
-import { GitProvidersService } from './git-providers.service.js';
+import { GitProvidersController, GitProvidersService } from './git-providers.controller.js';
 import { operatorHosts } from './git-host.js';
 import { ProviderCalls, ProviderReader } from './provider-reader.js';
 import { ProviderMetrics } from './provider.metrics.js';
@@ -38,12 +37,7 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
             allowlist,
             maxResponseBytes: MAX_RESPONSE_BYTES,
             timeoutMs: git.requestTimeoutMs,
-            ...(outbound.proxyUrl !== null && {
-              proxy: {
-                url: outbound.proxyUrl,
-                ...(outbound.noProxy !== null && { noProxy: outbound.noProxy }),
-              },
-            }),
+            proxy: proxyOf(outbound),
           },
           metrics,
         ),

@@ -1,7 +1,8 @@
 import type { GuardedHttpClient } from '../common/http/guarded-http.client.js';
-import type { GitServerAddresses, PublicGitServerName } from '../config/git-config.js';
+import type { PublicGitServerName } from '../config/git-config.js';
 import { BITBUCKET_DATA_CENTER_WEBHOOKS } from './bitbucket-data-center/bitbucket-data-center.webhooks.js';
 import { BITBUCKET_WEBHOOKS } from './bitbucket/bitbucket.webhooks.js';
+import type { GitServerOptions } from './change-requests.js';
 import type {
   GitProvider,
   GitServerKind,
@@ -11,7 +12,6 @@ import type {
 } from './git-provider.js';
 import { GITHUB_WEBHOOKS } from './github/github.webhooks.js';
 import { GITLAB_WEBHOOKS } from './gitlab/gitlab.webhooks.js';
-import type { RetryTiming } from './provider-http.js';
 
 /** What is known of a kind of git server before its adapter is loaded. */
 interface GitServer {
@@ -25,10 +25,7 @@ interface GitServer {
   readonly tokenProblem: (token: string) => string | null;
   readonly webhooks: HostWebhooks;
   /** Loaded on demand: the schemas and octokit would add about 80 ms to every start. */
-  readonly load: (
-    http: GuardedHttpClient,
-    options: GitServerAddresses & { timing: RetryTiming },
-  ) => Promise<GitProvider>;
+  readonly load: () => Promise<new (http: GuardedHttpClient, options: GitServerOptions) => GitProvider>;
 }
 
 /** Tokens that act for a job, a deployment or a runner (https://docs.gitlab.com/security/tokens/). */
@@ -47,10 +44,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
         ? 'Use a personal access token (ghp_… or github_pat_…) or a user access token: an installation token (ghs_…) has no user.'
         : null,
     webhooks: GITHUB_WEBHOOKS,
-    load: async (http, options) => {
-      const { GithubProvider } = await import('./github/github.provider.js');
-      return new GithubProvider(http, options);
-    },
+    load: async () => (await import('./github/github.provider.js')).GithubProvider,
   },
   gitlab: {
     kind: 'gitlab',
@@ -64,10 +58,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
         ? 'Use a personal access token (glpat-…) or an OAuth token: job, deploy, runner and trigger tokens have no user.'
         : null,
     webhooks: GITLAB_WEBHOOKS,
-    load: async (http, options) => {
-      const { GitlabProvider } = await import('./gitlab/gitlab.provider.js');
-      return new GitlabProvider(http, options);
-    },
+    load: async () => (await import('./gitlab/gitlab.provider.js')).GitlabProvider,
   },
   bitbucket: {
     kind: 'bitbucket',
@@ -77,10 +68,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
     tokenVariable: 'BITBUCKET_TOKEN',
     tokenProblem: bitbucketTokenProblem,
     webhooks: BITBUCKET_WEBHOOKS,
-    load: async (http, options) => {
-      const { BitbucketProvider } = await import('./bitbucket/bitbucket.provider.js');
-      return new BitbucketProvider(http, options);
-    },
+    load: async () => (await import('./bitbucket/bitbucket.provider.js')).BitbucketProvider,
   },
   bitbucket_dc: {
     kind: 'bitbucket_dc',
@@ -92,11 +80,8 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
     // Tokens have no form of their own.
     tokenProblem: () => null,
     webhooks: BITBUCKET_DATA_CENTER_WEBHOOKS,
-    load: async (http, options) => {
-      const { BitbucketDataCenterProvider } =
-        await import('./bitbucket-data-center/bitbucket-data-center.provider.js');
-      return new BitbucketDataCenterProvider(http, options);
-    },
+    load: async () =>
+      (await import('./bitbucket-data-center/bitbucket-data-center.provider.js')).BitbucketDataCenterProvider,
   },
 };
 

@@ -20,12 +20,15 @@ export interface Cached<Value> {
   stale: boolean;
 }
 
-/** What a provider said, how long it is fresh, and the key under which it is found from now on. */
-export interface Answer<Value> {
-  key: string;
+/** What a provider said, and for how many milliseconds it is fresh. */
+export interface FreshFor<Value> {
   value: Value;
-  /** Milliseconds. */
   freshMs: number;
+}
+
+/** With the key under which it is found from now on. */
+export interface Answer<Value> extends FreshFor<Value> {
+  key: string;
 }
 
 /** What is known of a key at one moment. */

@@ -95,6 +95,18 @@ function failureOf(cause: UpstreamError): GitProviderError {
   }
 }
 
+/** What was asked for, or why the provider does not give it. @throws what is a defect of ours */
+export async function orFailure<T>(asked: Promise<T>): Promise<T | GitProviderError> {
+  try {
+    return await asked;
+  } catch (error) {
+    if (error instanceof GitProviderError) {
+      return error;
+    }
+    throw error;
+  }
+}
+
 /** One error for a question of which no part could be read: a rejected token first, else the first reason. */
 export function combinedError(reasons: readonly unknown[]): GitProviderError {
   const errors = reasons.map(providerErrorFromUpstream);
@@ -191,6 +203,11 @@ export class GapLog {
       this.said[error.code] ??= error.said;
     }
     return error;
+  }
+
+  with(failure: GitProviderError): this {
+    this.note(failure);
+    return this;
   }
 
   /** Notes what another part of the same result lacks. */

@@ -1,5 +1,4 @@
 import { setTimeout } from 'node:timers/promises';
-import type { OnApplicationShutdown } from '@nestjs/common';
 import { BoundedCache } from '../common/bounded-cache.js';
 import {
   GuardedHttpClient,
@@ -11,8 +10,8 @@ import { GitProviderError, type CallBounds } from './git-provider.js';
 import type { ProviderMetrics } from './provider.metrics.js';
 import { providerErrorFromUpstream } from './provider-errors.js';
 
-/** The one client for calls to git servers and to their identity provider; closes its connections at shutdown. */
-export class GitHttpClient extends GuardedHttpClient implements OnApplicationShutdown {
+/** The one client for calls to git servers and to their identity provider. */
+export class GitHttpClient extends GuardedHttpClient {
   constructor(
     options: GuardedHttpOptions,
     private readonly metrics: ProviderMetrics,
@@ -22,10 +21,6 @@ export class GitHttpClient extends GuardedHttpClient implements OnApplicationShu
 
   override async fetch(url: string | URL, init?: GuardedRequestInit): Promise<Response> {
     return this.metrics.measure(url, () => super.fetch(url, init));
-  }
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.close();
   }
 }
 

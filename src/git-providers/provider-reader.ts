@@ -13,7 +13,7 @@ import {
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 import { AppConfig } from '../config/app-config.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
-import { type Answer, type Cached, type Known, type ProviderCache, settled } from './provider-cache.js';
+import { type Answer, type Cached, type FreshFor, type ProviderCache, settled } from './provider-cache.js';
 
 /** The bounds of calls with stored tokens, and with those that are not stored yet. */
 @Injectable()
@@ -85,15 +85,7 @@ interface Question {
   subject: string;
 }
 
-/** A question, what the cache knows of it, and the answer that is under way. */
-export interface ProviderReading<Value extends {}> extends Question {
-  cache: ProviderCache<Value>;
-  key: string;
-  known: Known<Value>;
-  refresh: Promise<Value> | null;
-}
-
-/** The steps of asking a user's git provider with the stored token, through a cache. Logs failures. */
+/** Asks a user's git provider with the stored token, through a cache. Logs failures. */
 @Injectable()
 export class ProviderReader {
   private readonly logger = new Logger(ProviderReader.name);
@@ -107,8 +99,29 @@ export class ProviderReader {
     private readonly config: AppConfig,
   ) {}
 
-  /** @throws GitProviderError only */
-  async adapterFor({ provider, host }: StoredCredential): Promise<GitProvider> {
+  /**
+   * What the cache has, else the answer of the provider, for which it waits no longer than the endpoint. An answer is kept
+   * before anything else is awaited. @throws GitProviderError for failures of the provider
+   */
+  async read<Value extends {}>(
+    question: Question,
+    cache: ProviderCache<Value>,
+    ask: (adapter: GitProvider, call: ProviderCall) => Promise<FreshFor<Value>>,
+  ): Promise<Cached<Value>> {
+    const { userId, credential } = question;
+    const adapter = await this.adapterFor(credential);
+    const key = this.keyOf(question, credential.token);
+    const known = cache.find(key);
+    let refresh = cache.running(key);
+    const waitMs = this.config.git.tasksTimeoutMs;
+    if (known.isDue && !refresh) {
+      const call = this.calls.withStored(waitMs, userId, credential);
+      refresh = cache.refresh(key, this.answerOf(question, call, ask(adapter, call)));
+    }
+    return await settled(known, refresh, waitMs);
+  }
+
+  private async adapterFor({ provider, host }: StoredCredential): Promise<GitProvider> {
     try {
       return await this.registry.providerFor(provider, host);
     } catch (error) {
@@ -116,38 +129,10 @@ export class ProviderReader {
     }
   }
 
-  /** Looks into the cache. @throws GitProviderError that is remembered, without anything to serve */
-  look<Value extends {}>(question: Question, cache: ProviderCache<Value>): ProviderReading<Value> {
-    const key = this.keyOf(question, question.credential.token);
-    return { ...question, cache, key, known: cache.find(key), refresh: cache.running(key) };
-  }
-
-  /** The bounds for asking; null unless that is due. An answer is kept before anything else is awaited. */
-  callFor<Value extends {}>(reading: ProviderReading<Value>): StoredTokenCall | null {
-    const { known, refresh, userId, credential } = reading;
-    return known.isDue && !refresh
-      ? this.calls.withStored(this.config.git.tasksTimeoutMs, userId, credential)
-      : null;
-  }
-
-  /** Keeps the answer that is under way, for all who read it. */
-  keep<Value extends {}>(
-    reading: ProviderReading<Value>,
-    call: StoredTokenCall,
-    answer: Promise<Omit<Answer<Value>, 'key'>>,
-  ): void {
-    reading.refresh = reading.cache.refresh(reading.key, this.answerOf(reading, call, answer));
-  }
-
-  /** Waits no longer than the endpoint. @throws GitProviderError only, for failures of the provider */
-  async result<Value extends {}>({ known, refresh }: ProviderReading<Value>): Promise<Cached<Value>> {
-    return settled(known, refresh, this.config.git.tasksTimeoutMs);
-  }
-
   private async answerOf<Value extends {}>(
     question: Question,
     call: StoredTokenCall,
-    answer: Promise<Omit<Answer<Value>, 'key'>>,
+    answer: Promise<FreshFor<Value>>,
   ): Promise<Answer<Value>> {
     const { provider } = question.credential;
     const startedAt = this.clock.now();

@@ -1,12 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { gitProviderProblem, noTokenOf } from './git-provider-problem.js';
 import {
+  type ChangeRequests,
   type GitCredential,
-  type GitProvider,
   GitProviderError,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
-  type ProviderCall,
   type ProviderType,
 } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
@@ -62,28 +59,14 @@ export class RepositoryAccessService {
   }
 
   /**
-   * Opens a pull or merge request, or returns the one that is open for the same branches.
+   * Works with the change requests of a repository with the user's token.
    * @throws DomainError no_git_provider, or what the provider's failure or refusal means
    */
-  async openChangeRequest(
-    userId: string,
-    provider: ProviderType | null,
-    request: NewChangeRequest,
-  ): Promise<OpenedChangeRequest> {
-    return this.ask(userId, provider, request.repository, (adapter, call) =>
-      adapter.openChangeRequest(request, call),
-    );
-  }
-
-  /**
-   * Asks the adapter of a repository with the user's token.
-   * @throws DomainError no_git_provider, or what the provider's failure or refusal means
-   */
-  async ask<T>(
+  async changeRequests<T>(
     userId: string,
     provider: ProviderType | null,
     repository: string,
-    question: (adapter: GitProvider, call: ProviderCall) => Promise<T>,
+    work: (changes: ChangeRequests) => Promise<T>,
   ): Promise<T> {
     const chosen = await this.choose(userId, provider, repository);
     const { credential } = chosen;
@@ -92,7 +75,8 @@ export class RepositoryAccessService {
     }
     try {
       const adapter = await this.registry.providerFor(chosen.provider, credential.host);
-      return await question(adapter, this.calls.withStored(CHANGE_REQUEST_TIMEOUT_MS, userId, credential));
+      const call = this.calls.withStored(CHANGE_REQUEST_TIMEOUT_MS, userId, credential);
+      return await adapter.changeRequests(call, work);
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
         throw error;

@@ -105,13 +105,15 @@ export class RepositoryListsService {
     const { provider } = credential;
     const subject = JSON.stringify(Object.entries(query).toSorted(([a], [b]) => (a < b ? -1 : 1)));
     try {
-      const adapter = await this.providers.adapterFor(credential);
-      const reading = this.providers.look({ userId, credential, subject }, cache);
-      const call = this.providers.callFor(reading);
-      if (call) {
-        this.providers.keep(reading, call, forAMinute(list(adapter, call)));
-      }
-      return { provider, read: await this.providers.result(reading) };
+      const read = await this.providers.read(
+        { userId, credential, subject },
+        cache,
+        async (adapter, call) => ({
+          value: await list(adapter, call),
+          freshMs: FRESH_MS,
+        }),
+      );
+      return { provider, read };
     } catch (error) {
       if (isNotFound(error)) {
         throw new DomainError('not_found', 'not_found', `At ${provider}, ${error.reason}.`, { cause: error });
@@ -145,10 +147,6 @@ function cacheOf<T>(clock: Clock): ProviderCache<Listing<T>> {
     maxItems: MAX_ITEMS,
     countItems: ({ items }) => items.length,
   });
-}
-
-async function forAMinute<T>(listing: Promise<T>): Promise<{ value: T; freshMs: number }> {
-  return { value: await listing, freshMs: FRESH_MS };
 }
 
 /** Users paste the address of a repository's page. */

@@ -51,11 +51,7 @@ export function listOrNull<Element extends z.ZodType>(
   element: Element,
   atMost = PAGE,
 ): z.ZodType<z.output<Element>[] | null> {
-  return z
-    .array(z.unknown())
-    .transform((values) => fitting(values.slice(0, atMost), element))
-    .nullable()
-    .catch(null);
+  return requiredList(element, atMost).nullable().catch(null);
 }
 
 /** The first elements that fit; empty for anything but a list. */
@@ -63,10 +59,7 @@ export function list<Element extends z.ZodType>(
   element: Element,
   atMost = PAGE,
 ): z.ZodType<z.output<Element>[]> {
-  return z
-    .array(z.unknown())
-    .catch([])
-    .transform((values) => fitting(values.slice(0, atMost), element));
+  return requiredList(element, atMost).catch([]);
 }
 
 /** The first elements that fit; fails for anything but a list. */
@@ -74,7 +67,28 @@ export function requiredList<Element extends z.ZodType>(
   element: Element,
   atMost = PAGE,
 ): z.ZodType<z.output<Element>[]> {
-  return z.array(z.unknown()).transform((values) => fitting(values.slice(0, atMost), element));
+  return z
+    .array(z.unknown())
+    .transform((values) => fitting(values.slice(0, atMost), element))
+    .meta({ element });
+}
+
+/** The members that a schema reads, as hosts want them named: `source.commit.hash,title`. */
+export function fieldsOf(schema: z.core.$ZodType, path = ''): string {
+  const element = z.globalRegistry.get(schema)?.['element'];
+  if (element instanceof z.ZodType) {
+    return fieldsOf(element, path);
+  }
+  if (schema instanceof z.ZodCatch || schema instanceof z.ZodNullable) {
+    return fieldsOf(schema.unwrap(), path);
+  }
+  if (schema instanceof z.ZodPipe) {
+    return fieldsOf(schema.out, path);
+  }
+  const members = schema instanceof z.ZodObject ? Object.entries<z.core.$ZodType>(schema.shape) : [];
+  return members.length === 0
+    ? path
+    : members.map(([member, type]) => fieldsOf(type, path === '' ? member : `${path}.${member}`)).join(',');
 }
 
 /** Parses a response; `complaint` becomes the cause. @throws GitProviderError `unavailable` when it does not fit */

@@ -1,7 +1,17 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
+import {
+  Column,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+} from 'typeorm';
 import { lockUser } from '../auth/user.repository.js';
 import { Clock } from '../common/clock.js';
 import {
@@ -12,9 +22,46 @@ import {
   toPage,
 } from '../common/pagination/page.js';
 import { EntityRows } from '../database/entity-rows.js';
-import { type DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
-import type { EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
+import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
+
+export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
+
+export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
+
+/** One event for one endpoint. The rows are both the queue and its log. */
+@Entity('webhook_deliveries')
+@Index('webhook_deliveries_endpoint_idx', ['endpointId', 'createdAt', 'id'])
+@Index('webhook_deliveries_status_idx', ['endpointId', 'status', 'createdAt', 'id'])
+@Index('webhook_deliveries_due_idx', ['endpointId', 'nextAttemptAt'], { where: `status = 'pending'` })
+@Index('webhook_deliveries_created_at_idx', ['createdAt'])
+export class WebhookDelivery {
+  /** The same in all attempts, so that receivers recognize repetitions. */
+  @PrimaryColumn('uuid') id: string;
+  @Column('uuid') endpointId: string;
+
+  @ManyToOne(() => WebhookEndpoint, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'endpoint_id' })
+  endpoint?: WebhookEndpoint;
+
+  @Column('text') eventType: string;
+  @Column('json') data: Record<string, unknown>;
+  @Column('text') status: DeliveryStatus;
+  @Column('integer', { default: 0 }) attempts: number;
+  @Column('timestamptz') createdAt: Date;
+
+  /** Null without a further attempt. */
+  @Column('timestamptz', { nullable: true }) nextAttemptAt: Date | null;
+  @Column('timestamptz', { nullable: true }) lastAttemptAt: Date | null;
+
+  /** Null without a response. */
+  @Column('integer', { nullable: true }) lastResponseStatus: number | null;
+  @Column('text', { nullable: true }) lastError: string | null;
+  @Column('integer', { nullable: true }) lastDurationMs: number | null;
+
+  /** Older waiting deliveries that were removed for this one. */
+  @Column('integer', { default: 0 }) dropped: number;
+}
 
 export const DELIVERIES_CHANNEL = 'webhook_deliveries';
 

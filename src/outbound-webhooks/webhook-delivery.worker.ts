@@ -16,10 +16,11 @@ import { type Instrument, Metrics } from '../observability/metrics.js';
 import {
   type ClaimedDelivery,
   DELIVERIES_CHANNEL,
+  type DeliveryStatus,
   TESTS_PER_MINUTE,
+  type WebhookDelivery,
   WebhookDeliveryRepository,
 } from './webhook-delivery.repository.js';
-import type { WebhookDelivery, DeliveryStatus } from './webhook-delivery.entity.js';
 import {
   MAX_ENDPOINTS,
   type WebhookEndpoint,

@@ -14,7 +14,11 @@ import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { SchemaRules } from '../common/openapi/schema-rules.js';
 import { customRule, must } from '../common/validation/field.js';
 import { Choice, Flag, Identifier, Text, TextList } from '../common/validation/field-decorators.js';
-import { DELIVERY_STATUSES, type DeliveryStatus, type WebhookDelivery } from './webhook-delivery.entity.js';
+import {
+  DELIVERY_STATUSES,
+  type DeliveryStatus,
+  type WebhookDelivery,
+} from './webhook-delivery.repository.js';
 import type { WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';

@@ -4,8 +4,11 @@ import { isPublicHostName } from '@slipway/common/http/address-rules.js';
 import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
 import type { Page, PageRequest } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
-import type { DeliveryStatus, WebhookDelivery } from './webhook-delivery.entity.js';
-import { WebhookDeliveryRepository } from './webhook-delivery.repository.js';
+import {
+  type DeliveryStatus,
+  type WebhookDelivery,
+  WebhookDeliveryRepository,
+} from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker } from './webhook-delivery.worker.js';
 import {
   type WebhookEndpoint,

@@ -1,10 +1,10 @@
-import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { retryAfter } from '../common/http/response-body.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
-import { AppConfig } from '../config/app-config.js';
+import { AppConfig, proxyOf } from '../config/app-config.js';
 import type { AttemptResult, ClaimedDelivery } from './webhook-delivery.repository.js';
 import { deliveryBody } from './webhook-event.js';
 import { signatureHeaders } from '../common/crypto/webhook-signature.js';
@@ -40,28 +40,18 @@ export function webhookHosts({ outbound }: AppConfig): string[] | null {
 }
 
 export function createWebhookHttpClient(config: AppConfig): WebhookHttpClient {
-  const { outbound } = config;
   return new WebhookHttpClient({
     allowlist: HostAllowlist.parse(webhookHosts(config) ?? []),
     maxResponseBytes: MAX_RESPONSE_BYTES,
     timeoutMs: ATTEMPT_TIMEOUT_MS,
     connectionsPerOrigin: MAX_CONNECTIONS_PER_ORIGIN,
-    ...(outbound.proxyUrl !== null && {
-      proxy: {
-        url: outbound.proxyUrl,
-        ...(outbound.noProxy !== null && { noProxy: outbound.noProxy }),
-      },
-    }),
+    proxy: proxyOf(config.outbound),
   });
 }
 
 @Injectable()
-export class OutboundWebhookSender implements OnApplicationShutdown {
+export class OutboundWebhookSender {
   constructor(private readonly http: WebhookHttpClient) {}
-
-  async onApplicationShutdown(): Promise<void> {
-    await this.http.close();
-  }
 
   /**
    * Makes one attempt. Failures of the receiver are results; `gone`: it wants no more deliveries.

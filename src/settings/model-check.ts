@@ -1,4 +1,4 @@
-import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
@@ -7,7 +7,7 @@ import { addressToCheck, isAzure, isOwnServer, modelEndpoint } from '@slipway/co
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
-import type { AppConfig } from '../config/app-config.js';
+import { type AppConfig, proxyOf } from '../config/app-config.js';
 
 /** A model with the key that it is called with, in clear. */
 export interface CheckedModel {
@@ -53,11 +53,7 @@ const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>
 };
 
 /** HTTP client for the servers of models: reaches public addresses, and those that the operator opens to agents. */
-export class ModelHttpClient extends GuardedHttpClient implements OnApplicationShutdown {
-  async onApplicationShutdown(): Promise<void> {
-    await this.close();
-  }
-}
+export class ModelHttpClient extends GuardedHttpClient {}
 
 /** @returns the client for the configured proxy and hosts */
 export function createModelHttpClient({ outbound, sandboxes }: AppConfig): ModelHttpClient {
@@ -71,9 +67,7 @@ export function createModelHttpClient({ outbound, sandboxes }: AppConfig): Model
     allowlist: HostAllowlist.parse([...(outbound.allowlist ?? []), ...opened]),
     maxResponseBytes: MAX_RESPONSE_BYTES,
     timeoutMs: TIMEOUT_MS,
-    ...(outbound.proxyUrl !== null && {
-      proxy: { url: outbound.proxyUrl, ...(outbound.noProxy !== null && { noProxy: outbound.noProxy }) },
-    }),
+    proxy: proxyOf(outbound),
   });
 }
 

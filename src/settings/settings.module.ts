@@ -17,7 +17,6 @@ import { AgentSecretsReader } from './secrets/agent-secrets.reader.js';
 import { CustomSecret, CustomSecretRepository } from './secrets/custom-secret.repository.js';
 import { GitTokensController, GitTokensService } from './secrets/git-tokens.controller.js';
 import { SecretsController, SecretsV1Controller } from './secrets/secrets.controller.js';
-import { SecretsService } from './secrets/secrets.service.js';
 import { SettingsCipher, SettingsRepository, Settings } from './settings.repository.js';
 
 @Module({
@@ -46,7 +45,6 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
     LlmProfileRepository,
     ProfilesService,
     CustomSecretRepository,
-    SecretsService,
     AgentSecretsReader,
     GitTokensService,
     McpConfigRepository,

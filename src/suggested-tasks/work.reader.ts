@@ -10,7 +10,8 @@ import {
   type ProviderWork,
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
-import { type Answer, type Cached, ProviderCache } from '../git-providers/provider-cache.js';
+import { type Cached, type FreshFor, ProviderCache } from '../git-providers/provider-cache.js';
+import { orFailure } from '../git-providers/provider-errors.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
 import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
@@ -60,27 +61,18 @@ export class WorkReader {
   /** Never rejects for a failure of the provider, which is an outcome. */
   async read(userId: string, credential: StoredCredential): Promise<ProviderOutcome> {
     const { provider } = credential;
-    try {
-      const adapter = await this.providers.adapterFor(credential);
-      const reading = this.providers.look({ userId, credential, subject: 'work' }, this.cache);
-      const call = this.providers.callFor(reading);
-      if (call) {
-        this.providers.keep(reading, call, this.findWork(adapter, provider, call));
-      }
-      return { provider, read: await this.providers.result(reading) };
-    } catch (error) {
-      if (error instanceof GitProviderError) {
-        return { provider, error };
-      }
-      throw error;
-    }
+    const question = { userId, credential, subject: 'work' };
+    const read = await orFailure(
+      this.providers.read(question, this.cache, (adapter, call) => this.findWork(adapter, provider, call)),
+    );
+    return read instanceof GitProviderError ? { provider, error: read } : { provider, read };
   }
 
   private async findWork(
     adapter: GitProvider,
     provider: ProviderType,
     call: ProviderCall,
-  ): Promise<Omit<Answer<FoundWork>, 'key'>> {
+  ): Promise<FreshFor<FoundWork>> {
     const { kind, workPolicy: policy } = adapter;
     const work = await adapter.findWork(call);
     for (const code of work.gaps) {

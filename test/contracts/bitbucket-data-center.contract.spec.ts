@@ -163,7 +163,7 @@ describe('BitbucketDataCenterProvider', () => {
       body: '',
       draft: false,
     };
-    await provider.openChangeRequest(request, { ...auth, ...relaxedCall() });
+    await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(request));
     expect(world.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk' });
   });
 
@@ -192,7 +192,7 @@ async function openHarness(
   });
   const timing = { now: () => Date.now(), random: () => 0, delay: () => Promise.resolve() };
   return {
-    provider: new BitbucketDataCenterProvider(http, { timing }),
+    provider: new BitbucketDataCenterProvider(http, { apiUrl: '', cloneUrl: '', timing }),
     auth: { token: world.token, host: server.origin },
     server,
     close: async () => {

@@ -136,7 +136,7 @@ describe('BitbucketProvider', () => {
       { ...task, id: 8, root: root?.id ?? null, body: 'Do it once' },
       { ...task, id: 9, root: null, body: 'Done', resolved: true },
     );
-    const [found] = await provider.readChangeRequests([ref], call);
+    const [found] = await provider.changeRequests(call, (changes) => changes.read([ref]));
     const asked = found?.comments.filter(({ body }) => body.startsWith('Task: ')) ?? [];
     expect(asked).toMatchObject([
       {
@@ -150,7 +150,7 @@ describe('BitbucketProvider', () => {
       { id: 'task-8', author: 'ada', body: 'Task: Do it once', threadId: String(root?.id), resolved: false },
     ]);
     for (const each of asked) {
-      await provider.replyToComment(ref, each, `As asked: ${each.body}`, call);
+      await provider.changeRequests(call, (changes) => changes.reply(ref, each, `As asked: ${each.body}`));
     }
     const answers = followed?.comments.slice(-2) ?? [];
     expect(answers.map((answer) => [answer.root === root?.id, answer.body])).toEqual([

@@ -35,7 +35,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
   it('opens one', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    const opened = await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() });
+    const opened = await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
+      changes.open(REQUEST),
+    );
     const last = world.changeRequests.at(-1);
     expect(last).toMatchObject({ ...REQUEST, number: 16 });
     expect(opened).toEqual({ number: 16, url: 'https://code.example/octo/app/16' });
@@ -44,7 +46,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
   it('opens a draft', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    await provider.openChangeRequest({ ...REQUEST, draft: true }, { ...auth, ...relaxedCall() });
+    await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
+      changes.open({ ...REQUEST, draft: true }),
+    );
     expect(world.changeRequests.at(-1)).toMatchObject({ title: REQUEST.title, draft: true });
   });
 
@@ -52,7 +56,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
     const world = sampleWorld();
     const { provider, auth } = await open(world);
     const request = { ...REQUEST, repository: 'octo/library', targetBranch: null };
-    expect(await provider.openChangeRequest(request, { ...auth, ...relaxedCall() })).toMatchObject({
+    expect(
+      await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(request)),
+    ).toMatchObject({
       number: 13,
     });
     expect(world.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk' });
@@ -61,9 +67,13 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
   it('answers the open one when asked again, and leaves it as it is', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    const first = await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() });
+    const first = await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
+      changes.open(REQUEST),
+    );
     const again = { ...REQUEST, title: 'Another title', body: 'Another text', draft: true };
-    expect(await provider.openChangeRequest(again, { ...auth, ...relaxedCall() })).toEqual(first);
+    expect(
+      await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(again)),
+    ).toEqual(first);
     expect(world.changeRequests).toHaveLength(sampleWorld().changeRequests.length + 1);
     expect(world.changeRequests.at(-1)).toMatchObject(REQUEST);
   });
@@ -71,11 +81,14 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
   it('opens another one for another target', async () => {
     const world = sampleWorld();
     const { provider, auth } = await open(world);
-    const first = await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() });
-    const second = { ...REQUEST, targetBranch: 'main' };
-    expect((await provider.openChangeRequest(second, { ...auth, ...relaxedCall() })).number).toBe(
-      first.number + 1,
+    const first = await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
+      changes.open(REQUEST),
     );
+    const second = { ...REQUEST, targetBranch: 'main' };
+    expect(
+      (await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(second)))
+        .number,
+    ).toBe(first.number + 1);
   });
 
   describe('refused', () => {
@@ -94,7 +107,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       const world = sampleWorld();
       const { provider, auth } = await open(world);
       const error = await failureOf(
-        provider.openChangeRequest({ ...REQUEST, ...change }, { ...auth, ...relaxedCall() }),
+        provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
+          changes.open({ ...REQUEST, ...change }),
+        ),
       );
       expect([error.code, error.reason]).toEqual(['unsupported', expect.stringMatching(reason)]);
       expect(world.changeRequests).toHaveLength(sampleWorld().changeRequests.length);
@@ -106,7 +121,11 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
         const { provider, auth, server } = await open(sampleWorld());
         const request = { ...REQUEST, repository };
         expect(
-          (await failureOf(provider.openChangeRequest(request, { ...auth, ...relaxedCall() }))).reason,
+          (
+            await failureOf(
+              provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(request)),
+            )
+          ).reason,
         ).toMatch(/is not named/);
         expect(server.requests).toEqual([]);
       },
@@ -115,7 +134,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
     it('for want of a permission, says which code that has', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 403 }, { match: isCreation });
-      const error = await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }));
+      const error = await failureOf(
+        provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+      );
       expect([error.code, error.reason]).toEqual(['insufficient_scope', 'the permission is missing']);
     });
 
@@ -123,7 +144,11 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       const { provider, auth } = await open(sampleWorld());
       const other = { ...auth, token: `${auth.token}x` };
       expect(
-        (await failureOf(provider.openChangeRequest(REQUEST, { ...other, ...relaxedCall() }))).code,
+        (
+          await failureOf(
+            provider.changeRequests({ ...other, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+          )
+        ).code,
       ).toBe(capabilities.rejection ?? 'unauthorized');
     });
 
@@ -135,7 +160,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
         { kind: 'status', status: 400, body: { message, error: { message }, errors: [{ message }] } },
         { match: isCreation },
       );
-      const error = await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }));
+      const error = await failureOf(
+        provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+      );
       expect(error.reason).toBe('no, *** may not');
       expect(inspect(error, { depth: null, showHidden: true })).not.toContain(world.token);
     });
@@ -145,9 +172,13 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
     it('is not sent twice', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 502 }, { match: isCreation });
-      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }))).code).toBe(
-        'unavailable',
-      );
+      expect(
+        (
+          await failureOf(
+            provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+          )
+        ).code,
+      ).toBe('unavailable');
       expect(server.requests.filter(isCreation)).toHaveLength(1);
     });
 
@@ -155,7 +186,9 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
       const world = sampleWorld();
       const { provider, auth, server } = await open(world);
       server.injectFault({ kind: 'reset' }, { match: opening(world) });
-      expect(await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() })).toEqual(lastOf(world));
+      expect(
+        await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+      ).toEqual(lastOf(world));
       expect(server.requests.filter(isCreation)).toHaveLength(1);
     });
 
@@ -166,30 +199,39 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
         { kind: 'status', status: 409, body: { message: 'exists' } },
         { match: opening(world) },
       );
-      expect(await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() })).toEqual(lastOf(world));
+      expect(
+        await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+      ).toEqual(lastOf(world));
     });
 
     it('asks again for what only reads', async () => {
       const world = sampleWorld();
       const { provider, auth, server } = await open(world);
       server.injectFault({ kind: 'status', status: 502 }, { times: 1 });
-      expect(await provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() })).toEqual(lastOf(world));
+      expect(
+        await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+      ).toEqual(lastOf(world));
     });
 
     it('says so when there is no usable answer to the creation', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       server.injectFault({ kind: 'status', status: 201, body: { ok: true } }, { match: isCreation });
-      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }))).code).toBe(
-        'unavailable',
-      );
+      expect(
+        (
+          await failureOf(
+            provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+          )
+        ).code,
+      ).toBe('unavailable');
     });
 
     it('asks nothing after the deadline', async () => {
       const { provider, auth, server } = await open(sampleWorld());
       const late = { ...relaxedCall(), deadlineAt: Date.now() - 1 };
-      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...late }))).code).toBe(
-        'timeout',
-      );
+      expect(
+        (await failureOf(provider.changeRequests({ ...auth, ...late }, (changes) => changes.open(REQUEST))))
+          .code,
+      ).toBe('timeout');
       expect(server.requests).toEqual([]);
     });
 
@@ -200,16 +242,22 @@ export function describeChangeRequests(setUp: GitProviderSetUp, capabilities: Gi
         { kind: 'redirect', location: `${foreign.origin}/elsewhere` },
         { match: isCreation },
       );
-      expect((await failureOf(provider.openChangeRequest(REQUEST, { ...auth, ...relaxedCall() }))).code).toBe(
-        'unavailable',
-      );
+      expect(
+        (
+          await failureOf(
+            provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(REQUEST)),
+          )
+        ).code,
+      ).toBe('unavailable');
       expect(foreign.requests).toEqual([]);
     });
   });
 
   it('sends the token in the authorization header only', async () => {
     const { provider, auth, server } = await open(sampleWorld());
-    await provider.openChangeRequest({ ...REQUEST, targetBranch: null }, { ...auth, ...relaxedCall() });
+    await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
+      changes.open({ ...REQUEST, targetBranch: null }),
+    );
     expect(new Set(server.requests.map(({ headers }) => headers['authorization']))).toEqual(
       new Set([capabilities.authorization(auth.token)]),
     );

@@ -49,7 +49,8 @@ export function describeFollow(
     const harness = await open(world);
     const call = { ...harness.auth, ...relaxedCall() };
     const change = changeAt(world, 1);
-    const read = async () => (await harness.provider.readChangeRequests([REF], call))[0] ?? null;
+    const read = async () =>
+      (await harness.provider.changeRequests(call, (changes) => changes.read([REF])))[0] ?? null;
     return { ...harness, world, change, call, read };
   }
 
@@ -77,7 +78,7 @@ export function describeFollow(
         { repository: 'octo/app', number: 999 },
         { repository: 'octo/app', number: 12 },
       ];
-      const found = await provider.readChangeRequests(refs, call);
+      const found = await provider.changeRequests(call, (changes) => changes.read(refs));
       expect(found.map((one) => one?.url.split('.example/')[1] ?? null)).toEqual([
         'octo/library/12',
         null,
@@ -90,9 +91,8 @@ export function describeFollow(
     it('many', async () => {
       const { provider, call, server } = await openFollowed();
       server.requests.length = 0;
-      const found = await provider.readChangeRequests(
-        Array.from({ length: 12 }, () => REF),
-        call,
+      const found = await provider.changeRequests(call, (changes) =>
+        changes.read(Array.from({ length: 12 }, () => REF)),
       );
       expect(found.filter((one) => one !== null)).toHaveLength(12);
       expect(server.requests.length).toBeLessThanOrEqual(follow.requestsForTwelve);
@@ -100,7 +100,7 @@ export function describeFollow(
 
     it('nothing when nothing is asked', async () => {
       const { provider, call, server } = await openFollowed();
-      expect(await provider.readChangeRequests([], call)).toEqual([]);
+      expect(await provider.changeRequests(call, (changes) => changes.read([]))).toEqual([]);
       expect(server.requests.length).toBeLessThanOrEqual(2);
     });
 
@@ -268,7 +268,7 @@ export function describeFollow(
     it('none for another token, and says so', async () => {
       const { provider, auth } = await openFollowed();
       const call = { ...auth, token: `${auth.token}x`, ...relaxedCall() };
-      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe(
+      expect((await failureOf(provider.changeRequests(call, (changes) => changes.read([REF])))).code).toBe(
         rejection ?? 'unauthorized',
       );
     });
@@ -281,7 +281,7 @@ export function describeFollow(
       const { provider, call, server, read } = await openFollowed();
       await read();
       server.injectFault(fault, { match: ({ path }) => !path.endsWith('/application-properties') });
-      expect((await failureOf(provider.readChangeRequests([REF], call))).code).toBe(
+      expect((await failureOf(provider.changeRequests(call, (changes) => changes.read([REF])))).code).toBe(
         follow.misfit !== undefined && fault.kind === 'status' && fault.status === 200
           ? follow.misfit
           : 'unavailable',
@@ -301,7 +301,9 @@ export function describeFollow(
         log: [...lines, '\u001b[31mFAIL\u001b[0m: no'].join('\r\n'),
       });
       const [check] = (await read())?.checks ?? [];
-      const output = check ? await provider.readCheckOutput(REF, check, call) : '';
+      const output = check
+        ? await provider.changeRequests(call, (changes) => changes.output(REF, check))
+        : '';
       if (follow.logs) {
         expect(output.length).toBeLessThanOrEqual(4_000);
         expect(output.length).toBeGreaterThan(3_000);
@@ -320,7 +322,7 @@ export function describeFollow(
       const { checks = [] } = (await read()) ?? {};
       followedOf(change).checks = followedOf(change).checks.filter((check) => check !== gone);
       for (const check of checks) {
-        expect(await provider.readCheckOutput(REF, check, call)).toBe('');
+        expect(await provider.changeRequests(call, (changes) => changes.output(REF, check))).toBe('');
       }
     });
   });
@@ -332,7 +334,9 @@ export function describeFollow(
       addReply(change, root, 'grace', 'Yes, why?');
       const asked = (await read())?.comments.at(-1);
       expect(asked?.body).toBe('Yes, why?');
-      const answer = asked && (await provider.replyToComment(REF, asked, 'Now it "does" 🚢', call));
+      const answer =
+        asked &&
+        (await provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Now it "does" 🚢')));
       const last = (await read())?.comments.at(-1);
       expect(last).toMatchObject({
         id: answer?.id,
@@ -347,7 +351,8 @@ export function describeFollow(
       const { change, provider, call, read } = await openFollowed();
       addComment(change, 'ada', 'And the docs?');
       const asked = (await read())?.comments[0];
-      const answer = asked && (await provider.replyToComment(REF, asked, 'Written.', call));
+      const answer =
+        asked && (await provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Written.')));
       expect((await read())?.comments.find(({ id }) => id === answer?.id)).toMatchObject({
         own: true,
         body: 'Written.',
@@ -365,12 +370,15 @@ export function describeFollow(
         { kind: 'status', status: 403, body: { message, error: { message }, errors: [{ message }] } },
         { match: isWritten, times: 1 },
       );
-      const error = await failureOf(provider.replyToComment(REF, asked, 'Because.', call));
+      const error = await failureOf(
+        provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Because.')),
+      );
       expect([error.code, error.reason]).toEqual(['insufficient_scope', 'the token *** has no permission']);
       server.injectFault({ kind: 'status', status: 502 }, { match: isWritten });
-      expect((await failureOf(provider.replyToComment(REF, asked, 'Because.', call))).code).toBe(
-        'unavailable',
-      );
+      expect(
+        (await failureOf(provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Because.'))))
+          .code,
+      ).toBe('unavailable');
       expect(server.requests.filter(isWritten)).toHaveLength(2);
     });
   });

@@ -82,7 +82,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
       const body = { data: { c0: null }, errors };
       server.injectFault({ kind: 'status', status: 200, body }, { match: isQuery('Followed') });
       const ref = { repository: 'octo/app', number: 15 };
-      const read = provider.readChangeRequests([ref], { ...auth, ...callWithin() });
+      const read = provider.changeRequests({ ...auth, ...callWithin() }, (changes) => changes.read([ref]));
       expect((await failureOf(read)).code).toBe(code);
     });
 

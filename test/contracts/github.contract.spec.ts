@@ -75,7 +75,9 @@ describe('GithubProvider', () => {
     const change = world.changeRequests.find(({ number }) => number === 15);
     const isApproved = async (): Promise<unknown> => {
       const ref = { repository: 'octo/app', number: 15 };
-      const [shown] = await provider.readChangeRequests([ref], { ...auth, ...callWithin() });
+      const [shown] = await provider.changeRequests({ ...auth, ...callWithin() }, (changes) =>
+        changes.read([ref]),
+      );
       return shown?.approved;
     };
     for (const [review, login, approved] of [
@@ -130,7 +132,8 @@ describe('GithubProvider', () => {
     const check = change && addCheck(change, 'unit', { state: 'failed', log: 'no' });
     const ref = { repository: 'octo/app', number: 12 };
     const call = { ...auth, ...callWithin() };
-    const checks = async () => (await provider.readChangeRequests([ref], call))[0]?.checks ?? [];
+    const checks = async () =>
+      (await provider.changeRequests(call, (changes) => changes.read([ref])))[0]?.checks ?? [];
     const [failed, ...others] = await checks();
     expect([failed, others]).toEqual([
       {
@@ -141,7 +144,9 @@ describe('GithubProvider', () => {
       },
       [],
     ]);
-    expect(failed && (await provider.readCheckOutput(ref, failed, call))).toBe('');
+    expect(failed && (await provider.changeRequests(call, (changes) => changes.output(ref, failed)))).toBe(
+      '',
+    );
     Object.assign(check ?? {}, { state: 'passed' });
     expect(await checks()).toMatchObject([{ id: failed?.id, state: 'passed' }]);
   });
@@ -155,11 +160,13 @@ describe('GithubProvider', () => {
       const comment = change && addComment(change, 'ada', 'Why?', { path: 'a.ts' });
       const check = change && addCheck(change, 'unit', { state: 'failed', log: 'expected 1, got 2' });
       const ref = { repository: 'octo/app', number: 12 };
-      const [found] = await provider.readChangeRequests([ref], call);
+      const [found] = await provider.changeRequests(call, (changes) => changes.read([ref]));
       expect(found?.comments).toMatchObject([{ id: `discussion_r${comment?.id}` }]);
       const [told] = found?.checks ?? [];
       expect(told?.id).toBe(String(check?.id));
-      expect(told && (await provider.readCheckOutput(ref, told, call))).toBe('expected 1, got 2');
+      expect(told && (await provider.changeRequests(call, (changes) => changes.output(ref, told)))).toBe(
+        'expected 1, got 2',
+      );
       expect([...new Set(server.requests.map(({ path }) => path.split('/').slice(0, 3).join('/')))]).toEqual([
         '/api/graphql',
         '/api/v3',

@@ -115,7 +115,9 @@ describe('GitLab specials', () => {
     const { provider, auth, server } = await start(world);
     const ref = { repository: change?.repository ?? '', number: change?.number ?? 0 };
     const conflicts = async () => {
-      const [found] = await provider.readChangeRequests([ref], { ...auth, ...relaxedCall() });
+      const [found] = await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
+        changes.read([ref]),
+      );
       return found?.conflicts;
     };
     server.injectFault(

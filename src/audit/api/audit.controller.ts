@@ -15,7 +15,6 @@ import {
   type AuditResource,
   resourceOf,
 } from '../audit-action.js';
-import { AuditQueries, type AuditFilter } from '../audit.queries.js';
 import {
   ANY_OBJECT,
   REQUEST_ID,
@@ -25,7 +24,7 @@ import {
   USER_ID,
 } from '../../common/openapi/responses.js';
 import { Choice, Identifier, Instant, Text } from '../../common/validation/field-decorators.js';
-import type { AuditDetails, AuditEntry } from '../audit.repository.js';
+import { type AuditDetails, type AuditEntry, type AuditFilter, AuditQueries } from '../audit.repository.js';
 
 const USER = { example: USER_ID };
 
@@ -34,7 +33,7 @@ function RequestId(description: string, example: string): PropertyDecorator {
   return Text(description, { example, pattern: { regex: /^[A-Za-z0-9._:-]{1,128}$/, expected } });
 }
 
-export class AuditQueryDto extends PageQuery('Entries on a page.') {
+export class AuditQueryDto extends PageQuery('Entries on a page.') implements AuditFilter {
   @Identifier(
     'Only what this user did, or what a sandbox of theirs did. The user may have been removed.',
     USER,
@@ -60,20 +59,6 @@ export class AuditQueryDto extends PageQuery('Entries on a page.') {
 
   @Instant('Only from this time on.', { example: '2026-11-21T00:00:00Z' }) since?: Date;
   @Instant('Only before this time.', { example: '2026-11-22T00:00:00Z' }) until?: Date;
-}
-
-export function toAuditFilter(query: AuditQueryDto): AuditFilter {
-  return {
-    actorUserId: query.actor_user_id,
-    ownerUserId: query.owner_user_id,
-    action: query.action,
-    resourceType: query.resource_type,
-    resourceId: query.resource_id,
-    requestId: query.request_id,
-    callerRequestId: query.caller_request_id,
-    since: query.since,
-    until: query.until,
-  };
 }
 
 class AuditActorDto {
@@ -170,7 +155,7 @@ export class AuditController {
     invalid: 'since',
   })
   async search(@Query() query: AuditQueryDto): Promise<AuditPageDto> {
-    const page = await this.entries.page(toAuditFilter(query), query.limit, query.page_id);
+    const page = await this.entries.page(query, query.limit, query.page_id);
     return toPageDto(page, toAuditEntryDto);
   }
 }

@@ -1,17 +1,66 @@
 import { ApiProperty, PickType, ApiTags } from '@nestjs/swagger';
-import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, Injectable, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ShownOrNull } from '../../common/openapi/responses.js';
 import { Text } from '../../common/validation/field-decorators.js';
 import { UserDto } from '../users.dto.js';
-import { type BrowserSession, BrowserSessions } from './browser-sessions.js';
+import { isCsrfToken, presentedSession, sessionSetCookie } from './session-cookie.js';
+import { type SignedInUser, SessionsService } from './sessions.service.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
-import { Public } from '../auth.decorators.js';
+import { ServiceAddress } from '../../config/service-address.js';
+import { type AuthUser, Public } from '../auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from '../one-time-codes.js';
 import { FOREIGN_PAGE, NO_CSRF_TOKEN, RequestAuthenticator } from '../request-authenticator.js';
+
+interface BrowserSession {
+  user: SignedInUser;
+  csrfToken: string;
+}
+
+/** Sessions as browsers carry them: in a cookie that no script can read. */
+@Injectable()
+export class BrowserSessions {
+  constructor(
+    private readonly sessions: SessionsService,
+    private readonly address: ServiceAddress,
+  ) {}
+
+  async find({ headers }: Request): Promise<BrowserSession | null> {
+    const session = presentedSession(headers);
+    const user = session === null ? null : await this.sessions.verify(session);
+    return session === null || user === null ? null : { user, csrfToken: session.csrfToken };
+  }
+
+  /** Never continues a session that the browser has brought along: others may know its secret. */
+  async begin(request: Request, response: Response, user: AuthUser): Promise<BrowserSession> {
+    const opened = await this.sessions.open(user);
+    const earlier = presentedSession(request.headers);
+    if (earlier !== null) {
+      await this.sessions.end(earlier);
+    }
+    response.setHeader('Set-Cookie', sessionSetCookie(opened.value, this.isSecure(request)));
+    return opened;
+  }
+
+  /** @throws DomainError forbidden without the session's token */
+  async end(request: Request, response: Response): Promise<void> {
+    const session = presentedSession(request.headers);
+    if (session !== null && (await this.sessions.verify(session)) !== null) {
+      if (!isCsrfToken(request.headers['x-csrf-token'], session)) {
+        throw new DomainError('forbidden', 'forbidden', NO_CSRF_TOKEN);
+      }
+      await this.sessions.end(session);
+    }
+    response.setHeader('Set-Cookie', sessionSetCookie(null, this.isSecure(request)));
+  }
+
+  private isSecure({ headers }: Request): boolean {
+    return this.address.publicUrl.startsWith('https:') || headers['x-forwarded-proto'] === 'https';
+  }
+}
 
 const EXAMPLE_KEY = 'slw_4nKxq0Zt_kD2w8q5X0bYtR7mNc1ZpLs9VhGjEaUiOfQ3xTy6WrAe';
 const EXAMPLE_CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';

@@ -1,4 +1,5 @@
 import { lookup } from 'node:dns/promises';
+import type { OnApplicationShutdown } from '@nestjs/common';
 import { SpanKind } from '@opentelemetry/api';
 import type { Dispatcher } from 'undici';
 import { connectionProblem, errorCode } from '@slipway/common/errors/error-message.js';
@@ -27,7 +28,7 @@ export interface GuardedHttpOptions {
   maxResponseBytes: number;
   timeoutMs: number;
   /** For https, with CONNECT; it resolves names and so must check addresses. */
-  proxy?: { url: string; noProxy?: string };
+  proxy?: { url: string; noProxy?: string } | null;
   /** For callers that limit their requests by other means. */
   connectionsPerOrigin?: number;
   lookup?: ResolveHost;
@@ -63,7 +64,7 @@ interface HttpExchange {
  * address is dialled. Time and size are bounded, redirects but those of logs stay within the origin, and each user has a
  * share of its connections.
  */
-export class GuardedHttpClient {
+export class GuardedHttpClient implements OnApplicationShutdown {
   private agents: Promise<GuardedAgents> | null = null;
   private readonly shares = new OriginShares();
   private closed = false;
@@ -107,6 +108,10 @@ export class GuardedHttpClient {
     } finally {
       this.inFlight.delete(pending);
     }
+  }
+
+  async onApplicationShutdown(): Promise<void> {
+    await this.close();
   }
 
   /** Waits for requests in flight, then closes every connection; later requests fail with `network`. */

@@ -49,13 +49,6 @@ export async function ensureDataDir(dataDir: string, user: UnixUser | null): Pro
   }
 }
 
-/** Outside the data folder; only root can change it, and all users can pass through. */
-export async function ensureSystemFolder(folder: string): Promise<void> {
-  if ((await mkdir(folder, { recursive: true })) !== undefined) {
-    await chmod(folder, 0o755);
-  }
-}
-
 export async function readPassword(file: string): Promise<string | null> {
   return (await unlessCode('ENOENT', readFile(file, 'utf8')))?.trim() || null;
 }
@@ -82,10 +75,8 @@ export async function openLog(file: string): Promise<{ fd: number; size: number;
   return { fd: handle.fd, size: (await handle.stat()).size, close: () => handle.close() };
 }
 
-type Cluster = Pick<UnixUser, 'uid' | 'gid'> & { folder: string };
-
 /** Null when none was created yet; `folder` is its real path. @throws EmbeddedPostgresError when the entry is a link that leads nowhere */
-export function findCluster(entry: string): Cluster | null {
+export function findCluster(entry: string): { folder: string; uid: number; gid: number } | null {
   try {
     if (lstatSync(entry, { throwIfNoEntry: false }) === undefined) {
       return null;

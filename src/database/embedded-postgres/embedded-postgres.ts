@@ -1,4 +1,5 @@
 import { realpathSync } from 'node:fs';
+import { chmod, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
@@ -14,7 +15,6 @@ import {
   DATABASE_USER,
   dataFolderPaths,
   ensureDataDir,
-  ensureSystemFolder,
   findCluster,
   readPassword,
 } from './cluster.js';
@@ -191,7 +191,10 @@ async function prepareCluster(
   if (user === null || canReach(user, realpathSync(dataDir))) {
     return await prepareIn(dataDir, options, installed, user);
   }
-  await ensureSystemFolder(systemFolder);
+  if ((await mkdir(systemFolder, { recursive: true })) !== undefined) {
+    // Only root can change it, and all users can pass through.
+    await chmod(systemFolder, 0o755);
+  }
   // Services with other data folders use it too, and each would clear away what another one is making.
   const { lock } = dataFolderPaths(systemFolder);
   return await withStartLock(lock, () => prepareIn(systemFolder, options, installed, user));

@@ -90,23 +90,21 @@ async function startPostmaster(options: PostmasterOptions, deadline: number): Pr
   const command = [program, '-D', options.cluster, ...flags(options)] as const;
   const child = await spawnDetached(command, options.user, log.fd).finally(() => log.close());
   const hasEnded = (): boolean => child.exitCode !== null || child.signalCode !== null;
-  const watch = (): Promise<void> => stopWhenUnused({ ...options, pid: child.pid ?? 0 }, options.unusedMs);
   options.onLaunched?.();
-  while (!hasEnded() && performance.now() < deadline) {
-    const { client } = await probe(options.connection, 'postgres').catch(async (error: unknown) => {
-      await watch();
-      throw error;
-    });
-    if (client !== null) {
-      await client.end();
-      await watch();
-      return null;
+  try {
+    while (!hasEnded() && performance.now() < deadline) {
+      const { client } = await probe(options.connection, 'postgres');
+      if (client !== null) {
+        await client.end();
+        return null;
+      }
+      await delay(POLL_MS);
     }
-    await delay(POLL_MS);
-  }
-  if (!hasEnded()) {
-    // It goes on to recover, and the next start joins it.
-    await watch();
+  } finally {
+    // One that is not ready goes on to recover, and the next start joins it.
+    if (!hasEnded()) {
+      await stopWhenUnused({ ...options, pid: child.pid ?? 0 }, options.unusedMs);
+    }
   }
   const output = (await readFile(options.log)).toString('utf8', log.size, log.size + MAX_OUTPUT_BYTES);
   if (!hasEnded() || STARTS_LATER.test(output)) {

@@ -17,12 +17,10 @@ export interface UnixUser {
   gid: number;
 }
 
-type Permissions = Pick<Stats, 'mode' | 'uid' | 'gid'>;
-
 /** Null: our own user. Else the cluster's owner, `postgres` or `nobody`, as PostgreSQL refuses to run as root. */
 export function chooseUser(
   processUid: number,
-  owner: { uid: number; gid: number } | null,
+  owner: Pick<UnixUser, 'uid' | 'gid'> | null,
   accounts: UnixUser[],
 ): UnixUser | null {
   if (processUid !== 0) {
@@ -64,7 +62,11 @@ export function pathComponents(absolute: string): string[] {
   return parent === absolute ? [absolute] : [...pathComponents(parent), absolute];
 }
 
-export function isPermitted(user: UnixUser, { mode, uid, gid }: Permissions, wanted: number): boolean {
+export function isPermitted(
+  user: UnixUser,
+  { mode, uid, gid }: Pick<Stats, 'mode' | 'uid' | 'gid'>,
+  wanted: number,
+): boolean {
   const shift = user.uid === uid ? 6 : user.gid === gid ? 3 : 0;
   return ((mode >> shift) & wanted) === wanted;
 }

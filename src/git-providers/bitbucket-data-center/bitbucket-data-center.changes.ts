@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import {
-  type ChangeRequestHost,
+  ChangeRequestHost,
   requireOpened,
   requireRepository,
   boundFollowed,
@@ -99,11 +99,13 @@ export interface DataCenterFollowed {
 }
 
 /** As they stand: four requests each, a few at a time. */
-export class BitbucketDataCenterChanges implements ChangeRequestHost {
-  constructor(private readonly client: BitbucketDataCenterClient) {}
+export class BitbucketDataCenterChanges extends ChangeRequestHost {
+  constructor(private readonly client: BitbucketDataCenterClient) {
+    super();
+  }
 
   /** Its own resource since 7.5, below the branches before. */
-  async defaultBranch(repository: string): Promise<string | null> {
+  protected async defaultBranch(repository: string): Promise<string | null> {
     const path = repositoryPath(repository);
     const branch =
       (await this.client.find(`${path}/default-branch`, branchSchema)) ??
@@ -111,7 +113,7 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
     return toBranchName(requireRepository(branch));
   }
 
-  async findOpen(
+  protected async findOpen(
     { repository, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
@@ -127,7 +129,7 @@ export class BitbucketDataCenterChanges implements ChangeRequestHost {
     return found ? toOpenedPullRequest(found) : null;
   }
 
-  async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+  protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const created = await this.client.change(
       `${repositoryPath(request.repository)}/pull-requests`,
       newPullRequest(addressOf(request.repository), request, targetBranch),

@@ -1,11 +1,11 @@
 import type { z } from 'zod';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { INSTRUCTION_FOLDERS, probedFrom, type ReadFolder } from '../agent-instructions.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
   GitProviderError,
   type GitCredential,
   type ProbedRepository,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -14,8 +14,8 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
-import { gitHostBaseUrl, type RetryTiming } from '../provider-http.js';
+import { combinedError, GapLog, notFound, orFailure, tokenCheck } from '../provider-errors.js';
+import { gitHostBaseUrl } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -54,10 +54,6 @@ import {
   repositoryPageSchema,
 } from './bitbucket-data-center.schema.js';
 
-export interface BitbucketDataCenterProviderOptions {
-  timing?: RetryTiming;
-}
-
 const DASHBOARD = '/api/latest/dashboard/pull-requests?role=AUTHOR&state=OPEN&order=NEWEST&limit=50';
 const RECENT_REPOSITORIES = '/api/latest/profile/recent/repos?limit=25&permission=REPO_WRITE';
 const BUILD_STATS = '/build-status/latest/commits/stats';
@@ -71,10 +67,6 @@ const WORK_POLICY: WorkPolicy = { freshMs: 120_000, freshWhileComputingMs: 120_0
  */
 export class BitbucketDataCenterProvider extends GitServerAdapter {
   readonly kind = 'bitbucket_dc';
-
-  constructor(http: GuardedHttpClient, options: BitbucketDataCenterProviderOptions = {}) {
-    super(http, options.timing);
-  }
 
   override get workPolicy(): WorkPolicy {
     return WORK_POLICY;
@@ -178,8 +170,8 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
     return { username, password: call.token };
   }
 
-  protected changesOf(call: ProviderCall): BitbucketDataCenterChanges {
-    return new BitbucketDataCenterChanges(this.clientFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new BitbucketDataCenterChanges(this.clientFor(call)));
   }
 
   private clientFor(call: ProviderCall): BitbucketDataCenterClient {
@@ -255,19 +247,10 @@ async function readList<Listed, Item>(
   schema: z.ZodType<Page<Listed>>,
   toItem: (listed: Listed) => Item,
 ): Promise<Reading<Item>> {
-  try {
-    const page = await client.find(path, schema);
-    return {
-      items: page?.values.map(toItem) ?? [],
-      hasMore: page?.isLastPage === false,
-      failure: page === null ? new GitProviderError('unsupported') : null,
-    };
-  } catch (error) {
-    if (!(error instanceof GitProviderError)) {
-      throw error;
-    }
-    return { items: [], hasMore: false, failure: error };
-  }
+  const page = await orFailure(client.find(path, schema));
+  return page === null || page instanceof GitProviderError
+    ? { items: [], hasMore: false, failure: page ?? new GitProviderError('unsupported') }
+    : { items: page.values.map(toItem), hasMore: page.isLastPage === false, failure: null };
 }
 
 async function readFolder(

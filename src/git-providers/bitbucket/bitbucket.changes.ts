@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { z } from 'zod';
 import {
-  type ChangeRequestHost,
+  ChangeRequestHost,
   requireOpened,
   requireRepository,
   boundFollowed,
@@ -24,6 +24,7 @@ import type {
 } from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import {
+  fieldsOf,
   flag,
   instant,
   list,
@@ -43,39 +44,6 @@ import { mainBranchSchema, openedPullRequestSchema, openedPullRequestsSchema } f
 const AT_ONCE = 4;
 const BATCH = { batch: 1, pageSize: 50 };
 const MAX_PAGES = 3;
-const PULL_REQUEST_FIELDS =
-  'state,task_count,links.html.href,source.commit.hash,destination.commit.hash,participants.approved,participants.state';
-const STATUS_FIELDS = 'next,values.key,values.name,values.state,values.url,values.updated_on';
-const COMMENT_FIELDS = [
-  'next',
-  'values.id',
-  'values.deleted',
-  'values.pending',
-  'values.parent.id',
-  'values.resolution.type',
-  'values.inline.path',
-  'values.inline.to',
-  'values.inline.from',
-  'values.user.type',
-  'values.user.uuid',
-  'values.user.nickname',
-  'values.content.raw',
-  'values.created_on',
-  'values.links.html.href',
-].join(',');
-
-const TASK_FIELDS = [
-  'next',
-  'values.id',
-  'values.state',
-  'values.comment.id',
-  'values.creator.type',
-  'values.creator.uuid',
-  'values.creator.nickname',
-  'values.content.raw',
-  'values.created_on',
-  'values.links.html.href',
-].join(',');
 /** Before the number of a task, which is none of a comment. */
 const TASK = 'task-';
 
@@ -143,25 +111,27 @@ export const followedParts = {
 const NO_TASKS: BitbucketList<BitbucketTask> = { values: [], complete: true };
 
 /** As they stand: four requests each, a few at a time. */
-export class BitbucketChanges implements ChangeRequestHost {
+export class BitbucketChanges extends ChangeRequestHost {
   /** @param reader whose account it is, for what only reading needs */
   constructor(
     private readonly client: BitbucketClient,
     private readonly reader: () => Promise<{ details: BitbucketDetails; identity: BitbucketIdentity }>,
-  ) {}
+  ) {
+    super();
+  }
 
-  async defaultBranch(repository: string): Promise<string | null> {
-    const path = `${repositoryPath(repository)}?fields=mainbranch.name`;
+  protected async defaultBranch(repository: string): Promise<string | null> {
+    const path = `${repositoryPath(repository)}?fields=${fieldsOf(mainBranchSchema)}`;
     return requireRepository(await this.client.find(path, mainBranchSchema)).mainbranch.name;
   }
 
-  async findOpen(
+  protected async findOpen(
     { repository, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
       q: openBetween(repository, sourceBranch, targetBranch),
-      fields: 'values.id,values.links.html.href',
+      fields: fieldsOf(openedPullRequestsSchema),
       pagelen: '1',
     });
     const path = `${repositoryPath(repository)}/pullrequests?${query.toString()}`;
@@ -170,7 +140,7 @@ export class BitbucketChanges implements ChangeRequestHost {
     return found ? toOpenedPullRequest(found) : null;
   }
 
-  async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+  protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const path = `${repositoryPath(request.repository)}/pullrequests`;
     const created = await this.client.change(path, newPullRequest(request, targetBranch));
     return requireOpened(toOpenedPullRequest(openedPullRequestSchema.parse(created)), this.client.origin);
@@ -211,7 +181,7 @@ export class BitbucketChanges implements ChangeRequestHost {
     userUuid: string,
   ): Promise<FollowedChangeRequest | null> {
     const path = pathOf(ref);
-    const sent = await this.client.find(`${path}?fields=${PULL_REQUEST_FIELDS}`, z.unknown());
+    const sent = await this.client.find(`${path}?fields=${fieldsOf(pullRequestSchema)}`, z.unknown());
     const pull = requireAnswer(pullRequestSchema, sent);
     if (pull === null) {
       return null;
@@ -220,12 +190,12 @@ export class BitbucketChanges implements ChangeRequestHost {
     const commits = source === null || destination === null ? null : `${source}..${destination}`;
     const [conflicts, statuses, [comments], tasks] = await Promise.all([
       pull.state === 'OPEN' ? details.conflicts({ commits }, path) : ('no' as const),
-      this.client.list(`${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`, followedParts.statuses, {
+      this.client.list(`${path}/statuses?pagelen=100`, followedParts.statuses, {
         maxPages: MAX_PAGES,
       }),
       readInBatches([ref], BATCH, async (_, size) => [await this.comments(path, size)]),
       pull.task_count
-        ? this.client.list(`${path}/tasks?pagelen=50&fields=${TASK_FIELDS}`, followedParts.tasks, {
+        ? this.client.list(`${path}/tasks?pagelen=50`, followedParts.tasks, {
             maxPages: 1,
           })
         : NO_TASKS,
@@ -240,7 +210,7 @@ export class BitbucketChanges implements ChangeRequestHost {
     path: string,
     size: number,
   ): Promise<BitbucketList<BitbucketFollowedComment> | null> {
-    const query = `sort=-created_on&pagelen=${size}&fields=${COMMENT_FIELDS}`;
+    const query = `sort=-created_on&pagelen=${size}`;
     return await this.client.list(`${path}/comments?${query}`, followedParts.comments, {
       maxPages: MAX_PAGES,
     });

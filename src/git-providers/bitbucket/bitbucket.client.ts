@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import type { z } from 'zod';
 import { GitProviderError } from '../git-provider.js';
-import { requireFitting } from '../response-schema.js';
+import { fieldsOf, requireFitting } from '../response-schema.js';
 import { type JsonResponse, RestClient, type RestContext } from '../rest-client.js';
 import { bitbucketReasons } from './bitbucket.mapper.js';
 import { pageSchema, refusalSchema } from './bitbucket.schema.js';
@@ -44,7 +44,9 @@ export class BitbucketClient extends RestClient {
   }
 
   /**
-   * A list; null for 404. Follows `next` only on the API's origin, to keep the token there.
+   * A list, of which it asks for what the schema reads; null for 404. Follows `next` only on the API's origin, to keep the
+   * token there.
+   * @param path with a query
    * @throws GitProviderError
    */
   async list<T>(
@@ -53,7 +55,7 @@ export class BitbucketClient extends RestClient {
     options: BitbucketListOptions<T>,
   ): Promise<BitbucketList<T> | null> {
     const values: T[] = [];
-    let url = `${this.root}${path}`;
+    let url = `${this.root}${path}&fields=next,${fieldsOf(elements, 'values')}`;
     for (let page = 1; page <= options.maxPages; page += 1) {
       const { body } = await this.limit(() => this.throttled(url, options.need ?? 'needed'));
       if (body === null) {

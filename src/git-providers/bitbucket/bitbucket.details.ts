@@ -15,12 +15,9 @@ import {
 } from './bitbucket.mapper.js';
 import {
   type BitbucketComment,
-  COMMENT_FIELDS,
   commentsSchema,
   conflictsSchema,
   entriesSchema,
-  FOLDER_FIELDS,
-  STATUS_FIELDS,
   statusesSchema,
 } from './bitbucket.schema.js';
 
@@ -112,11 +109,9 @@ export class BitbucketDetails {
   /** Never cached: builds report at any time. */
   private async failingChecks(path: string): Promise<Signal> {
     try {
-      const list = await this.context.client.list(
-        `${path}/statuses?pagelen=100&fields=${STATUS_FIELDS}`,
-        statusesSchema,
-        { maxPages: MAX_PAGES },
-      );
+      const list = await this.context.client.list(`${path}/statuses?pagelen=100`, statusesSchema, {
+        maxPages: MAX_PAGES,
+      });
       return list?.complete ? toFailingChecks(list.values) : 'unknown';
     } catch (error) {
       return this.missing(error).signal;
@@ -134,11 +129,11 @@ export class BitbucketDetails {
     const isOpen = (comment: BitbucketComment): boolean => isUnresolvedThread(comment, userUuid);
     return await this.remembered(`comments ${path} ${pull.updatedAt} ${pull.comments}`, async () => {
       try {
-        const list = await client.list(
-          `${path}/comments?pagelen=100&fields=${COMMENT_FIELDS}`,
-          commentsSchema,
-          { maxPages: MAX_PAGES, need: 'optional', until: isOpen },
-        );
+        const list = await client.list(`${path}/comments?pagelen=100`, commentsSchema, {
+          maxPages: MAX_PAGES,
+          need: 'optional',
+          until: isOpen,
+        });
         if (list?.values.some(isOpen)) {
           return { signal: 'yes', lasting: true };
         }
@@ -152,7 +147,7 @@ export class BitbucketDetails {
   private async entries(repository: string, folder: string): Promise<ReadFolder> {
     try {
       const list = await this.context.client.list(
-        `/repositories/${repository}/src/HEAD/${folder}?pagelen=100&fields=${FOLDER_FIELDS}`,
+        `/repositories/${repository}/src/HEAD/${folder}?pagelen=100`,
         entriesSchema,
         { maxPages: MAX_PAGES, need: 'optional' },
       );

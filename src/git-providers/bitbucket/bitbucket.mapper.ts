@@ -12,8 +12,6 @@ import type { FoundBranch, FoundRepository, ListRange, RepositoryQuery } from '.
 import {
   type BitbucketAccount,
   type BitbucketBranch,
-  BRANCH_FIELDS,
-  FOUND_REPOSITORY_FIELDS,
   type BitbucketComment,
   type BitbucketConflicts,
   type BitbucketEntry,
@@ -202,22 +200,15 @@ function quoted(text: string): string {
 
 /** The query for repositories, which Bitbucket can order by neither stars nor forks. */
 export function repositoriesQuery(range: ListRange, text: string | null, { sort }: RepositoryQuery): string {
-  return pageQuery(range, text, {
-    sort: sort?.endsWith('asc') ? 'updated_on' : '-updated_on',
-    fields: FOUND_REPOSITORY_FIELDS,
-  });
+  return pageQuery(range, text, sort?.endsWith('asc') ? 'updated_on' : '-updated_on');
 }
 
 export function branchesQuery(range: ListRange, text: string | null): string {
-  return pageQuery(range, text, { sort: '-target.date', fields: BRANCH_FIELDS });
+  return pageQuery(range, text, '-target.date');
 }
 
-function pageQuery(
-  { position, limit }: ListRange,
-  text: string | null,
-  more: Record<string, string>,
-): string {
-  const query = new URLSearchParams({ pagelen: String(limit), page: String(position), ...more });
+function pageQuery({ position, limit }: ListRange, text: string | null, sort: string): string {
+  const query = new URLSearchParams({ pagelen: String(limit), page: String(position), sort });
   if (text !== null) {
     query.set('q', `name ~ ${quoted(text)}`);
   }

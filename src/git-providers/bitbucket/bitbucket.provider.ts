@@ -1,10 +1,10 @@
 import type { z } from 'zod';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
   type GitCredential,
   GitProviderError,
   type ProbedRepository,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -12,8 +12,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
-import { combinedError, GapLog, notFound, tokenCheck } from '../provider-errors.js';
-import { type RetryTiming } from '../provider-http.js';
+import { combinedError, GapLog, notFound, orFailure, tokenCheck } from '../provider-errors.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -43,19 +42,10 @@ import { findRepositories } from './bitbucket.repositories.js';
 import {
   accountSchema,
   branchesSchema,
-  PULL_REQUEST_FIELDS,
   pullRequestsSchema,
-  REPOSITORY_FIELDS,
   repositoriesSchema,
   workspacesSchema,
 } from './bitbucket.schema.js';
-
-interface BitbucketProviderOptions {
-  /** Such as `https://api.bitbucket.org/2.0`. */
-  apiUrl: string;
-  cloneUrl: string;
-  timing?: RetryTiming;
-}
 
 interface DetailedCall {
   client: BitbucketClient;
@@ -93,15 +83,7 @@ const MAX_WORKSPACE_PAGES = 2;
  */
 export class BitbucketProvider extends GitServerAdapter {
   readonly kind = 'bitbucket';
-  private readonly cache: BitbucketCache;
-
-  constructor(
-    http: GuardedHttpClient,
-    private readonly options: BitbucketProviderOptions,
-  ) {
-    super(http, options.timing);
-    this.cache = new BitbucketCache(this.timing.now);
-  }
+  private readonly cache = new BitbucketCache(this.timing.now);
 
   override get workPolicy(): WorkPolicy {
     return WORK_POLICY;
@@ -187,8 +169,8 @@ export class BitbucketProvider extends GitServerAdapter {
     return Promise.resolve(bitbucketGitCredential(token));
   }
 
-  protected changesOf(call: ProviderCall): BitbucketChanges {
-    return new BitbucketChanges(this.clientFor(call), () => this.detailsFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new BitbucketChanges(this.clientFor(call), () => this.detailsFor(call)));
   }
 
   private async detailsFor(call: ProviderCall): Promise<DetailedCall> {
@@ -231,7 +213,7 @@ export class BitbucketProvider extends GitServerAdapter {
     client: BitbucketClient,
     { uuid, workspaces }: BitbucketIdentity,
   ): Promise<Listing<BitbucketPullRequest>> {
-    const query = `state=OPEN&pagelen=50&sort=-updated_on&fields=${PULL_REQUEST_FIELDS}`;
+    const query = 'state=OPEN&pagelen=50&sort=-updated_on';
     const paths = workspaces.map(
       (slug) => `/workspaces/${encodeURIComponent(slug)}/pullrequests/${encodeURIComponent(uuid)}?${query}`,
     );
@@ -248,7 +230,7 @@ export class BitbucketProvider extends GitServerAdapter {
     client: BitbucketClient,
     { workspaces }: BitbucketIdentity,
   ): Promise<Listing<BitbucketRepository>> {
-    const query = `role=contributor&sort=-updated_on&pagelen=30&fields=${REPOSITORY_FIELDS}`;
+    const query = 'role=contributor&sort=-updated_on&pagelen=30';
     const paths = workspaces.map((slug) => `/repositories/${encodeURIComponent(slug)}?${query}`);
     const listing = await listAll(client, paths, repositoriesSchema, toRepository);
     return {
@@ -284,31 +266,20 @@ async function listAll<Listed, Item>(
   elements: z.ZodType<Listed[]>,
   toItem: (listed: Listed) => Item,
 ): Promise<Listing<Item>> {
-  const results = await Promise.all(paths.map((path) => listOrFailure(client, path, elements)));
+  const results = await Promise.all(
+    paths.map((path) => orFailure(client.list(path, elements, { maxPages: 1 }))),
+  );
   const lists = results.filter(
-    (result): result is BitbucketList<Listed> => !(result instanceof GitProviderError),
+    (result): result is BitbucketList<Listed> => result !== null && !(result instanceof GitProviderError),
   );
   return {
     items: lists.flatMap(({ values }) => values.map(toItem)),
     hasMore: lists.some(({ complete }) => !complete),
-    failures: results.filter((result) => result instanceof GitProviderError),
+    // A workspace with a 404 is one that the token may not see.
+    failures: results
+      .map((result) => result ?? new GitProviderError('insufficient_scope'))
+      .filter((result) => result instanceof GitProviderError),
   };
-}
-
-/** A workspace with a 404 is one that the token may not see. */
-async function listOrFailure<T>(
-  client: BitbucketClient,
-  path: string,
-  elements: z.ZodType<T[]>,
-): Promise<BitbucketList<T> | GitProviderError> {
-  try {
-    return (await client.list(path, elements, { maxPages: 1 })) ?? new GitProviderError('insufficient_scope');
-  } catch (error) {
-    if (error instanceof GitProviderError) {
-      return error;
-    }
-    throw error;
-  }
 }
 
 function probeCandidates(repositories: readonly BitbucketRepository[]): BitbucketRepository[] {

@@ -21,20 +21,6 @@ export const pageSchema = object({ values: z.unknown().optional(), next: text })
 
 const isPresent = z.preprocess((value) => (value ?? null) !== null, z.boolean());
 
-export const PULL_REQUEST_FIELDS = [
-  'next',
-  'values.id',
-  'values.title',
-  'values.draft',
-  'values.updated_on',
-  'values.comment_count',
-  'values.task_count',
-  'values.source.commit.hash',
-  'values.destination.commit.hash',
-  'values.destination.repository.full_name',
-  'values.participants.state',
-].join(',');
-
 const pullRequestSchema = object({
   id: z.number(),
   title: requiredName,
@@ -53,13 +39,6 @@ export type BitbucketListedPullRequest = z.output<typeof pullRequestSchema>;
 
 export const pullRequestsSchema = list(pullRequestSchema);
 
-export const REPOSITORY_FIELDS = [
-  'values.full_name',
-  'values.updated_on',
-  'values.mainbranch.name',
-  'values.parent.full_name',
-].join(',');
-
 const repositorySchema = object({
   full_name: repositoryName,
   updated_on: requiredInstant,
@@ -69,16 +48,6 @@ const repositorySchema = object({
 export type BitbucketListedRepository = z.output<typeof repositorySchema>;
 
 export const repositoriesSchema = list(repositorySchema);
-
-export const FOUND_REPOSITORY_FIELDS = [
-  'next',
-  'values.uuid',
-  'values.full_name',
-  'values.is_private',
-  'values.updated_on',
-  'values.mainbranch.name',
-  'values.owner.type',
-].join(',');
 
 const foundRepositorySchema = object({
   uuid: requiredName,
@@ -92,8 +61,6 @@ export type BitbucketFoundRepository = z.output<typeof foundRepositorySchema>;
 
 export const foundRepositoriesSchema = requiredList(foundRepositorySchema);
 
-export const BRANCH_FIELDS = 'next,values.name,values.target.hash,values.target.date';
-
 const branchSchema = object({
   name: requiredName,
   target: object({ hash: requiredName, date: instant }),
@@ -104,23 +71,10 @@ export const branchesSchema = requiredList(branchSchema);
 
 export const workspacesSchema = list(object({ workspace: object({ slug: requiredName }) }));
 
-export const STATUS_FIELDS = 'next,values.state,values.key,values.updated_on';
-
 const statusSchema = object({ state: text, key: text, updated_on: instant });
 export type BitbucketStatus = z.output<typeof statusSchema>;
 
 export const statusesSchema = list(statusSchema);
-
-export const COMMENT_FIELDS = [
-  'next',
-  'values.id',
-  'values.deleted',
-  'values.pending',
-  'values.parent.id',
-  'values.resolution.type',
-  'values.inline.path',
-  'values.user.uuid',
-].join(',');
 
 const commentSchema = object({
   deleted: flag,
@@ -136,8 +90,6 @@ export const commentsSchema = list(commentSchema);
 
 export const conflictsSchema = object({ values: z.array(z.unknown()).nullable().catch(null) });
 export type BitbucketConflicts = z.output<typeof conflictsSchema>;
-
-export const FOLDER_FIELDS = 'next,values.path';
 
 const entrySchema = object({ path: requiredText });
 export type BitbucketEntry = z.output<typeof entrySchema>;

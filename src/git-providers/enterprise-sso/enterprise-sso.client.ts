@@ -13,16 +13,15 @@ import {
   parseKeycloakTokens,
 } from './enterprise-sso.mapper.js';
 
-export interface KeycloakBrokerOptions {
+export interface KeycloakOptions {
   /** Realm address, such as `https://sso.example.com/realms/main`. */
   issuer: string;
   /** Alias of the identity provider that is the git server. */
   alias: string;
-  clientId?: string;
-  clientSecret?: string;
+  clientId: string | null;
+  clientSecret: string | null;
   /** Keycloak's identity brokering API: `v1` GET with a bearer token, `v2` POST with client credentials. */
   apiVersion: 'v1' | 'v2';
-  timing: RetryTiming;
 }
 
 /** Milliseconds for each request of a lookup. */
@@ -35,7 +34,7 @@ const LOOKUP_BUDGET_MS = 8_000;
 export class EnterpriseSsoClient {
   constructor(
     private readonly http: GuardedHttpClient,
-    private readonly options: KeycloakBrokerOptions,
+    private readonly options: KeycloakOptions & { timing: RetryTiming },
   ) {}
 
   /**
@@ -44,7 +43,7 @@ export class EnterpriseSsoClient {
    */
   async exchangeRefreshToken(refreshToken: string, userId?: string): Promise<KeycloakTokens> {
     try {
-      const url = `${this.issuer()}/protocol/openid-connect/token`;
+      const url = `${this.options.issuer}/protocol/openid-connect/token`;
       const form = this.form({ grant_type: 'refresh_token', refresh_token: refreshToken });
       return required(parseKeycloakTokens(await this.send(url, form, userId)), url);
     } catch (error) {
@@ -54,7 +53,7 @@ export class EnterpriseSsoClient {
 
   /** The git server's token. @throws GitProviderError `unauthorized` when Keycloak rejects the access token */
   async readGitServerToken(accessToken: string, userId?: string): Promise<GitServerToken> {
-    const url = `${this.issuer()}/broker/${encodeURIComponent(this.options.alias)}/token`;
+    const url = `${this.options.issuer}/broker/${encodeURIComponent(this.options.alias)}/token`;
     const init =
       this.options.apiVersion === 'v1'
         ? { headers: { authorization: `Bearer ${accessToken}` } }
@@ -86,18 +85,14 @@ export class EnterpriseSsoClient {
     const { clientId, clientSecret } = this.options;
     const body = new URLSearchParams({
       ...fields,
-      ...(clientId === undefined ? {} : { client_id: clientId }),
-      ...(clientSecret === undefined ? {} : { client_secret: clientSecret }),
+      ...(clientId !== null && { client_id: clientId }),
+      ...(clientSecret !== null && { client_secret: clientSecret }),
     });
     return {
       method: 'POST',
       headers: { 'content-type': 'application/x-www-form-urlencoded' },
       body: body.toString(),
     };
-  }
-
-  private issuer(): string {
-    return this.options.issuer.replace(/\/+$/, '');
   }
 }
 

@@ -1,15 +1,10 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import {
-  type ChangeRequestRef,
-  type FollowedChangeRequest,
-  type FollowedCheck,
-  type CommentPlace,
+  type ChangeRequests,
   GitProviderError,
   GitProvider,
   type GitServerKind,
   type GitCredential,
-  type NewChangeRequest,
-  type OpenedChangeRequest,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -27,22 +22,16 @@ import type {
   RepositoryQuery,
 } from '../repository-lists.js';
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from '../provider-http.js';
-import { EnterpriseSsoClient, EnterpriseSsoTokenCache } from './enterprise-sso.client.js';
+import {
+  EnterpriseSsoClient,
+  EnterpriseSsoTokenCache,
+  type KeycloakOptions,
+} from './enterprise-sso.client.js';
 import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
 
 /** For a replica that exchanges the same token. Together longer than an exchange takes. */
 const CLAIM_TRIES = 90;
 const CLAIM_PAUSE_MS = 100;
-
-export interface EnterpriseSsoOptions {
-  issuer: string;
-  alias: string;
-  host: string | null;
-  clientId?: string;
-  clientSecret?: string;
-  apiVersion: 'v1' | 'v2';
-  timing?: RetryTiming;
-}
 
 /**
  * A git server whose tokens Keycloak keeps: the stored Keycloak token is exchanged for the server's token, and the
@@ -57,7 +46,7 @@ export class EnterpriseSsoProvider extends GitProvider {
   constructor(
     http: GuardedHttpClient,
     private readonly inner: GitProvider,
-    private readonly options: EnterpriseSsoOptions,
+    private readonly options: KeycloakOptions & { host: string | null; timing?: RetryTiming },
   ) {
     super();
     this.timing = options.timing ?? SYSTEM_RETRY_TIMING;
@@ -117,28 +106,8 @@ export class EnterpriseSsoProvider extends GitProvider {
     return this.signedIn(call, (own) => this.inner.listInstallations(range, own));
   }
 
-  async openChangeRequest(request: NewChangeRequest, call: ProviderCall): Promise<OpenedChangeRequest> {
-    return this.signedIn(call, (own) => this.inner.openChangeRequest(request, own));
-  }
-
-  async readChangeRequests(
-    refs: readonly ChangeRequestRef[],
-    call: ProviderCall,
-  ): Promise<(FollowedChangeRequest | null)[]> {
-    return this.signedIn(call, (own) => this.inner.readChangeRequests(refs, own));
-  }
-
-  async readCheckOutput(ref: ChangeRequestRef, check: FollowedCheck, call: ProviderCall): Promise<string> {
-    return this.signedIn(call, (own) => this.inner.readCheckOutput(ref, check, own));
-  }
-
-  async replyToComment(
-    ref: ChangeRequestRef,
-    comment: CommentPlace,
-    body: string,
-    call: ProviderCall,
-  ): Promise<{ id: string }> {
-    return this.signedIn(call, (own) => this.inner.replyToComment(ref, comment, body, own));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return this.signedIn(call, (own) => this.inner.changeRequests(own, work));
   }
 
   cloneUrl(_host: string | null, repository: string): string {

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import {
-  type ChangeRequestHost,
+  ChangeRequestHost,
   requireOpened,
   boundFollowed,
   commentBody,
@@ -111,17 +111,19 @@ const FRAGMENT = `fragment Followed on PullRequest {
 }`;
 
 /** As they stand: one GraphQL question for several. All else by REST: GraphQL wants node ids and tells less about refusals. */
-export class GithubChanges implements ChangeRequestHost {
-  constructor(private readonly client: GithubClient) {}
+export class GithubChanges extends ChangeRequestHost {
+  constructor(private readonly client: GithubClient) {
+    super();
+  }
 
-  async defaultBranch(repository: string): Promise<string | null> {
+  protected async defaultBranch(repository: string): Promise<string | null> {
     return await this.client.retryOnce(async () => {
       const { data } = await octokit.rest.repos.get(this.target(repository));
       return restRepositorySchema.parse(data).default_branch;
     });
   }
 
-  async findOpen(
+  protected async findOpen(
     { repository, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
@@ -139,7 +141,7 @@ export class GithubChanges implements ChangeRequestHost {
     });
   }
 
-  async create(
+  protected async create(
     { repository, sourceBranch, title, body, draft }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest> {

@@ -1,9 +1,8 @@
-import type { BoundedCache } from '../../common/bounded-cache.js';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
   type GitCredential,
   GitProviderError,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -15,10 +14,11 @@ import {
   GapLog,
   isNotFound,
   notFound,
+  orFailure,
   providerErrorFromUpstream,
   tokenCheck,
 } from '../provider-errors.js';
-import { gitHostBaseUrl, oldServers, type RetryTiming } from '../provider-http.js';
+import { gitHostBaseUrl, oldServers } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -61,13 +61,6 @@ import {
   VIEWER_DOCUMENT,
 } from './github.schema.js';
 
-export interface GithubProviderOptions {
-  /** REST root of a token without host, such as `https://api.github.com`. */
-  apiUrl: string;
-  cloneUrl: string;
-  timing?: RetryTiming;
-}
-
 interface CheckedPullRequests extends GithubResult<GithubPullRequests> {
   rechecked: ReadonlyMap<string, string>;
 }
@@ -86,15 +79,7 @@ const MAX_ORGANIZATIONS = 20;
 /** GitHub.com and Enterprise Server: two GraphQL requests side by side, and a third for what was not computed yet. */
 export class GithubProvider extends GitServerAdapter {
   readonly kind = 'github';
-  private readonly oldServers: BoundedCache<string, true>;
-
-  constructor(
-    http: GuardedHttpClient,
-    private readonly options: GithubProviderOptions,
-  ) {
-    super(http, options.timing);
-    this.oldServers = oldServers(this.timing);
-  }
+  private readonly oldServers = oldServers(this.timing);
 
   serverOf(host: string | null): string {
     // One GitHub per origin: its addresses differ in the path only.
@@ -107,19 +92,16 @@ export class GithubProvider extends GitServerAdapter {
 
   async findWork(call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(call);
-    const [pulls, others] = await Promise.allSettled([
-      this.readPullRequests(client, call),
-      client.queryViewer(REPOSITORIES_AND_ISSUES_DOCUMENT),
+    const [pulls, others] = await Promise.all([
+      orFailure(this.readPullRequests(client, call)),
+      orFailure(client.queryViewer(REPOSITORIES_AND_ISSUES_DOCUMENT)),
     ]);
-    if (pulls.status === 'rejected' && others.status === 'rejected') {
-      throw combinedError([pulls.reason, others.reason]);
+    if (pulls instanceof GitProviderError && others instanceof GitProviderError) {
+      throw combinedError([pulls, others]);
     }
     const authored =
-      pulls.status === 'fulfilled'
-        ? mapPullRequests(pulls.value.data, pulls.value.rechecked)
-        : NO_PULL_REQUESTS;
-    const rest =
-      others.status === 'fulfilled' ? mapRepositoriesAndIssues(others.value.data) : NO_REPOSITORIES;
+      pulls instanceof GitProviderError ? NO_PULL_REQUESTS : mapPullRequests(pulls.data, pulls.rechecked);
+    const rest = others instanceof GitProviderError ? NO_REPOSITORIES : mapRepositoriesAndIssues(others.data);
     const gaps = gapsOf(pulls).add(gapsOf(others));
     return {
       ...authored,
@@ -200,8 +182,8 @@ export class GithubProvider extends GitServerAdapter {
     return Promise.resolve({ username: 'x-access-token', password: token });
   }
 
-  protected changesOf(call: ProviderCall): GithubChanges {
-    return new GithubChanges(this.clientFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new GithubChanges(this.clientFor(call)));
   }
 
   private clientFor(call: ProviderCall): GithubClient {
@@ -292,11 +274,6 @@ function range({ position, limit }: ListRange): string {
   return `page=${position}&per_page=${limit}`;
 }
 
-function gapsOf(part: PromiseSettledResult<GithubResult<unknown>>): GapLog {
-  if (part.status === 'fulfilled') {
-    return part.value.gaps;
-  }
-  const gaps = new GapLog();
-  gaps.note(providerErrorFromUpstream(part.reason));
-  return gaps;
+function gapsOf(part: GithubResult<unknown> | GitProviderError): GapLog {
+  return part instanceof GitProviderError ? new GapLog().with(part) : part.gaps;
 }

@@ -1,7 +1,7 @@
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import {
-  type ChangeRequestHost,
+  ChangeRequestHost,
   requireOpened,
   requireRepository,
   boundFollowed,
@@ -135,15 +135,17 @@ const MERGE_REQUEST = `
     }`;
 
 /** As they stand (GitLab 15.3 and later): one GraphQL question for several. All else by REST. */
-export class GitlabChanges implements ChangeRequestHost {
-  constructor(private readonly client: GitlabClient) {}
+export class GitlabChanges extends ChangeRequestHost {
+  constructor(private readonly client: GitlabClient) {
+    super();
+  }
 
-  async defaultBranch(repository: string): Promise<string | null> {
+  protected async defaultBranch(repository: string): Promise<string | null> {
     const project = await this.client.find(projectPath(repository), restProjectSchema);
     return requireRepository(project).default_branch;
   }
 
-  async findOpen(
+  protected async findOpen(
     { repository, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
@@ -159,7 +161,7 @@ export class GitlabChanges implements ChangeRequestHost {
     return found ? toOpenedMergeRequest(found) : null;
   }
 
-  async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+  protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
     const body = newMergeRequest(request, targetBranch);
     const created = await this.client.change(`${projectPath(request.repository)}/merge_requests`, body);
     const opened = toOpenedMergeRequest(restMergeRequestSchema.parse(created));

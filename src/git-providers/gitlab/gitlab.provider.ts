@@ -1,9 +1,8 @@
-import type { BoundedCache } from '../../common/bounded-cache.js';
-import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { GitServerAdapter } from '../change-requests.js';
 import {
   GitProviderError,
   type GitCredential,
+  type ChangeRequests,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -11,14 +10,8 @@ import {
   type TokenCheck,
   type ApiGuide,
 } from '../git-provider.js';
-import {
-  combinedError,
-  GapLog,
-  notFound,
-  providerErrorFromUpstream,
-  tokenCheck,
-} from '../provider-errors.js';
-import { gitHostBaseUrl, oldServers, type RetryTiming } from '../provider-http.js';
+import { combinedError, GapLog, notFound, orFailure, tokenCheck } from '../provider-errors.js';
+import { gitHostBaseUrl, oldServers } from '../provider-http.js';
 import {
   type BranchQuery,
   type FoundBranch,
@@ -43,25 +36,10 @@ import {
 } from './gitlab.mapper.js';
 import { accountSchema, listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
 
-export interface GitlabProviderOptions {
-  /** API root of a token without host, such as `https://gitlab.com/api`. */
-  apiUrl: string;
-  cloneUrl: string;
-  timing?: RetryTiming;
-}
-
 /** GitLab.com and self-managed GitLab: one GraphQL request, and one REST request for the issues. */
 export class GitlabProvider extends GitServerAdapter {
   readonly kind = 'gitlab';
-  private readonly oldServers: BoundedCache<string, true>;
-
-  constructor(
-    http: GuardedHttpClient,
-    private readonly options: GitlabProviderOptions,
-  ) {
-    super(http, options.timing);
-    this.oldServers = oldServers(this.timing);
-  }
+  private readonly oldServers = oldServers(this.timing);
 
   serverOf(host: string | null): string {
     return gitlabRoot(host, this.options.apiUrl);
@@ -73,20 +51,25 @@ export class GitlabProvider extends GitServerAdapter {
 
   async findWork(call: ProviderCall): Promise<ProviderWork> {
     const client = this.clientFor(call);
-    const [graphql, issues] = await Promise.allSettled([readGraphql(client), client.assignedIssues()]);
-    if (graphql.status === 'rejected' && issues.status === 'rejected') {
-      throw combinedError([graphql.reason, issues.reason]);
+    const [graphql, listed] = await Promise.all([
+      orFailure(readGraphql(client)),
+      orFailure(client.assignedIssues()),
+    ]);
+    if (graphql instanceof GitProviderError && listed instanceof GitProviderError) {
+      throw combinedError([graphql, listed]);
     }
-    const gaps = new GapLog();
-    const { work, gaps: gapsOfWork } = valueOf(graphql, gaps) ?? { work: NO_WORK, gaps: new GapLog() };
-    const listed = valueOf(issues, gaps) ?? { data: [], hasMore: false };
-    gapsOfWork.add(gaps);
+    const { work, gaps } =
+      graphql instanceof GitProviderError ? { work: NO_WORK, gaps: new GapLog().with(graphql) } : graphql;
+    const isListed = !(listed instanceof GitProviderError);
+    if (!isListed) {
+      gaps.note(listed);
+    }
     return {
       ...work,
-      issues: mapIssues(listed.data, knownRepositories(work)),
-      truncated: work.truncated || listed.hasMore,
-      gaps: gapsOfWork.codes(),
-      gapReasons: gapsOfWork.reasons(),
+      issues: isListed ? mapIssues(listed.data, knownRepositories(work)) : [],
+      truncated: work.truncated || (isListed && listed.hasMore),
+      gaps: gaps.codes(),
+      gapReasons: gaps.reasons(),
     };
   }
 
@@ -136,8 +119,8 @@ export class GitlabProvider extends GitServerAdapter {
     return Promise.resolve({ username: 'oauth2', password: token });
   }
 
-  protected changesOf(call: ProviderCall): GitlabChanges {
-    return new GitlabChanges(this.clientFor(call));
+  async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
+    return await work(new GitlabChanges(this.clientFor(call)));
   }
 
   private clientFor(call: ProviderCall): GitlabClient {
@@ -178,14 +161,6 @@ function requireUser<Result extends GitlabResult<{ currentUser: { username: stri
     throw result.gaps.failure('unauthorized');
   }
   return result;
-}
-
-function valueOf<T>(result: PromiseSettledResult<T>, gaps: GapLog): T | null {
-  if (result.status === 'fulfilled') {
-    return result.value;
-  }
-  gaps.note(providerErrorFromUpstream(result.reason));
-  return null;
 }
 
 function knownRepositories(work: GitlabGraphqlWork): Map<string, RepositoryActivity> {

@@ -3,6 +3,7 @@ import { GitProviderError, type GitProvider } from '../git-provider.js';
 import { gitProviderProblem } from '../git-provider-problem.js';
 import { GitProviderRegistry } from '../git-provider.registry.js';
 import { GIT_SERVERS } from '../git-servers.js';
+import { orFailure } from '../provider-errors.js';
 import { ProviderCalls } from '../provider-reader.js';
 import { ProviderTokenRepository, type StoredCredential } from './provider-token.repository.js';
 
@@ -44,17 +45,13 @@ export class AgentGitTokensReader {
   async list(userId: string, credentials: readonly StoredCredential[]): Promise<Map<string, AgentGitToken>> {
     const found = new Map<string, AgentGitToken>();
     for (const [name, source] of await this.sources(credentials)) {
-      try {
-        const value = await this.askFor(userId, source);
-        found.set(name, { value, description: describeToken(source.credential) });
-      } catch (error) {
-        if (!(error instanceof GitProviderError)) {
-          throw error;
-        }
-        this.logger.warn('failed to get a git token for an agent', {
-          provider: source.credential.provider,
-          code: error.code,
-        });
+      const { credential } = source;
+      const value = await orFailure(this.askFor(userId, source));
+      if (value instanceof GitProviderError) {
+        const { provider } = credential;
+        this.logger.warn('failed to get a git token for an agent', { provider, code: value.code });
+      } else {
+        found.set(name, { value, description: describeToken(credential) });
       }
     }
     return found;

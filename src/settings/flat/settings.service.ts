@@ -6,7 +6,7 @@ import { ProviderTokensService } from '../../git-providers/tokens/provider-token
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
-import { SecretsService } from '../secrets/secrets.service.js';
+import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
 import {
   SettingsCipher,
   type StoredColumns,
@@ -32,7 +32,7 @@ export class SettingsService {
     private readonly settings: SettingsRepository,
     private readonly cipher: SettingsCipher,
     private readonly mcpConfigs: McpConfigService,
-    private readonly secrets: SecretsService,
+    private readonly secrets: CustomSecretRepository,
     private readonly tokens: ProviderTokensService,
     private readonly addresses: OutboundAddresses,
     private readonly models: ModelCheck,
@@ -58,7 +58,12 @@ export class SettingsService {
       if (tokens) {
         await this.tokens.store(manager, userId, tokens);
       }
-      await this.secrets.mergeWithin(manager, userId, secrets);
+      const given = [...secrets].map(([name, { secret: value, description }]) => ({
+        name,
+        value,
+        description,
+      }));
+      await this.secrets.mergeWithin(manager, userId, given);
       if (dto.mcp_config !== undefined) {
         await this.mcpConfigs.store(manager, userId, dto.mcp_config, ['body', 'mcp_config']);
       }

@@ -2,7 +2,7 @@ import { Body, Controller, Get, Post } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
-import { INVALID_TOKEN } from '../../git-providers/git-providers.dto.js';
+import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
 import { SettingsStoredDto, toSettingsStoredDto } from '../flat/settings.dto.js';
 import {
   NestedSettingsDto,

@@ -13,7 +13,8 @@ import {
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
+import { type Page, type PageRequest, parsePageId, toPage } from '../../common/pagination/page.js';
 
 /** A named secret that a user's agents get. */
 @Entity('custom_secrets')
@@ -54,6 +55,8 @@ interface SecretChange {
   value?: string | null;
   description?: string | null | undefined;
 }
+
+type NewSecret = SecretChange & { value: string };
 
 /** All in one statement; only the names in $5 get the given description where a secret is stored already. */
 const MERGE = `
@@ -98,12 +101,14 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     });
   }
 
-  async describePage(
+  async search(
     userId: string,
-    { part, after, limit }: { part: string; after: string | null; limit: number },
-  ): Promise<SecretDescription[]> {
+    { name__contains: part = '', page_id: pageId, limit }: PageRequest & { name__contains?: string },
+  ): Promise<Page<SecretDescription>> {
     // Every name comes after the empty one.
-    return this.query(DESCRIBE_PAGE, [userId, part, after ?? '', limit]);
+    const after = parsePageId('secrets', pageId, String) ?? '';
+    const rows = await this.query<SecretDescription[]>(DESCRIBE_PAGE, [userId, part, after, limit + 1]);
+    return toPage('secrets', rows, limit, ({ name }) => name);
   }
 
   /**
@@ -121,12 +126,12 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     return row && this.decrypt(row);
   }
 
-  /** @returns false when the name is taken */
-  async add(userId: string, { name, value, description }: ClearSecret): Promise<boolean> {
-    return this.manager.transaction(async (manager) => {
+  /** @throws DomainError conflict when the name is taken */
+  async add(userId: string, { name, value, description = null }: NewSecret): Promise<void> {
+    await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
       if (await manager.existsBy(CustomSecret, { userId, name })) {
-        return false;
+        throw secretNameTaken(name);
       }
       await manager.insert(CustomSecret, {
         userId,
@@ -136,24 +141,26 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
       });
       await this.checkSize(manager, userId);
       await this.audit.append(manager, { action: 'secret.create', resourceId: name, ownerId: userId });
-      return true;
     });
   }
 
-  /** Changes the secret of that name, which may get another name. */
+  /**
+   * Changes what is given of the secret of that name, which may get another name.
+   * @throws DomainError not_found for an unknown name, conflict when the new one is taken
+   */
   async change(
     userId: string,
     name: string,
     { name: newName, value, description }: SecretChange,
-  ): Promise<'changed' | 'unknown' | 'taken'> {
-    return this.manager.transaction(async (manager) => {
+  ): Promise<void> {
+    await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
       const row = await manager.findOneBy(CustomSecret, { userId, name });
       if (!row) {
-        return 'unknown';
+        throw unknownSecret(name);
       }
       if (newName !== name && (await manager.existsBy(CustomSecret, { userId, name: newName }))) {
-        return 'taken';
+        throw secretNameTaken(newName);
       }
       await manager.update(
         CustomSecret,
@@ -178,35 +185,30 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
           ...(newName !== name && { new_name: newName }),
         },
       });
-      return 'changed';
     });
   }
 
-  /** @returns false when there is no secret of that name */
-  async removeNamed(userId: string, name: string): Promise<boolean> {
-    return this.manager.transaction(async (manager) => {
+  /** @throws DomainError not_found for an unknown name */
+  async removeNamed(userId: string, name: string): Promise<void> {
+    await this.manager.transaction(async (manager) => {
       const { affected } = await manager.delete(CustomSecret, { userId, name });
       if (affected !== 1) {
-        return false;
+        throw unknownSecret(name);
       }
       await this.audit.append(manager, { action: 'secret.delete', resourceId: name, ownerId: userId });
-      return true;
     });
   }
 
-  async storeAll(userId: string, secrets: readonly (SecretChange & { value: string })[]): Promise<void> {
+  /** Stores a secret, or replaces the value of the one of that name; without a description the stored one stays. */
+  async store(userId: string, { name, value, description }: NewSecret): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
-      await this.mergeWithin(manager, userId, secrets);
+      await this.mergeWithin(manager, userId, [{ name, value, description: description ?? undefined }]);
     });
   }
 
   /** Adds or replaces secrets within the caller's transaction, which has locked the user. */
-  async mergeWithin(
-    manager: EntityManager,
-    userId: string,
-    secrets: readonly (SecretChange & { value: string })[],
-  ): Promise<void> {
+  async mergeWithin(manager: EntityManager, userId: string, secrets: readonly NewSecret[]): Promise<void> {
     if (secrets.length === 0) {
       return;
     }
@@ -250,4 +252,13 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   private decrypt({ userId, name, value }: CustomSecret): string {
     return this.cipher.decrypt(value, customSecretBinding(userId, name));
   }
+}
+
+export function secretNameTaken(name: string): DomainError {
+  const message = `A secret named ${name} exists already.`;
+  return new DomainError('bad_request', 'conflict', message, { extensions: { message } });
+}
+
+export function unknownSecret(name: string): DomainError {
+  return new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
 }

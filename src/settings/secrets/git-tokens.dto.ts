@@ -2,7 +2,12 @@ import { isIn } from 'class-validator';
 import { ApiProperty } from '@nestjs/swagger';
 import { must } from '../../common/validation/field.js';
 import { NestedMap, Text } from '../../common/validation/field-decorators.js';
-import { PROVIDER_TYPES } from '../../git-providers/git-provider.js';
+import {
+  PROVIDER_ERROR_CODES,
+  PROVIDER_TYPES,
+  type ProviderErrorCode,
+  type ProviderType,
+} from '../../git-providers/git-provider.js';
 import {
   type ProviderTokenInput,
   TOKEN_FORM,
@@ -11,7 +16,7 @@ import {
 } from '../../git-providers/tokens/plan-token-changes.js';
 import { badInput } from '../../common/openapi/api-route.js';
 import { WarningsOf } from '../../common/openapi/responses.js';
-import { INVALID_TOKEN, ProviderTokenWarningDto } from '../../git-providers/git-providers.dto.js';
+import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
 import { type McpConfigDto, McpConfigField } from '../mcp/mcp-config.dto.js';
 
 const MAX_ACCOUNT_ID_LENGTH = 255;
@@ -60,6 +65,18 @@ export function ProviderTokenMap(): PropertyDecorator {
 export class AddGitProvidersDto {
   @McpConfigField() mcp_config?: McpConfigDto | null;
   @ProviderTokenMap() provider_tokens?: ProviderTokenInputs;
+}
+
+class ProviderTokenWarningDto {
+  @ApiProperty({ enum: PROVIDER_TYPES, enumName: 'ProviderType', example: 'gitlab' }) provider: ProviderType;
+
+  @ApiProperty({ enum: PROVIDER_ERROR_CODES, enumName: 'ProviderErrorCode', example: 'unavailable' })
+  code: ProviderErrorCode;
+
+  @ApiProperty({
+    example: 'The gitlab token was stored but not verified: the provider could not be reached.',
+  })
+  detail: string;
 }
 
 export class GitProvidersStoredDto {

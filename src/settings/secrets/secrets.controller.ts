@@ -27,7 +27,7 @@ import {
   toSecretDescriptionDto,
   UpdateSecretDto,
 } from './secrets.dto.js';
-import { secretNameTaken, SecretsService, unknownSecret } from './secrets.service.js';
+import { CustomSecretRepository, secretNameTaken, unknownSecret } from './custom-secret.repository.js';
 
 const NAME_TAKEN = thrown(secretNameTaken('DEPLOY_TOKEN'), 'The name is taken');
 const UNKNOWN = thrown(unknownSecret('DEPLOY_TOKEN'), 'Unknown name');
@@ -39,7 +39,7 @@ function edited(description: string, message: string): ApiResponseNoStatusOption
 @ApiTags('Custom secrets')
 @Controller('api/secrets')
 export class SecretsController {
-  constructor(private readonly secrets: SecretsService) {}
+  constructor(private readonly secrets: CustomSecretRepository) {}
 
   @Get()
   @ApiRoute('load_custom_secrets_names_', 'List custom secrets', {
@@ -47,7 +47,7 @@ export class SecretsController {
     answer: { type: CustomSecretsDto, description: 'The secrets; an empty list when there are none' },
   })
   async list(@UserId() userId: string): Promise<CustomSecretsDto> {
-    return { custom_secrets: (await this.secrets.list(userId)).map(toSecretDescriptionDto) };
+    return { custom_secrets: (await this.secrets.describe(userId)).map(toSecretDescriptionDto) };
   }
 
   @Post()
@@ -59,7 +59,7 @@ export class SecretsController {
     invalid: badSecretName('body.name'),
   })
   async create(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
-    await this.secrets.create(userId, body);
+    await this.secrets.add(userId, body);
     return { message: 'Secret stored', ...secretWarning(body.name, body.value) };
   }
 
@@ -75,7 +75,7 @@ export class SecretsController {
     @Param() { name }: SecretNameDto,
     @Body() body: UpdateSecretDto,
   ): Promise<SecretMessageDto> {
-    await this.secrets.update(userId, name, body);
+    await this.secrets.change(userId, name, body);
     return { message: 'Secret changed', ...secretWarning(body.name, body.value) };
   }
 
@@ -87,7 +87,7 @@ export class SecretsController {
     invalid: badSecretName('path.name'),
   })
   async remove(@UserId() userId: string, @Param() { name }: SecretNameDto): Promise<SecretMessageDto> {
-    await this.secrets.remove(userId, name);
+    await this.secrets.removeNamed(userId, name);
     return { message: 'Secret removed' };
   }
 }
@@ -97,7 +97,7 @@ export class SecretsController {
 @Controller('api/v1/secrets')
 export class SecretsV1Controller {
   constructor(
-    private readonly secrets: SecretsService,
+    private readonly secrets: CustomSecretRepository,
     private readonly gitTokens: GitTokensService,
   ) {}
 
@@ -152,7 +152,7 @@ export class SecretsV1Controller {
     @Param() { secret_id: name }: SecretIdDto,
     @Body() body: UpdateSecretDto,
   ): Promise<EditResponseDto> {
-    await this.secrets.update(userId, name, body);
+    await this.secrets.change(userId, name, body);
     return { message: 'Secret updated successfully', ...secretWarning(body.name, body.value) };
   }
 
@@ -167,7 +167,7 @@ export class SecretsV1Controller {
     @UserId() userId: string,
     @Param() { secret_id: name }: SecretIdDto,
   ): Promise<EditResponseDto> {
-    await this.secrets.remove(userId, name);
+    await this.secrets.removeNamed(userId, name);
     return { message: 'Secret deleted successfully' };
   }
 }

@@ -102,14 +102,17 @@ export class PullRequestsService {
   /** Opens it, adds it to the conversation and notifies webhook endpoints. */
   private async open(planned: PlannedPullRequest): Promise<OpenedChangeRequest> {
     const { id, userId, repository, provider, request } = planned;
-    const opened = await this.repositories.openChangeRequest(userId, provider, {
+    const wanted = {
       repository,
       sourceBranch: request.source_branch,
       targetBranch: request.target_branch ?? null,
       title: request.title,
       body: request.body,
       draft: request.draft ?? false,
-    });
+    };
+    const opened = await this.repositories.changeRequests(userId, provider, repository, (changes) =>
+      changes.open(wanted),
+    );
     const pullRequest = {
       number: opened.number,
       url: opened.url,

@@ -3,7 +3,7 @@ import { ApiTags } from '@nestjs/swagger';
 import { BesideSandboxKey, UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
 import { badSecretName } from '../../settings/secrets/secrets.dto.js';
-import { unknownSecret } from '../../settings/secrets/secrets.service.js';
+import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
 import {
   CurrentSandbox,
   SandboxAuthenticated,

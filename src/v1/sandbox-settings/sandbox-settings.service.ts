@@ -15,7 +15,7 @@ import {
   type AgentSecretDescription,
   AgentSecretsReader,
 } from '../../settings/secrets/agent-secrets.reader.js';
-import { unknownSecret } from '../../settings/secrets/secrets.service.js';
+import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
 import type { SettingsKeys } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
