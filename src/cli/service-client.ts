@@ -92,8 +92,7 @@ function toCommandError(error: Error, url: string, key: string | null): Error {
       (problem) => `${jsonList(problem, 'loc').slice(1).join('.')}: ${jsonText(problem, 'msg')}`,
     );
     const texts = [jsonText(error.data, 'detail'), ...problems, jsonText(error.data, 'title')];
-    const refusal = key === null ? 'needs a key, and none was given' : 'does not accept the key';
-    const refused = `${url} ${refusal}: SLIPWAY_KEY names one, and slipway keys create makes one`;
+    const refused = `${url} ${key === null ? 'needs a key' : 'does not accept the key'}: set SLIPWAY_KEY`;
     const said = status === 401 ? refused : (texts.find(Boolean) ?? `the service answered ${status}`);
     return new CommandError(said, status === 401 || status === 403 ? 'notAllowed' : 'failed');
   }

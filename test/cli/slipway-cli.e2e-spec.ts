@@ -248,11 +248,11 @@ describe('slipway', () => {
 
     expect(await slipway(app.url, 'wrong', 'tasks')).toMatchObject({
       status: 4,
-      stderr: [expect.stringMatching(/does not accept the key: SLIPWAY_KEY/)],
+      stderr: [expect.stringMatching(/does not accept the key: set SLIPWAY_KEY/)],
     });
     expect(await slipway(app.url, null, 'tasks')).toMatchObject({
       status: 4,
-      stderr: [expect.stringMatching(/needs a key, and none was given: SLIPWAY_KEY/)],
+      stderr: [expect.stringMatching(/needs a key: set SLIPWAY_KEY/)],
     });
     expect(gone).toMatchObject({ status: 3, stderr: [expect.stringContaining('cannot reach')] });
     const help = await run('--help');
