@@ -42,7 +42,7 @@ export class ServiceClient {
         }
         return body;
       },
-      hooks: { beforeError: [({ error }) => toCommandError(error, url)] },
+      hooks: { beforeError: [({ error }) => toCommandError(error, url, key)] },
     });
     // A service that stops answers so, and a proxy in front of none.
     const when = { methods: ['get'], statusCodes: [502, 503, 504], afterStatusCodes: [] };
@@ -85,14 +85,14 @@ export class ServiceClient {
   }
 }
 
-function toCommandError(error: Error, url: string): Error {
+function toCommandError(error: Error, url: string, key: string | null): Error {
   if (isHTTPError(error)) {
     const { status } = error.response;
     const problems = jsonList(error.data, 'detail').map(
       (problem) => `${jsonList(problem, 'loc').slice(1).join('.')}: ${jsonText(problem, 'msg')}`,
     );
     const texts = [jsonText(error.data, 'detail'), ...problems, jsonText(error.data, 'title')];
-    const refused = `${url} does not accept the key: SLIPWAY_KEY names one, and slipway keys create makes one`;
+    const refused = `${url} ${key === null ? 'needs a key' : 'does not accept the key'}: set SLIPWAY_KEY`;
     const said = status === 401 ? refused : (texts.find(Boolean) ?? `the service answered ${status}`);
     return new CommandError(said, status === 401 || status === 403 ? 'notAllowed' : 'failed');
   }

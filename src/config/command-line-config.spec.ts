@@ -10,6 +10,11 @@ it('takes the address of another service without its last slashes', () => {
   });
 });
 
+it('takes an empty key for none', () => {
+  Object.assign(process.env, { SLIPWAY_URL: 'https://slipway.example.com', SLIPWAY_KEY: '' });
+  expect(loadCommandLineConfig().key).toBeNull();
+});
+
 it.each(['nonsense', 'slipway.example.com', 'localhost:3000', 'https://', 'ftp://slipway.example.com'])(
   'says what is wrong with the address "%s"',
   (address) => {

@@ -15,14 +15,15 @@ export interface CommandLineConfig {
 
 /** `SLIPWAY_URL` and `SLIPWAY_KEY`, else what the service has with the same configuration. @throws ConfigError */
 export function loadCommandLineConfig(): CommandLineConfig {
-  const { SLIPWAY_URL: url, SLIPWAY_KEY: key } = process.env;
+  const { SLIPWAY_URL: url } = process.env;
+  const key = process.env['SLIPWAY_KEY'] || null;
   if (url) {
     if (!/^https?:\/\//i.test(url) || !URL.canParse(url)) {
       throw new ConfigError(
         'SLIPWAY_URL: must be the address of a service, such as https://slipway.example.com',
       );
     }
-    return { url: url.replace(/\/+$/, ''), key: key ?? null, isLocal: false };
+    return { url: url.replace(/\/+$/, ''), key, isLocal: false };
   }
   const { dataDir, http } = loadConfig();
   const host = ['0.0.0.0', '::'].includes(http.host) ? '127.0.0.1' : http.host;

@@ -243,12 +243,16 @@ describe('slipway', () => {
     expect(await run(...args)).toMatchObject({ status, stderr: [expect.stringContaining(message)] });
   });
 
-  it('ends with 4 for a key that is not accepted, 3 for a service that is not there, 0 for help', async () => {
+  it('ends with 4 for a key that is not accepted or missing, 3 for a service that is not there, 0 for help', async () => {
     const gone = await slipway('http://127.0.0.1:9', null, 'tasks');
 
     expect(await slipway(app.url, 'wrong', 'tasks')).toMatchObject({
       status: 4,
-      stderr: [expect.stringContaining('SLIPWAY_KEY')],
+      stderr: [expect.stringMatching(/does not accept the key: set SLIPWAY_KEY/)],
+    });
+    expect(await slipway(app.url, null, 'tasks')).toMatchObject({
+      status: 4,
+      stderr: [expect.stringMatching(/needs a key: set SLIPWAY_KEY/)],
     });
     expect(gone).toMatchObject({ status: 3, stderr: [expect.stringContaining('cannot reach')] });
     const help = await run('--help');

@@ -269,7 +269,7 @@ function respond(box: ScriptedBox, request: IncomingMessage, response: ServerRes
     }),
   };
   const body = bodies[pathname];
-  response.statusCode = body === undefined ? 401 : 200;
+  response.statusCode = body === undefined ? (authorized ? 404 : 401) : 200;
   response.setHeader('content-type', 'application/json');
   response.end(JSON.stringify(body ?? { detail: 'no' }));
 }

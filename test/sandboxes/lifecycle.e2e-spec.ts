@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import {
   FIRST_ROW,
@@ -401,6 +402,22 @@ describe('the life of a sandbox', () => {
         });
       },
     );
+
+    // As after a restore of a backup from before its last start.
+    it('stops a sandbox whose agent server has another key', async () => {
+      const { id } = await me.running();
+      backend.box(id).launch = { ...backend.box(id).launch, sessionKey: 'the next key' };
+      await app.app.get(IdleReaper).reap();
+
+      const { status_detail: detail } = await me.reach(id, 'ERROR');
+      expect(detail).toMatch(/does not take its key.* Resuming starts it again/);
+      await until(async () => {
+        await reconcile();
+        return backend.box(id).server === null;
+      });
+      expect(await me.resume(id)).toBe(200);
+      await me.reach(id, 'RUNNING');
+    });
 
     it('stops what runs against its row', async () => {
       const { id } = await me.running();

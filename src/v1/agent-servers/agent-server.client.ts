@@ -46,6 +46,9 @@ export interface ConversationPage {
   nextPageId: string | null;
 }
 
+/** `unassigned` while the server waits for its session key (ours only). */
+export type Liveness = 'assigned' | 'unassigned';
+
 interface EventPageRequest {
   pageId?: string | undefined;
   limit?: number;
@@ -63,8 +66,8 @@ export class AgentServerClient {
     return (await this.liveness(address)) === 'assigned';
   }
 
-  /** `unassigned` while the server waits for its session key (ours only); null without a response. Never throws. */
-  async liveness(address: string): Promise<'assigned' | 'unassigned' | null> {
+  /** Null without a response. Never throws. */
+  async liveness(address: string): Promise<Liveness | null> {
     try {
       const target = { address, sessionKey: '' };
       const text = await this.http.text(target, '/alive', { timeoutMs: ALIVE_TIMEOUT_MS, isPoll: true });

@@ -70,7 +70,12 @@ export class ResponseTooLargeError extends AgentServerError {
   }
 }
 
-type BreachListener = (target: AgentServerTarget, error: ResponseTooLargeError) => void;
+/** `detail` says what is wrong, in sentences for the sandbox's owner. */
+type BreachListener = (target: AgentServerTarget, detail: string) => void;
+
+const KEY_REFUSED =
+  'Its agent server does not take its key, as after a restore of an older database, so the sandbox was stopped. ' +
+  'Resuming starts it again.';
 
 interface AgentServerCall {
   method?: 'GET' | 'POST' | 'PATCH' | 'DELETE';
@@ -97,7 +102,7 @@ export class AgentServerHttp {
 
   constructor(private readonly connections: AgentServerConnections) {}
 
-  /** Calls the listener when the response of a sandbox exceeds its bounds. */
+  /** Calls the listener when the response of a sandbox exceeds its bounds, or refuses its key. */
   onBreach(listener: BreachListener): void {
     this.#breachListeners.push(listener);
   }
@@ -112,7 +117,7 @@ export class AgentServerHttp {
       if (error instanceof ResponseBoundsError) {
         const tooLarge = new ResponseTooLargeError(error.message, { cause: error });
         if (!mayExceed) {
-          this.#breachListeners.forEach((listener) => listener(target, tooLarge));
+          this.#noteBreach(target, `Its agent server sent ${error.message}, so the sandbox was stopped.`);
         }
         throw tooLarge;
       }
@@ -167,6 +172,10 @@ export class AgentServerHttp {
     return traced(callSpan(path, call), (span) => this.#request(target, path, call, span));
   }
 
+  #noteBreach(target: AgentServerTarget, detail: string): void {
+    this.#breachListeners.forEach((listener) => listener(target, detail));
+  }
+
   async #request(
     target: AgentServerTarget,
     path: string,
@@ -202,6 +211,9 @@ export class AgentServerHttp {
       span?.setAttribute('http.response.status_code', response.statusCode);
       if (traceparent !== null) {
         recordSpans(response.headers[SPANS_HEADER], { startedAt, path, call });
+      }
+      if (response.statusCode === 401) {
+        this.#noteBreach(target, KEY_REFUSED);
       }
       if (response.statusCode < 200 || response.statusCode > 299) {
         throw new AgentServerError(response.statusCode, failureDetail(await readShortText(response.body)));

@@ -93,7 +93,7 @@ describe('a run', () => {
     await until(() => state.record.status === 'running');
     await run.stop(0);
     expect(await condensing).toBe(false);
-    expect(state.record).toMatchObject({ wasRunning: false });
+    expect(state.record).toMatchObject({ status: 'finished', wasRunning: false });
   });
 
   it('reads its skills once more after that has failed', async () => {

@@ -1,6 +1,6 @@
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { type AgentEngine, settledWithin } from '../engine/agent-engine.js';
+import { type AgentEngine, type ExecutionStatus, settledWithin } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
 import { closeOpenCalls, openCalls } from '../engine/agent-events.js';
 import { HttpError } from '../http/http-error.js';
@@ -108,10 +108,7 @@ export class ConversationRun {
     let condensed = false;
     await this.#begin(async (engine, signal) => {
       condensed = await engine.condense(this.#state, signal);
-      if (this.#state.record.status === 'running') {
-        await this.#state.setStatus(status);
-      }
-    }, false);
+    }, status);
     await this.#active?.ended;
     return condensed;
   }
@@ -167,7 +164,8 @@ export class ConversationRun {
     await this.#closeEngine();
   }
 
-  async #begin(work: Work, resumes = true): Promise<void> {
+  /** With `rest`, the work is no run: nothing continues it, and that is the status afterwards. */
+  async #begin(work: Work, rest: ExecutionStatus | null = null): Promise<void> {
     if (this.#active !== null || this.#stopping) {
       throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');
     }
@@ -178,26 +176,26 @@ export class ConversationRun {
     this.#active = {
       aborter,
       started: started.promise,
-      ended: this.#execute(work, resumes, aborter.signal, started),
+      ended: this.#execute(work, rest, aborter.signal, started),
     };
     await started.promise;
   }
 
   async #execute(
     work: Work,
-    resumes: boolean,
+    rest: ExecutionStatus | null,
     signal: AbortSignal,
     started: PromiseWithResolvers<void>,
   ): Promise<void> {
     try {
-      await this.#state.setStatus('running', { wasRunning: false, resumes });
+      await this.#state.setStatus('running', { wasRunning: false, resumes: rest === null });
       started.resolve();
       await this.#work(work, signal);
     } catch (error) {
       started.resolve();
       await this.#fail(error, signal);
     }
-    await this.#conclude(signal);
+    await this.#conclude(signal, rest);
   }
 
   async #work(work: Work, signal: AbortSignal): Promise<void> {
@@ -225,13 +223,17 @@ export class ConversationRun {
     return await this.#engine;
   }
 
-  async #conclude(signal: AbortSignal): Promise<void> {
+  async #conclude(signal: AbortSignal, rest: ExecutionStatus | null): Promise<void> {
     try {
       const { status } = this.#state.record;
-      if (status !== 'waiting_for_confirmation') {
+      const isOver = status === 'running' || (status === 'paused' && this.#stopping);
+      const after = isOver && rest !== null ? rest : status;
+      if (after !== 'waiting_for_confirmation') {
         await closeOpenCalls(this.#state, 'The run ended before the tool returned a result.');
       }
-      if (status === 'running') {
+      if (after !== status) {
+        await this.#state.setStatus(after);
+      } else if (status === 'running') {
         const wasInterrupted = signal.aborted || this.#stopping || this.#state.pauseSignal().aborted;
         await this.#state.setStatus(wasInterrupted ? 'paused' : 'idle');
       }

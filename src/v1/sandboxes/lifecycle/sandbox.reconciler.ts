@@ -61,8 +61,8 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   }
 
   onModuleInit(): void {
-    this.http.onBreach(({ sessionKey }, { excess }) => {
-      this.failForBreach(sessionKey, excess).catch((error: unknown) =>
+    this.http.onBreach(({ sessionKey }, detail) => {
+      this.failForBreach(sessionKey, detail).catch((error: unknown) =>
         this.logger.error('failed to end a sandbox that broke a rule', { error: errorMessage(error) }),
       );
     });
@@ -150,11 +150,10 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   }
 
   /** Unless the sandbox was started again meanwhile, under another key. */
-  private async failForBreach(sessionKey: string, excess: string): Promise<void> {
+  private async failForBreach(sessionKey: string, detail: string): Promise<void> {
     const holder = await this.keys.find(sessionKey);
     const sandbox = holder && (await this.sandboxes.find(holder.sandboxId));
     if (sandbox?.sessionKeyHash.equals(sessionKeyHash(sessionKey))) {
-      const detail = `Its agent server sent ${excess}, so the sandbox was stopped.`;
       await this.failAsSeen(sandbox, detail, 'sandbox broke a rule', 'broke_a_rule');
     }
   }

@@ -42,18 +42,22 @@ export class WarmSandboxClaims {
   }
 
   /** Plans each specification whose program can wait for a key anew: images may have been built meanwhile. */
-  async refresh(): Promise<readonly WarmPlan[]> {
+  async plan(): Promise<readonly WarmPlan[]> {
     const { warm } = this.backend;
     if (warm === null || this.config.sandboxes.warm === 0) {
-      return this.plans;
+      return [];
     }
     const plans = this.specs.all().map(async (spec) => {
       const { template } = this.planner.template(spec, null);
       const fingerprint = await warm.fingerprint(template);
       return fingerprint === null ? [] : [{ spec, template, fingerprint }];
     });
-    this.plans = (await Promise.all(plans)).flat();
-    return this.plans;
+    return (await Promise.all(plans)).flat();
+  }
+
+  /** From now on, warm sandboxes are handed out by these plans. Check first that nobody has them. */
+  offer(plans: readonly WarmPlan[]): void {
+    this.plans = plans;
   }
 
   /** A process has one keeper. */

@@ -4,8 +4,13 @@ import { errorMessage, errorStack } from '@slipway/common/errors/error-message.j
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { removeSandbox, SandboxBackend, type WarmStarts } from '../backends/sandbox-backend.js';
+import { AgentServerClient, type Liveness } from '../../agent-servers/agent-server.client.js';
+import {
+  removeSandbox,
+  SandboxBackend,
+  type SandboxFacts,
+  type WarmStarts,
+} from '../backends/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import { newSandboxId } from '../session-key.js';
@@ -116,8 +121,9 @@ export class WarmSandboxKeeper extends BackgroundLoop {
       return;
     }
     if (performance.now() >= this.checkedAt + CHECK_EVERY_MS) {
-      this.plans = await this.claims.refresh();
+      this.plans = await this.claims.plan();
       await this.check();
+      this.claims.offer(this.plans);
       // Another process may have claimed or dropped some.
       this.plans.forEach(({ fingerprint }) => this.short.add(fingerprint));
       this.checkedAt = performance.now();
@@ -169,8 +175,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
     if (this.starting.has(row.id)) {
       return null;
     }
-    const { state, address } = await this.backend.inspect(row.id);
-    const liveness = state === 'running' && address !== null ? await this.client.liveness(address) : null;
+    const { state, liveness } = await this.look(row.id);
     if (row.status === 'STARTING') {
       if (liveness === 'unassigned') {
         await this.repository.markReady(row.id);
@@ -180,7 +185,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
       return ageMs < allowedMs ? null : 'abandoned warm sandbox removed';
     }
     if (state === 'running') {
-      return null;
+      return liveness === 'assigned' ? 'warm sandbox has an owner' : null;
     }
     this.backOff.failed(row.fingerprint);
     return 'warm sandbox ended by itself';
@@ -256,10 +261,19 @@ export class WarmSandboxKeeper extends BackgroundLoop {
     }
   }
 
+  private async look(id: string): Promise<Pick<SandboxFacts, 'state'> & { liveness: Liveness | null }> {
+    const { state, address } = await this.backend.inspect(id);
+    const isThere = state === 'running' && address !== null;
+    return { state, liveness: isThere ? await this.client.liveness(address) : null };
+  }
+
   /** The row first, so that it cannot be claimed any more. */
   private async remove({ id, specId }: WarmSandbox, message: string): Promise<void> {
     if (await this.repository.drop(id)) {
-      await removeSandbox(this.backend, id);
+      // Any other may be somebody's, of whom a restored database knows nothing: the rules for orphans apply.
+      if ((await this.look(id)).liveness === 'unassigned') {
+        await removeSandbox(this.backend, id);
+      }
       this.logger.log(message, { sandbox_id: id, sandbox_spec_id: specId });
     }
   }

@@ -30,6 +30,7 @@ const PERIOD_US = 100_000;
 const SHARES = { 1: '512', 2: '50' } as const;
 /** Takes our own processes, since a second-version group with child groups may hold none itself. */
 const OWN_LEAF = 'slipway-service';
+const UNIT_ADVICE = '; a unit of systemd needs Delegate=yes';
 
 export class Cgroups {
   constructor(readonly hierarchies: readonly Hierarchy[]) {}
@@ -131,7 +132,7 @@ export async function findCgroups(
       hierarchies.push(...(hierarchy.resources.length === 0 ? [] : [hierarchy]));
       await rmdir(hierarchy.folder).catch(ignoreGone);
     } catch (error) {
-      problems.push(errorMessage(error));
+      problems.push(`${errorMessage(error)}${place.version === 1 ? '' : UNIT_ADVICE}`);
     }
   }
   const [problem = places.length === 0 ? 'no cgroups are mounted' : null] = problems;
