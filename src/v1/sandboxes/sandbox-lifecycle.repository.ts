@@ -35,12 +35,6 @@ const RENEW = `
 const RELEASE = `
   UPDATE sandboxes SET lease_owner = NULL, lease_until = $3 WHERE id = $1 AND lease_owner = $2`;
 
-/** Added to an update of a row to take the lease, if that is free and the row is of this host. */
-export interface LeaseClaim {
-  assignments: (param: (value: unknown) => string) => string[];
-  isTaken: (sandbox: Sandbox) => boolean;
-}
-
 const MAX_BATCH = 50;
 
 /** Bounds a comparison, which runs every two seconds: there may be thousands of stopped rows. */
@@ -106,24 +100,6 @@ export class SandboxLifecycleRepository {
       [this.host.processId, new Date(now + LEASE_MS), this.host.id, [...statuses], new Date(now), limit],
     );
     return rows.map((row) => this.rows.entity(row));
-  }
-
-  /** For an update that makes work which this process can begin at once. */
-  claim(): LeaseClaim {
-    const now = this.clock.now();
-    const { processId, id: hostId } = this.host;
-    const until = new Date(now + LEASE_MS);
-    return {
-      assignments: (param) => {
-        const isFree = `host_id = ${param(hostId)} AND (lease_until IS NULL OR lease_until < ${param(new Date(now))})`;
-        return [
-          `lease_owner = CASE WHEN ${isFree} THEN ${param(processId)} ELSE lease_owner END`,
-          `lease_until = CASE WHEN ${isFree} THEN ${param(until)} ELSE lease_until END`,
-        ];
-      },
-      isTaken: ({ leaseOwner, leaseUntil }) =>
-        leaseOwner === processId && leaseUntil?.getTime() === until.getTime(),
-    };
   }
 
   /** False when the sandbox has none of these statuses, or another process has its lease. */

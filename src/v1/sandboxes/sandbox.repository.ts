@@ -9,7 +9,6 @@ import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
-import { type LeaseClaim, SandboxLifecycleRepository } from './sandbox-lifecycle.repository.js';
 import {
   deadlineSeconds,
   isTransitional,
@@ -100,7 +99,6 @@ interface ConditionalUpdate {
   from: readonly SandboxRowStatus[];
   condition: SandboxCondition;
   set: Partial<Omit<Sandbox, 'user'>>;
-  claim: LeaseClaim | null;
   /** From `AuditRepository.record`; null leaves no entry. */
   entry: string | null;
 }
@@ -111,17 +109,14 @@ export class SandboxRepository {
   private readonly logger = new Logger(SandboxRepository.name);
   private readonly touches = new BoundedCache<string, number>(MAX_TOUCHES);
   private readonly rows: EntityRows<Sandbox>;
-  private readonly changedRows: EntityRows<Sandbox>;
 
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
-    private readonly leases: SandboxLifecycleRepository,
     private readonly clock: Clock,
     private readonly worker: SandboxWorkerSignal,
     private readonly audit: AuditRepository,
   ) {
     this.rows = new EntityRows(sandboxes, 'sandboxes');
-    this.changedRows = new EntityRows(sandboxes, 'changed');
   }
 
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -198,13 +193,12 @@ export class SandboxRepository {
       status: to,
       updatedAt: new Date(now),
     };
-    const claim = manager === undefined && isTransitional(to) ? this.leases.claim() : null;
     const entry = this.entryOf(id, transition, cause);
-    const updated = await this.updateRow({ id, from, condition, set, claim, entry }, manager);
-    if (updated && claim) {
-      this.worker.wake(claim.isTaken(updated) ? updated : null);
+    const isChanged = await this.updateRow({ id, from, condition, set, entry }, manager);
+    if (isChanged && manager === undefined && isTransitional(to)) {
+      this.worker.wake();
     }
-    return updated !== null;
+    return isChanged;
   }
 
   async update(id: string, change: SandboxChange, condition: SandboxCondition = {}): Promise<boolean> {
@@ -260,9 +254,9 @@ export class SandboxRepository {
   }
 
   private async updateRow(
-    { id, from, condition, set, claim, entry }: ConditionalUpdate,
+    { id, from, condition, set, entry }: ConditionalUpdate,
     manager: EntityManager = this.sandboxes.manager,
-  ): Promise<Sandbox | null> {
+  ): Promise<boolean> {
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;
     const equals = ([property, value]: [string, unknown]): string => {
@@ -271,20 +265,20 @@ export class SandboxRepository {
       }
       return `${this.rows.column(property)} = ${param(value)}`;
     };
-    const assignments = [...Object.entries(set).map(equals), ...(claim?.assignments(param) ?? [])];
+    const assignments = Object.entries(set).map(equals);
     const conditions = [
       `status = ANY(${param([...from])}::text[])`,
       ...Object.entries({ id, ...condition }).map(equals),
     ];
-    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING ${this.rows.columns}`;
+    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING user_id`;
     const audited =
       entry === null
         ? ''
         : `, audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id' })})`;
-    const [row] = await manager.query<Record<string, unknown>[]>(
-      `WITH changed AS (${update})${audited} SELECT ${this.changedRows.columns} FROM changed`,
+    const changed = await manager.query<unknown[]>(
+      `WITH changed AS (${update})${audited} SELECT FROM changed`,
       values,
     );
-    return row ? this.rows.entity(row) : null;
+    return changed.length === 1;
   }
 }
