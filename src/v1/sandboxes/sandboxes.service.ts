@@ -5,12 +5,11 @@ import type { AuthUser } from '../../auth/auth.decorators.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found, InvalidInputError, unknownId } from '../../common/errors/domain-error.js';
 import type { Page } from '../../common/pagination/page.js';
-import { AppConfig } from '../../config/app-config.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
-import { pausedNotes, quotaExceeded, SandboxQuota } from './sandbox-quota.js';
+import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { type SandboxRowStatus, type SandboxStatus, statusAfter, toWireStatus } from './sandbox-status.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
@@ -42,7 +41,6 @@ export class SandboxesService {
     private readonly specs: SandboxSpecs,
     private readonly idempotency: IdempotencyService,
     private readonly worker: SandboxWorkerSignal,
-    private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {}
 
@@ -108,7 +106,7 @@ export class SandboxesService {
     const lastActivityAt = new Date(this.clock.now());
     const evictable = await this.quota.findEvictable(userId, id);
     const paused = await this.sandboxes.transaction(async (manager) => {
-      const ids = await this.quota.claimOrFail(manager, userId, evictable, id);
+      const ids = await this.quota.claim(manager, userId, evictable, id);
       const statusDetail = pausedNotes(ids).join(' ') || null;
       await this.sandboxes.transition(id, 'resume', { change: { statusDetail, lastActivityAt }, manager });
       return ids;
@@ -173,11 +171,8 @@ export class SandboxesService {
     const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
     const { resourceId } = await this.sandboxes.transaction((manager) =>
       this.idempotency.run(manager, given, async () => {
-        const created = await this.creator.create(manager, plan);
-        if (created === 'busy') {
-          throw quotaExceeded(this.config.sandboxes);
-        }
-        return created.id;
+        const { id } = await this.creator.create(manager, plan);
+        return id;
       }),
     );
     this.worker.wake();
