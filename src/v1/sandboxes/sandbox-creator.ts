@@ -13,7 +13,7 @@ import { deadlineSeconds } from './sandbox-status.js';
 import type { Sandbox, SandboxOverrides } from './sandbox.entity.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
-import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
+import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
 export interface SandboxPlan {
   userId: string;
@@ -42,7 +42,7 @@ export class SandboxCreator {
   constructor(
     private readonly sandboxes: SandboxRepository,
     private readonly quota: SandboxQuota,
-    private readonly warm: WarmSandboxClaims,
+    private readonly warm: WarmSandboxKeeper,
     private readonly settings: SettingsRepository,
     private readonly specs: SandboxSpecs,
     private readonly backend: SandboxBackend,

@@ -40,7 +40,6 @@ import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
-import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
@@ -109,7 +108,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     BackendReadiness,
     BackendSweeper,
     WarmSandboxKeeper,
-    WarmSandboxClaims,
   ],
   exports: [
     ExposedPortRepository,
