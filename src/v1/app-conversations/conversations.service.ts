@@ -11,7 +11,6 @@ import { unknownConversation } from '../events/events.service.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
@@ -30,7 +29,6 @@ export class ConversationsService {
     private readonly queries: ConversationQueries,
     private readonly conversations: ConversationRepository,
     private readonly startTasks: StartTaskRepository,
-    private readonly removed: RemovedConversationRepository,
     private readonly worker: SandboxWorkerSignal,
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
@@ -145,7 +143,7 @@ export class ConversationsService {
     });
     const isSandboxRemoved = await this.startTasks.removeSandboxIfUnused(manager, userId, sandboxId);
     // Also for a removed sandbox, because its agent server is asked once more before its end.
-    await this.removed.remember(manager, id, sandboxId);
+    await this.conversations.rememberRemoved(manager, id, sandboxId);
     return { sandboxId, isSandboxRemoved };
   }
 

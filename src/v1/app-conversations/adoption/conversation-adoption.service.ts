@@ -17,7 +17,6 @@ import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { MAX_TITLE_LENGTH } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import { RemovedConversationRepository } from './removed-conversation.repository.js';
 
 const MAX_MODEL_LENGTH = 500;
 const MAX_ADDRESS_LENGTH = 2_000;
@@ -88,7 +87,6 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
 
   constructor(
     private readonly conversations: ConversationRepository,
-    private readonly removed: RemovedConversationRepository,
     private readonly agentServers: AgentServerClient,
     private readonly running: RunningSandboxQueries,
     private readonly lifecycle: SandboxLifecycleRepository,
@@ -156,7 +154,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private async adopt(target: RunningSandbox, extent: Extent, signal?: AbortSignal): Promise<number> {
-    const removed = new Set(await this.removed.inSandbox(target.sandboxId));
+    const removed = new Set(await this.conversations.removedInSandbox(target.sandboxId));
     let adopted = 0;
     for await (const { listed, isLast } of this.pages(target, signal)) {
       const count = await this.adoptPage(target, listed, signal);
@@ -164,7 +162,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
       await this.removeAgain(target, listed, removed);
       if (isLast && extent === 'all') {
         // Ids left in the set are no longer in the complete list.
-        await this.removed.forget([...removed]);
+        await this.conversations.forgetRemoved(removed);
       }
       if (extent === 'news' && count === 0) {
         break;
