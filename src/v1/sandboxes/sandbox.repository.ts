@@ -1,13 +1,16 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { BoundedCache } from '../../common/bounded-cache.js';
-import { type EntityManager, Not, Repository } from 'typeorm';
+import { type EntityManager, IsNull, Not, Repository } from 'typeorm';
+import { errorCode } from '@slipway/common/errors/error-message.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
+import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
+import { HostIdentity } from './host-identity.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
 import {
   deadlineSeconds,
@@ -17,7 +20,7 @@ import {
   TRANSITION_RULES,
 } from './sandbox-status.js';
 import { Sandbox } from './sandbox.entity.js';
-import { isSandboxId } from './session-key.js';
+import { isSandboxId, sessionKeyBinding } from './session-key.js';
 
 /** Statuses in which the agent server may still answer. In the others an address would be outdated. */
 const ADDRESSED: readonly SandboxRowStatus[] = ['RUNNING', 'PAUSING', 'DELETING'];
@@ -76,6 +79,14 @@ type SandboxCondition = {
   ]?: NonNullable<Sandbox[Property]>;
 };
 
+/** A sandbox keeps its loopback port for as long as it exists. */
+export interface ExposedSandbox {
+  id: string;
+  port: number | null;
+}
+
+const UNIQUE_VIOLATION = '23505';
+
 type ServiceCause = 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
 
 interface TransitionOptions {
@@ -112,6 +123,8 @@ export class SandboxRepository {
 
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
+    private readonly host: HostIdentity,
+    private readonly cipher: SecretCipher,
     private readonly clock: Clock,
     private readonly worker: SandboxWorkerSignal,
     private readonly audit: AuditRepository,
@@ -237,6 +250,49 @@ export class SandboxRepository {
   async delete(id: string, condition: SandboxCondition): Promise<boolean> {
     const { affected } = await this.sandboxes.delete({ ...condition, id });
     return affected === 1;
+  }
+
+  /** Of this host: those that have a port or should get one. A stopped one without a port gets it at its next start. */
+  async listExposed(): Promise<ExposedSandbox[]> {
+    const hostId = this.host.id;
+    const found = await this.sandboxes.find({
+      select: { id: true, exposePort: true },
+      where: [
+        { hostId, status: Not('DELETING'), exposePort: Not(IsNull()) },
+        { hostId, status: 'RUNNING' },
+      ],
+    });
+    return found.map(({ id, exposePort: port }) => ({ id, port }));
+  }
+
+  /** Null when this host has no such sandbox. */
+  async findExposed(id: string): Promise<(ExposedSandbox & { sessionKey: string }) | null> {
+    const found = await this.find(id);
+    return found?.hostId === this.host.id
+      ? {
+          id,
+          port: found.exposePort,
+          sessionKey: this.cipher.decrypt(found.sessionKey, sessionKeyBinding(id)),
+        }
+      : null;
+  }
+
+  /** Replaces the port `previous`; false if that has changed, or another sandbox has the new port. */
+  async assignPort(id: string, port: number | null, previous: number | null): Promise<boolean> {
+    try {
+      const { affected } = await this.sandboxes.update(
+        { id, hostId: this.host.id, status: Not('DELETING'), exposePort: previous ?? IsNull() },
+        // A port is no activity.
+        { exposePort: port, updatedAt: () => 'updated_at' },
+      );
+      return affected === 1;
+    } catch (error) {
+      // Sandboxes that are being removed keep their port too: their clients may not know yet.
+      if (errorCode(error) === UNIQUE_VIOLATION) {
+        return false;
+      }
+      throw error;
+    }
   }
 
   private entryOf(id: string, transition: SandboxTransition, cause: ServiceCause | undefined): string | null {

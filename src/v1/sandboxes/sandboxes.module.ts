@@ -12,7 +12,6 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
-import { ExposedPortRepository } from './exposed-port.repository.js';
 import { HostIdentity, loadHostId, HostRegistry } from './host-identity.js';
 import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.js';
 import { DriftDetector } from './lifecycle/drift.js';
@@ -88,7 +87,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxHostRepository,
     OrphanedSandboxRepository,
     WarmSandboxRepository,
-    ExposedPortRepository,
     SandboxQueries,
     SandboxKeyQueries,
     SandboxLifecycleRepository,
@@ -110,7 +108,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     WarmSandboxKeeper,
   ],
   exports: [
-    ExposedPortRepository,
     HostIdentity,
     RunningSandboxQueries,
     SandboxCallback,
