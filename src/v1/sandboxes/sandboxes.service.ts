@@ -169,14 +169,14 @@ export class SandboxesService {
     const plan = await this.creator.plan(userId, spec.id);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
     const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
-    const { resourceId } = await this.sandboxes.transaction((manager) =>
+    const created = await this.sandboxes.transaction((manager) =>
       this.idempotency.run(manager, given, async () => {
         const { id } = await this.creator.create(manager, plan);
         return id;
       }),
     );
     this.worker.wake();
-    return resourceId;
+    return created;
   }
 }
 

@@ -86,11 +86,11 @@ export class ConversationStarter {
     let created: StartTask | null = null;
     const task = await this.tasks.transaction(async (manager) => {
       const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
-      const { resourceId } = await this.idempotency.run(manager, given, async () => {
+      const taskId = await this.idempotency.run(manager, given, async () => {
         created = await this.store(manager, await planning);
         return created.id;
       });
-      return created ?? (await this.tasks.find(manager, resourceId));
+      return created ?? (await this.tasks.find(manager, taskId));
     });
     if (!task) {
       // The key's task was deleted with its conversation, or too many are newer.
