@@ -2,7 +2,7 @@ import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { BoundedCache } from '../../common/bounded-cache.js';
 import { type EntityManager, IsNull, Not, Repository } from 'typeorm';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
@@ -279,20 +279,13 @@ export class SandboxRepository {
 
   /** Replaces the port `previous`; false if that has changed, or another sandbox has the new port. */
   async assignPort(id: string, port: number | null, previous: number | null): Promise<boolean> {
-    try {
-      const { affected } = await this.sandboxes.update(
-        { id, hostId: this.host.id, status: Not('DELETING'), exposePort: previous ?? IsNull() },
-        // A port is no activity.
-        { exposePort: port, updatedAt: () => 'updated_at' },
-      );
-      return affected === 1;
-    } catch (error) {
-      // Sandboxes that are being removed keep their port too: their clients may not know yet.
-      if (errorCode(error) === UNIQUE_VIOLATION) {
-        return false;
-      }
-      throw error;
-    }
+    const update = this.sandboxes.update(
+      { id, hostId: this.host.id, status: Not('DELETING'), exposePort: previous ?? IsNull() },
+      // A port is no activity.
+      { exposePort: port, updatedAt: () => 'updated_at' },
+    );
+    // Sandboxes that are being removed keep their port too: their clients may not know yet.
+    return (await unlessCode(UNIQUE_VIOLATION, update))?.affected === 1;
   }
 
   private entryOf(id: string, transition: SandboxTransition, cause: ServiceCause | undefined): string | null {
