@@ -75,12 +75,12 @@ export class ModelCatalogue implements OnModuleInit {
   }
 }
 
-const price = z.number().nonnegative();
+const usd = z.number().nonnegative();
 const modelPrice = z.strictObject({
-  input: price,
-  output: price,
-  cache_read: price.optional(),
-  cache_write: price.optional(),
+  input: usd,
+  output: usd,
+  cache_read: usd.optional(),
+  cache_write: usd.optional(),
 });
 const pricesSchema = namedValues(z.string().min(1), modelPrice);
 

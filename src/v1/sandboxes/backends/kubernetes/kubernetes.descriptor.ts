@@ -40,10 +40,19 @@ export const kubernetesBackend = {
   create: async ({ sandboxes, instanceId, callbackUrl, defaults, allow }) => {
     const { KubernetesSandboxBackend } = await import('./kubernetes.backend.js');
     return new KubernetesSandboxBackend({
-      ...sandboxes,
-      ...defaults,
       instanceId,
+      kubeconfig: sandboxes.kubeconfig,
+      namespace: sandboxes.namespace,
+      reach: sandboxes.reach,
       defaultImage: sandboxes.image,
+      volumeSize: sandboxes.volumeSize,
+      storageClass: sandboxes.storageClass,
+      runtimeClass: sandboxes.runtimeClass,
+      serviceAccount: sandboxes.serviceAccount,
+      podTemplate: sandboxes.podTemplate,
+      reachedFrom: sandboxes.reachedFrom,
+      environment: sandboxes.environment,
+      ...defaults,
       allow,
       callbackUrl,
       nodeWaitMs: sandboxes.nodeWaitSeconds * 1000,
