@@ -8,7 +8,7 @@ import { Clock, toInstant } from '../../../common/clock.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient, type ConversationPage } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError, readShrinking } from '../../agent-servers/agent-server.http.js';
 import { LogSync } from '../../events/follow/log-sync.js';
 import { storableText } from '../../events/store/storable-event.js';
 import { SandboxLifecycleRepository } from '../../sandboxes/sandbox-lifecycle.repository.js';
@@ -178,7 +178,10 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   ): AsyncGenerator<{ listed: ListedConversation[]; isLast: boolean }> {
     let pageId: string | null = null;
     for (let count = 0; count < MAX_LISTED;) {
-      const page: ConversationPage = await this.readPage(target, pageId, signal);
+      const from: string | null = pageId;
+      const page: ConversationPage = await readShrinking(PAGE_SIZES, (limit) =>
+        this.agentServers.listConversations(target, { limit, pageId: from, signal }),
+      );
       const now = new Date(this.clock.now());
       const listed = page.items
         .map((item) => toListedConversation(item, now))
@@ -189,22 +192,6 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
       }
       pageId = page.nextPageId;
       count += Math.max(1, page.items.length);
-    }
-  }
-
-  private async readPage(
-    target: RunningSandbox,
-    pageId: string | null,
-    signal: AbortSignal | undefined,
-    [limit = 1, ...smaller]: readonly number[] = PAGE_SIZES,
-  ): Promise<ConversationPage> {
-    try {
-      return await this.agentServers.listConversations(target, { limit, pageId, signal });
-    } catch (error) {
-      if (error instanceof ResponseTooLargeError && smaller.length > 0) {
-        return await this.readPage(target, pageId, signal, smaller);
-      }
-      throw error;
     }
   }
 
