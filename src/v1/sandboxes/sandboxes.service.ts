@@ -10,7 +10,7 @@ import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.j
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
-import { type SandboxRowStatus, type SandboxStatus, statusAfter, toWireStatus } from './sandbox-status.js';
+import { type SandboxRowStatus, statusAfter } from './sandbox-status.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
@@ -31,7 +31,7 @@ const IDEMPOTENCY_SCOPE = 'POST /api/v1/sandboxes';
 /** What users do with their own sandboxes. Another user's sandbox is as unknown as one that never existed. */
 @Injectable()
 export class SandboxesService {
-  private readonly wakes = new Map<string, Promise<SandboxStatus>>();
+  private readonly wakes = new Map<string, Promise<void>>();
 
   constructor(
     private readonly queries: SandboxQueries,
@@ -116,10 +116,10 @@ export class SandboxesService {
   }
 
   /** Resumes a sandbox and waits at most a minute; concurrent callers share the start. Throws as `resume` does. */
-  async wake(userId: string, id: string): Promise<SandboxStatus> {
+  async wake(userId: string, id: string): Promise<void> {
     const wake = this.wakes.get(id) ?? this.resumeAndWait(userId, id).finally(() => this.wakes.delete(id));
     this.wakes.set(id, wake);
-    return wake;
+    await wake;
   }
 
   /** Whether this process is waking it. */
@@ -131,22 +131,16 @@ export class SandboxesService {
     this.sandboxes.touch(id);
   }
 
-  private async resumeAndWait(userId: string, id: string): Promise<SandboxStatus> {
+  private async resumeAndWait(userId: string, id: string): Promise<void> {
     await this.resume(userId, id);
-    const status = await this.waitWhile('STARTING', id, WAKE_MS);
-    return status === 'PAUSING' ? 'PAUSED' : toWireStatus(status, null);
+    await this.waitWhile('STARTING', id, WAKE_MS);
   }
 
-  /** Returns another status at once, or the same one at the end of the time. */
-  private async waitWhile(
-    passing: SandboxRowStatus,
-    id: string,
-    timeoutMs: number,
-  ): Promise<SandboxRowStatus | null> {
+  private async waitWhile(passing: SandboxRowStatus, id: string, timeoutMs: number): Promise<void> {
     for (let waited = 0, pause = MIN_POLL_MS; ; pause = Math.min(2 * pause, MAX_POLL_MS)) {
       const { status } = await this.queries.snapshot(id);
       if (status !== passing || waited >= timeoutMs) {
-        return status;
+        return;
       }
       await delay(pause);
       waited += pause;
