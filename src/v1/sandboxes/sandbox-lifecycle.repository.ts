@@ -24,16 +24,11 @@ const TAKE_DUE = `
   WHERE sandboxes.id = due.id
   RETURNING `;
 
-const TAKE_ONE = `
-  UPDATE sandboxes SET lease_owner = $1, lease_until = $2
-  WHERE id = $3 AND status = ANY($4) AND (lease_until IS NULL OR lease_until < $5)
-  RETURNING id`;
-
 const RENEW = `
   UPDATE sandboxes SET lease_until = $3 WHERE id = $1 AND lease_owner = $2 RETURNING status`;
 
-const RELEASE = `
-  UPDATE sandboxes SET lease_owner = NULL, lease_until = $3 WHERE id = $1 AND lease_owner = $2`;
+/** A lease is no change of the sandbox. */
+const SAME_TIME = { updatedAt: () => 'updated_at' };
 
 const MAX_BATCH = 50;
 
@@ -105,14 +100,11 @@ export class SandboxLifecycleRepository {
   /** False when the sandbox has none of these statuses, or another process has its lease. */
   async take(id: string, statuses: readonly SandboxRowStatus[]): Promise<boolean> {
     const now = this.clock.now();
-    const [rows] = await this.sandboxes.query<[unknown[], number]>(TAKE_ONE, [
-      this.host.processId,
-      new Date(now + LEASE_MS),
-      id,
-      [...statuses],
-      new Date(now),
-    ]);
-    return rows.length === 1;
+    const { affected } = await this.sandboxes.update(
+      { id, status: In([...statuses]), leaseUntil: Or(IsNull(), LessThan(new Date(now))) },
+      { leaseOwner: this.host.processId, leaseUntil: new Date(now + LEASE_MS), ...SAME_TIME },
+    );
+    return affected === 1;
   }
 
   /** The status of the row; null when the lease, or the row, is gone. */
@@ -127,11 +119,11 @@ export class SandboxLifecycleRepository {
 
   /** The lease cannot be taken again before `pauseMs` has passed. */
   async release(id: string, pauseMs = 0): Promise<void> {
-    await this.sandboxes.query(RELEASE, [
-      id,
-      this.host.processId,
-      pauseMs === 0 ? null : new Date(this.clock.now() + pauseMs),
-    ]);
+    const leaseUntil = pauseMs === 0 ? null : new Date(this.clock.now() + pauseMs);
+    await this.sandboxes.update(
+      { id, leaseOwner: this.host.processId },
+      { leaseOwner: null, leaseUntil, ...SAME_TIME },
+    );
   }
 
   async runningIds(): Promise<string[]> {
