@@ -7,6 +7,7 @@ import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { unknownConversation } from '../events/events.service.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
@@ -66,12 +67,10 @@ export class ConversationsService {
     }
     const row = await this.queries.get(userId, givenId);
     if (typeof title === 'string') {
-      this.renameRemotely(row, title).catch((error: unknown) => {
-        this.logger.warn('failed to rename conversation at its agent server', {
-          conversation_id: row.id,
-          error: errorMessage(error),
-        });
-      });
+      // Only clients that ask the agent server directly see its title.
+      this.tellAgentServer(row, 'failed to rename conversation at its agent server', (target) =>
+        this.agentServers.renameConversation(target, row.id, title),
+      );
     }
     return row;
   }
@@ -116,13 +115,11 @@ export class ConversationsService {
       this.worker.wake();
       return;
     }
-    this.removeRemotely(sandboxId, id).catch((error: unknown) => {
-      // It is unreachable through the service, and removed again after the sandbox's next start.
-      this.logger.warn('failed to remove conversation from its agent server', {
-        conversation_id: id,
-        error: errorMessage(error),
-      });
-    });
+    // Where that fails, it is unreachable through the service, and removed again after the sandbox's next start.
+    const conversation = { id, sandbox_id: sandboxId };
+    this.tellAgentServer(conversation, 'failed to remove conversation from its agent server', (target) =>
+      this.agentServers.deleteConversation(target, id),
+    );
   }
 
   private async removeWithin(
@@ -147,19 +144,18 @@ export class ConversationsService {
     return { sandboxId, isSandboxRemoved };
   }
 
-  /** Not awaited: only clients that ask the agent server directly see its title. */
-  private async renameRemotely(row: ConversationRow, title: string): Promise<void> {
-    const target = await this.running.target(row.sandbox_id);
-    if (target) {
-      await this.agentServers.renameConversation(target, row.id, title);
-    }
-  }
-
-  private async removeRemotely(sandboxId: string, id: string): Promise<void> {
-    const target = await this.running.target(sandboxId);
-    if (target) {
-      await this.agentServers.deleteConversation(target, id);
-    }
+  /** If it runs; returns at once. */
+  private tellAgentServer(
+    { id, sandbox_id: sandboxId }: Pick<ConversationRow, 'id' | 'sandbox_id'>,
+    failure: string,
+    tell: (target: AgentServerTarget) => Promise<void>,
+  ): void {
+    this.running
+      .target(sandboxId)
+      .then((target) => target && tell(target))
+      .catch((error: unknown) =>
+        this.logger.warn(failure, { conversation_id: id, error: errorMessage(error) }),
+      );
   }
 }
 
