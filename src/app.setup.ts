@@ -58,11 +58,12 @@ interface RequestHosts {
 export function configureApp(app: NestExpressApplication, consoleFolder = builtConsoleFolder()): void {
   const { http, log, telemetry } = app.get(AppConfig);
   const [ports, agentServers] = [app.get(SandboxPortProxy), app.get(AgentServerProxy)];
+  const addresses = app.get(AgentServerAddresses);
   const unroutedName = (request: IncomingMessage): string | null => {
     if (ports.isFor(request)) {
       return 'a port of a sandbox';
     }
-    return agentServers.addressOf(request) === null ? null : '/api/v1/sandboxes/:id/agent-server';
+    return addresses.find(request) === null ? null : '/api/v1/sandboxes/:id/agent-server';
   };
   const hosts = allowedHosts(app);
   const admission = requestAdmission(app);
@@ -102,8 +103,14 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
   );
   app.enableCors(corsRules(app));
   app.use(async (request: Request, response: Response, next: NextFunction) => {
-    const handler = ports.handlerOf(request) ?? agentServers.handlerOf(request);
-    return handler === null ? next() : handler(request, response);
+    const address = addresses.find(request);
+    if (address !== null) {
+      await agentServers.forward(request, response, address);
+    } else if (ports.isFor(request)) {
+      await ports.forward(request, response);
+    } else {
+      next();
+    }
   });
   app.use(async (request: Request, response: Response, next: NextFunction) => {
     await admission.admit(request, response);

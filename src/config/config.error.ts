@@ -1,3 +1,4 @@
+import type { ZodType } from 'zod';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 
 /** The message has one line for each variable, which it names. */
@@ -16,4 +17,25 @@ export async function readConfigured<T>(variable: string, place: string, read: (
     const [reason] = errorMessage(error).split('\n', 1);
     throw new ConfigError(`${variable}: ${place}: ${reason}`, { cause: error });
   }
+}
+
+/** Parses a list of the operator, in YAML or JSON. @throws TypeError with its first mistake, in one line */
+export async function parseConfigured<T>(text: string, schema: ZodType<T>): Promise<T> {
+  // Both take long to load.
+  const [{ parse }, { z }] = await Promise.all([import('yaml'), import('zod')]);
+  let content: unknown;
+  try {
+    content = parse(text);
+  } catch (error) {
+    const [reason = ''] = errorMessage(error).split('\n', 1);
+    throw new TypeError(`is neither YAML nor JSON: ${reason.replace(/:$/, '')}`, { cause: error });
+  }
+  const parsed = schema.safeParse(content);
+  if (parsed.success) {
+    return parsed.data;
+  }
+  const [issue] = parsed.error.issues;
+  // Zod nests the issue of a key inside the issue of its object.
+  const message = issue?.code === 'invalid_key' ? issue.issues[0]?.message : issue?.message;
+  throw new TypeError([z.core.toDotPath(issue?.path ?? []), message].filter(Boolean).join(': '));
 }

@@ -14,9 +14,10 @@ import {
   LIST_PROBLEMS,
   Repository,
   RepositoryDto,
+  toBranchDto,
+  toRepositoryDto,
   UNKNOWN_REPOSITORY,
 } from '../v1/git/repository-lists.dto.js';
-import { toBranchDto, toRepositoryDto } from '../v1/git/repository-lists.mapper.js';
 
 const DEFAULT_LIMIT = 30;
 const MAX_LIMIT = 100;

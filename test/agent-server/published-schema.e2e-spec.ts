@@ -10,7 +10,6 @@ import {
   toRemoteConversation,
 } from '../../src/v1/agent-servers/agent-server.client.js';
 import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
-import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
@@ -148,7 +147,7 @@ beforeEach(() => {
 const http = new AgentServerHttp(new AgentServerConnections());
 const client = new AgentServerClient(http);
 const commands = new AgentServerCommands(http);
-const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
+const checkout = new RepositoryCheckout(client, commands, http);
 const { signal } = new AbortController();
 const target = () => ({ address: agent.origin, sessionKey: KEY });
 const look = (route: string) =>
@@ -268,8 +267,8 @@ const SENDERS: Record<string, Sender | string> = {
   },
   'AgentServerCommands.runShort': SLIPWAY_ONLY,
   'AgentServerCommands.outputs': 'part of run',
-  'AgentServerGit.prepare': SLIPWAY_ONLY,
-  'AgentServerGit.push': SLIPWAY_ONLY,
+  'AgentServerClient.prepareRepository': SLIPWAY_ONLY,
+  'AgentServerClient.push': SLIPWAY_ONLY,
   'AgentServerHttp.json': 'sends what its callers pass',
   'AgentServerHttp.open': 'sends what its callers pass',
   'AgentServerHttp.send': 'sends what its callers pass',
@@ -309,7 +308,7 @@ const SENDERS: Record<string, Sender | string> = {
   },
   'ConversationWorkspaceService.git': 'part of the others',
   'ConversationWorkspaceService.readIfRunning': 'part of the others',
-  'RepositoryCheckout.throughRoute': 'asks AgentServerGit, and only our own agent server',
+  'RepositoryCheckout.throughRoute': 'asks AgentServerClient, and only our own agent server',
   'RepositoryCheckout.byCommand': 'part of `run`',
   'RepositoryCheckout.run': {
     call: () =>
@@ -338,7 +337,6 @@ const SENDERS: Record<string, Sender | string> = {
 const CLASSES = {
   'agent-servers/agent-server.client.ts': AgentServerClient,
   'agent-servers/agent-server.commands.ts': AgentServerCommands,
-  'agent-servers/agent-server.git.ts': AgentServerGit,
   'agent-servers/agent-server.http.ts': AgentServerHttp,
   'agent-servers/agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,

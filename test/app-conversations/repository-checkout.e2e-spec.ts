@@ -6,7 +6,7 @@ import { promisify } from 'node:util';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
-import { AgentServerGit } from '../../src/v1/agent-servers/agent-server.git.js';
+import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
 import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
 import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
@@ -31,7 +31,7 @@ describe('RepositoryCheckout', () => {
   let home: string;
   const http = new AgentServerHttp(new AgentServerConnections());
   const commands = new AgentServerCommands(http);
-  const checkout = new RepositoryCheckout(new AgentServerGit(http), commands, http);
+  const checkout = new RepositoryCheckout(new AgentServerClient(http), commands, http);
   const { signal } = new AbortController();
 
   beforeEach(async () => {

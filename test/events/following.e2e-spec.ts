@@ -5,7 +5,7 @@ import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { FollowLeaseRepository } from '../../src/v1/events/follow/follow-lease.repository.js';
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
-import { ConversationUpdates } from '../../src/v1/events/conversation-updates.js';
+import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';

@@ -181,15 +181,15 @@ describe('sandbox limits', () => {
           quota.claim(manager, me.user.id, evictable, exceptId),
         );
       };
-      expect(await claim()).toEqual({ paused: [] });
+      expect(await claim()).toEqual([]);
       const [first, second] = [await me.running(), await me.running()];
-      expect(await claim(first.id)).toEqual({ paused: [] });
-      expect(await claim()).toEqual({ paused: [first.id] });
+      expect(await claim(first.id)).toEqual([]);
+      expect(await claim()).toEqual([first.id]);
       const third = await me.running();
       backend.box(second.id).conversationRuns = true;
       backend.box(third.id).conversationRuns = true;
 
-      expect(await claim()).toBe('busy');
+      await expect(claim()).rejects.toMatchObject({ code: 'sandbox_limit' });
     });
   });
 

@@ -94,15 +94,17 @@ export interface GitDiff {
 
 export type GitPrepareRequest = z.input<typeof gitPrepareSchema>;
 
-export type GitPrepareFailure =
-  | 'authentication'
-  | 'repository_not_found'
-  | 'branch_not_found'
-  | 'unreachable'
-  | 'directory_not_empty'
-  | 'no_space'
-  | 'timeout'
-  | 'failed';
+export const GIT_PREPARE_FAILURES = [
+  'authentication',
+  'repository_not_found',
+  'branch_not_found',
+  'unreachable',
+  'directory_not_empty',
+  'no_space',
+  'timeout',
+  'failed',
+] as const;
+export type GitPrepareFailure = (typeof GIT_PREPARE_FAILURES)[number];
 
 export interface GitPrepareResponse {
   ok: boolean;

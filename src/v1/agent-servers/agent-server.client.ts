@@ -8,6 +8,13 @@ import {
   type StartConversationRequest,
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
+import {
+  GIT_PREPARE_FAILURES,
+  type GitPrepareRequest,
+  type GitPrepareResponse,
+  type GitPushRequest,
+  type GitPushResponse,
+} from '@slipway/agent-protocol/git.js';
 import { jsonAt, jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { AgentServerError, AgentServerHttp, unlessStatus } from './agent-server.http.js';
 import type { AgentServerTarget } from './sandbox-address.js';
@@ -16,6 +23,9 @@ const START_TIMEOUT_MS = 120_000;
 const ALIVE_TIMEOUT_MS = 2_000;
 /** Covers the start of the agent's program, which may not be running yet. */
 const SWITCH_TIMEOUT_MS = 30_000;
+const PUSH_TIMEOUT_MS = 150_000;
+/** An agent server answers this long after git's own timeout at the latest. */
+const GIT_GRACE_SECONDS = 20;
 /** Bounds of a page of events (a single event may hold pictures) or of conversations (with settings and skills). */
 const PAGE_BOUNDS = { bytes: 8 * 1024 * 1024, values: 100_000 };
 
@@ -183,6 +193,41 @@ export class AgentServerClient {
   /** Restores the credentials that a conversation lost when its server ended (our server only). */
   async giveCredentials(target: AgentServerTarget, id: string, body: CredentialsRequest): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/credentials`, { method: 'POST', body });
+  }
+
+  /** Makes a folder a repository to work in (our server only); repeatable. Credentials pass only through its memory. */
+  async prepareRepository(
+    target: AgentServerTarget,
+    body: GitPrepareRequest & { timeout: number },
+    signal: AbortSignal,
+  ): Promise<Pick<GitPrepareResponse, 'ok' | 'failure' | 'output' | 'notices'>> {
+    const timeoutMs = (body.timeout + GIT_GRACE_SECONDS) * 1000;
+    const call = { method: 'POST', body, timeoutMs, signal } as const;
+    const response = await this.http.json(target, '/api/git/prepare', call);
+    const ok = jsonAt(response, 'ok');
+    if (typeof ok !== 'boolean') {
+      throw new AgentServerError(null, 'its response did not say whether git succeeded');
+    }
+    const failure = GIT_PREPARE_FAILURES.find((known) => known === jsonText(response, 'failure')) ?? 'failed';
+    return {
+      ok,
+      failure: ok ? null : failure,
+      output: jsonText(response, 'output') ?? '',
+      notices: jsonList(response, 'notices').filter((notice) => typeof notice === 'string'),
+    };
+  }
+
+  /** Null from an agent server that cannot: the stock one. */
+  async push(target: AgentServerTarget, body: GitPushRequest): Promise<GitPushResponse | null> {
+    const call = { method: 'POST', body, timeoutMs: PUSH_TIMEOUT_MS } as const;
+    const response = await unlessStatus([404, 405], this.http.json(target, '/api/git/push', call));
+    return response === null
+      ? null
+      : {
+          ok: jsonAt(response, 'ok') === true,
+          branch: jsonText(response, 'branch'),
+          output: jsonText(response, 'output') ?? '',
+        };
   }
 
   /** A title generated from the messages; null when the server offers none, as newer stock servers do. */

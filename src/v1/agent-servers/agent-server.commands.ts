@@ -49,8 +49,9 @@ export class AgentServerCommands {
       throw new AgentServerError(null, 'its response was not a command');
     }
     const deadline = performance.now() + timeoutSeconds * 1000 + GRACE_MS;
-    const output = new OutputTail(keepCharacters);
-    const stdout = new OutputTail(keepCharacters);
+    let [output, stdout] = ['', ''];
+    const kept = (text: string): string =>
+      text.length > 2 * keepCharacters ? textTail(text, keepCharacters) : text;
     let lastOrder = -1;
     let pollMs = FIRST_POLL_MS;
     while (performance.now() < deadline) {
@@ -65,11 +66,16 @@ export class AgentServerCommands {
         }
         lastOrder = order;
         pollMs = FIRST_POLL_MS;
-        stdout.add(jsonText(piece, 'stdout') ?? '');
-        output.add((jsonText(piece, 'stdout') ?? '') + (jsonText(piece, 'stderr') ?? ''));
+        const printed = jsonText(piece, 'stdout') ?? '';
+        stdout = kept(stdout + printed);
+        output = kept(output + printed + (jsonText(piece, 'stderr') ?? ''));
         const exitCode = jsonNumber(piece, 'exit_code');
         if (exitCode !== null) {
-          return { exitCode, output: output.text, stdout: stdout.text };
+          return {
+            exitCode,
+            output: textTail(output, keepCharacters),
+            stdout: textTail(stdout, keepCharacters),
+          };
         }
       }
       if (page.length < PAGE_SIZE || lastOrder === before) {
@@ -117,22 +123,5 @@ export class AgentServerCommands {
       signal,
     });
     return jsonList(page, 'items').filter((item) => jsonText(item, 'kind') === 'BashOutput');
-  }
-}
-
-class OutputTail {
-  #text = '';
-
-  constructor(private readonly characters: number) {}
-
-  add(piece: string): void {
-    this.#text += piece;
-    if (this.#text.length > 2 * this.characters) {
-      this.#text = textTail(this.#text, this.characters);
-    }
-  }
-
-  get text(): string {
-    return textTail(this.#text, this.characters);
   }
 }

@@ -70,6 +70,22 @@ export class ResponseTooLargeError extends AgentServerError {
   }
 }
 
+/** Reads a page, and a smaller one while it is too large; only the smallest must not be. */
+export async function readShrinking<T>(
+  [limit = 1, ...smaller]: readonly number[],
+  read: (limit: number, mayExceed: boolean) => Promise<T>,
+): Promise<T> {
+  const mayExceed = smaller.length > 0;
+  try {
+    return await read(limit, mayExceed);
+  } catch (error) {
+    if (mayExceed && error instanceof ResponseTooLargeError) {
+      return await readShrinking(smaller, read);
+    }
+    throw error;
+  }
+}
+
 /** `detail` says what is wrong, in sentences for the sandbox's owner. */
 type BreachListener = (target: AgentServerTarget, detail: string) => void;
 

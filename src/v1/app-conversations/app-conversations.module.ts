@@ -15,10 +15,6 @@ import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
-import {
-  RemovedConversation,
-  RemovedConversationRepository,
-} from './adoption/removed-conversation.repository.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
@@ -40,11 +36,10 @@ import { ConversationWorkspaceService } from './conversation-workspace.service.j
 import { AppConversation } from './conversation.entity.js';
 import { ConversationMetrics } from './conversation.metrics.js';
 import { ConversationQueries } from './conversation.queries.js';
-import { ConversationRepository } from './conversation.repository.js';
+import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
-import { PendingMessageWorker } from './pending/pending-message.worker.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { ModelSwitchService } from './model-switch.service.js';
 import { StartTask } from './start-task.entity.js';
@@ -107,9 +102,7 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     CredentialRefreshService,
     ModelSwitchService,
     ConversationAdoptionService,
-    RemovedConversationRepository,
     PendingMessageRepository,
-    PendingMessageWorker,
     PendingMessagesService,
     // Starts, and requests for agents.
     AbandonedStartsReaper,

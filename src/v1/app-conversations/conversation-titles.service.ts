@@ -4,7 +4,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient, isAgentEvent } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
-import { ConversationUpdates } from '../events/conversation-updates.js';
+import { ConversationUpdates } from '../events/store/event-store.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { initialTitle, MAX_TITLE_LENGTH } from './conversation.entity.js';

@@ -1,9 +1,21 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import { type EntityManager, Repository } from 'typeorm';
+import {
+  Column,
+  Entity,
+  type EntityManager,
+  In,
+  Index,
+  JoinColumn,
+  ManyToOne,
+  PrimaryColumn,
+  Repository,
+} from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { toHexId } from '../../common/identifiers.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
+import { Sandbox } from '../sandboxes/sandbox.entity.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import type { ListedConversation } from './adoption/conversation-adoption.service.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import { AppConversation, type ConversationPullRequest, initialTitle } from './conversation.entity.js';
@@ -53,6 +65,21 @@ const ADD_PULL_REQUEST = `
     pull_requests = pull_requests || jsonb_build_array($3::jsonb), working_branch = $4, updated_at = now()
   WHERE id = $1 AND NOT pull_requests @> jsonb_build_array(jsonb_build_object('url', $3::jsonb -> 'url'))`;
 
+/** A deleted conversation that its sandbox still has: it must not be adopted again. */
+@Entity('removed_conversations')
+@Index('removed_conversations_sandbox_id_idx', ['sandboxId'])
+export class RemovedConversation {
+  @PrimaryColumn('uuid') id: string;
+  @Column('text') sandboxId: string;
+
+  @ManyToOne(() => Sandbox, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'sandbox_id' })
+  sandbox?: Sandbox;
+}
+
+const REMEMBER_REMOVED =
+  'INSERT INTO removed_conversations (id, sandbox_id) VALUES ($1, $2) ON CONFLICT DO NOTHING';
+
 type TouchedConversation = Pick<AppConversation, 'sandboxId' | 'title' | 'titleIsUsers'>;
 
 interface BegunConversation {
@@ -69,6 +96,8 @@ type ConversationChange = Partial<Omit<AppConversation, 'user' | 'id' | 'userId'
 export class ConversationRepository {
   constructor(
     @InjectRepository(AppConversation) private readonly conversations: Repository<AppConversation>,
+    @InjectRepository(RemovedConversation) private readonly removed: Repository<RemovedConversation>,
+    private readonly sandboxes: SandboxRepository,
     private readonly logs: FollowedConversationRepository,
     private readonly followed: FollowedPullRequestRepository,
     private readonly audit: AuditRepository,
@@ -182,6 +211,23 @@ export class ConversationRepository {
     await manager.query(CLEAR_PARENT, [id, userId]);
     await this.logs.remove(manager, id);
     return removed.sandbox_id;
+  }
+
+  /** Keeps a deleted conversation from being adopted again, while there is its sandbox. */
+  async rememberRemoved(manager: EntityManager, id: string, sandboxId: string): Promise<void> {
+    if (await this.sandboxes.keep(manager, sandboxId)) {
+      await manager.query(REMEMBER_REMOVED, [id, sandboxId]);
+    }
+  }
+
+  async removedInSandbox(sandboxId: string): Promise<string[]> {
+    return (await this.removed.findBy({ sandboxId })).map(({ id }) => id);
+  }
+
+  async forgetRemoved(ids: ReadonlySet<string>): Promise<void> {
+    if (ids.size > 0) {
+      await this.removed.delete({ id: In([...ids]) });
+    }
   }
 
   async find(userId: string, id: string): Promise<AppConversation | null> {

@@ -7,11 +7,11 @@ import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { unknownConversation } from '../events/events.service.js';
 import { EventQueries } from '../events/store/event.queries.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { RemovedConversationRepository } from './adoption/removed-conversation.repository.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
@@ -30,7 +30,6 @@ export class ConversationsService {
     private readonly queries: ConversationQueries,
     private readonly conversations: ConversationRepository,
     private readonly startTasks: StartTaskRepository,
-    private readonly removed: RemovedConversationRepository,
     private readonly worker: SandboxWorkerSignal,
     private readonly running: RunningSandboxQueries,
     private readonly agentServers: AgentServerClient,
@@ -68,12 +67,10 @@ export class ConversationsService {
     }
     const row = await this.queries.get(userId, givenId);
     if (typeof title === 'string') {
-      this.renameRemotely(row, title).catch((error: unknown) => {
-        this.logger.warn('failed to rename conversation at its agent server', {
-          conversation_id: row.id,
-          error: errorMessage(error),
-        });
-      });
+      // Only clients that ask the agent server directly see its title.
+      this.tellAgentServer(row, 'failed to rename conversation at its agent server', (target) =>
+        this.agentServers.renameConversation(target, row.id, title),
+      );
     }
     return row;
   }
@@ -118,13 +115,11 @@ export class ConversationsService {
       this.worker.wake();
       return;
     }
-    this.removeRemotely(sandboxId, id).catch((error: unknown) => {
-      // It is unreachable through the service, and removed again after the sandbox's next start.
-      this.logger.warn('failed to remove conversation from its agent server', {
-        conversation_id: id,
-        error: errorMessage(error),
-      });
-    });
+    // Where that fails, it is unreachable through the service, and removed again after the sandbox's next start.
+    const conversation = { id, sandbox_id: sandboxId };
+    this.tellAgentServer(conversation, 'failed to remove conversation from its agent server', (target) =>
+      this.agentServers.deleteConversation(target, id),
+    );
   }
 
   private async removeWithin(
@@ -145,23 +140,22 @@ export class ConversationsService {
     });
     const isSandboxRemoved = await this.startTasks.removeSandboxIfUnused(manager, userId, sandboxId);
     // Also for a removed sandbox, because its agent server is asked once more before its end.
-    await this.removed.remember(manager, id, sandboxId);
+    await this.conversations.rememberRemoved(manager, id, sandboxId);
     return { sandboxId, isSandboxRemoved };
   }
 
-  /** Not awaited: only clients that ask the agent server directly see its title. */
-  private async renameRemotely(row: ConversationRow, title: string): Promise<void> {
-    const target = await this.running.target(row.sandbox_id);
-    if (target) {
-      await this.agentServers.renameConversation(target, row.id, title);
-    }
-  }
-
-  private async removeRemotely(sandboxId: string, id: string): Promise<void> {
-    const target = await this.running.target(sandboxId);
-    if (target) {
-      await this.agentServers.deleteConversation(target, id);
-    }
+  /** If it runs; returns at once. */
+  private tellAgentServer(
+    { id, sandbox_id: sandboxId }: Pick<ConversationRow, 'id' | 'sandbox_id'>,
+    failure: string,
+    tell: (target: AgentServerTarget) => Promise<void>,
+  ): void {
+    this.running
+      .target(sandboxId)
+      .then((target) => target && tell(target))
+      .catch((error: unknown) =>
+        this.logger.warn(failure, { conversation_id: id, error: errorMessage(error) }),
+      );
   }
 }
 

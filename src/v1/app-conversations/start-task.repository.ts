@@ -179,7 +179,7 @@ export class StartTaskRepository {
     change: StartTaskChange = {},
     manager: EntityManager = this.tasks.manager,
   ): Promise<StartTask> {
-    return this.write(manager, task, { detail: null, ...change, status });
+    return this.lock(task, { detail: null, ...change, status }, manager);
   }
 
   /** Writes nothing when nothing changes. Throws StartSuperseded. */
@@ -191,18 +191,14 @@ export class StartTaskRepository {
     const isSame = Object.entries(change).every(
       ([member, value]) => JSON.stringify(task[member as keyof StartTaskChange]) === JSON.stringify(value),
     );
-    return isSame ? task : this.write(manager, task, change);
+    return isSame ? task : this.lock(task, change, manager);
   }
 
   /** Like `update`, but locks the row until the transaction ends even when nothing changes. Throws StartSuperseded. */
-  async lock(task: StartTask, change: StartTaskChange, manager: EntityManager): Promise<StartTask> {
-    return this.write(manager, task, change);
-  }
-
-  private async write(
-    manager: EntityManager,
+  async lock(
     task: StartTask,
     change: StartTaskChange & { status?: StartTaskStatus },
+    manager: EntityManager,
   ): Promise<StartTask> {
     const values = [
       task.id,

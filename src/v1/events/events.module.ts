@@ -7,8 +7,6 @@ import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhook
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent, EventRepository } from './store/event.repository.js';
-import { ConversationUpdates } from './conversation-updates.js';
-import { EventMetrics } from './event.metrics.js';
 import { EventCountController, EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
 import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
@@ -16,7 +14,7 @@ import { FollowersService } from './follow/followers.service.js';
 import { LogSync } from './follow/log-sync.js';
 import { SyncRequests } from './follow/sync-requests.js';
 import { FollowedConversation, FollowedConversationRepository } from './followed-conversation.repository.js';
-import { EventAppender, EventStore } from './store/event-store.js';
+import { ConversationUpdates, EventAppender, EventStore } from './store/event-store.js';
 import { EventPartitionRepository, EventRetentionWorker } from './store/event-partition.repository.js';
 import { EventQueries } from './store/event.queries.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
@@ -35,7 +33,6 @@ import { EventStreamsService } from './stream/event-streams.service.js';
   providers: [
     ConversationUpdates,
     EventAppender,
-    EventMetrics,
     EventPartitionRepository,
     EventQueries,
     EventRepository,

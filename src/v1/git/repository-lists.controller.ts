@@ -23,17 +23,15 @@ import {
   SearchBranchesQueryDto,
   SearchInstallationsQueryDto,
   SearchRepositoriesQueryDto,
-  UNKNOWN_REPOSITORY,
-} from './repository-lists.dto.js';
-import {
   toBranchDto,
   toBranchQuery,
   toListPage,
   toListRange,
   toRepositoryDto,
   toRepositoryQuery,
+  UNKNOWN_REPOSITORY,
   withStatus,
-} from './repository-lists.mapper.js';
+} from './repository-lists.dto.js';
 
 const UNKNOWN_INSTALLATION = documented(
   404,

@@ -24,11 +24,6 @@ interface IdempotentRequest {
   requestHash: Buffer;
 }
 
-interface IdempotentOutcome {
-  resourceId: string;
-  repeated: boolean;
-}
-
 /** Makes sure that a request which is sent twice with the same `Idempotency-Key` creates one resource. */
 @Injectable()
 export class IdempotencyService extends BackgroundLoop {
@@ -42,16 +37,16 @@ export class IdempotencyService extends BackgroundLoop {
 
   /**
    * Runs `create` in the given transaction unless the key stands for an earlier request of the last 24 hours. The
-   * user's row is locked, so that requests of one user wait for each other.
+   * user's row is locked, so that requests of one user wait for each other. Returns the id of what was created.
    * @throws InvalidInputError when the key stands for another request
    */
   async run(
     manager: EntityManager,
     { userId, scope, key, requestHash }: IdempotentRequest,
     create: () => Promise<string>,
-  ): Promise<IdempotentOutcome> {
+  ): Promise<string> {
     if (key === null) {
-      return { resourceId: await create(), repeated: false };
+      return await create();
     }
     await lockUser(manager, userId);
     const now = this.clock.now();
@@ -60,12 +55,12 @@ export class IdempotencyService extends BackgroundLoop {
       if (!known.requestHash.equals(requestHash)) {
         throw invalidKey('This key was used for a request with another content; use a new one.');
       }
-      return { resourceId: known.resourceId, repeated: true };
+      return known.resourceId;
     }
     const resourceId = await create();
     await this.keys.save(manager, { userId, scope, key, requestHash, resourceId, createdAt: new Date(now) });
     await this.keys.removeAllBut(manager, userId, MAX_KEYS);
-    return { resourceId, repeated: false };
+    return resourceId;
   }
 
   protected async work(): Promise<void> {

@@ -8,7 +8,7 @@ import type { OpenedChangeRequest, ProviderType } from '../../git-providers/git-
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
 import { toHexId } from '../../common/identifiers.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
-import { AgentServerGit } from '../agent-servers/agent-server.git.js';
+import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
@@ -35,7 +35,7 @@ export class PullRequestsService {
     private readonly conversations: ConversationRepository,
     private readonly queries: ConversationQueries,
     private readonly actions: ConversationActionsService,
-    private readonly git: AgentServerGit,
+    private readonly agentServers: AgentServerClient,
     private readonly repositories: RepositoryAccessService,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly audit: AuditRepository,
@@ -76,7 +76,7 @@ export class PullRequestsService {
     const pushing: { result: GitPushResponse | null } = { result: null };
     const entry = { action: 'conversation.open_pull_request', details: { repository } } as const;
     await this.actions.change(userId, id, entry, async (target) => {
-      pushing.result = await this.git.push(target, {
+      pushing.result = await this.agentServers.push(target, {
         url,
         directory,
         branch: request.source_branch ?? null,

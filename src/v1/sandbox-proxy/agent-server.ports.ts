@@ -11,7 +11,7 @@ import { ServerConnections } from '../../common/requests/server-connections.js';
 import { MAX_HEADER_BYTES } from '../../common/requests/unreadable-requests.js';
 import { AppConfig } from '../../config/app-config.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
-import { type ExposedSandbox, ExposedPortRepository } from '../sandboxes/exposed-port.repository.js';
+import { type ExposedSandbox, SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { HostIdentity } from '../sandboxes/host-identity.js';
 import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { isWebSocket } from './sandbox-forwarder.js';
@@ -174,7 +174,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
 
   constructor(
     private readonly config: AppConfig,
-    private readonly ports: ExposedPortRepository,
+    private readonly rows: SandboxRepository,
     private readonly events: SandboxEvents,
     private readonly host: HostIdentity,
     private readonly notifications: DatabaseNotifications,
@@ -230,7 +230,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
 
   /** Holds the ports of all sandboxes that this host has or just had, and no others. */
   async holdAll(now: number = performance.now()): Promise<void> {
-    const exposed = await this.ports.list();
+    const exposed = await this.rows.listExposed();
     const wanted = new Map(exposed.map(({ id, port }) => [id, port]));
     const outdated = [...this.listeners].filter(([id, { port }]) => wanted.get(id) !== port);
     const missing = exposed.filter(({ id }) => !this.listeners.has(id) && !this.without.has(id));
@@ -241,7 +241,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
   /** Holds the port in a sandbox's row, or assigns another one. */
   private async hold(id: string, now: number = performance.now()): Promise<void> {
     await this.bySandbox.run(id, async () => {
-      const found = await this.ports.find(id);
+      const found = await this.rows.findExposed(id);
       const { port = null } = this.listeners.get(id) ?? {};
       if (found !== null) {
         this.goneSince.delete(id);
@@ -283,7 +283,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
       port,
       main: this.main,
       onConnection: (socket) => this.sandboxes.set(socket, id),
-      sessionKey: async () => (await this.ports.find(id))?.sessionKey ?? null,
+      sessionKey: async () => (await this.rows.findExposed(id))?.sessionKey ?? null,
     });
     if (listener === null) {
       return false;
@@ -298,7 +298,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
   /** Asks twice, because a resume may renew the key in between. */
   private async isWithReplica({ id, port }: ExposedSandbox): Promise<boolean> {
     for (let attempt = 0; attempt < 2; attempt += 1) {
-      const found = await this.ports.find(id);
+      const found = await this.rows.findExposed(id);
       if (found === null || found.port !== port || port === null) {
         return true;
       }
@@ -311,24 +311,24 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
 
   /** Without a free port, the sandbox's address is the path below the service. */
   private async openAnother({ id, port: previous }: ExposedSandbox): Promise<void> {
-    const taken = new Set((await this.ports.list()).map(({ port }) => port));
+    const taken = new Set((await this.rows.listExposed()).map(({ port }) => port));
     const seed = hash('sha256', id, 'buffer').readUInt32BE();
     for (let attempt = 0; attempt < MAX_ATTEMPTS; attempt += 1) {
       const port = FIRST_PORT + ((seed + attempt) % PORT_COUNT);
       if (taken.has(port) || !(await this.open(id, port))) {
         continue;
       }
-      if (await this.ports.assign(id, port, previous)) {
+      if (await this.rows.assignPort(id, port, previous)) {
         return;
       }
       await this.release(id);
-      if ((await this.ports.find(id))?.port !== previous) {
+      if ((await this.rows.findExposed(id))?.port !== previous) {
         return;
       }
     }
     this.without.add(id);
     // Its clients must not be sent to the program that holds the old port.
-    await this.ports.assign(id, null, previous);
+    await this.rows.assignPort(id, null, previous);
     this.logger.warn('failed to find a free port for a sandbox', { sandbox_id: id, from: FIRST_PORT });
   }
 

@@ -2,7 +2,9 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import { toWireStatus } from '../sandboxes/sandbox-status.js';
+import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { SandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { isKeyOfHash } from '../sandboxes/session-key.js';
@@ -13,6 +15,7 @@ import {
   type ConnectedSandbox,
   SandboxMovedError,
 } from './agent-server.targets.js';
+import type { CloudProxyDto } from './cloud-proxy.controller.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
 
 /** Programs in a sandbox must not see the credentials for the service. */
@@ -46,6 +49,13 @@ const FORBIDDEN_RESPONSE_HEADERS = [
 const SANDBOX_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox; form-action 'none'";
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
+
+/** Of a request in the body of another one. All others, such as the user's API key, are meant for the service. */
+const KEPT_REQUEST_HEADERS = ['host', 'x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'];
+const KEPT_RESPONSE_HEADERS = ['content-length', 'content-encoding'];
+const JSON_TYPE = 'application/json';
+const ANY_TYPE = 'application/octet-stream';
+
 /** For a sandbox that is not running: a resume takes about a second. */
 const RETRY_SECONDS = 2;
 
@@ -59,18 +69,9 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly targets: AgentServerTargets,
     private readonly sandboxes: SandboxQueries,
     private readonly repository: SandboxRepository,
+    private readonly keys: SandboxKeyQueries,
+    private readonly urls: SandboxUrls,
   ) {}
-
-  addressOf(request: IncomingMessage): AgentServerAddress | null {
-    return this.addresses.find(request);
-  }
-
-  handlerOf(
-    request: IncomingMessage,
-  ): ((request: IncomingMessage, response: ServerResponse) => Promise<void>) | null {
-    const address = this.addresses.find(request);
-    return address === null ? null : async (same, response) => await this.forward(same, response, address);
-  }
 
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     const address = this.addresses.find(request);
@@ -87,7 +88,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   }
 
   /** Resolves when the response has been sent. Throws DomainError. */
-  private async forward(
+  async forward(
     request: IncomingMessage,
     response: ServerResponse,
     address: AgentServerAddress,
@@ -98,14 +99,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       response.setHeader('Content-Security-Policy', SANDBOX_POLICY);
     }
     const proxied = await this.authorize(request, address);
-    if (!SAFE_METHODS.includes(request.method ?? '')) {
-      // Neither reads nor refused requests keep a sandbox awake.
-      response.once('finish', () => {
-        if (response.statusCode < 400) {
-          this.repository.touch(sandboxId);
-        }
-      });
-    }
+    this.touchWith(response, sandboxId, request.method);
     try {
       await this.forwarder.forwardRequest(request, response, proxied);
     } catch (error) {
@@ -116,6 +110,67 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
         throw await this.notRunning(address);
       }
       throw error;
+    }
+  }
+
+  /**
+   * Forwards the request in the body of another request, but only to a sandbox of its sender. Resolves after the response.
+   * @throws DomainError not_found without such a sandbox of this user; bad_gateway
+   */
+  async forwardInner(
+    userId: string,
+    { host, method, path, headers: sent, body = null }: CloudProxyDto,
+    { request, response }: { request: IncomingMessage; response: ServerResponse },
+  ): Promise<void> {
+    const key = sent['X-Session-API-Key'];
+    const { sandbox, connections } = await this.findOwn(userId, host, key);
+    this.touchWith(response, sandbox.sandboxId, method);
+    await this.forwarder.forwardRequest(request, response, {
+      target: sandbox.address,
+      connections,
+      path,
+      isProven: true,
+      inner: { method, body: body === null ? '' : JSON.stringify(body) },
+      rewriteRequestHeaders: (headers) => {
+        keep(headers, KEPT_REQUEST_HEADERS);
+        headers['accept'] = '*/*';
+        headers['x-session-api-key'] = key;
+        if (body !== null) {
+          headers['content-type'] = JSON_TYPE;
+        }
+      },
+      rewriteResponseHeaders: (headers) => {
+        const isJson = String(headers['content-type']).startsWith(JSON_TYPE);
+        keep(headers, KEPT_RESPONSE_HEADERS);
+        // Browsers must not render sandbox content as a page on the service's own origin.
+        headers['content-type'] = isJson ? JSON_TYPE : ANY_TYPE;
+      },
+    });
+  }
+
+  private async findOwn(userId: string, host: string, key: string): Promise<ConnectedSandbox> {
+    const holder = await this.keys.find(key);
+    const found = holder?.userId === userId ? await this.targets.findAnew(holder.sandboxId) : null;
+    if (found === null || !isKeyOfHash(key, found.keyHash)) {
+      throw noSuchSandbox();
+    }
+    const { sandboxId } = found.sandbox;
+    const exposed = await this.repository.findExposed(sandboxId);
+    const url = this.urls.agentServer(sandboxId, exposed?.port ?? null);
+    if (new URL(url).origin !== new URL(host).origin) {
+      throw noSuchSandbox();
+    }
+    return found;
+  }
+
+  /** Neither reads nor refused requests keep a sandbox awake. */
+  private touchWith(response: ServerResponse, sandboxId: string, method = ''): void {
+    if (!SAFE_METHODS.includes(method)) {
+      response.once('finish', () => {
+        if (response.statusCode < 400) {
+          this.repository.touch(sandboxId);
+        }
+      });
     }
   }
 
@@ -180,4 +235,17 @@ function remove(headers: OutgoingHttpHeaders, names: readonly string[]): void {
   for (const name of names) {
     delete headers[name];
   }
+}
+
+function keep(headers: OutgoingHttpHeaders, names: readonly string[]): void {
+  remove(
+    headers,
+    Object.keys(headers).filter((name) => !names.includes(name)),
+  );
+}
+
+export function noSuchSandbox(): DomainError {
+  const detail =
+    'No running sandbox of yours has this address and this key. If it is paused, resume it: POST /api/v1/sandboxes/{id}/resume; its key is another one afterwards.';
+  return new DomainError('not_found', 'sandbox_not_running', detail);
 }

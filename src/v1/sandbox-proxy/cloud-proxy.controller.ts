@@ -6,7 +6,7 @@ import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { Choice, FreeObject, MAX_URL, Nested, Text } from '../../common/validation/field-decorators.js';
 import { MODEL_ADDRESS } from '../../settings/flat/settings.dto.js';
-import { CloudProxyService, noSuchSandbox } from './cloud-proxy.service.js';
+import { AgentServerProxy, noSuchSandbox } from './agent-server.proxy.js';
 
 const METHODS = ['GET', 'POST', 'PUT', 'PATCH', 'DELETE'] as const;
 const MAX_PATH_LENGTH = 8_192;
@@ -71,7 +71,7 @@ const NO_ANSWER = documented(
 @ApiTags('Sandboxes')
 @Controller('api/cloud-proxy')
 export class CloudProxyController {
-  constructor(private readonly proxy: CloudProxyService) {}
+  constructor(private readonly proxy: AgentServerProxy) {}
 
   @Post()
   @ApiRoute('forward_to_agent_server', 'Send a request to the agent server of a sandbox of yours', {
@@ -91,6 +91,6 @@ export class CloudProxyController {
     @Req() request: Request,
     @Res() response: Response,
   ): Promise<void> {
-    await this.proxy.forward(userId, body, { request, response });
+    await this.proxy.forwardInner(userId, body, { request, response });
   }
 }

@@ -41,10 +41,6 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     private readonly agentServers: AgentServerAddresses,
   ) {}
 
-  handlerOf(request: IncomingMessage): ((request: Request, response: Response) => Promise<void>) | null {
-    return this.isFor(request) ? async (same, response) => await this.forward(same, response) : null;
-  }
-
   isFor(request: IncomingMessage): boolean {
     return this.urls.isPortHost(request.headers.host) && this.agentServers.find(request) === null;
   }
@@ -62,7 +58,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     await this.forwarder.closeSockets();
   }
 
-  private async forward(request: Request, response: Response): Promise<void> {
+  async forward(request: Request, response: Response): Promise<void> {
     const authorized = await this.authorize(request);
     const { portRequest, target, origin, sandbox } = authorized;
     if (portRequest.token !== null && portRequest.acceptsPage) {

@@ -5,7 +5,6 @@ import { AgentServerAddresses, AgentServerTargets } from './agent-server.targets
 import { AgentServerPorts } from './agent-server.ports.js';
 import { AgentServerProxy } from './agent-server.proxy.js';
 import { CloudProxyController } from './cloud-proxy.controller.js';
-import { CloudProxyService } from './cloud-proxy.service.js';
 import { SandboxPortProxy } from './sandbox-port.proxy.js';
 import { WebSocketRouter } from './websocket.router.js';
 
@@ -17,7 +16,6 @@ import { WebSocketRouter } from './websocket.router.js';
     AgentServerAddresses,
     AgentServerPorts,
     AgentServerTargets,
-    CloudProxyService,
     SandboxPortProxy,
     WebSocketRouter,
   ],

@@ -1,6 +1,8 @@
 import { readFile } from 'node:fs/promises';
-import { readConfigured } from '../../config/config.error.js';
-import type { SandboxConfig } from '../../config/sandbox-config.js';
+import { z } from 'zod';
+import { namedValues } from '@slipway/common/validation/named-values.js';
+import { parseConfigured, readConfigured } from '../../config/config.error.js';
+import { podTemplateSchema, type SandboxConfig } from '../../config/sandbox-config.js';
 
 export type SandboxSpecProgram =
   | { kind: 'native'; image: string | null }
@@ -63,8 +65,6 @@ export async function loadSandboxSpecs(file: string | null, now: Date): Promise<
   if (file === null) {
     return builtInSpecs(now);
   }
-  // The import is lazy: the parsers take longer to load than the rest of this folder.
-  const { parseSandboxSpecs } = await import('./parse-sandbox-specs.js');
   return readConfigured('SANDBOX_SPECS_FILE', file, async () =>
     parseSandboxSpecs(await readFile(file, 'utf8'), now),
   );
@@ -88,4 +88,138 @@ export function builtInSpecs(now: Date): SandboxSpec[] {
       createdAt: now,
     },
   ];
+}
+
+const DEFAULT_START_TIMEOUT_SECONDS = 120;
+const MAX_START_TIMEOUT_SECONDS = 3600;
+const MIN_MEMORY_MB = 64;
+/** A quantity in the notation of Kubernetes. */
+const VOLUME_SIZE = /^[1-9]\d{0,8}(?:Mi|Gi|Ti|M|G|T)$/;
+const OBJECT_NAME = /^(?=.{1,253}$)[a-z0-9](?:[a-z0-9.-]*[a-z0-9])?$/;
+const OBJECT_NAME_EXPECTED = 'must be lower-case letters, digits, . or -, as names in Kubernetes are';
+
+/** The name becomes an environment variable and part of a host name; its number avoids clashes with others. */
+const PORT_NAME = /^(?!OH_)(?=.{1,30}$)[A-Z]+(?:_[A-Z]+)?_[1-9]\d?$/;
+const MIN_PORT = 1024;
+const MAX_PORTS = 10;
+const AGENT_PORT = 8000;
+
+const text = z.string().min(1).max(1000);
+
+const entrySchema = z
+  .strictObject({
+    id: z.string().regex(/^[\w./:@+-]{1,200}$/, 'must be 1 to 200 letters, digits or . _ - / : @ +'),
+    agent_server: z.enum(['slipway', 'openhands']).optional(),
+    image: text.optional(),
+    command: z.union([text, z.array(text).min(1)]).optional(),
+    args: z.array(z.string().max(1000)).optional(),
+    env: namedValues(z.string().regex(/^[A-Za-z_]\w*$/, 'must be a variable name'), z.string()).optional(),
+    working_dir: text.optional(),
+    start_timeout_seconds: z.number().int().min(1).max(MAX_START_TIMEOUT_SECONDS).optional(),
+    resources: z
+      .strictObject({
+        cpu: z.number().positive().max(1024).optional(),
+        memory_mb: z.number().int().min(MIN_MEMORY_MB).optional(),
+      })
+      .optional(),
+    runtime: text.optional(),
+    network: text.optional(),
+    pod: z
+      .strictObject({
+        volume_size: z.string().regex(VOLUME_SIZE, 'must be a size such as 20Gi or 500Mi').optional(),
+        storage_class: z.string().regex(OBJECT_NAME, OBJECT_NAME_EXPECTED).optional(),
+        service_account: z.string().regex(OBJECT_NAME, OBJECT_NAME_EXPECTED).optional(),
+        template: podTemplateSchema.optional(),
+      })
+      .optional(),
+    ports: namedValues(
+      z.string().regex(PORT_NAME, 'must be a name like WORKER_1'),
+      z.number().int().min(MIN_PORT).max(65_535),
+    )
+      .refine((ports) => Object.keys(ports).length <= MAX_PORTS, `must be at most ${MAX_PORTS} ports`)
+      .refine(
+        (ports) => new Set([AGENT_PORT, ...Object.values(ports)]).size > Object.keys(ports).length,
+        `must be different ports, and not ${AGENT_PORT}, which is the agent server's`,
+      )
+      .optional(),
+  })
+  .superRefine((entry, context) => {
+    const problem = programProblem(entry) ?? variableProblem(entry);
+    if (problem !== null) {
+      context.addIssue({ code: 'custom', message: problem });
+    }
+  });
+
+const fileSchema = z
+  .array(entrySchema)
+  .min(1, 'must list at least one specification')
+  .superRefine((entries, context) => {
+    const seen = new Set<string>();
+    entries.forEach(({ id }, index) => {
+      if (seen.has(id)) {
+        context.addIssue({ code: 'custom', path: [index, 'id'], message: `"${id}" is listed twice` });
+      }
+      seen.add(id);
+    });
+  });
+
+type Entry = z.infer<typeof entrySchema>;
+
+/** Parses the operator's list of sandbox specifications. @throws TypeError as `parseConfigured` */
+export async function parseSandboxSpecs(file: string, now: Date): Promise<SandboxSpec[]> {
+  return (await parseConfigured(file, fileSchema)).map((entry) => toSpec(entry, now));
+}
+
+function programProblem({ agent_server: agentServer, image, command, args }: Entry): string | null {
+  if (image !== undefined && command !== undefined) {
+    return 'takes an image or a command, not both';
+  }
+  if (agentServer === 'slipway' && (command !== undefined || args !== undefined)) {
+    return 'takes no command and no args where agent_server is slipway: the service starts that one';
+  }
+  if (agentServer === 'openhands' && image === undefined && command === undefined) {
+    return 'needs an image or a command where agent_server is openhands';
+  }
+  return null;
+}
+
+function variableProblem({ ports, env }: Entry): string | null {
+  const both = Object.keys(ports ?? DEFAULT_PORTS).find(
+    (name) => env !== undefined && Object.hasOwn(env, name),
+  );
+  return both === undefined ? null : `takes ${both} as a variable of env or as a port, not both`;
+}
+
+function toSpec(entry: Entry, now: Date): SandboxSpec {
+  return {
+    id: entry.id,
+    program: toProgram(entry),
+    env: entry.env ?? {},
+    workingDir: entry.working_dir ?? DEFAULT_WORKING_DIR,
+    startTimeoutSeconds: entry.start_timeout_seconds ?? DEFAULT_START_TIMEOUT_SECONDS,
+    cpu: entry.resources?.cpu ?? null,
+    memoryMb: entry.resources?.memory_mb ?? null,
+    runtime: entry.runtime ?? null,
+    network: entry.network ?? null,
+    pod: entry.pod
+      ? {
+          volumeSize: entry.pod.volume_size ?? null,
+          storageClass: entry.pod.storage_class ?? null,
+          serviceAccount: entry.pod.service_account ?? null,
+          template: entry.pod.template ?? {},
+        }
+      : null,
+    ports: entry.ports ?? DEFAULT_PORTS,
+    createdAt: now,
+  };
+}
+
+function toProgram({ agent_server: agentServer, image, command, args = [] }: Entry): SandboxSpecProgram {
+  if (command !== undefined) {
+    const [program = '', ...words] = Array.isArray(command) ? command : [command];
+    return { kind: 'command', command: program, args: [...words, ...args] };
+  }
+  return image !== undefined && agentServer !== 'slipway'
+    ? { kind: 'image', image, args }
+    : { kind: 'native', image: image ?? null };
 }

@@ -13,7 +13,7 @@ import { deadlineSeconds } from './sandbox-status.js';
 import type { Sandbox, SandboxOverrides } from './sandbox.entity.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
-import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
+import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
 export interface SandboxPlan {
   userId: string;
@@ -42,7 +42,7 @@ export class SandboxCreator {
   constructor(
     private readonly sandboxes: SandboxRepository,
     private readonly quota: SandboxQuota,
-    private readonly warm: WarmSandboxClaims,
+    private readonly warm: WarmSandboxKeeper,
     private readonly settings: SettingsRepository,
     private readonly specs: SandboxSpecs,
     private readonly backend: SandboxBackend,
@@ -65,20 +65,16 @@ export class SandboxCreator {
   }
 
   /**
-   * Inserts a STARTING row; call `SandboxWorkerSignal.wake` after the commit. `busy`: there is no room.
-   * @throws DomainError forbidden when the user may have no sandboxes here; conflict (`stored_sandbox_limit`)
+   * Inserts a STARTING row; call `SandboxWorkerSignal.wake` after the commit.
+   * @throws DomainError as `SandboxQuota.claim`; conflict (`stored_sandbox_limit`)
    */
   async create(
     manager: EntityManager,
     { userId, spec, overrides, evictable }: SandboxPlan,
     { id: givenId = null, hostId = this.host.id, keepAliveSeconds = 0 }: CreationOptions = {},
-  ): Promise<'busy' | CreatedSandbox> {
-    const claim = await this.quota.claim(manager, userId, evictable, givenId);
-    if (claim === 'busy') {
-      return claim;
-    }
+  ): Promise<CreatedSandbox> {
+    const paused = await this.quota.claim(manager, userId, evictable, givenId);
     await this.quota.assertStorable(manager, userId);
-    const { paused } = claim;
     const id = givenId ?? (await this.warm.claim(manager, spec, overrides, hostId)) ?? newSandboxId();
     const now = this.clock.now();
     const after = (seconds: number): Date => new Date(now + seconds * 1000);

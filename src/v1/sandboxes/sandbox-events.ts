@@ -1,6 +1,5 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorStack } from '@slipway/common/errors/error-message.js';
-import type { Sandbox } from './sandbox.entity.js';
 
 /**
  * `starting`: its start has begun; it is not RUNNING before the listeners are done. `running`: it became RUNNING, or was
@@ -36,19 +35,17 @@ export class SandboxEvents {
   }
 }
 
-type WakeListener = (taken: Sandbox | null) => void;
-
 /** Wakes this process's worker. An optimization: any sweep of the row's host finds the work within a second. */
 @Injectable()
 export class SandboxWorkerSignal {
-  private listener: WakeListener | null = null;
+  private listener: (() => void) | null = null;
 
-  onWake(listener: WakeListener): void {
+  onWake(listener: () => void): void {
     this.listener = listener;
   }
 
-  /** Call after the commit. `taken` is the row if this process took its lease with that change. */
-  wake(taken: Sandbox | null = null): void {
-    this.listener?.(taken);
+  /** Call after the commit. */
+  wake(): void {
+    this.listener?.();
   }
 }

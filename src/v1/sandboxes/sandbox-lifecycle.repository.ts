@@ -24,22 +24,11 @@ const TAKE_DUE = `
   WHERE sandboxes.id = due.id
   RETURNING `;
 
-const TAKE_ONE = `
-  UPDATE sandboxes SET lease_owner = $1, lease_until = $2
-  WHERE id = $3 AND status = ANY($4) AND (lease_until IS NULL OR lease_until < $5)
-  RETURNING id`;
-
 const RENEW = `
   UPDATE sandboxes SET lease_until = $3 WHERE id = $1 AND lease_owner = $2 RETURNING status`;
 
-const RELEASE = `
-  UPDATE sandboxes SET lease_owner = NULL, lease_until = $3 WHERE id = $1 AND lease_owner = $2`;
-
-/** Added to an update of a row to take the lease, if that is free and the row is of this host. */
-export interface LeaseClaim {
-  assignments: (param: (value: unknown) => string) => string[];
-  isTaken: (sandbox: Sandbox) => boolean;
-}
+/** A lease is no change of the sandbox. */
+const SAME_TIME = { updatedAt: () => 'updated_at' };
 
 const MAX_BATCH = 50;
 
@@ -108,35 +97,14 @@ export class SandboxLifecycleRepository {
     return rows.map((row) => this.rows.entity(row));
   }
 
-  /** For an update that makes work which this process can begin at once. */
-  claim(): LeaseClaim {
-    const now = this.clock.now();
-    const { processId, id: hostId } = this.host;
-    const until = new Date(now + LEASE_MS);
-    return {
-      assignments: (param) => {
-        const isFree = `host_id = ${param(hostId)} AND (lease_until IS NULL OR lease_until < ${param(new Date(now))})`;
-        return [
-          `lease_owner = CASE WHEN ${isFree} THEN ${param(processId)} ELSE lease_owner END`,
-          `lease_until = CASE WHEN ${isFree} THEN ${param(until)} ELSE lease_until END`,
-        ];
-      },
-      isTaken: ({ leaseOwner, leaseUntil }) =>
-        leaseOwner === processId && leaseUntil?.getTime() === until.getTime(),
-    };
-  }
-
   /** False when the sandbox has none of these statuses, or another process has its lease. */
   async take(id: string, statuses: readonly SandboxRowStatus[]): Promise<boolean> {
     const now = this.clock.now();
-    const [rows] = await this.sandboxes.query<[unknown[], number]>(TAKE_ONE, [
-      this.host.processId,
-      new Date(now + LEASE_MS),
-      id,
-      [...statuses],
-      new Date(now),
-    ]);
-    return rows.length === 1;
+    const { affected } = await this.sandboxes.update(
+      { id, status: In([...statuses]), leaseUntil: Or(IsNull(), LessThan(new Date(now))) },
+      { leaseOwner: this.host.processId, leaseUntil: new Date(now + LEASE_MS), ...SAME_TIME },
+    );
+    return affected === 1;
   }
 
   /** The status of the row; null when the lease, or the row, is gone. */
@@ -151,11 +119,11 @@ export class SandboxLifecycleRepository {
 
   /** The lease cannot be taken again before `pauseMs` has passed. */
   async release(id: string, pauseMs = 0): Promise<void> {
-    await this.sandboxes.query(RELEASE, [
-      id,
-      this.host.processId,
-      pauseMs === 0 ? null : new Date(this.clock.now() + pauseMs),
-    ]);
+    const leaseUntil = pauseMs === 0 ? null : new Date(this.clock.now() + pauseMs);
+    await this.sandboxes.update(
+      { id, leaseOwner: this.host.processId },
+      { leaseOwner: null, leaseUntil, ...SAME_TIME },
+    );
   }
 
   async runningIds(): Promise<string[]> {

@@ -12,13 +12,8 @@ import { SandboxMetrics } from './sandbox.metrics.js';
 import { SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
-type QuotaClaim = 'busy' | { paused: readonly string[] };
-
 /** Quota may become free at any moment, but polling faster is wasteful. */
 const RETRY_AFTER_SECONDS = 30;
-
-/** Rolls back the savepoint of pauses that do not make enough room. */
-class TooFewPaused extends Error {}
 
 /** Limits a user to `MAX_RUNNING_SANDBOXES` starting or running; `SANDBOX_LIMIT_POLICY` decides about one more. */
 @Injectable()
@@ -54,37 +49,26 @@ export class SandboxQuota {
     }
   }
 
-  /** Makes room until the transaction ends; then call `SandboxWorkerSignal.wake`. @throws DomainError forbidden */
+  /**
+   * Makes room until the transaction ends, and returns what was paused for it; then call `SandboxWorkerSignal.wake`.
+   * @throws DomainError forbidden; rate_limited (`sandbox_limit`), after which the transaction may go on
+   */
   async claim(
     manager: EntityManager,
     userId: string,
     evictable: readonly Sandbox[] | null,
     exceptId: string | null = null,
-  ): Promise<QuotaClaim> {
+  ): Promise<readonly string[]> {
     // In this order, as a request with an idempotency key locks the user first: the opposite order could deadlock.
     await lockUser(manager, userId);
     await this.assertSeparated(manager, userId);
     const surplus = await this.surplus(manager, userId, exceptId);
     if (surplus <= 0) {
-      return { paused: [] };
+      return [];
     }
     // Null only if the room was taken just now: this request then asks the agent servers while others wait.
     const idle = evictable ?? (await this.findIdle(manager, userId, exceptId));
     return this.pauseIdle(manager, idle, surplus);
-  }
-
-  /** Like `claim`, for callers that cannot wait. @throws DomainError rate_limited (`sandbox_limit`) */
-  async claimOrFail(
-    manager: EntityManager,
-    userId: string,
-    evictable: readonly Sandbox[] | null,
-    exceptId: string | null = null,
-  ): Promise<readonly string[]> {
-    const claim = await this.claim(manager, userId, evictable, exceptId);
-    if (claim === 'busy') {
-      throw quotaExceeded(this.config.sandboxes);
-    }
-    return claim.paused;
   }
 
   /** A second user is refused where nothing isolates sandboxes, unless the operator allows it. */
@@ -128,20 +112,13 @@ export class SandboxQuota {
     manager: EntityManager,
     idle: readonly Sandbox[],
     surplus: number,
-  ): Promise<QuotaClaim> {
+  ): Promise<readonly string[]> {
     if (idle.length < surplus) {
-      return 'busy';
+      throw quotaExceeded(this.config.sandboxes);
     }
-    try {
-      const paused = await manager.transaction((savepoint) => this.pause(savepoint, idle, surplus));
-      this.metrics.evicted(paused.length);
-      return { paused };
-    } catch (error) {
-      if (error instanceof TooFewPaused) {
-        return 'busy';
-      }
-      throw error;
-    }
+    const paused = await manager.transaction((savepoint) => this.pause(savepoint, idle, surplus));
+    this.metrics.evicted(paused.length);
+    return paused;
   }
 
   private async pause(manager: EntityManager, idle: readonly Sandbox[], surplus: number): Promise<string[]> {
@@ -159,7 +136,7 @@ export class SandboxQuota {
         return paused;
       }
     }
-    throw new TooFewPaused();
+    throw quotaExceeded(this.config.sandboxes);
   }
 }
 

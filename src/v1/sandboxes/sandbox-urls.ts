@@ -17,7 +17,6 @@ export interface PortAddress {
 @Injectable()
 export class SandboxUrls {
   private portsBase: { publicUrl: string; url: URL | null } | null = null;
-  private lastLabel: { host: string; base: URL; label: string | null } | null = null;
 
   constructor(
     private readonly config: AppConfig,
@@ -101,13 +100,6 @@ export class SandboxUrls {
     if (base === null || host === undefined) {
       return null;
     }
-    if (this.lastLabel?.host !== host || this.lastLabel.base !== base) {
-      this.lastLabel = { host, base, label: this.parseLabel(host, base) };
-    }
-    return this.lastLabel.label;
-  }
-
-  private parseLabel(host: string, base: URL): string | null {
     const name = host.toLowerCase().replace(/\.?(?::\d*)?$/, '');
     const isBelow = name.endsWith(`.${base.hostname}`) && name !== new URL(this.service.publicUrl).hostname;
     return isBelow ? name.slice(0, -base.hostname.length - 1) : null;

@@ -1,15 +1,17 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { BoundedCache } from '../../common/bounded-cache.js';
-import { type EntityManager, Not, Repository } from 'typeorm';
+import { type EntityManager, IsNull, Not, Repository } from 'typeorm';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository, auditInsert } from '../../audit/audit.repository.js';
 import { Clock } from '../../common/clock.js';
+import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
+import { HostIdentity } from './host-identity.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
-import { type LeaseClaim, SandboxLifecycleRepository } from './sandbox-lifecycle.repository.js';
 import {
   deadlineSeconds,
   isTransitional,
@@ -18,7 +20,7 @@ import {
   TRANSITION_RULES,
 } from './sandbox-status.js';
 import { Sandbox } from './sandbox.entity.js';
-import { isSandboxId } from './session-key.js';
+import { isSandboxId, sessionKeyBinding } from './session-key.js';
 
 /** Statuses in which the agent server may still answer. In the others an address would be outdated. */
 const ADDRESSED: readonly SandboxRowStatus[] = ['RUNNING', 'PAUSING', 'DELETING'];
@@ -77,6 +79,14 @@ type SandboxCondition = {
   ]?: NonNullable<Sandbox[Property]>;
 };
 
+/** A sandbox keeps its loopback port for as long as it exists. */
+export interface ExposedSandbox {
+  id: string;
+  port: number | null;
+}
+
+const UNIQUE_VIOLATION = '23505';
+
 type ServiceCause = 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
 
 interface TransitionOptions {
@@ -100,7 +110,6 @@ interface ConditionalUpdate {
   from: readonly SandboxRowStatus[];
   condition: SandboxCondition;
   set: Partial<Omit<Sandbox, 'user'>>;
-  claim: LeaseClaim | null;
   /** From `AuditRepository.record`; null leaves no entry. */
   entry: string | null;
 }
@@ -111,17 +120,16 @@ export class SandboxRepository {
   private readonly logger = new Logger(SandboxRepository.name);
   private readonly touches = new BoundedCache<string, number>(MAX_TOUCHES);
   private readonly rows: EntityRows<Sandbox>;
-  private readonly changedRows: EntityRows<Sandbox>;
 
   constructor(
     @InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>,
-    private readonly leases: SandboxLifecycleRepository,
+    private readonly host: HostIdentity,
+    private readonly cipher: SecretCipher,
     private readonly clock: Clock,
     private readonly worker: SandboxWorkerSignal,
     private readonly audit: AuditRepository,
   ) {
     this.rows = new EntityRows(sandboxes, 'sandboxes');
-    this.changedRows = new EntityRows(sandboxes, 'changed');
   }
 
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -198,13 +206,12 @@ export class SandboxRepository {
       status: to,
       updatedAt: new Date(now),
     };
-    const claim = manager === undefined && isTransitional(to) ? this.leases.claim() : null;
     const entry = this.entryOf(id, transition, cause);
-    const updated = await this.updateRow({ id, from, condition, set, claim, entry }, manager);
-    if (updated && claim) {
-      this.worker.wake(claim.isTaken(updated) ? updated : null);
+    const isChanged = await this.updateRow({ id, from, condition, set, entry }, manager);
+    if (isChanged && manager === undefined && isTransitional(to)) {
+      this.worker.wake();
     }
-    return updated !== null;
+    return isChanged;
   }
 
   async update(id: string, change: SandboxChange, condition: SandboxCondition = {}): Promise<boolean> {
@@ -245,6 +252,42 @@ export class SandboxRepository {
     return affected === 1;
   }
 
+  /** Of this host: those that have a port or should get one. A stopped one without a port gets it at its next start. */
+  async listExposed(): Promise<ExposedSandbox[]> {
+    const hostId = this.host.id;
+    const found = await this.sandboxes.find({
+      select: { id: true, exposePort: true },
+      where: [
+        { hostId, status: Not('DELETING'), exposePort: Not(IsNull()) },
+        { hostId, status: 'RUNNING' },
+      ],
+    });
+    return found.map(({ id, exposePort: port }) => ({ id, port }));
+  }
+
+  /** Null when this host has no such sandbox. */
+  async findExposed(id: string): Promise<(ExposedSandbox & { sessionKey: string }) | null> {
+    const found = await this.find(id);
+    return found?.hostId === this.host.id
+      ? {
+          id,
+          port: found.exposePort,
+          sessionKey: this.cipher.decrypt(found.sessionKey, sessionKeyBinding(id)),
+        }
+      : null;
+  }
+
+  /** Replaces the port `previous`; false if that has changed, or another sandbox has the new port. */
+  async assignPort(id: string, port: number | null, previous: number | null): Promise<boolean> {
+    const update = this.sandboxes.update(
+      { id, hostId: this.host.id, status: Not('DELETING'), exposePort: previous ?? IsNull() },
+      // A port is no activity.
+      { exposePort: port, updatedAt: () => 'updated_at' },
+    );
+    // Sandboxes that are being removed keep their port too: their clients may not know yet.
+    return (await unlessCode(UNIQUE_VIOLATION, update))?.affected === 1;
+  }
+
   private entryOf(id: string, transition: SandboxTransition, cause: ServiceCause | undefined): string | null {
     const isEnd = transition === 'fail' && cause !== undefined;
     const action = isEnd ? 'sandbox.stop' : AUDITED[transition];
@@ -260,9 +303,9 @@ export class SandboxRepository {
   }
 
   private async updateRow(
-    { id, from, condition, set, claim, entry }: ConditionalUpdate,
+    { id, from, condition, set, entry }: ConditionalUpdate,
     manager: EntityManager = this.sandboxes.manager,
-  ): Promise<Sandbox | null> {
+  ): Promise<boolean> {
     const values: unknown[] = [];
     const param = (value: unknown): string => `$${values.push(value)}`;
     const equals = ([property, value]: [string, unknown]): string => {
@@ -271,20 +314,20 @@ export class SandboxRepository {
       }
       return `${this.rows.column(property)} = ${param(value)}`;
     };
-    const assignments = [...Object.entries(set).map(equals), ...(claim?.assignments(param) ?? [])];
+    const assignments = Object.entries(set).map(equals);
     const conditions = [
       `status = ANY(${param([...from])}::text[])`,
       ...Object.entries({ id, ...condition }).map(equals),
     ];
-    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING ${this.rows.columns}`;
+    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING user_id`;
     const audited =
       entry === null
         ? ''
         : `, audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id' })})`;
-    const [row] = await manager.query<Record<string, unknown>[]>(
-      `WITH changed AS (${update})${audited} SELECT ${this.changedRows.columns} FROM changed`,
+    const changed = await manager.query<unknown[]>(
+      `WITH changed AS (${update})${audited} SELECT FROM changed`,
       values,
     );
-    return row ? this.rows.entity(row) : null;
+    return changed.length === 1;
   }
 }

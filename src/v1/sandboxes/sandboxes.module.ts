@@ -12,7 +12,6 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
-import { ExposedPortRepository } from './exposed-port.repository.js';
 import { HostIdentity, loadHostId, HostRegistry } from './host-identity.js';
 import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.js';
 import { DriftDetector } from './lifecycle/drift.js';
@@ -40,7 +39,6 @@ import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
-import { WarmSandboxClaims } from './warm/warm-sandbox-claims.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
@@ -89,7 +87,6 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxHostRepository,
     OrphanedSandboxRepository,
     WarmSandboxRepository,
-    ExposedPortRepository,
     SandboxQueries,
     SandboxKeyQueries,
     SandboxLifecycleRepository,
@@ -109,10 +106,8 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     BackendReadiness,
     BackendSweeper,
     WarmSandboxKeeper,
-    WarmSandboxClaims,
   ],
   exports: [
-    ExposedPortRepository,
     HostIdentity,
     RunningSandboxQueries,
     SandboxCallback,

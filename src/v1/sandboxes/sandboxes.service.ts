@@ -5,13 +5,12 @@ import type { AuthUser } from '../../auth/auth.decorators.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found, InvalidInputError, unknownId } from '../../common/errors/domain-error.js';
 import type { Page } from '../../common/pagination/page.js';
-import { AppConfig } from '../../config/app-config.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxCreator } from './sandbox-creator.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
-import { pausedNotes, quotaExceeded, SandboxQuota } from './sandbox-quota.js';
-import { type SandboxRowStatus, type SandboxStatus, statusAfter, toWireStatus } from './sandbox-status.js';
+import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
+import { type SandboxRowStatus, statusAfter } from './sandbox-status.js';
 import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
@@ -32,7 +31,7 @@ const IDEMPOTENCY_SCOPE = 'POST /api/v1/sandboxes';
 /** What users do with their own sandboxes. Another user's sandbox is as unknown as one that never existed. */
 @Injectable()
 export class SandboxesService {
-  private readonly wakes = new Map<string, Promise<SandboxStatus>>();
+  private readonly wakes = new Map<string, Promise<void>>();
 
   constructor(
     private readonly queries: SandboxQueries,
@@ -42,7 +41,6 @@ export class SandboxesService {
     private readonly specs: SandboxSpecs,
     private readonly idempotency: IdempotencyService,
     private readonly worker: SandboxWorkerSignal,
-    private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {}
 
@@ -108,7 +106,7 @@ export class SandboxesService {
     const lastActivityAt = new Date(this.clock.now());
     const evictable = await this.quota.findEvictable(userId, id);
     const paused = await this.sandboxes.transaction(async (manager) => {
-      const ids = await this.quota.claimOrFail(manager, userId, evictable, id);
+      const ids = await this.quota.claim(manager, userId, evictable, id);
       const statusDetail = pausedNotes(ids).join(' ') || null;
       await this.sandboxes.transition(id, 'resume', { change: { statusDetail, lastActivityAt }, manager });
       return ids;
@@ -118,10 +116,10 @@ export class SandboxesService {
   }
 
   /** Resumes a sandbox and waits at most a minute; concurrent callers share the start. Throws as `resume` does. */
-  async wake(userId: string, id: string): Promise<SandboxStatus> {
+  async wake(userId: string, id: string): Promise<void> {
     const wake = this.wakes.get(id) ?? this.resumeAndWait(userId, id).finally(() => this.wakes.delete(id));
     this.wakes.set(id, wake);
-    return wake;
+    await wake;
   }
 
   /** Whether this process is waking it. */
@@ -133,22 +131,16 @@ export class SandboxesService {
     this.sandboxes.touch(id);
   }
 
-  private async resumeAndWait(userId: string, id: string): Promise<SandboxStatus> {
+  private async resumeAndWait(userId: string, id: string): Promise<void> {
     await this.resume(userId, id);
-    const status = await this.waitWhile('STARTING', id, WAKE_MS);
-    return status === 'PAUSING' ? 'PAUSED' : toWireStatus(status, null);
+    await this.waitWhile('STARTING', id, WAKE_MS);
   }
 
-  /** Returns another status at once, or the same one at the end of the time. */
-  private async waitWhile(
-    passing: SandboxRowStatus,
-    id: string,
-    timeoutMs: number,
-  ): Promise<SandboxRowStatus | null> {
+  private async waitWhile(passing: SandboxRowStatus, id: string, timeoutMs: number): Promise<void> {
     for (let waited = 0, pause = MIN_POLL_MS; ; pause = Math.min(2 * pause, MAX_POLL_MS)) {
       const { status } = await this.queries.snapshot(id);
       if (status !== passing || waited >= timeoutMs) {
-        return status;
+        return;
       }
       await delay(pause);
       waited += pause;
@@ -171,17 +163,14 @@ export class SandboxesService {
     const plan = await this.creator.plan(userId, spec.id);
     const requestHash = hash('sha256', JSON.stringify({ spec: spec.id }), 'buffer');
     const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
-    const { resourceId } = await this.sandboxes.transaction((manager) =>
+    const created = await this.sandboxes.transaction((manager) =>
       this.idempotency.run(manager, given, async () => {
-        const created = await this.creator.create(manager, plan);
-        if (created === 'busy') {
-          throw quotaExceeded(this.config.sandboxes);
-        }
-        return created.id;
+        const { id } = await this.creator.create(manager, plan);
+        return id;
       }),
     );
     this.worker.wake();
-    return resourceId;
+    return created;
   }
 }
 

@@ -1,5 +1,6 @@
-import { Injectable, Logger } from '@nestjs/common';
-import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable } from '@nestjs/common';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { BodyKind } from '@slipway/common/requests/json-body.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
@@ -19,8 +20,7 @@ const MERGED_MS = 25;
  */
 @Injectable()
 export class AgentServerWebhooksService {
-  private readonly logger = new Logger(AgentServerWebhooksService.name);
-  private readonly recent = new Map<string, { again: boolean }>();
+  private readonly turns = new KeyedLimit(1);
 
   constructor(
     private readonly conversations: FollowedConversationRepository,
@@ -63,28 +63,15 @@ export class AgentServerWebhooksService {
       throw unknownToSandbox();
     }
     const name = `${sandboxId} ${id}`;
-    const before = this.recent.get(name);
-    if (before) {
-      before.again = true;
+    if (this.turns.waiting(name) > 0) {
       return;
     }
-    this.recent.set(name, { again: false });
-    try {
-      await this.requestSyncOnce(sandboxId, id);
-    } finally {
-      setTimeout(() => this.endMerging(sandboxId, id), MERGED_MS).unref();
-    }
-  }
-
-  private endMerging(sandboxId: string, id: string): void {
-    const name = `${sandboxId} ${id}`;
-    const report = this.recent.get(name);
-    this.recent.delete(name);
-    if (report?.again) {
-      this.requestSync({ sandboxId }, id).catch((error: unknown) =>
-        this.logger.warn('failed to request sync', { conversation_id: id, error: errorMessage(error) }),
-      );
-    }
+    const requested = Promise.withResolvers<void>();
+    void this.turns.run(name, async () => {
+      await this.requestSyncOnce(sandboxId, id).then(requested.resolve, requested.reject);
+      await delay(MERGED_MS, undefined, { ref: false });
+    });
+    await requested.promise;
   }
 
   private async requestSyncOnce(sandboxId: string, id: string): Promise<void> {

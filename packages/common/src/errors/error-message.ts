@@ -68,12 +68,12 @@ export function connectionProblem(error: unknown, causes = MAX_CAUSES): string |
     : `the proxy answered ${status}: it cannot reach this server, which NO_PROXY may have to name`;
 }
 
-/** Null instead of an error with this code, such as `ENOENT` for a file that is not there. */
-export async function unlessCode<T>(code: string, work: Promise<T>): Promise<T | null> {
+/** Null instead of an error with such a code: `ENOENT` for a file that is not there. */
+export async function unlessCode<T>(codes: string | readonly string[], work: Promise<T>): Promise<T | null> {
   try {
     return await work;
   } catch (error) {
-    if (errorCode(error) === code) {
+    if ([codes].flat().includes(errorCode(error) ?? '')) {
       return null;
     }
     throw error;

@@ -8,7 +8,7 @@ import { Clock, toInstant } from '../../../common/clock.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { AgentServerClient, type ConversationPage } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError, readShrinking } from '../../agent-servers/agent-server.http.js';
 import { LogSync } from '../../events/follow/log-sync.js';
 import { storableText } from '../../events/store/storable-event.js';
 import { SandboxLifecycleRepository } from '../../sandboxes/sandbox-lifecycle.repository.js';
@@ -17,7 +17,6 @@ import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { MAX_TITLE_LENGTH } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import { RemovedConversationRepository } from './removed-conversation.repository.js';
 
 const MAX_MODEL_LENGTH = 500;
 const MAX_ADDRESS_LENGTH = 2_000;
@@ -88,7 +87,6 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
 
   constructor(
     private readonly conversations: ConversationRepository,
-    private readonly removed: RemovedConversationRepository,
     private readonly agentServers: AgentServerClient,
     private readonly running: RunningSandboxQueries,
     private readonly lifecycle: SandboxLifecycleRepository,
@@ -156,7 +154,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   }
 
   private async adopt(target: RunningSandbox, extent: Extent, signal?: AbortSignal): Promise<number> {
-    const removed = new Set(await this.removed.inSandbox(target.sandboxId));
+    const removed = new Set(await this.conversations.removedInSandbox(target.sandboxId));
     let adopted = 0;
     for await (const { listed, isLast } of this.pages(target, signal)) {
       const count = await this.adoptPage(target, listed, signal);
@@ -164,7 +162,7 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
       await this.removeAgain(target, listed, removed);
       if (isLast && extent === 'all') {
         // Ids left in the set are no longer in the complete list.
-        await this.removed.forget([...removed]);
+        await this.conversations.forgetRemoved(removed);
       }
       if (extent === 'news' && count === 0) {
         break;
@@ -180,7 +178,10 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
   ): AsyncGenerator<{ listed: ListedConversation[]; isLast: boolean }> {
     let pageId: string | null = null;
     for (let count = 0; count < MAX_LISTED;) {
-      const page: ConversationPage = await this.readPage(target, pageId, signal);
+      const from: string | null = pageId;
+      const page: ConversationPage = await readShrinking(PAGE_SIZES, (limit) =>
+        this.agentServers.listConversations(target, { limit, pageId: from, signal }),
+      );
       const now = new Date(this.clock.now());
       const listed = page.items
         .map((item) => toListedConversation(item, now))
@@ -191,22 +192,6 @@ export class ConversationAdoptionService extends BackgroundLoop implements OnMod
       }
       pageId = page.nextPageId;
       count += Math.max(1, page.items.length);
-    }
-  }
-
-  private async readPage(
-    target: RunningSandbox,
-    pageId: string | null,
-    signal: AbortSignal | undefined,
-    [limit = 1, ...smaller]: readonly number[] = PAGE_SIZES,
-  ): Promise<ConversationPage> {
-    try {
-      return await this.agentServers.listConversations(target, { limit, pageId, signal });
-    } catch (error) {
-      if (error instanceof ResponseTooLargeError && smaller.length > 0) {
-        return await this.readPage(target, pageId, signal, smaller);
-      }
-      throw error;
     }
   }
 

@@ -1,31 +1,77 @@
+import { readFile } from 'node:fs/promises';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
+import { z } from 'zod';
 import type { AcpAgentSpec } from '@slipway/agent-protocol/conversation-api.js';
 import { isJsonObject } from '@slipway/common/json-access.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { parseConfigured, readConfigured } from '../../../config/config.error.js';
 import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../settings/mcp/mcp-secrets.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { type AgentInputs, mcpServerEntries } from './agent-inputs.reader.js';
 import { type AgentSettings, OWN_AGENT } from './agent-settings.js';
 
-export interface AcpAgent {
-  name: string;
-  command: string;
-  args: string[];
-  /** Values may have placeholders. */
-  env: Record<string, string>;
-  secrets: string[];
-  /** Null: the agent chooses. May have placeholders. */
-  model: string | null;
-  mode: string | null;
-  auth_method: string | null;
-  /** Instructions for users. */
-  install: string | null;
-}
-
 /** Groups of secrets that the list may name: tokens for git servers, keys of tool servers. */
-export const SECRET_GROUPS = { gitTokens: 'git_tokens', mcpKeys: 'mcp_keys' } as const;
+const SECRET_GROUPS = { gitTokens: 'git_tokens', mcpKeys: 'mcp_keys' } as const;
 
-export const PLACEHOLDER = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+const PLACEHOLDER = /\$\{([A-Za-z_][A-Za-z0-9_]*)\}/g;
+
+/** Settings that are no secret: any agent may see them. */
+const OPEN_SETTINGS = ['llm_model', 'llm_base_url'] as const;
+
+const variable = z.string().regex(/^[A-Za-z_][A-Za-z0-9_]*$/, 'must be the name of a variable');
+
+const agentSchema = z
+  .strictObject({
+    name: z
+      .string()
+      .regex(/^[a-z0-9][a-z0-9._-]{0,62}$/, 'must be 1 to 63 lower-case letters, digits or . _ -'),
+    command: z.string().min(1),
+    args: z.array(z.string()).default([]),
+    /** Values may have placeholders. */
+    env: namedValues(variable, z.string()).default({}),
+    secrets: z.array(variable).default([]),
+    /** Null: the agent chooses. May have placeholders. */
+    model: z.string().min(1).nullable().default(null),
+    mode: z.string().min(1).nullable().default(null),
+    auth_method: z.string().min(1).nullable().default(null),
+    /** Instructions for users. */
+    install: z.string().min(1).nullable().default(null),
+  })
+  .superRefine(({ env, secrets, model }, context) => {
+    const groups = new Set<string>(Object.values(SECRET_GROUPS));
+    const known = new Set<string>([...OPEN_SETTINGS, ...secrets.filter((name) => !groups.has(name))]);
+    const values = [...Object.entries(env), ...(model === null ? [] : [['model', model] as const])];
+    for (const [name, value] of values) {
+      for (const [, used = ''] of value.matchAll(PLACEHOLDER)) {
+        if (!known.has(used)) {
+          context.addIssue({
+            code: 'custom',
+            path: name === 'model' ? ['model'] : ['env', name],
+            message: `\${${used}} is neither ${OPEN_SETTINGS.join(' nor ')}, nor listed in secrets`,
+          });
+        }
+      }
+    }
+  });
+
+export type AcpAgent = z.infer<typeof agentSchema>;
+
+const agentsSchema = z.array(agentSchema).superRefine((agents, context) => {
+  agents.forEach(({ name }, index) => {
+    if (agents.findIndex((agent) => agent.name === name) !== index) {
+      context.addIssue({ code: 'custom', path: [index, 'name'], message: `${name} stands there twice` });
+    }
+  });
+});
+
+/** Reads `ACP_AGENTS_FILE`, a list. @throws ConfigError */
+export async function readAcpAgents(file: string): Promise<Map<string, AcpAgent>> {
+  const agents = await readConfigured('ACP_AGENTS_FILE', file, async () =>
+    parseConfigured(await readFile(file, 'utf8'), agentsSchema),
+  );
+  return new Map(agents.map((agent) => [agent.name, agent]));
+}
 
 const PREFIX = 'acp:';
 
@@ -39,8 +85,6 @@ export class AcpAgents implements OnModuleInit {
   async onModuleInit(): Promise<void> {
     const { acpAgentsFile: file } = this.config.agent;
     if (file !== null) {
-      // The parsers take long to load.
-      const { readAcpAgents } = await import('./operator-files.js');
       this.agents = await readAcpAgents(file);
     }
   }

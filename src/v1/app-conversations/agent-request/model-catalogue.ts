@@ -1,9 +1,13 @@
+import { readFile } from 'node:fs/promises';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type * as genaiPrices from '@pydantic/genai-prices';
+import { z } from 'zod';
 import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { namedValues } from '@slipway/common/validation/named-values.js';
 import { ascending } from '../../../common/compare.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { parseConfigured, readConfigured } from '../../../config/config.error.js';
 
 export interface ModelFacts {
   price: ModelPrice | null;
@@ -34,8 +38,6 @@ export class ModelCatalogue implements OnModuleInit {
   async onModuleInit(): Promise<void> {
     const { modelPricesFile: file } = this.config.agent;
     if (file !== null) {
-      // The parsers take long to load.
-      const { readModelPrices } = await import('./operator-files.js');
       this.prices = await readModelPrices(file);
     }
   }
@@ -71,6 +73,23 @@ export class ModelCatalogue implements OnModuleInit {
     }
     return [...models].toSorted(([a], [b]) => ascending(a, b)).map(([, model]) => model);
   }
+}
+
+const usd = z.number().nonnegative();
+const modelPrice = z.strictObject({
+  input: usd,
+  output: usd,
+  cache_read: usd.optional(),
+  cache_write: usd.optional(),
+});
+const pricesSchema = namedValues(z.string().min(1), modelPrice);
+
+/** Reads `MODEL_PRICES_FILE`, model name to USD per million tokens. @throws ConfigError */
+export async function readModelPrices(file: string): Promise<Map<string, ModelPrice>> {
+  const prices = await readConfigured('MODEL_PRICES_FILE', file, async () =>
+    parseConfigured(await readFile(file, 'utf8'), pricesSchema),
+  );
+  return new Map(Object.entries(prices));
 }
 
 /** Loaded late because the catalogue is large. */

@@ -96,11 +96,8 @@ export class AwaitSandboxStep {
       const change = { sandboxMade: true, detail: null, notes: plan.notes };
       const changed = await this.tasks.update(task, change, manager);
       const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
-      const created = await this.creator.create(manager, plan, options);
-      if (created === 'busy') {
-        throw quotaExceeded(this.config.sandboxes);
-      }
-      const notes = [...plan.notes, ...pausedNotes(created.paused)];
+      const { paused } = await this.creator.create(manager, plan, options);
+      const notes = [...plan.notes, ...pausedNotes(paused)];
       return this.tasks.update(changed, { notes }, manager);
     });
     this.worker.wake();

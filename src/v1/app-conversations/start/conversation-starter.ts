@@ -86,11 +86,11 @@ export class ConversationStarter {
     let created: StartTask | null = null;
     const task = await this.tasks.transaction(async (manager) => {
       const given = { userId, scope: IDEMPOTENCY_SCOPE, key: idempotencyKey, requestHash };
-      const { resourceId } = await this.idempotency.run(manager, given, async () => {
+      const taskId = await this.idempotency.run(manager, given, async () => {
         created = await this.store(manager, await planning);
         return created.id;
       });
-      return created ?? (await this.tasks.find(manager, resourceId));
+      return created ?? (await this.tasks.find(manager, taskId));
     });
     if (!task) {
       // The key's task was deleted with its conversation, or too many are newer.
@@ -184,15 +184,18 @@ export class ConversationStarter {
       return { sandboxId, sandboxMade: true, notes: [] };
     }
     const options = { id: mayBeWarm ? null : sandboxId, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
-    const created = await this.sandboxes.create(manager, plan, options);
-    if (created === 'busy') {
-      await this.quota.assertAvailable(manager, userId);
+    try {
+      const { id, paused } = await this.sandboxes.create(manager, plan, options);
+      return { sandboxId: id, sandboxMade: true, notes: [...plan.notes, ...pausedNotes(paused)] };
+    } catch (error) {
+      const mayWait = this.config.sandboxes.limitPolicy !== 'reject';
+      if (!mayWait || !(error instanceof DomainError) || error.code !== 'sandbox_limit') {
+        throw error;
+      }
       // The task waits for quota, and the workflow creates the sandbox then.
       await this.assertFewUnfinished(manager, userId);
       return { sandboxId, sandboxMade: false, notes: plan.notes };
     }
-    const notes = [...plan.notes, ...pausedNotes(created.paused)];
-    return { sandboxId: created.id, sandboxMade: true, notes };
   }
 
   /** Counts under the lock that the claim of quota took. */

@@ -4,7 +4,7 @@ import type { GitIdentity, GitPrepareFailure, GitPrepareResponse } from '@slipwa
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import { AgentServerGit } from '../../agent-servers/agent-server.git.js';
+import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import type { AgentDialect } from '../agent-request/agent-dialect.js';
@@ -39,7 +39,7 @@ type CheckoutResult = Pick<GitPrepareResponse, 'ok' | 'failure' | 'output' | 'no
 @Injectable()
 export class RepositoryCheckout {
   constructor(
-    private readonly git: AgentServerGit,
+    private readonly agentServers: AgentServerClient,
     private readonly commands: AgentServerCommands,
     private readonly http: AgentServerHttp,
   ) {}
@@ -65,7 +65,7 @@ export class RepositoryCheckout {
     plan: CheckoutPlan,
     signal: AbortSignal,
   ): Promise<CheckoutResult> {
-    return this.git.prepare(
+    return this.agentServers.prepareRepository(
       target,
       {
         url: plan.url,

@@ -1,3 +1,4 @@
+import { EventEmitter, once } from 'node:events';
 import { type BeforeApplicationShutdown, Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { Response } from 'express';
 import { errorStack } from '@slipway/common/errors/error-message.js';
@@ -10,17 +11,13 @@ import { START_TASKS_CHANNEL } from '../start-task.repository.js';
 /** Notifications may be lost, so the row is read this often. */
 const POLL_MS = 1_000;
 
-interface OpenStream {
-  taskId: string;
-  wakeup: Wakeup;
-}
-
 /** Streams start tasks as one JSON array that is sent element by element. */
 @Injectable()
 export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger(StartStream.name);
-  private readonly streams = new Set<OpenStream>();
-  private isStopping = false;
+  /** Its events are ids of tasks that may have changed. */
+  private readonly changes = new EventEmitter().setMaxListeners(0);
+  private readonly stopped = new AbortController();
 
   constructor(
     private readonly tasks: StartTaskQueries,
@@ -31,43 +28,39 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   onModuleInit(): void {
     this.notifications.listen(
       START_TASKS_CHANNEL,
-      (taskId) => this.wake((stream) => stream.taskId === taskId),
-      () => this.wake(() => true),
+      (taskId) => this.changes.emit(taskId),
+      () => this.changes.eventNames().forEach((taskId) => this.changes.emit(taskId)),
     );
   }
 
   /** An open response would keep the HTTP server from stopping. */
   beforeApplicationShutdown(): void {
-    this.isStopping = true;
-    for (const { wakeup } of this.streams) {
-      wakeup.end();
-    }
+    this.stopped.abort();
   }
 
   /** Sends the task now and after each change, until it ends or either side stops. The start goes on regardless. */
   async send(first: StartTaskRow, response: Response): Promise<void> {
-    const stream: OpenStream = { taskId: first.id, wakeup: new Wakeup() };
-    this.streams.add(stream);
-    response.once('close', () => stream.wakeup.end());
-    if (this.isStopping || response.closed) {
-      stream.wakeup.end();
+    const left = new AbortController();
+    response.once('close', () => left.abort());
+    if (response.closed) {
+      left.abort();
     }
     response.status(200).set({
       'Content-Type': 'application/json; charset=utf-8',
       'X-Accel-Buffering': 'no',
     });
     try {
-      await this.write(first, response, stream.wakeup);
+      await this.write(first, response, AbortSignal.any([left.signal, this.stopped.signal]));
     } catch (error) {
       // The array is closed anyway: the client keeps what it has, and requests the rest.
       this.logger.error('failed to stream a start', { task_id: first.id }, errorStack(error));
     } finally {
-      this.streams.delete(stream);
       response.end('\n]');
     }
   }
 
-  private async write(first: StartTaskRow, response: Response, wakeup: Wakeup): Promise<void> {
+  private async write(first: StartTaskRow, response: Response, ended: AbortSignal): Promise<void> {
+    let changed = this.nextChange(first.id, ended);
     let next: StartTaskRow | null = first;
     let sent: StartTaskRow | null = null;
     while (next) {
@@ -82,19 +75,22 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
         response.write(`${sent === null ? '[' : ','}\n${JSON.stringify(this.presenter.startTask(task))}`);
         sent = task;
       }
-      if (isFinished(status) || !(await wakeup.wait(POLL_MS))) {
+      if (isFinished(status)) {
         return;
       }
+      await changed;
+      if (ended.aborted) {
+        return;
+      }
+      // Before the row is read: a change during the read counts for the next one.
+      changed = this.nextChange(task.id, ended);
       next = await this.tasks.find(task.user_id, task.id);
     }
   }
 
-  private wake(matches: (stream: OpenStream) => boolean): void {
-    for (const stream of this.streams) {
-      if (matches(stream)) {
-        stream.wakeup.wake();
-      }
-    }
+  private async nextChange(taskId: string, ended: AbortSignal): Promise<void> {
+    const signal = AbortSignal.any([ended, AbortSignal.timeout(POLL_MS)]);
+    await once(this.changes, taskId, { signal }).catch(() => undefined);
   }
 }
 
@@ -102,38 +98,4 @@ export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
 function statusesBetween(from: StartTaskStatus, to: StartTaskStatus): readonly StartTaskStatus[] {
   const begin = START_TASK_STATUSES.indexOf(from) + 1;
   return to === 'ERROR' ? [] : START_TASK_STATUSES.slice(begin, START_TASK_STATUSES.indexOf(to));
-}
-
-/** A wait that others can end, also before it has begun. */
-export class Wakeup {
-  private isAwake = false;
-  private isOver = false;
-  private resolve: (() => void) | null = null;
-
-  wake(): void {
-    this.isAwake = true;
-    this.resolve?.();
-  }
-
-  /** Ends this wait and all later ones. */
-  end(): void {
-    this.isOver = true;
-    this.wake();
-  }
-
-  /** Waits until woken, or for the timeout; returns whether to go on. */
-  async wait(timeoutMs: number): Promise<boolean> {
-    if (!this.isAwake && !this.isOver) {
-      await new Promise<void>((resolve) => {
-        const timer = setTimeout(resolve, timeoutMs);
-        this.resolve = () => {
-          clearTimeout(timer);
-          resolve();
-        };
-      });
-    }
-    this.resolve = null;
-    this.isAwake = false;
-    return !this.isOver;
-  }
 }

@@ -1,11 +1,8 @@
-import {
-  type BeforeApplicationShutdown,
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-} from '@nestjs/common';
+import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { BackgroundLoop } from '../../../common/background-loop.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
+import { Metrics } from '../../../observability/metrics.js';
 import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { OPENED_CHANNEL } from '../followed-conversation.repository.js';
@@ -20,6 +17,7 @@ import { SyncRequests } from './sync-requests.js';
 
 const CLAIM_MS = 1_000;
 const RENEW_MS = 3_000;
+const FAILURE = 'failed to update followed conversations';
 
 interface FollowedLog {
   sandboxId: string;
@@ -29,12 +27,9 @@ interface FollowedLog {
 
 /** The lease of a process only saves work: each event is stored once whichever process reads it. */
 @Injectable()
-export class FollowersService implements OnApplicationBootstrap, BeforeApplicationShutdown {
-  private readonly logger = new Logger(FollowersService.name);
+export class FollowersService extends BackgroundLoop {
   private readonly followed = new Map<string, FollowedLog>();
-  private readonly timers: NodeJS.Timeout[] = [];
-  private readonly work = new Set<Promise<void>>();
-  private stopping = false;
+  private renewAt = -Infinity;
 
   constructor(
     private readonly leases: FollowLeaseRepository,
@@ -43,9 +38,31 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     private readonly sandboxes: SandboxEvents,
     private readonly notifications: DatabaseNotifications,
     private readonly syncRequests: SyncRequests,
-  ) {}
+    metrics: Metrics,
+  ) {
+    super(CLAIM_MS, new Logger(FollowersService.name), FAILURE, 'warn');
+    metrics.addGauge({
+      name: 'slipway_event_followers',
+      help: 'Conversations whose events this replica copies from agent servers, by how the last read went',
+      label: 'state',
+      read: async () => {
+        const failing = [...this.followed.values()].filter(({ follower }) => follower.isFailing).length;
+        return new Map([
+          ['reading', this.followed.size - failing],
+          ['failing', failing],
+        ]);
+      },
+    });
+    metrics.addSamples({
+      name: 'slipway_conversations_unfollowed',
+      help: 'Conversations in running sandboxes whose events no replica copies',
+      scope: 'database',
+      labels: [],
+      read: async () => [{ labels: {}, value: await leases.countUnfollowed() }],
+    });
+  }
 
-  onApplicationBootstrap(): void {
+  override onApplicationBootstrap(): void {
     this.syncRequests.listen(
       (conversationId) => this.followed.get(conversationId)?.follower.announce(),
       () => this.followed.forEach(({ follower }) => follower.requestSync()),
@@ -55,24 +72,21 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
     });
     this.sandboxes.on('running', (sandboxId) => this.inBackground(() => this.claim({ sandboxId })));
     this.sandboxes.on('stopped', (sandboxId) => this.inBackground(() => this.leave(sandboxId)));
-    this.timers.push(
-      setInterval(() => this.inBackground(() => this.claim()), CLAIM_MS).unref(),
-      setInterval(() => this.inBackground(() => this.renew()), RENEW_MS).unref(),
-    );
-  }
-
-  /** Counts of followed conversations, by the result of their last read. */
-  counts(): { reading: number; failing: number } {
-    const failing = [...this.followed.values()].filter(({ follower }) => follower.isFailing).length;
-    return { reading: this.followed.size - failing, failing };
+    this.loop.start();
   }
 
   /** Releases all leases, so that another process begins at once. */
-  async beforeApplicationShutdown(): Promise<void> {
-    this.stopping = true;
-    this.timers.forEach((timer) => clearInterval(timer));
-    await Promise.all(this.work);
+  override async beforeApplicationShutdown(): Promise<void> {
+    await super.beforeApplicationShutdown();
     await this.stop([...this.followed.keys()]).catch((error: unknown) => this.report(error));
+  }
+
+  protected async work(): Promise<void> {
+    if (performance.now() >= this.renewAt) {
+      this.renewAt = performance.now() + RENEW_MS;
+      await this.renew();
+    }
+    await this.claim();
   }
 
   private async claim(filter: ClaimFilter = {}): Promise<void> {
@@ -133,15 +147,12 @@ export class FollowersService implements OnApplicationBootstrap, BeforeApplicati
   }
 
   private inBackground(task: () => Promise<void>): void {
-    if (this.stopping) {
-      return;
+    if (!this.stopping) {
+      this.beside(task().catch((error: unknown) => this.report(error)));
     }
-    const work = task().catch((error: unknown) => this.report(error));
-    this.work.add(work);
-    void work.finally(() => this.work.delete(work));
   }
 
   private report(error: unknown): void {
-    this.logger.warn('failed to update followed conversations', { error: errorMessage(error) });
+    this.logger.warn(FAILURE, { error: errorMessage(error) });
   }
 }

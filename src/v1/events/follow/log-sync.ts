@@ -3,7 +3,7 @@ import pLimit from 'p-limit';
 import type { AgentEvent, EventPage } from '@slipway/agent-protocol/events.js';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
-import { AgentServerError, ResponseTooLargeError } from '../../agent-servers/agent-server.http.js';
+import { AgentServerError, readShrinking } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
@@ -149,7 +149,9 @@ export class LogSync implements OnModuleInit {
     let result: SyncResult = 'unchanged';
     let after: LogProgress | null = progress;
     const read = (pageId: string | undefined): Promise<EventPage> =>
-      this.readPage(target, conversationId, pageId, signal);
+      readShrinking(PAGE_SIZES, (limit, mayExceed) =>
+        this.agentServers.events(target, conversationId, { limit, mayExceed, pageId, signal }),
+      );
     for await (const page of readLogAfter(read, progress.lastEventId)) {
       if (page.length > 0) {
         if ((await this.store.store(conversationId, page, after)) === null) {
@@ -160,28 +162,6 @@ export class LogSync implements OnModuleInit {
       }
     }
     return result;
-  }
-
-  private async readPage(
-    target: AgentServerTarget,
-    conversationId: string,
-    pageId: string | undefined,
-    signal: AbortSignal | undefined,
-    [limit = 1, ...smaller]: readonly number[] = PAGE_SIZES,
-  ): Promise<EventPage> {
-    try {
-      return await this.agentServers.events(target, conversationId, {
-        limit,
-        mayExceed: smaller.length > 0,
-        pageId,
-        signal,
-      });
-    } catch (error) {
-      if (error instanceof ResponseTooLargeError && smaller.length > 0) {
-        return await this.readPage(target, conversationId, pageId, signal, smaller);
-      }
-      throw error;
-    }
   }
 }
 

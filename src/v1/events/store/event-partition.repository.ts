@@ -3,6 +3,7 @@ import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { Metrics } from '../../../observability/metrics.js';
 
 /** Advisory lock for the one replica that changes partitions. The number is arbitrary. */
 const PARTITION_LOCK = 7_240_815_563;
@@ -148,8 +149,16 @@ export class EventRetentionWorker extends BackgroundLoop implements OnModuleInit
   constructor(
     private readonly partitions: EventPartitionRepository,
     private readonly config: AppConfig,
+    metrics: Metrics,
   ) {
     super(EVERY_MS, new Logger('Events'), 'failed to maintain event partitions', 'warn');
+    metrics.addSamples({
+      name: 'slipway_event_partitions_ahead_seconds',
+      help: 'Time for which the database has partitions for new events; below 0 they go into the default one',
+      scope: 'database',
+      labels: [],
+      read: async () => [{ labels: {}, value: await partitions.secondsAhead() }],
+    });
   }
 
   /** Must run before anything is stored: a month with events in the default partition cannot get its own. */

@@ -2,10 +2,10 @@ import { setImmediate } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { Clock, toInstant } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { type Instrument, Metrics, type NoLabels } from '../../../observability/metrics.js';
-import { ConversationUpdates } from '../conversation-updates.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
 import { type AppendedEvents, EventRepository, type NextEvents, storedRows } from './event.repository.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
@@ -90,6 +90,37 @@ export class EventAppender {
       waiting.resolve(isStored);
     } else {
       this.waiting.push({ ...waiting, attempts });
+    }
+  }
+}
+
+/** New events and their rows, in order, each of them once; of the state only the members that changed. */
+type ConversationUpdate = Pick<AppendedEvents, 'events' | 'rows' | 'state'>;
+type UpdateListener = (conversationId: string, update: ConversationUpdate) => void;
+
+const NOTHING: ConversationUpdate = { events: [], rows: [], state: null };
+
+/**
+ * Emits changes of conversations after their commit, in the process that stored them. The process may die in between,
+ * so use listeners only for work that may be missed or is checked again later.
+ */
+@Injectable()
+export class ConversationUpdates {
+  private readonly logger = new Logger(ConversationUpdates.name);
+  private readonly listeners: UpdateListener[] = [];
+
+  listen(listener: UpdateListener): void {
+    this.listeners.push(listener);
+  }
+
+  /** A failing listener must not stop the log from being followed. */
+  emit(conversationId: string, update: Partial<ConversationUpdate>): void {
+    for (const listener of this.listeners) {
+      try {
+        listener(conversationId, { ...NOTHING, ...update });
+      } catch (error) {
+        this.logger.error('failed to call conversation listener', errorStack(error));
+      }
     }
   }
 }

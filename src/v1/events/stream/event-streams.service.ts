@@ -13,7 +13,8 @@ import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
 import { DatabaseNotifications } from '../../../database/notifications/database-notifications.js';
-import { ConversationUpdates } from '../conversation-updates.js';
+import { Metrics } from '../../../observability/metrics.js';
+import { ConversationUpdates } from '../store/event-store.js';
 import { EventsService } from '../events.service.js';
 import { FollowedConversationRepository, REMOVED_CHANNEL } from '../followed-conversation.repository.js';
 import { EventQueries } from '../store/event.queries.js';
@@ -52,10 +53,17 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     private readonly notifications: DatabaseNotifications,
     private readonly updates: ConversationUpdates,
     private readonly clock: Clock,
-  ) {}
-
-  get openCount(): number {
-    return [...this.audiences.values()].reduce((count, { streams }) => count + streams.size, 0);
+    metrics: Metrics,
+  ) {
+    metrics.addSamples({
+      name: 'slipway_event_streams',
+      help: 'Open streams of events to clients',
+      labels: [],
+      read: async () => {
+        const open = [...this.audiences.values()].flatMap(({ streams }) => [...streams]);
+        return [{ labels: {}, value: open.length }];
+      },
+    });
   }
 
   onApplicationBootstrap(): void {

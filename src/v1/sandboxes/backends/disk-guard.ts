@@ -1,6 +1,6 @@
 import pLimit from 'p-limit';
 import { statfs } from 'node:fs/promises';
-import { jsonText } from '@slipway/common/json-access.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError } from './sandbox-backend.js';
 
 const MEBIBYTE = 1024 * 1024;
@@ -222,7 +222,7 @@ function megabytes(bytes: number): string {
 /** The free space that sandboxes leave by default. Below it none starts, and one that fills the disk is ended. */
 export const MIN_FREE_BYTES = 512 * MEBIBYTE;
 const MIN_FREE_FILES = 10_000;
-const INVISIBLE = new Set(['ENOENT', 'ENOTDIR', 'EACCES']);
+const INVISIBLE = ['ENOENT', 'ENOTDIR', 'EACCES'];
 
 export interface DiskSpace {
   /** Bytes that users other than root may still write. */
@@ -234,17 +234,14 @@ export interface DiskSpace {
 
 /** The disk that holds a folder; null when the folder cannot be seen from here. */
 export async function diskSpace(folder: string): Promise<DiskSpace | null> {
-  try {
-    const { bavail, blocks, bsize, files, ffree } = await statfs(folder);
-    // File systems without a fixed number of files report 0 of 0.
-    const freeFiles = files > 0 ? ffree : null;
-    return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeFiles };
-  } catch (error) {
-    if (INVISIBLE.has(jsonText(error, 'code') ?? '')) {
-      return null;
-    }
-    throw error;
+  const found = await unlessCode(INVISIBLE, statfs(folder));
+  if (found === null) {
+    return null;
   }
+  const { bavail, blocks, bsize, files, ffree } = found;
+  // File systems without a fixed number of files report 0 of 0.
+  const freeFiles = files > 0 ? ffree : null;
+  return { freeBytes: bavail * bsize, totalBytes: blocks * bsize, freeFiles };
 }
 
 export function lacksFiles({ freeFiles }: DiskSpace): boolean {

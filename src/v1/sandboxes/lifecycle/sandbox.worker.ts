@@ -1,6 +1,5 @@
-import { AsyncResource } from 'node:async_hooks';
 import { Injectable, Logger } from '@nestjs/common';
-import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { errorStack } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { HostIdentity } from '../host-identity.js';
 import { SandboxWorkerSignal } from '../sandbox-events.js';
@@ -123,8 +122,6 @@ interface Work {
 @Injectable()
 export class SandboxWorker extends BackgroundLoop {
   private readonly works = new Map<string, Work>();
-  /** A session belongs to no request, so its log lines must not name the one that woke the worker. */
-  private readonly scope = new AsyncResource('SandboxWorker');
 
   constructor(
     private readonly leases: SandboxLifecycleRepository,
@@ -137,9 +134,7 @@ export class SandboxWorker extends BackgroundLoop {
   }
 
   override onApplicationBootstrap(): void {
-    this.signal.onWake((taken) => {
-      void (taken === null ? this.loop.now() : this.scope.runInAsyncScope(() => this.accept(taken)));
-    });
+    this.signal.onWake(() => void this.loop.now());
     this.loop.start();
     this.signal.wake();
   }
@@ -164,23 +159,6 @@ export class SandboxWorker extends BackgroundLoop {
         return;
       }
     }
-  }
-
-  /** Works on a sandbox whose lease a request took, or releases it when there is no room. Never throws. */
-  private async accept(taken: Sandbox): Promise<void> {
-    if (this.works.has(taken.id) || (!this.stopping && this.works.size < MAX_SESSIONS)) {
-      this.begin(taken);
-      return;
-    }
-    try {
-      await this.leases.release(taken.id);
-    } catch (error) {
-      this.logger.warn('failed to release the lease of a sandbox', {
-        sandbox_id: taken.id,
-        error: errorMessage(error),
-      });
-    }
-    await this.loop.now();
   }
 
   private begin(taken: Sandbox): void {

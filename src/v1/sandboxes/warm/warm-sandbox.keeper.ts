@@ -1,20 +1,26 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable, Logger } from '@nestjs/common';
 import pLimit from 'p-limit';
+import type { EntityManager } from 'typeorm';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { type Instrument, Metrics } from '../../../observability/metrics.js';
 import { AgentServerClient, type Liveness } from '../../agent-servers/agent-server.client.js';
+import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import {
   removeSandbox,
   SandboxBackend,
   type SandboxFacts,
   type WarmStarts,
+  type WarmTemplate,
 } from '../backends/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
+import { LaunchPlanner } from '../lifecycle/launch-plan.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
+import type { SandboxOverrides } from '../sandbox.entity.js';
 import { newSandboxId } from '../session-key.js';
-import { type WarmPlan, WarmSandboxClaims } from './warm-sandbox-claims.js';
 import { type WarmSandbox, WarmSandboxRepository } from './warm-sandbox.repository.js';
 
 const FIRST_MS = 2_000;
@@ -66,41 +72,74 @@ const ABANDONED_MS = 15 * 60_000;
 const NOT_RUNNING_YET_MS = 2 * 60_000;
 const LOST_HOST_SECONDS = 600;
 
+interface WarmPlan {
+  spec: SandboxSpec;
+  template: WarmTemplate;
+  fingerprint: string;
+}
+
+const OUTCOMES = ['warm', 'none_ready', 'not_suitable'] as const;
+
 /** Keeps `SANDBOX_WARM` sandboxes of each specification. The database has their state, so a restart keeps them. */
 @Injectable()
 export class WarmSandboxKeeper extends BackgroundLoop {
   private readonly backOff: WarmBackOff;
+  private readonly outcomes: Instrument<{ outcome: typeof OUTCOMES }>;
   private readonly stopped = new AbortController();
   private readonly short = new Set<string>();
   private readonly starting = new Set<string>();
   private readonly filling = new Set<string>();
   private readonly fillLimit = pLimit(MAX_FILLS);
   private plans: readonly WarmPlan[] = [];
+  /** Of these, warm sandboxes are handed out: it has been looked whether somebody has them. */
+  private offered: readonly WarmPlan[] = [];
   private checkedAt = -Infinity;
   private claimedAt = -Infinity;
   private isDone = false;
 
   constructor(
     private readonly repository: WarmSandboxRepository,
-    private readonly claims: WarmSandboxClaims,
+    private readonly specs: SandboxSpecs,
+    private readonly planner: LaunchPlanner,
     private readonly backend: SandboxBackend,
     private readonly readiness: BackendReadiness,
     private readonly probe: AgentServerProbe,
     private readonly client: AgentServerClient,
     private readonly config: AppConfig,
     private readonly clock: Clock,
+    metrics: Metrics,
   ) {
     super(EVERY_MS, new Logger('Sandboxes'), 'failed to keep warm sandboxes');
     this.backOff = new WarmBackOff(clock);
+    this.outcomes = metrics.addCounter({
+      name: 'slipway_warm_claims_total',
+      help: 'New sandboxes while SANDBOX_WARM is set: a warm one, none was ready, or none that suits the request',
+      labels: { outcome: OUTCOMES },
+    });
   }
 
-  override onApplicationBootstrap(): void {
-    this.claims.onClaim((fingerprint) => {
-      this.claimedAt = performance.now();
-      this.short.add(fingerprint);
-      this.backOff.succeeded(fingerprint);
-    });
-    this.loop.start();
+  /** Takes a matching warm sandbox; null when there is none. Give it an owner and a key in the same transaction. */
+  async claim(
+    manager: EntityManager,
+    spec: SandboxSpec,
+    overrides: SandboxOverrides | null,
+    hostId: string,
+  ): Promise<string | null> {
+    if (this.config.sandboxes.warm === 0) {
+      return null;
+    }
+    const plan = this.offered.find((each) => each.spec.id === spec.id);
+    if (!plan || !isDeepStrictEqual(this.planner.template(spec, overrides).template, plan.template)) {
+      this.outcomes.record({ outcome: 'not_suitable' });
+      return null;
+    }
+    const { fingerprint } = plan;
+    const id = await this.repository.claim(manager, hostId, fingerprint);
+    this.outcomes.record({ outcome: id === null ? 'none_ready' : 'warm' });
+    this.claimedAt = performance.now();
+    this.short.add(fingerprint);
+    this.backOff.succeeded(fingerprint);
+    return id;
   }
 
   /** The next process finishes, or drops, what is being started. */
@@ -121,9 +160,9 @@ export class WarmSandboxKeeper extends BackgroundLoop {
       return;
     }
     if (performance.now() >= this.checkedAt + CHECK_EVERY_MS) {
-      this.plans = await this.claims.plan();
+      this.plans = this.config.sandboxes.warm === 0 ? [] : await this.plan(warm);
       await this.check();
-      this.claims.offer(this.plans);
+      this.offered = this.plans;
       // Another process may have claimed or dropped some.
       this.plans.forEach(({ fingerprint }) => this.short.add(fingerprint));
       this.checkedAt = performance.now();
@@ -137,6 +176,16 @@ export class WarmSandboxKeeper extends BackgroundLoop {
         );
       }
     }
+  }
+
+  /** Each specification whose program can wait for a key, anew: images may have been built meanwhile. */
+  private async plan(warm: WarmStarts): Promise<WarmPlan[]> {
+    const plans = this.specs.all().map(async (spec) => {
+      const { template } = this.planner.template(spec, null);
+      const fingerprint = await warm.fingerprint(template);
+      return fingerprint === null ? [] : [{ spec, template, fingerprint }];
+    });
+    return (await Promise.all(plans)).flat();
   }
 
   private async check(): Promise<void> {

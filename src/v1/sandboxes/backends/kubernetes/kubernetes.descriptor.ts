@@ -1,32 +1,32 @@
-import { GRACE_SECONDS, type PodTemplatePatch, type SandboxBackendOptions } from '../sandbox-backend.js';
+import type { SandboxConfig } from '../../../../config/sandbox-config.js';
+import { GRACE_SECONDS, type SandboxBackendOptions } from '../sandbox-backend.js';
 import type { SandboxBackendDescriptor } from '../sandbox-backends.js';
 
 export const DEFAULT_NAMESPACE = 'slipway-sandboxes';
 
-export interface KubernetesBackendOptions extends Pick<SandboxBackendOptions, 'instanceId'> {
-  /** File with the cluster and its credentials; null is the service account of the service's own pod. */
-  kubeconfig: string | null;
-  /** Null is the service's own namespace, or else the default one. */
-  namespace: string | null;
-  /** `pod` connects to the addresses of pods; `proxy` goes through the API server. */
-  reach: 'pod' | 'proxy';
+/** Settings have the names and meanings of the configuration. */
+type Settings =
+  | 'kubeconfig'
+  | 'namespace'
+  | 'reach'
+  | 'volumeSize'
+  | 'storageClass'
+  | 'runtimeClass'
+  | 'serviceAccount'
+  | 'podTemplate'
+  | 'reachedFrom'
+  | 'environment';
+
+export interface KubernetesBackendOptions
+  extends Pick<SandboxBackendOptions, 'instanceId'>, Readonly<Pick<SandboxConfig, Settings>> {
   /** The image for specifications without one, and the source of our agent server for images without it. */
   defaultImage: string;
-  volumeSize: string;
-  /** Null is the cluster's default. */
-  storageClass: string | null;
-  runtimeClass: string | null;
-  serviceAccount: string | null;
-  podTemplate: PodTemplatePatch;
   cpu: number;
   memoryMb: number;
-  /** Address ranges and pod labels that may connect to pods; when empty they are found out. */
-  reachedFrom: readonly string[];
   allow: readonly string[];
   /** Base address of the service for pods; it is known once the service listens. */
   callbackUrl: () => string;
   nodeWaitMs: number;
-  environment: Readonly<Record<string, string>>;
   graceSeconds: number;
 }
 
@@ -50,12 +50,12 @@ export const kubernetesBackend = {
       runtimeClass: sandboxes.runtimeClass,
       serviceAccount: sandboxes.serviceAccount,
       podTemplate: sandboxes.podTemplate,
-      ...defaults,
       reachedFrom: sandboxes.reachedFrom,
+      environment: sandboxes.environment,
+      ...defaults,
       allow,
       callbackUrl,
       nodeWaitMs: sandboxes.nodeWaitSeconds * 1000,
-      environment: sandboxes.environment,
       graceSeconds: GRACE_SECONDS,
     });
   },

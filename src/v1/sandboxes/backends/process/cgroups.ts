@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { mkdir, readdir, readFile, rmdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode, errorMessage } from '@slipway/common/errors/error-message.js';
+import { errorCode, errorMessage, unlessCode } from '@slipway/common/errors/error-message.js';
 
 const CGROUP_RESOURCES = ['pids', 'memory', 'cpu'] as const;
 export type CgroupResource = (typeof CGROUP_RESOURCES)[number];
@@ -24,6 +24,8 @@ interface CgroupSources {
   membership: string;
 }
 
+/** Ending processes count for a moment; a later sweep removes such a group. */
+const GONE = ['ENOENT', 'ESRCH', 'EBUSY', 'ENOTEMPTY', 'ENODEV'];
 const MAX_ATTEMPTS = 5;
 const PERIOD_US = 100_000;
 /** Half of the default (1024 in v1, 100 in v2), so that the service goes first. */
@@ -80,7 +82,7 @@ export class Cgroups {
   async seal(name: string): Promise<void> {
     const hierarchy = this.hierarchies.find(({ resources }) => resources.includes('pids'));
     if (hierarchy !== undefined) {
-      await writeFile(path.join(hierarchy.folder, name, 'pids.max'), '0').catch(ignoreGone);
+      await unlessCode(GONE, writeFile(path.join(hierarchy.folder, name, 'pids.max'), '0'));
     }
   }
 
@@ -106,7 +108,7 @@ export class Cgroups {
     await Promise.all(
       this.hierarchies.map(async ({ folder }) => {
         await removeGroup(path.join(folder, name));
-        await rmdir(folder).catch(ignoreGone);
+        await unlessCode(GONE, rmdir(folder));
       }),
     );
   }
@@ -130,7 +132,7 @@ export async function findCgroups(
     try {
       const hierarchy = await (place.version === 1 ? openFirst(place, name) : openSecond(place, name));
       hierarchies.push(...(hierarchy.resources.length === 0 ? [] : [hierarchy]));
-      await rmdir(hierarchy.folder).catch(ignoreGone);
+      await unlessCode(GONE, rmdir(hierarchy.folder));
     } catch (error) {
       problems.push(`${errorMessage(error)}${place.version === 1 ? '' : UNIT_ADVICE}`);
     }
@@ -229,7 +231,7 @@ async function moveToLeaf(group: string): Promise<void> {
   await mkdir(leaf, { recursive: true });
   const members = (await readFile(path.join(group, 'cgroup.procs'), 'utf8')).split('\n').filter(Boolean);
   for (const pid of members) {
-    await writeFile(path.join(leaf, 'cgroup.procs'), pid).catch(ignoreGone);
+    await unlessCode(GONE, writeFile(path.join(leaf, 'cgroup.procs'), pid));
   }
 }
 
@@ -291,14 +293,7 @@ async function removeGroup(group: string): Promise<void> {
       await removeGroup(path.join(group, entry.name));
     }
   }
-  await rmdir(group).catch(ignoreGone);
-}
-
-/** Ending processes count for a moment; a later sweep removes such a group. */
-function ignoreGone(error: unknown): void {
-  if (!['ENOENT', 'ESRCH', 'EBUSY', 'ENOTEMPTY', 'ENODEV'].includes(errorCode(error) ?? '')) {
-    throw error;
-  }
+  await unlessCode(GONE, rmdir(group));
 }
 
 async function readIfThere(file: string): Promise<string> {

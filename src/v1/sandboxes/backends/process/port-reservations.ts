@@ -2,7 +2,7 @@ import { hash } from 'node:crypto';
 import { once } from 'node:events';
 import { createServer } from 'node:net';
 import pLimit from 'p-limit';
-import { jsonText } from '@slipway/common/json-access.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { isProgramAlive } from './sandbox-program.js';
 import { SandboxFiles, sandboxIds } from './sandbox-files.js';
@@ -78,13 +78,8 @@ export async function freePort(host: string): Promise<number> {
 async function listenBriefly(host: string, requested: number): Promise<number | null> {
   const server = createServer();
   server.listen(requested, host);
-  try {
-    await once(server, 'listening');
-  } catch (error) {
-    if (jsonText(error, 'code') === 'EADDRINUSE') {
-      return null;
-    }
-    throw error;
+  if ((await unlessCode('EADDRINUSE', once(server, 'listening'))) === null) {
+    return null;
   }
   const address = server.address();
   server.close();

@@ -14,11 +14,13 @@ import {
   writeFile,
 } from 'node:fs/promises';
 import path from 'node:path';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { PROJECT_FOLDER, SandboxBackendError } from '../sandbox-backend.js';
 import { parseProgramRecord, type ProgramRecord } from './sandbox-program.js';
 
+/** A link where none is allowed counts as a missing file. */
+const MISSING = ['ENOENT', 'ENOTDIR', 'ELOOP'];
 const LOG_TAIL_BYTES = 4096;
 const CAUSE_BYTES = 1024;
 export const REMOVED_PREFIX = '.removed-';
@@ -69,7 +71,7 @@ export class SandboxFiles {
   }
 
   async exists(): Promise<boolean> {
-    return (await stat(this.paths.root).catch(nullIfMissing)) !== null;
+    return (await unlessCode(MISSING, stat(this.paths.root))) !== null;
   }
 
   /** Before the first start only: later a program may have put links in the box. */
@@ -96,7 +98,7 @@ export class SandboxFiles {
   /** Sandboxes of earlier versions lack the folder of clients. */
   async createShared(user: number | null): Promise<void> {
     const { root, shared } = this.paths;
-    if ((await stat(shared).catch(nullIfMissing)) !== null) {
+    if ((await unlessCode(MISSING, stat(shared))) !== null) {
       return;
     }
     const folder = await mkdtemp(path.join(root, '.shared-'));
@@ -121,7 +123,7 @@ export class SandboxFiles {
 
   /** The user that owns the box; null when there is no box. */
   async owner(): Promise<number | null> {
-    return (await stat(this.paths.box).catch(nullIfMissing))?.uid ?? null;
+    return (await unlessCode(MISSING, stat(this.paths.box)))?.uid ?? null;
   }
 
   async program(): Promise<ProgramRecord | null> {
@@ -155,11 +157,7 @@ export class SandboxFiles {
   async discard(): Promise<void> {
     const { root } = this.paths;
     const removed = path.join(path.dirname(root), `${REMOVED_PREFIX}${path.basename(root)}-${Date.now()}`);
-    try {
-      await rename(root, removed);
-    } catch (error) {
-      nullIfMissing(error);
-    }
+    await unlessCode(MISSING, rename(root, removed));
   }
 }
 
@@ -230,14 +228,8 @@ export async function readLogTail(file: string): Promise<string> {
 /** The program keeps appending to the same file; what it writes between copy and truncation may be lost. */
 export async function rotateLog(file: string, maxBytes: number): Promise<void> {
   if ((await sizeOf(file)) > maxBytes) {
-    try {
-      await copyFile(file, `${file}.1`);
-    } catch (error) {
-      // On a full disk the log goes, so that there is room for what matters more.
-      if (errorCode(error) !== 'ENOSPC') {
-        throw error;
-      }
-    }
+    // On a full disk the log goes, so that there is room for what matters more.
+    await unlessCode('ENOSPC', copyFile(file, `${file}.1`));
     await truncate(file);
   }
 }
@@ -253,13 +245,5 @@ export async function writeWhole(file: string, value: object, flush = false): Pr
 }
 
 export async function readIfExists(file: string): Promise<string> {
-  return (await readFile(file, 'utf8').catch(nullIfMissing)) ?? '';
-}
-
-/** Handles a link where none is allowed like a missing file. */
-function nullIfMissing(error: unknown): null {
-  if (['ENOENT', 'ENOTDIR', 'ELOOP'].includes(jsonText(error, 'code') ?? '')) {
-    return null;
-  }
-  throw error;
+  return (await unlessCode(MISSING, readFile(file, 'utf8'))) ?? '';
 }

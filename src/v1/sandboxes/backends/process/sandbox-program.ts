@@ -17,7 +17,7 @@ import type { SandboxPaths } from './sandbox-files.js';
 import { open, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { constants as osConstants } from 'node:os';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { jsonAt, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
 /** Identifies a process, so that a later one with its pid is not mistaken for it. */
@@ -208,15 +208,11 @@ export async function createKeyPipe(file: string): Promise<void> {
 
 /** Gives a waiting program its session key. After a crash it may be written twice: the program reads one line. */
 export async function writeSessionKey(file: string, sessionKey: string): Promise<void> {
-  let pipe;
-  try {
-    pipe = await open(file, constants.O_WRONLY | constants.O_NONBLOCK | constants.O_NOFOLLOW);
-  } catch (error) {
-    // No pipe: it was started with its key. No reader: it has ended, which its exit shows.
-    if (['ENOENT', 'ENXIO'].includes(errorCode(error) ?? '')) {
-      return;
-    }
-    throw error;
+  const { O_WRONLY, O_NONBLOCK, O_NOFOLLOW } = constants;
+  // No pipe: it was started with its key. No reader: it has ended, which its exit shows.
+  const pipe = await unlessCode(['ENOENT', 'ENXIO'], open(file, O_WRONLY | O_NONBLOCK | O_NOFOLLOW));
+  if (pipe === null) {
+    return;
   }
   try {
     await pipe.write(sessionKeyLine(sessionKey));

@@ -110,7 +110,7 @@ const FOLDER = constants.O_RDONLY | constants.O_DIRECTORY | constants.O_NOFOLLOW
 const O_PATH = 0o10_000_000;
 const BATCH = 32;
 /** A concurrent removal or replacement between two calls. */
-const CHANGED = new Set(['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENOTEMPTY', 'EEXIST']);
+const CHANGED = ['ENOENT', 'ENOTDIR', 'ELOOP', 'EISDIR', 'ENOTEMPTY', 'EEXIST'];
 const ENDLESS = 1_000_000;
 
 /**
@@ -118,10 +118,10 @@ const ENDLESS = 1_000_000;
  * Folders are opened by their parent's descriptor and moved up, so no path is long and only one batch is held.
  */
 export async function removeTree(folder: string): Promise<void> {
-  await permitAccess(Buffer.from(folder)).catch(ignoreChanged);
-  const top = await openFolder(folder);
+  await unlessCode(CHANGED, permitAccess(Buffer.from(folder)));
+  const top = await unlessCode(CHANGED, open(folder, FOLDER));
   if (top === null) {
-    await unlink(folder).catch(ignoreMissing);
+    await unlessCode('ENOENT', unlink(folder));
     return;
   }
   try {
@@ -129,7 +129,7 @@ export async function removeTree(folder: string): Promise<void> {
   } finally {
     await top.close();
   }
-  await rmdir(folder).catch(ignoreMissing);
+  await unlessCode('ENOENT', rmdir(folder));
 }
 
 class Removal {
@@ -173,7 +173,7 @@ class Removal {
 
   async #empty(place: Buffer): Promise<void> {
     await permitAccess(place);
-    const folder = await openFolder(place);
+    const folder = await unlessCode(CHANGED, open(place, FOLDER));
     if (folder === null) {
       await unlink(place);
       return;
@@ -203,7 +203,7 @@ class Removal {
       this.#removed += 1;
     } catch (error) {
       // Concurrent changes are looked at again in the next pass, as long as there is progress.
-      const isOnlyChanged = CHANGED.has(errorCode(error) ?? '');
+      const isOnlyChanged = CHANGED.includes(errorCode(error) ?? '');
       this.#failure = isOnlyChanged && this.#failure !== null ? this.#failure : toError(error);
     }
   }
@@ -233,17 +233,6 @@ async function forEachEntry(
   return found;
 }
 
-async function openFolder(place: string | Buffer): Promise<FileHandle | null> {
-  try {
-    return await open(place, FOLDER);
-  } catch (error) {
-    if (CHANGED.has(errorCode(error) ?? '')) {
-      return null;
-    }
-    throw error;
-  }
-}
-
 /** Root needs no permission. */
 async function permitAccess(place: Buffer): Promise<void> {
   if (process.getuid?.() === 0) {
@@ -259,18 +248,6 @@ async function permitAccess(place: Buffer): Promise<void> {
 
 function placeIn(folder: FileHandle, name: Buffer): Buffer {
   return Buffer.concat([Buffer.from(`/proc/self/fd/${folder.fd}/`), name]);
-}
-
-function ignoreChanged(error: unknown): void {
-  if (!CHANGED.has(errorCode(error) ?? '')) {
-    throw error;
-  }
-}
-
-function ignoreMissing(error: unknown): void {
-  if (errorCode(error) !== 'ENOENT') {
-    throw error;
-  }
 }
 
 function toError(error: unknown): Error {

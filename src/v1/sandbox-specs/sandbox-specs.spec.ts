@@ -1,11 +1,11 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
-import { parseSandboxSpecs } from './parse-sandbox-specs.js';
+import { parseSandboxSpecs } from './sandbox-specs.js';
 
 const NOW = new Date('2026-11-21T09:30:00Z');
 
 describe('parseSandboxSpecs', () => {
-  it('reads an entry that sets every member', () => {
+  it('reads an entry that sets every member', async () => {
     const file = JSON.stringify([
       {
         id: 'stock',
@@ -26,7 +26,7 @@ describe('parseSandboxSpecs', () => {
         ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
       },
     ]);
-    expect(parseSandboxSpecs(file, NOW)).toEqual([
+    expect(await parseSandboxSpecs(file, NOW)).toEqual([
       {
         id: 'stock',
         program: {
@@ -70,8 +70,8 @@ describe('parseSandboxSpecs', () => {
       '- { id: a, command: [p, -m, s] }',
       { kind: 'command', command: 'p', args: ['-m', 's'] },
     ],
-  ])('reads the program: %s', (_, file, program) => {
-    expect(parseSandboxSpecs(file, NOW)[0]?.program).toEqual(program);
+  ])('reads the program: %s', async (_, file, program) => {
+    expect((await parseSandboxSpecs(file, NOW))[0]?.program).toEqual(program);
   });
 
   it.each([
@@ -101,20 +101,20 @@ describe('parseSandboxSpecs', () => {
     ['- { id: a, pod: { storage_class: Fast } }', '[0].pod.storage_class: must be lower-case letters'],
     ['- { id: a, pod: { volume: 1Gi } }', /^\[0\]\.pod: Unrecognized key: "volume"/],
     ['- id: a\n- id: a', '[1].id: "a" is listed twice'],
-  ])('refuses %j', (file, reason) => {
-    expect(() => parseSandboxSpecs(file, NOW)).toThrow(reason);
+  ])('refuses %j', async (file, reason) => {
+    await expect(parseSandboxSpecs(file, NOW)).rejects.toThrow(reason);
   });
 
   it.each([
     ['an entry without ports', '- id: a', { WORKER_1: 8011, WORKER_2: 8012 }],
     ['an empty list of ports', '- { id: a, ports: {} }', {}],
-  ])('reads the ports: %s', (_, file, ports) => {
-    expect(parseSandboxSpecs(file, NOW)[0]?.ports).toEqual(ports);
+  ])('reads the ports: %s', async (_, file, ports) => {
+    expect((await parseSandboxSpecs(file, NOW))[0]?.ports).toEqual(ports);
   });
 
-  it('reads the example that comes with the service', () => {
+  it('reads the example that comes with the service', async () => {
     const file = readFileSync(new URL('../../../deploy/sandbox-specs.example.yaml', import.meta.url), 'utf8');
-    expect(parseSandboxSpecs(file, NOW).map(({ id, program }) => [id, program.kind])).toEqual([
+    expect((await parseSandboxSpecs(file, NOW)).map(({ id, program }) => [id, program.kind])).toEqual([
       ['slipway', 'native'],
       ['slipway-java', 'native'],
       ['openhands', 'image'],

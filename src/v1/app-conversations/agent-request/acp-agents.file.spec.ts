@@ -2,7 +2,7 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { readAcpAgents } from './operator-files.js';
+import { readAcpAgents } from './acp-agents.js';
 
 describe('readAcpAgents', () => {
   let file: string;

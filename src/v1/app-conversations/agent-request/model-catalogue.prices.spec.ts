@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { ConfigError } from '../../../config/config.error.js';
-import { readModelPrices } from './operator-files.js';
+import { readModelPrices } from './model-catalogue.js';
 
 describe('readModelPrices', () => {
   let file: string;
