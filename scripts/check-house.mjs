@@ -10,16 +10,16 @@ import ts from 'typescript';
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 613,
+  files: 595,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 7,
   foreignReads: 4,
   filesOfATable: 4,
-  linesOfAnOperation: 54,
+  linesOfAnOperation: 55,
   kilobytesOfOpenApi: 446,
-  linesOfTheConsole: 3597,
+  linesOfTheConsole: 3599,
   linesOfTheCommands: 1290,
 };
 
