@@ -77,6 +77,7 @@ export class FollowsClient {
   /** Looks until the state holds. */
   async until(which: FollowingConversation, expected: Partial<FollowStateDto>): Promise<void> {
     await until(async () => {
+      await this.settle(which);
       await this.look(which);
       const state = await this.state(which);
       return Object.entries(expected).every(
@@ -88,6 +89,7 @@ export class FollowsClient {
   /** The agent's work is over, and noticed. */
   async idle(which: FollowingConversation): Promise<void> {
     await until(async () => {
+      await this.settle(which);
       await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
       const [row] = await this.apps[0].dataSource.query<{ idle_since: Date | null }[]>(
         'SELECT idle_since FROM followed_pull_requests WHERE conversation_id = $1',
@@ -95,6 +97,17 @@ export class FollowsClient {
       );
       return row?.idle_since !== null;
     });
+  }
+
+  /** An agent that has answered did so a second ago, which is when its work counts as over. */
+  private async settle({ id }: FollowingConversation): Promise<void> {
+    await this.apps[0].dataSource.query(
+      `UPDATE followed_conversations c SET updated_at = updated_at - interval '1 second'
+       WHERE id = $1 AND execution_status = 'finished' AND updated_at > now() - interval '1 second'
+         AND (SELECT body->>'source' FROM conversation_events
+              WHERE conversation_id = c.id AND kind = 'MessageEvent' ORDER BY seq DESC LIMIT 1) = 'agent'`,
+      [id],
+    );
   }
 
   /** The agent's work ended a minute ago. */
