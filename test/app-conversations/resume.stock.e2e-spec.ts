@@ -73,11 +73,9 @@ describe('conversations of the stock agent server', () => {
     await change('sandboxes', 'generation', 1, sandbox.id);
     const { id } = await begin('running');
     agent.open(id, { execution_status: 'error' });
-    const paused = request(app.url)
-      .post(`/api/v1/sandboxes/${sandbox.id}/pause`)
-      .set(user.headers)
-      .expect(200)
-      .then();
+    const paused = Promise.resolve(
+      request(app.url).post(`/api/v1/sandboxes/${sandbox.id}/pause`).set(user.headers).expect(200),
+    );
     // No host of this test looks after the sandbox: it stops, and starts again.
     await until(async () => {
       const where = { id: sandbox.id, status: 'PAUSING' as const };
