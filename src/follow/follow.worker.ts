@@ -49,7 +49,7 @@ export class FollowWorker extends BackgroundLoop {
 
   protected async work(): Promise<void> {
     const now = this.clock.now();
-    await this.followed.noteWork(await this.conversations.changedWork(), new Date(now));
+    await this.followed.noteWork(await this.conversations.changedWork(new Date(now)), new Date(now));
     const claimed = await this.followed.claim(
       new Date(now),
       new Date(now + LEASE_MS),

@@ -3,7 +3,7 @@ import request from 'supertest';
 import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
 import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
-import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
@@ -73,10 +73,17 @@ describe('conversations of the stock agent server', () => {
     await change('sandboxes', 'generation', 1, sandbox.id);
     const { id } = await begin('running');
     agent.open(id, { execution_status: 'error' });
-    await request(app.url).post(`/api/v1/sandboxes/${sandbox.id}/pause`).set(user.headers).expect(200);
+    const paused = Promise.resolve(
+      request(app.url).post(`/api/v1/sandboxes/${sandbox.id}/pause`).set(user.headers).expect(200),
+    );
     // No host of this test looks after the sandbox: it stops, and starts again.
+    await until(async () => {
+      const where = { id: sandbox.id, status: 'PAUSING' as const };
+      return app.dataSource.getRepository(Sandbox).existsBy(where);
+    });
     await change('sandboxes', 'generation', 2, sandbox.id);
     await change('sandboxes', 'status', 'RUNNING', sandbox.id);
+    await paused;
 
     await resume();
 

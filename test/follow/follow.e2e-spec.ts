@@ -135,6 +135,7 @@ describe('a conversation that follows its pull request', () => {
       pull_request: { repository: REPOSITORY, number: opened.number, url: opened.url },
     });
 
+    await follows.counted(conversation);
     addCheck(change, 'test', { state: 'failed', log: 'line 1\nExpected 1, got 2' });
     const comment = addComment(change, ALICE, 'Why not 2?', { path: 'src/a.ts', line: 4 });
     await follows.look(conversation);
@@ -214,10 +215,7 @@ describe('a conversation that follows its pull request', () => {
 
   it('is resumed where its sandbox is paused', async () => {
     const conversation = await start();
-    await request(app.url)
-      .post(`/api/v1/sandboxes/${conversation.sandboxId}/pause`)
-      .set(user.headers)
-      .expect(200);
+    await follows.pause(conversation);
     await until(async () => (await follows.conversation(conversation)).sandbox_status === 'PAUSED');
 
     addComment(change, ALICE, 'Please look.');
@@ -347,6 +345,8 @@ describe('a conversation that follows its pull request', () => {
   it('gives up after its rounds, and at its budget', async () => {
     const few = await start({ max_rounds: 1 });
     const poor = await start({ max_rounds: 1 });
+    // Afterwards nobody reads what it really cost.
+    await follows.pause(poor);
     await app.dataSource.query(
       `UPDATE followed_conversations
        SET metrics = '{"model_name": "m", "accumulated_cost": 2, "max_budget_per_task": 2}' WHERE id = $1`,

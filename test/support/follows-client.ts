@@ -71,13 +71,17 @@ export class FollowsClient {
       `UPDATE followed_pull_requests SET next_look_at = date_trunc('milliseconds', now()) WHERE conversation_id = $1 AND next_look_at IS NOT NULL`,
       [which.id],
     );
+    await this.work();
+  }
+
+  private async work(): Promise<void> {
     await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
   }
 
   /** Looks until the state holds. */
   async until(which: FollowingConversation, expected: Partial<FollowStateDto>): Promise<void> {
     await until(async () => {
-      await this.look(which);
+      await this.afterAnswer(which, () => this.look(which));
       const state = await this.state(which);
       return Object.entries(expected).every(
         ([name, value]) => state?.[name as keyof FollowStateDto] === value,
@@ -88,13 +92,44 @@ export class FollowsClient {
   /** The agent's work is over, and noticed. */
   async idle(which: FollowingConversation): Promise<void> {
     await until(async () => {
-      await Promise.all(this.apps.map(({ app }) => app.get(FollowWorker).now()));
+      await this.afterAnswer(which, () => this.work());
       const [row] = await this.apps[0].dataSource.query<{ idle_since: Date | null }[]>(
         'SELECT idle_since FROM followed_pull_requests WHERE conversation_id = $1',
         [which.id],
       );
       return row?.idle_since !== null;
     });
+  }
+
+  /** Works as if the second were over after which the work of an agent that has answered counts as over. */
+  private async afterAnswer({ id }: FollowingConversation, work: () => Promise<void>): Promise<void> {
+    const [row] = await this.apps[0].dataSource.query<{ source: string }[]>(
+      `SELECT body->>'source' AS source FROM conversation_events
+       WHERE conversation_id = $1 AND kind = 'MessageEvent' ORDER BY seq DESC LIMIT 1`,
+      [id],
+    );
+    const aheadMs = row?.source === 'agent' ? 1_001 : 0;
+    this.apps.forEach(({ clock }) => clock.advance(aheadMs));
+    await work();
+    this.apps.forEach(({ clock }) => clock.advance(-aheadMs));
+  }
+
+  /** What the agent has cost so far is known. */
+  async counted({ id }: FollowingConversation): Promise<void> {
+    await until(async () => {
+      const [row] = await this.apps[0].dataSource.query<{ metrics: object | null }[]>(
+        'SELECT metrics FROM followed_conversations WHERE id = $1',
+        [id],
+      );
+      return row?.metrics !== null;
+    });
+  }
+
+  async pause({ sandboxId }: FollowingConversation): Promise<void> {
+    await request(this.apps[0].url)
+      .post(`/api/v1/sandboxes/${sandboxId}/pause`)
+      .set(this.user.headers)
+      .expect(200);
   }
 
   /** The agent's work ended a minute ago. */

@@ -131,8 +131,10 @@ describe('runCommand', () => {
       const result = await run(`${daemon}; until [ -s ${folder}/pid ]; do :; done`, {
         onOutput: async () => await setTimeout(1),
       });
-      process.kill(await pidIn(`${folder}/pid`));
       expect(result.exitCode).toBe(0);
+      // Its pipe is closed, which ends it.
+      const pid = await pidIn(`${folder}/pid`);
+      await until(async () => !(await lives(pid)));
     });
   });
 

@@ -266,7 +266,7 @@ const CHANGED_WORK = `
   SELECT p.conversation_id AS id, p.idle_since IS NULL AS ended, p.attempt
   FROM followed_pull_requests p JOIN followed_conversations f ON f.id = p.conversation_id
   WHERE p.next_look_at IS NOT NULL AND CASE WHEN p.idle_since IS NULL
-    THEN f.execution_status IN ('finished', 'error', 'stuck') AND f.updated_at < now() - interval '1 second'
+    THEN f.execution_status IN ('finished', 'error', 'stuck') AND f.updated_at < $1::timestamptz - interval '1 second'
       AND NOT EXISTS (SELECT FROM pending_messages m WHERE m.conversation_id = f.id)
     ELSE f.execution_status = 'running' END`;
 
@@ -331,8 +331,8 @@ export class ConversationQueries {
     return row?.depth ?? null;
   }
 
-  async changedWork(): Promise<ChangedWork[]> {
-    return this.dataSource.query<ChangedWork[]>(CHANGED_WORK);
+  async changedWork(now: Date): Promise<ChangedWork[]> {
+    return this.dataSource.query<ChangedWork[]>(CHANGED_WORK, [now]);
   }
 
   /** In USD. `resumed` is one below it that has ended and goes on. */

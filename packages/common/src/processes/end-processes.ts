@@ -144,7 +144,8 @@ export function viewTree({ root, marker, user, since = null }: ProcessTree): Tre
     if (environment.some((variable) => variable.startsWith(marker))) {
       found.add(pid);
     }
-    isUnsure ||= environment.length === 0 && isBare(pid);
+    // An execve(2) that was over between the two looks has left an environment.
+    isUnsure ||= environment.length === 0 && (isBare(pid) || environmentOf(pid).length > 0);
   }
   for (let grown = true; grown;) {
     const children = processes.filter(({ pid, parent }) => found.has(parent) && !found.has(pid));
