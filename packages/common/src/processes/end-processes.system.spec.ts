@@ -20,13 +20,13 @@ const [OWN, OTHER] = [1_913_999_001, 1_913_999_002];
 
   async function start(uid: number, marker: string | null): Promise<ChildProcess> {
     const [name = '', value = ''] = (marker ?? 'NONE=').split('=');
-    const script = 'echo ready; while :; do sleep 1; done';
-    const child = spawn('/bin/sh', ['-c', script], {
+    // A child of its own would outlive it, stopped, and hold its pipe.
+    const child = spawn('/bin/sh', ['-c', 'echo ready; read -r line'], {
       uid,
       gid: uid,
       cwd: '/',
       env: { PATH: '/usr/bin:/bin', [name]: value },
-      stdio: ['ignore', 'pipe', 'ignore'],
+      stdio: ['pipe', 'pipe', 'ignore'],
     });
     children.push(child);
     await once(child.stdout, 'data');
