@@ -26,7 +26,8 @@ export interface ScriptedBox {
   /** What its agent server reports. */
   idleSeconds: number;
   uptimeSeconds: number;
-  conversationRuns: boolean;
+  /** Null: the answer is a failure. */
+  conversationRuns: boolean | null;
   log: string;
 }
 
@@ -261,15 +262,16 @@ function respond(box: ScriptedBox, request: IncomingMessage, response: ServerRes
   const bodies: Record<string, unknown> = {
     '/alive': { status: 'ok', assigned: box.assigned },
     '/server_info': { uptime: box.uptimeSeconds, idle_time: box.idleSeconds },
-    ...(authorized && {
-      '/api/conversations/search': {
-        items: box.conversationRuns ? [{ id: 'c', execution_status: 'running' }] : [],
-        next_page_id: null,
-      },
-    }),
+    ...(authorized &&
+      box.conversationRuns !== null && {
+        '/api/conversations/search': {
+          items: box.conversationRuns ? [{ id: 'c', execution_status: 'running' }] : [],
+          next_page_id: null,
+        },
+      }),
   };
   const body = bodies[pathname];
-  response.statusCode = body === undefined ? (authorized ? 404 : 401) : 200;
+  response.statusCode = body === undefined ? (authorized ? 500 : 401) : 200;
   response.setHeader('content-type', 'application/json');
   response.end(JSON.stringify(body ?? { detail: 'no' }));
 }

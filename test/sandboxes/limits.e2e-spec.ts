@@ -133,7 +133,7 @@ describe('sandbox limits', () => {
       backend.script.unresponsive = false;
       const [first] = [await me.running(), await me.running()];
       for (const box of backend.boxes.values()) {
-        box.launch = { ...box.launch, sessionKey: 'changed' };
+        box.conversationRuns = null;
       }
 
       expect((await me.call('POST', '')).status).toBe(429);
@@ -239,10 +239,7 @@ describe('sandbox limits', () => {
       ],
       [
         'its agent server reports nothing, but is alive',
-        async (id: string) => {
-          const box = backend.box(id);
-          box.launch = { ...box.launch, sessionKey: 'changed' };
-        },
+        async (id: string) => void (backend.box(id).conversationRuns = null),
       ],
     ])('leaves one alone when %s', async (_name, happen) => {
       const { id } = await me.running();
@@ -255,10 +252,7 @@ describe('sandbox limits', () => {
 
     it('pauses one behind as many as it looks at together, which report nothing', async () => {
       const silent = await Promise.all(Array.from({ length: 50 }, () => me.running()));
-      silent.forEach(({ id }) => {
-        const box = backend.box(id);
-        box.launch = { ...box.launch, sessionKey: 'changed' };
-      });
+      silent.forEach(({ id }) => (backend.box(id).conversationRuns = null));
       app.clock.advance(1);
       const { id } = await me.running();
       later(id);
