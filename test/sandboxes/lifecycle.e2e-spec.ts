@@ -407,7 +407,11 @@ describe('the life of a sandbox', () => {
     it('stops a sandbox whose agent server has another key', async () => {
       const { id } = await me.running();
       backend.box(id).launch = { ...backend.box(id).launch, sessionKey: 'the next key' };
-      await app.app.get(IdleReaper).reap();
+      // A look may be another one that is under way, and has passed this sandbox.
+      await until(async () => {
+        await app.app.get(IdleReaper).reap();
+        return (await me.get(id))?.status === 'ERROR';
+      });
 
       const { status_detail: detail } = await me.reach(id, 'ERROR');
       expect(detail).toMatch(/does not take its key.* Resuming starts it again/);
