@@ -91,7 +91,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
   private readonly filling = new Set<string>();
   private readonly fillLimit = pLimit(MAX_FILLS);
   private plans: readonly WarmPlan[] = [];
-  /** Of these, warm sandboxes are handed out: it has been looked whether somebody has them. */
+  /** Sandboxes of these plans may be handed out: a check has shown that they have no owner. */
   private offered: readonly WarmPlan[] = [];
   private checkedAt = -Infinity;
   private claimedAt = -Infinity;
@@ -319,7 +319,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
   /** The row first, so that it cannot be claimed any more. */
   private async remove({ id, specId }: WarmSandbox, message: string): Promise<void> {
     if (await this.repository.drop(id)) {
-      // Any other may be somebody's, of whom a restored database knows nothing: the rules for orphans apply.
+      // Any other may have an owner whom a restored database does not know: the rules for orphans apply.
       if ((await this.look(id)).liveness === 'unassigned') {
         await removeSandbox(this.backend, id);
       }
