@@ -102,6 +102,16 @@ describe('sandboxes on an API server with faults', () => {
     expect(await listed()).toHaveLength(2);
   });
 
+  it('lists with the credentials that have replaced those that it has read', async () => {
+    await backend.start(launch(), SIGNAL);
+    cluster.token = 'the-next';
+    await writeFile(kubeconfig, FakeKubernetes.kubeconfig(port, cluster.token));
+    cluster.breakWatches();
+    await until(() => cluster.watching === 0);
+    await until(async () => (await backend.list()).length === 1 && cluster.watching === 2);
+    expect(await listed()).toHaveLength(1);
+  });
+
   it('says that its credentials are not accepted', async () => {
     cluster.token = 'the-next';
     await expect(backend.start(launch(), SIGNAL)).rejects.toThrow(
@@ -195,12 +205,8 @@ describe('sandboxes on an API server with faults', () => {
     } else {
       cluster.sendToWatches(text);
     }
-    await until(async () =>
-      listed().then(
-        (found) => found.includes(`${one.id} stopped`),
-        () => false,
-      ),
-    );
+    // The server is well: a list that is asked for meanwhile has an answer.
+    await until(async () => (await listed()).includes(`${one.id} stopped`));
     expect(await listed()).toEqual([`${one.id} stopped`]);
   });
 

@@ -164,9 +164,11 @@ export class ApiServer {
       } catch (error) {
         call.signal?.throwIfAborted();
         const failure = this.#judge(error);
+        if (failure.status === 401 && attempt === 0) {
+          continue;
+        }
         const pauseMs = pauseBefore(attempt, failure);
-        const hasOldCredentials = failure.status === 401 && attempt === 0;
-        if (!(failure.isTemporary || hasOldCredentials) || performance.now() + pauseMs > endsAt) {
+        if (!failure.isTemporary || performance.now() + pauseMs > endsAt) {
           throw failure;
         }
         await delay(pauseMs, undefined, call.signal && { signal: call.signal });

@@ -7,7 +7,6 @@ import { ApiServerError, pauseBefore, type ApiServer } from './api-server.js';
 const PAGE = 200;
 /** Repeated lists find what an open watch has missed. */
 const RELIST_MS = 60_000;
-const GONE = 410;
 
 interface ObjectWatchOptions<T> {
   path: string;
@@ -41,7 +40,7 @@ export class ObjectWatch<T> {
     await this.#running;
   }
 
-  /** @throws ApiServerError when the API server cannot be reached */
+  /** @throws ApiServerError when they could not be listed the last time */
   async objects(): Promise<ReadonlyMap<string, T>> {
     await this.#tried.promise;
     if (this.#failure !== null) {
@@ -57,13 +56,16 @@ export class ObjectWatch<T> {
   async #run(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; !signal.aborted; attempt++) {
       let failure: ApiServerError | null = null;
+      let isListed = false;
       try {
-        await this.#follow(await this.#list(signal), signal);
+        const version = await this.#list(signal);
+        isListed = true;
+        await this.#follow(version, signal);
         attempt = 0;
       } catch (error) {
         failure = error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
-        // Gone: the place of the watch in the history has expired.
-        this.#failure = failure.status === GONE ? this.#failure : failure;
+        // Watches break off while the API server is well; the next list says whether it is.
+        this.#failure = isListed ? null : failure;
       }
       this.#tried.resolve();
       await delay(pauseBefore(attempt, failure), undefined, { signal }).catch(() => undefined);
