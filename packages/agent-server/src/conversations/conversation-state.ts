@@ -114,11 +114,8 @@ export class ConversationState implements EngineHost {
     await this.change({ navigations });
   }
 
-  async append(event: NewEvent): Promise<AgentEvent> {
-    return await this.#write(
-      this.#masker.value(event),
-      event.source === 'agent' ? this.draft.end() : undefined,
-    );
+  async append(event: NewEvent, id?: string): Promise<AgentEvent> {
+    return await this.#write(this.#masker.value(event), event.source === 'agent' ? this.draft.end() : id);
   }
 
   showDraft(draft: (() => Draft) | null): void {
