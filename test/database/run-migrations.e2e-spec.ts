@@ -112,6 +112,29 @@ describe('replicas that start together', () => {
   });
 });
 
+describe('a replica whose lock stays, as that of a machine that was lost', () => {
+  it('is named by the process that holds the lock', async () => {
+    const database = await createEmptyDatabase();
+    const lost = new Client({ connectionString: database.url });
+    await lost.connect();
+    const { rows } = await lost.query('SELECT pg_backend_pid() AS pid, pg_advisory_lock(7240815553)');
+    const lines: [string, object][] = [];
+    const migrating = runMigrations(database.url, {
+      lockTimeoutMs: 20,
+      onWait: (message, fields) => lines.push([message, fields]),
+    });
+    await until(() => lines.length > 0);
+    await lost.end();
+
+    expect(await migrating).toHaveLength(MIGRATIONS.length);
+    expect(lines[0]).toEqual([
+      'migration waits for that of another replica',
+      { pid: rows[0].pid, address: expect.anything(), since: expect.any(Date) },
+    ]);
+    await database.drop();
+  });
+});
+
 describe('a migration of a table that somebody reads for long', () => {
   const migrations = [...MIGRATIONS, AddMottos9000000000001];
   let database: TestDatabase;
@@ -132,11 +155,11 @@ describe('a migration of a table that somebody reads for long', () => {
   });
 
   it('does not hold up the requests of older replicas, and is done when the reader has ended', async () => {
-    const waits: number[] = [];
+    const waits: object[] = [];
     const migrating = runMigrations(database.url, {
       migrations,
       lockTimeoutMs: 100,
-      onLocked: (attempt) => waits.push(attempt),
+      onWait: (_message, fields) => waits.push(fields),
     });
     const request = new Client({ connectionString: database.url });
     await request.connect();
@@ -150,7 +173,7 @@ describe('a migration of a table that somebody reads for long', () => {
     await reader.query('COMMIT');
 
     expect(await migrating).toContain(AddMottos9000000000001.name);
-    expect(waits.slice(0, 3)).toEqual([1, 2, 3]);
+    expect(waits.slice(0, 3)).toEqual([{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
   });
 
   it('says what to look for when the reader never ends', async () => {
