@@ -19,7 +19,7 @@ const MIGRATION_LOCK = 7_240_815_553;
 const LOCK_POLL_MS = 100;
 /** For `pg_terminate_backend`: a connection may outlive a machine that was lost. */
 const LOCK_HOLDER = `
-  SELECT pid, client_addr AS address, backend_start AS since
+  SELECT pid AS server_pid, client_addr AS address, backend_start AS since
   FROM pg_stat_activity JOIN pg_locks USING (pid)
   WHERE datname = current_database() AND locktype = 'advisory' AND granted AND (classid::bigint << 32) + objid::bigint = $1`;
 /** Requests for a table queue behind a migration that waits for it, so it gives way and tries again. */

@@ -129,7 +129,7 @@ describe('a replica whose lock stays, as that of a machine that was lost', () =>
     expect(await migrating).toHaveLength(MIGRATIONS.length);
     expect(lines[0]).toEqual([
       'migration waits for that of another replica',
-      { pid: rows[0].pid, address: expect.anything(), since: expect.any(Date) },
+      { server_pid: rows[0].pid, address: expect.anything(), since: expect.any(Date) },
     ]);
     await database.drop();
   });
