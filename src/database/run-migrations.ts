@@ -56,6 +56,7 @@ export async function runMigrations(
   try {
     const lock = dataSource.createQueryRunner();
     try {
+      await lock.query('SET idle_session_timeout = 0');
       await takeLock(dataSource, lock, 5 * lockTimeoutMs, onWait);
       const deadline = performance.now() + patienceMs;
       const before = new Set(await appliedMigrations(dataSource));
@@ -69,9 +70,11 @@ export async function runMigrations(
         onWait('migration waits for a table that is in use', { attempt });
         await delay(Math.min(lockTimeoutMs, LOCK_PAUSE_MS));
       }
-      return (await appliedMigrations(dataSource)).filter((name) => !before.has(name));
-    } finally {
+      const applied = (await appliedMigrations(dataSource)).filter((name) => !before.has(name));
+      // A failure ends the session, and its lock.
       await lock.query('SELECT pg_advisory_unlock_all()');
+      return applied;
+    } finally {
       await lock.release();
     }
   } catch (error) {

@@ -5,6 +5,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { ConfigError } from '../../src/config/config.error.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
+import { startFailureText } from '../../src/program/process-end.js';
 import { startListening } from '../support/start-listening.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
@@ -22,6 +23,14 @@ class IndexAddresses9000000000000 implements MigrationInterface {
   async down(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query('DROP INDEX sandboxes_address_idx');
   }
+}
+
+class Sleep9000000000002 implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('SELECT pg_sleep(0.5)');
+  }
+
+  async down(): Promise<void> {}
 }
 
 /** As a later release may have it. */
@@ -109,6 +118,38 @@ describe('replicas that start together', () => {
     } finally {
       await database.drop();
     }
+  });
+});
+
+describe('a migration that lasts', () => {
+  it('keeps its lock where the database ends sessions that do nothing', async () => {
+    const database = await createEmptyDatabase();
+    const url = `${database.url}?options=-c%20idle_session_timeout=100ms`;
+
+    expect(await runMigrations(url, { migrations: [...MIGRATIONS, Sleep9000000000002] })).toContain(
+      Sleep9000000000002.name,
+    );
+    await database.drop();
+  });
+
+  it('fails with what the database said when its server stops', async () => {
+    const database = await createEmptyDatabase();
+    const migrating = runMigrations(database.url, { migrations: [...MIGRATIONS, Sleep9000000000002] });
+    const failure = migrating.catch((error: unknown) => error);
+    await until(async () => {
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      const { rowCount } = await client.query(
+        `SELECT pg_terminate_backend(other.pid) FROM pg_stat_activity sleeping, pg_stat_activity other
+         WHERE sleeping.datname = current_database() AND sleeping.query LIKE 'SELECT pg_sleep%'
+           AND sleeping.state = 'active' AND other.datname = sleeping.datname AND other.pid <> pg_backend_pid()`,
+      );
+      await client.end();
+      return (rowCount ?? 0) > 0;
+    });
+
+    expect(startFailureText(await failure)).toMatch(/^the database failed: .*terminat/);
+    await database.drop();
   });
 });
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { QueryFailedError } from 'typeorm';
+import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { databaseFailure, isDatabaseAway } from './database-failure.js';
 
 function errorWith(members: Record<string, unknown>, message = 'broken'): Error {
@@ -24,6 +24,7 @@ describe('isDatabaseAway', () => {
     ['a statement that took too long', errorWith({ code: '57014', severity: 'ERROR' })],
     ['a server that does not answer', new Error('Query read timeout')],
     ['a connection lost between statements', new Error('Connection terminated unexpectedly')],
+    ['a connection lost between statements of a transaction', new QueryRunnerAlreadyReleasedError()],
     ['a pool without a free connection', new Error('timeout exceeded when trying to connect')],
   ])('is true for %s', (_name, error) => {
     expect(isDatabaseAway(error)).toBe(true);

@@ -38,7 +38,7 @@ const AWAY_NETWORK =
   /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EAI_AGAIN)$/;
 const NETWORK_CALL = /^(connect|getaddrinfo|read|write)$/;
 const AWAY_MESSAGE =
-  /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected/i;
+  /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected|Query runner already released/i;
 
 /** What is wrong with PostgreSQL; a bare network error is its own, since other servers' are `UpstreamError`s. */
 export function databaseFailure(error: unknown): DatabaseFailure | null {
