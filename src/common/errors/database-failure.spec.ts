@@ -14,6 +14,7 @@ describe('isDatabaseAway', () => {
     ['a refused connection', refused],
     ['a refused connection to each of several addresses', new AggregateError([refused, refused])],
     ['a missing socket file', errorWith({ code: 'ENOENT', syscall: 'connect' })],
+    ['a machine without a file descriptor for it', errorWith({ code: 'EMFILE', syscall: 'connect' })],
     ['an unknown host name', errorWith({ code: 'EAI_AGAIN', syscall: 'getaddrinfo' })],
     ['a reset connection under a statement', new QueryFailedError('SELECT 1', [], refused)],
     ['a shutdown', shutdown],
