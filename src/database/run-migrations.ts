@@ -17,6 +17,11 @@ import { MIGRATIONS } from './migrations.js';
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
 const LOCK_POLL_MS = 100;
+/** For `pg_terminate_backend`: a connection may outlive a machine that was lost. */
+const LOCK_HOLDER = `
+  SELECT pid AS server_pid, client_addr AS address, backend_start AS since
+  FROM pg_stat_activity JOIN pg_locks USING (pid)
+  WHERE datname = current_database() AND locktype = 'advisory' AND granted AND (classid::bigint << 32) + objid::bigint = $1`;
 /** Requests for a table queue behind a migration that waits for it, so it gives way and tries again. */
 const LOCK_TIMEOUT_MS = 2_000;
 const LOCK_PAUSE_MS = 2_000;
@@ -29,8 +34,8 @@ export interface MigrationOptions {
   /** For a statement that waits for its table; then its migration is rolled back. */
   lockTimeoutMs?: number;
   patienceMs?: number;
-  /** Called with the number of attempts so far, each time a table was locked for too long. */
-  onLocked?: (attempt: number) => void;
+  /** Gets a line for the log. */
+  onWait?: (message: string, fields: object) => void;
 }
 
 /**
@@ -44,14 +49,15 @@ export async function runMigrations(
     migrations = MIGRATIONS,
     lockTimeoutMs = LOCK_TIMEOUT_MS,
     patienceMs = PATIENCE_MS,
-    onLocked,
+    onWait = () => undefined,
   }: MigrationOptions = {},
 ): Promise<string[]> {
   const dataSource = await connect(address, migrations, lockTimeoutMs);
   try {
     const lock = dataSource.createQueryRunner();
     try {
-      await takeLock(dataSource, lock);
+      await lock.query('SET idle_session_timeout = 0');
+      await takeLock(dataSource, lock, 5 * lockTimeoutMs, onWait);
       const deadline = performance.now() + patienceMs;
       const before = new Set(await appliedMigrations(dataSource));
       for (let attempt = 1; !(await applyPending(dataSource)); attempt += 1) {
@@ -61,12 +67,14 @@ export async function runMigrations(
               '(SELECT pid, xact_start, query FROM pg_stat_activity ORDER BY xact_start), then start again',
           );
         }
-        onLocked?.(attempt);
+        onWait('migration waits for a table that is in use', { attempt });
         await delay(Math.min(lockTimeoutMs, LOCK_PAUSE_MS));
       }
-      return (await appliedMigrations(dataSource)).filter((name) => !before.has(name));
-    } finally {
+      const applied = (await appliedMigrations(dataSource)).filter((name) => !before.has(name));
+      // A failure ends the session, and its lock.
       await lock.query('SELECT pg_advisory_unlock_all()');
+      return applied;
+    } finally {
       await lock.release();
     }
   } catch (error) {
@@ -84,13 +92,22 @@ export async function runMigrations(
 }
 
 /** Polls: a statement that waits for the lock holds a snapshot, for whose end a concurrent index build would wait. */
-async function takeLock(dataSource: DataSource, session: QueryRunner): Promise<void> {
+async function takeLock(
+  dataSource: DataSource,
+  session: QueryRunner,
+  reportMs: number,
+  onWait: NonNullable<MigrationOptions['onWait']>,
+): Promise<void> {
   const tryLock = async (): Promise<boolean> => {
     const text = 'SELECT pg_try_advisory_lock($1) AS locked';
     const [row] = await dataSource.query<{ locked: boolean }[]>(text, [MIGRATION_LOCK], session);
     return row?.locked ?? false;
   };
-  while (!(await tryLock())) {
+  for (let attempt = 1; !(await tryLock()); attempt += 1) {
+    if ((attempt * LOCK_POLL_MS) % reportMs === 0) {
+      const [holder] = await dataSource.query<object[]>(LOCK_HOLDER, [MIGRATION_LOCK], session);
+      onWait('migration waits for that of another replica', { ...holder });
+    }
     await delay(LOCK_POLL_MS);
   }
 }

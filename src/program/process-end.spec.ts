@@ -29,6 +29,14 @@ describe('startFailureText', () => {
     expect(startFailureText(error)).toMatch(/host-id' \(is DATA_DIR .*\)$/);
   });
 
+  it('gives the words of the database that failed in a line', () => {
+    const words = 'could not extend file "base/5/1": No space left on device';
+    const error = Object.assign(new Error(words), { code: '53100', severity: 'ERROR' });
+    expect(startFailureText(error)).toMatch(
+      /^the database failed: could not extend .* device \(.*start again.*\)$/,
+    );
+  });
+
   it('gives what an operator can mend in a line each, and the stack of everything else', () => {
     expect(startFailureText(new ConfigError('PORT: is no port'))).not.toContain('\n');
     expect(startFailureText(new ConfigError('PORT: is no port\nHOST: is no host'))).toBe(

@@ -1,6 +1,7 @@
 import { isatty } from 'node:tty';
 import type { LoggerService } from '@nestjs/common';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { isDatabaseAway } from '../common/errors/database-failure.js';
 import type { HttpConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/programs.js';
@@ -59,6 +60,9 @@ export function startFailureText(error: unknown): string {
   if (error instanceof ConfigError || error instanceof EmbeddedPostgresError) {
     const lines = errorMessage(error).split('\n');
     return lines.length === 1 ? lines.join('') : lines.map((line) => `\n  ${line}`).join('');
+  }
+  if (isDatabaseAway(error)) {
+    return `the database failed: ${errorMessage(error)} (what was begun there is undone: start again once that is mended)`;
   }
   const { code, syscall } = error as { code?: string; syscall?: string };
   if (syscall === 'getaddrinfo') {

@@ -126,9 +126,8 @@ async function createApp(
 ): Promise<NestExpressApplication> {
   // After opening the database, which creates DATA_DIR with the mode it needs.
   const encryptionKeys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
-  const onLocked = (attempt: number): void =>
-    logger.warn('migration waits for a table that is in use', { attempt }, 'Database');
-  const migrations = await runMigrations(addresses.direct, { onLocked });
+  const onWait = (message: string, fields: object): void => logger.warn(message, fields, 'Database');
+  const migrations = await runMigrations(addresses.direct, { onWait });
   if (migrations.length > 0) {
     logger.log('migrations applied', { migrations }, 'Database');
   }

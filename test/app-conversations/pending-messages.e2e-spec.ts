@@ -117,6 +117,22 @@ describe('messages for conversations that are not ready', () => {
     expect(await userTexts(task)).toEqual(['say once', 'say twice']);
   });
 
+  it('are not delivered again after a backup of the time before their delivery is restored', async () => {
+    const task = await client.reached(await client.start(), 'READY');
+    const { appConversationId: id } = task;
+    const { body } = await queue(id, TEXT('say once')).expect(201);
+    await until(async () => (await waiting()) === 0);
+    await app.dataSource.query(
+      `INSERT INTO pending_messages (id, user_id, conversation_id, position, content) VALUES ($1, $2, $3, 1, $4)`,
+      [body.id, user.id, id, JSON.stringify([{ type: 'text', text: 'say once' }])],
+    );
+
+    await queue(id, TEXT('say twice')).expect(201);
+
+    await until(async () => (await waiting()) === 0);
+    expect(await userTexts(task)).toEqual(['say once', 'say twice']);
+  });
+
   it('are at most ten', async () => {
     backend.gate.close();
     const task = await client.start();

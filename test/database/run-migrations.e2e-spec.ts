@@ -5,6 +5,7 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 import { ConfigError } from '../../src/config/config.error.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
+import { startFailureText } from '../../src/program/process-end.js';
 import { startListening } from '../support/start-listening.js';
 import { createEmptyDatabase, createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
@@ -22,6 +23,14 @@ class IndexAddresses9000000000000 implements MigrationInterface {
   async down(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query('DROP INDEX sandboxes_address_idx');
   }
+}
+
+class Sleep9000000000002 implements MigrationInterface {
+  async up(queryRunner: QueryRunner): Promise<void> {
+    await queryRunner.query('SELECT pg_sleep(0.5)');
+  }
+
+  async down(): Promise<void> {}
 }
 
 /** As a later release may have it. */
@@ -112,6 +121,61 @@ describe('replicas that start together', () => {
   });
 });
 
+describe('a migration that lasts', () => {
+  it('keeps its lock where the database ends sessions that do nothing', async () => {
+    const database = await createEmptyDatabase();
+    const url = `${database.url}?options=-c%20idle_session_timeout=100ms`;
+
+    expect(await runMigrations(url, { migrations: [...MIGRATIONS, Sleep9000000000002] })).toContain(
+      Sleep9000000000002.name,
+    );
+    await database.drop();
+  });
+
+  it('fails with what the database said when its server stops', async () => {
+    const database = await createEmptyDatabase();
+    const migrating = runMigrations(database.url, { migrations: [...MIGRATIONS, Sleep9000000000002] });
+    const failure = migrating.catch((error: unknown) => error);
+    await until(async () => {
+      const client = new Client({ connectionString: database.url });
+      await client.connect();
+      const { rowCount } = await client.query(
+        `SELECT pg_terminate_backend(other.pid) FROM pg_stat_activity sleeping, pg_stat_activity other
+         WHERE sleeping.datname = current_database() AND sleeping.query LIKE 'SELECT pg_sleep%'
+           AND sleeping.state = 'active' AND other.datname = sleeping.datname AND other.pid <> pg_backend_pid()`,
+      );
+      await client.end();
+      return (rowCount ?? 0) > 0;
+    });
+
+    expect(startFailureText(await failure)).toMatch(/^the database failed: .*terminat/);
+    await database.drop();
+  });
+});
+
+describe('a replica whose lock stays, as that of a machine that was lost', () => {
+  it('is named by the process that holds the lock', async () => {
+    const database = await createEmptyDatabase();
+    const lost = new Client({ connectionString: database.url });
+    await lost.connect();
+    const { rows } = await lost.query('SELECT pg_backend_pid() AS pid, pg_advisory_lock(7240815553)');
+    const lines: [string, object][] = [];
+    const migrating = runMigrations(database.url, {
+      lockTimeoutMs: 20,
+      onWait: (message, fields) => lines.push([message, fields]),
+    });
+    await until(() => lines.length > 0);
+    await lost.end();
+
+    expect(await migrating).toHaveLength(MIGRATIONS.length);
+    expect(lines[0]).toEqual([
+      'migration waits for that of another replica',
+      { server_pid: rows[0].pid, address: expect.anything(), since: expect.any(Date) },
+    ]);
+    await database.drop();
+  });
+});
+
 describe('a migration of a table that somebody reads for long', () => {
   const migrations = [...MIGRATIONS, AddMottos9000000000001];
   let database: TestDatabase;
@@ -132,11 +196,11 @@ describe('a migration of a table that somebody reads for long', () => {
   });
 
   it('does not hold up the requests of older replicas, and is done when the reader has ended', async () => {
-    const waits: number[] = [];
+    const waits: object[] = [];
     const migrating = runMigrations(database.url, {
       migrations,
       lockTimeoutMs: 100,
-      onLocked: (attempt) => waits.push(attempt),
+      onWait: (_message, fields) => waits.push(fields),
     });
     const request = new Client({ connectionString: database.url });
     await request.connect();
@@ -150,7 +214,7 @@ describe('a migration of a table that somebody reads for long', () => {
     await reader.query('COMMIT');
 
     expect(await migrating).toContain(AddMottos9000000000001.name);
-    expect(waits.slice(0, 3)).toEqual([1, 2, 3]);
+    expect(waits.slice(0, 3)).toEqual([{ attempt: 1 }, { attempt: 2 }, { attempt: 3 }]);
   });
 
   it('says what to look for when the reader never ends', async () => {

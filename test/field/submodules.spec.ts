@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { execFile, spawnSync } from 'node:child_process';
 import { mkdtemp, readdir, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
@@ -96,6 +96,26 @@ describe('a clone with what belongs to it', () => {
       (failure: { code: number }) => failure.code,
     );
     expect(found).toBe(1);
+  });
+
+  it('has them although the clock of the machine is set forward meanwhile', async () => {
+    await host.commit(
+      'team/late',
+      'main',
+      { '.gitmodules': modules({ deep: '../deep.git' }) },
+      { links: { deep } },
+    );
+    const now = Date.now;
+    let hours = 0;
+    const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000 * (hours += 1));
+    try {
+      expect((await prepare('team/late', { submodules: true })).body).toMatchObject({
+        ok: true,
+        notices: [],
+      });
+    } finally {
+      clock.mockRestore();
+    }
   });
 
   it('has none of them by default', async () => {

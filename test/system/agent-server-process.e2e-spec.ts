@@ -102,7 +102,7 @@ describe('the process of the agent server', () => {
     expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
   });
 
-  it('starts no run for a condensation during which it is killed', async () => {
+  it('leaves a conversation as it was when it is killed during its condensation', async () => {
     const first = await start();
     const id = await first.start();
     await first.say(id, 'say long');
@@ -112,7 +112,7 @@ describe('the process of the agent server', () => {
     await killed();
     expect(await condensing).toMatchObject([{ status: 'rejected' }]);
     const second = await start();
-    expect(await second.status(id)).toBe('paused');
+    expect(await second.status(id)).toBe('finished');
     expect(jsonAt(await second.get(`/api/conversations/${id}`), 'agent_state')).toEqual({});
   });
 

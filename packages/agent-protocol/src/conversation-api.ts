@@ -135,6 +135,8 @@ export interface SendMessageRequest {
   role?: 'user';
   content: Content[];
   run?: boolean;
+  /** Our server alone knows it. */
+  id?: string;
 }
 
 export type StartConversationRequest = z.input<typeof startSchema>;

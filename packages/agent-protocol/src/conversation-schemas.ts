@@ -39,6 +39,8 @@ export const messageSchema = z.object({
   role: z.literal('user').default('user'),
   content: content.refine((parts) => parts.length > 0, 'A message needs at least one part'),
   run: z.boolean().default(false),
+  /** Of its event: a message that the log has already is not taken again. */
+  id: z.uuid().optional(),
 });
 
 export type IncomingMessage = z.infer<typeof messageSchema>;

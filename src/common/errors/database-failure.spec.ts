@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { QueryFailedError } from 'typeorm';
+import { QueryFailedError, QueryRunnerAlreadyReleasedError } from 'typeorm';
 import { databaseFailure, isDatabaseAway } from './database-failure.js';
 
 function errorWith(members: Record<string, unknown>, message = 'broken'): Error {
@@ -14,6 +14,7 @@ describe('isDatabaseAway', () => {
     ['a refused connection', refused],
     ['a refused connection to each of several addresses', new AggregateError([refused, refused])],
     ['a missing socket file', errorWith({ code: 'ENOENT', syscall: 'connect' })],
+    ['a machine without a file descriptor for it', errorWith({ code: 'EMFILE', syscall: 'connect' })],
     ['an unknown host name', errorWith({ code: 'EAI_AGAIN', syscall: 'getaddrinfo' })],
     ['a reset connection under a statement', new QueryFailedError('SELECT 1', [], refused)],
     ['a shutdown', shutdown],
@@ -24,6 +25,7 @@ describe('isDatabaseAway', () => {
     ['a statement that took too long', errorWith({ code: '57014', severity: 'ERROR' })],
     ['a server that does not answer', new Error('Query read timeout')],
     ['a connection lost between statements', new Error('Connection terminated unexpectedly')],
+    ['a connection lost between statements of a transaction', new QueryRunnerAlreadyReleasedError()],
     ['a pool without a free connection', new Error('timeout exceeded when trying to connect')],
   ])('is true for %s', (_name, error) => {
     expect(isDatabaseAway(error)).toBe(true);

@@ -35,10 +35,10 @@ const OVERLOADED = /^(53...|40P01|55P03)$/;
 /** Lost connections, cancelled statements, restarts, failovers, and logins that fail since the start. */
 const AWAY_STATE = /^(08...|57014|57P0[1-5]|25006|28...|3D000)$/;
 const AWAY_NETWORK =
-  /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EAI_AGAIN)$/;
+  /^(ECONNREFUSED|ECONNRESET|ECONNABORTED|EPIPE|ETIMEDOUT|EHOSTUNREACH|ENETUNREACH|ENOENT|ENOTFOUND|EAI_AGAIN|EMFILE)$/;
 const NETWORK_CALL = /^(connect|getaddrinfo|read|write)$/;
 const AWAY_MESSAGE =
-  /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected/i;
+  /Connection terminated|Query read timeout|not queryable|timeout exceeded when trying to connect|Driver not Connected|Query runner already released/i;
 
 /** What is wrong with PostgreSQL; a bare network error is its own, since other servers' are `UpstreamError`s. */
 export function databaseFailure(error: unknown): DatabaseFailure | null {

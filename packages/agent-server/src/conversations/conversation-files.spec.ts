@@ -18,7 +18,7 @@ afterEach(async () => {
 
 it('keeps room on the disk until that is full, and again when there is room', async () => {
   let free = 100 * MIB;
-  const reserve = new LogReserve(folder, async () => free);
+  const reserve = new LogReserve(folder, async () => ({ bavail: free, bsize: 1, files: 0, ffree: 0 }));
   const file = join(folder, '.reserve');
   await reserve.look();
   expect((await stat(file)).size).toBe(2 * MIB);
@@ -31,6 +31,22 @@ it('keeps room on the disk until that is full, and again when there is room', as
     expect(existsSync(file)).toBe(false);
   }
   free = 9 * MIB;
+  await reserve.look();
+  expect(existsSync(file)).toBe(true);
+});
+
+it('keeps room for a file on a disk that takes no more of them', async () => {
+  let ffree = 100;
+  const reserve = new LogReserve(folder, async () => ({ bavail: 100, bsize: MIB, files: 1000, ffree }));
+  const file = join(folder, '.reserve');
+  await reserve.look();
+  expect(existsSync(file)).toBe(true);
+  for (const left of [0, 1]) {
+    ffree = left;
+    await reserve.look();
+    expect(existsSync(file)).toBe(false);
+  }
+  ffree = 16;
   await reserve.look();
   expect(existsSync(file)).toBe(true);
 });

@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { existsSync } from 'node:fs';
+import { existsSync, type StatsFs } from 'node:fs';
 import { appendFile, readFile, rename, rm, statfs, writeFile } from 'node:fs/promises';
 import { jsonText, jsonList, parseJson } from '@slipway/common/json-access.js';
 import type { ConversationRecord } from './conversation-record.js';
@@ -160,7 +160,10 @@ function isOriginal(value: unknown): value is OriginalResponse {
 
 const RESERVE_FILE = '.reserve';
 const RESERVE_BYTES = 2 * 1024 * 1024;
+const MIN_FILES = 16;
 const LOOK_MS = 5_000;
+
+type DiskSpace = Pick<StatsFs, 'bavail' | 'bsize' | 'files' | 'ffree'>;
 
 /**
  * Room for the files of conversations on a disk that an agent has filled: without it, no message could be logged any
@@ -168,16 +171,18 @@ const LOOK_MS = 5_000;
  */
 export class LogReserve {
   readonly #file: string;
-  readonly #freeBytes: () => Promise<number>;
+  readonly #space: () => Promise<DiskSpace>;
 
-  constructor(folder: string, freeBytes = async () => freeBytesOf(folder)) {
+  constructor(folder: string, space: () => Promise<DiskSpace> = async () => await statfs(folder)) {
     this.#file = path.join(folder, RESERVE_FILE);
-    this.#freeBytes = freeBytes;
+    this.#space = space;
   }
 
   /** Removes the reserve when the disk is full, and makes it when there is room. */
   async look(): Promise<void> {
-    const free = await this.#freeBytes();
+    const { bavail, bsize, files, ffree } = await this.#space();
+    // Some file systems do not count files.
+    const free = files > 0 && ffree < MIN_FILES ? 0 : bavail * bsize;
     const isHeld = existsSync(this.#file);
     if (isHeld && free < RESERVE_BYTES / 2) {
       await rm(this.#file);
@@ -200,9 +205,4 @@ export class LogReserve {
     const timer = setInterval(() => void look(), LOOK_MS).unref();
     signal.addEventListener('abort', () => clearInterval(timer), { once: true });
   }
-}
-
-async function freeBytesOf(folder: string): Promise<number> {
-  const { bavail, bsize } = await statfs(folder);
-  return bavail * bsize;
 }

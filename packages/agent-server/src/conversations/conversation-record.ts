@@ -30,8 +30,8 @@ export interface ConversationRecord {
   status: ExecutionStatus;
   /** The server stopped while the agent was running. */
   wasRunning: boolean;
-  /** Whether the next server is to go on with the last run; absent in records of earlier versions. */
-  resumes?: boolean;
+  /** The status after a condensation, which is no run to go on with; absent in records of earlier versions. */
+  rest?: ExecutionStatus | null;
   kind: AgentKind;
   memory: EngineMemory;
   agentDetails: AgentDetails | null;

@@ -7,6 +7,7 @@ import { startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { FakeEngine } from '../../../../test/fakes/fake-engine.js';
 import { startRequest } from '../../../../test/support/agent-server-client.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import { until } from '../../../../test/support/until.js';
 import type { EngineHost } from '../engine/agent-engine.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
@@ -94,6 +95,16 @@ describe('a run', () => {
     await run.stop(0);
     expect(await condensing).toBe(false);
     expect(state.record).toMatchObject({ status: 'finished', wasRunning: false });
+  });
+
+  it('tells how it ended although its record cannot be written, as on a full disk', async () => {
+    const { recordFile, run } = await createRun();
+    recordFile.gate = Promise.reject(new Error('ENOSPC: no space left on device'));
+    recordFile.gate.catch(() => undefined);
+    await run.start();
+    await until(() => !run.isActive);
+    const told = log.entries.map((event) => jsonText(event, 'value'));
+    expect(told.findLast((status) => status !== null)).toBe('error');
   });
 
   it('reads its skills once more after that has failed', async () => {

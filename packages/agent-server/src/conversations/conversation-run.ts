@@ -146,8 +146,8 @@ export class ConversationRun {
     const active = this.#active;
     if (active !== null) {
       // Written before the run ends, so that it is remembered even if the server is killed meanwhile.
-      const resumes = this.#state.record.resumes !== false;
-      await this.#state.change({ wasRunning: resumes && !this.#state.pauseSignal().aborted });
+      const isRun = !this.#state.record.rest;
+      await this.#state.change({ wasRunning: isRun && !this.#state.pauseSignal().aborted });
       this.#state.requestPause(true);
       if (!this.#isQueued) {
         await settledWithin(graceMs, active.ended);
@@ -188,14 +188,14 @@ export class ConversationRun {
     started: PromiseWithResolvers<void>,
   ): Promise<void> {
     try {
-      await this.#state.setStatus('running', { wasRunning: false, resumes: rest === null });
+      await this.#state.setStatus('running', { wasRunning: false, rest });
       started.resolve();
       await this.#work(work, signal);
     } catch (error) {
       started.resolve();
       await this.#fail(error, signal);
     }
-    await this.#conclude(signal, rest);
+    await this.#conclude(signal);
   }
 
   async #work(work: Work, signal: AbortSignal): Promise<void> {
@@ -223,11 +223,11 @@ export class ConversationRun {
     return await this.#engine;
   }
 
-  async #conclude(signal: AbortSignal, rest: ExecutionStatus | null): Promise<void> {
+  async #conclude(signal: AbortSignal): Promise<void> {
     try {
-      const { status } = this.#state.record;
+      const { status, rest } = this.#state.record;
       const isOver = status === 'running' || (status === 'paused' && this.#stopping);
-      const after = isOver && rest !== null ? rest : status;
+      const after = isOver && rest ? rest : status;
       if (after !== 'waiting_for_confirmation') {
         await closeOpenCalls(this.#state, 'The run ended before the tool returned a result.');
       }

@@ -114,11 +114,8 @@ export class ConversationState implements EngineHost {
     await this.change({ navigations });
   }
 
-  async append(event: NewEvent): Promise<AgentEvent> {
-    return await this.#write(
-      this.#masker.value(event),
-      event.source === 'agent' ? this.draft.end() : undefined,
-    );
+  async append(event: NewEvent, id?: string): Promise<AgentEvent> {
+    return await this.#write(this.#masker.value(event), event.source === 'agent' ? this.draft.end() : id);
   }
 
   showDraft(draft: (() => Draft) | null): void {
@@ -151,9 +148,13 @@ export class ConversationState implements EngineHost {
       this.draft.write(null);
       const waiting = status === 'waiting_for_confirmation' ? openCalls(this.events()) : [];
       await this.#options.originals.setWaiting(new Set(waiting.map((call) => call.llm_response_id)));
-      await this.change({ ...also, status });
-      await this.#writeUpdate('execution_status', status);
-      await this.log.sync();
+      try {
+        await this.change({ ...also, status });
+      } finally {
+        // A full disk may have room for a line.
+        await this.#writeUpdate('execution_status', status);
+        await this.log.sync();
+      }
     }
   }
 

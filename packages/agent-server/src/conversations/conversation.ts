@@ -140,6 +140,9 @@ export class Conversation {
    * @throws HttpError 400 when the agent should run but cannot
    */
   async addMessage(message: IncomingMessage): Promise<void> {
+    if (message.id !== undefined && this.log.get(message.id) !== undefined) {
+      return;
+    }
     await this.goal.interrupt();
     await this.#addMessage(message, () => true);
   }
@@ -154,13 +157,14 @@ export class Conversation {
     const { status } = this.record;
     const triggered = this.#state.skillsFor(contentText(message.content));
     const names = triggered?.names ?? [];
-    await this.#state.append({
-      kind: 'MessageEvent',
-      source: 'user',
+    const event = {
+      kind: 'MessageEvent' as const,
+      source: 'user' as const,
       llm_message: { role: message.role, content: message.content },
       activated_skills: names,
       extended_content: additionsTo(this.record, triggered?.text ?? null),
-    });
+    };
+    await this.#state.append(event, message.id);
     await this.#state.change({
       usage: { ...this.record.usage, iterations: 0 },
       activatedSkills: [...this.record.activatedSkills, ...names],

@@ -207,8 +207,8 @@ export class Conversations {
       await closeOpenCalls(state, 'The tool was interrupted: the agent server ended while it ran.');
     }
     if (record.status === 'running') {
-      await state.change({ wasRunning: record.resumes !== false && !isPauseRequested(state.events()) });
-      await state.setStatus('paused');
+      await state.change({ wasRunning: !record.rest && !isPauseRequested(state.events()) });
+      await state.setStatus(record.rest ?? 'paused');
     }
     await interruptOpenGoal(state);
     this.#add(state, folder);

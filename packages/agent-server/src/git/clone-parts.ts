@@ -27,7 +27,7 @@ interface ClonePartsOptions {
   lfs: boolean;
   transfer: PrivateRepositoryOptions;
   view: ToolView;
-  /** Epoch milliseconds. */
+  /** Monotonic milliseconds. */
   deadlineAt: number;
 }
 
@@ -167,7 +167,7 @@ export class CloneParts {
 
   #limits(): { timeoutMs: number; signal: AbortSignal | undefined } {
     const { deadlineAt, transfer } = this.#options;
-    return { timeoutMs: Math.max(1, deadlineAt - Date.now()), signal: transfer.signal };
+    return { timeoutMs: Math.max(1, deadlineAt - performance.now()), signal: transfer.signal };
   }
 }
 

@@ -177,7 +177,7 @@ async function createRepository(plan: RepositoryPlan): Promise<GitPrepareRespons
 async function cloneRepository(plan: RepositoryPlan, url: string): Promise<CloneOutcome> {
   const { view, credentials, timeoutMs, signal } = plan;
   const parts = { submodules: plan.submodules === true, lfs: plan.lfs === true };
-  const deadlineAt = Date.now() + timeoutMs;
+  const deadlineAt = performance.now() + timeoutMs;
   const limits = { timeoutMs, signal };
   const transfer = { folder: plan.privateFolder, environment: view.environment, credentials, ...limits };
   return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {

@@ -176,7 +176,13 @@ export class PendingMessagesService extends BackgroundLoop {
     try {
       if (!(await this.hasArrived(target, id, message))) {
         this.sandboxes.touch(conversation.sandbox_id);
-        const body = { role: 'user' as const, content: message.content, run: true };
+        const body = {
+          role: 'user' as const,
+          content: message.content,
+          run: true,
+          // A restored database does not know that it was delivered.
+          ...(this.credentials.isSupported(target) && { id: message.id }),
+        };
         await this.syncRequests.expecting(id, 'running', () =>
           this.credentials.runWithRefresh(target, conversation, () =>
             this.agentServers.sendMessage(target, id, body),

@@ -85,6 +85,7 @@ function idleSince({ lastActivityAt }: Sandbox): number {
 
 /** How long another host may be late, or away for a restart. */
 const GRACE_SECONDS = 60;
+const WAIT_OR_DELETE = 'Resume it when the host is back, or delete it; its conversations stay readable.';
 /** How long a lost host may take to come back and remove what it should. */
 const REMOVAL_GRACE_SECONDS = 86_400;
 
@@ -111,7 +112,7 @@ export class LostHostReaper {
     const abandoned = await this.lifecycle.abandonedSince(ago(this.clock, GRACE_SECONDS));
     await Promise.all(
       abandoned.map(({ id, hostId, status, updatedAt }) => {
-        const statusDetail = `Its host ${hostId} is gone: no process of that host runs.`;
+        const statusDetail = `Its host ${hostId} is gone: no process of that host runs. ${WAIT_OR_DELETE}`;
         return this.sandboxes.transition(id, 'fail', {
           change: { statusDetail },
           condition: { status, updatedAt },
@@ -129,7 +130,7 @@ export class LostHostReaper {
           return;
         }
         const { id, hostId, generation, updatedAt } = sandbox;
-        const statusDetail = `It does not answer, and its host ${hostId} is gone: no process of that host runs.`;
+        const statusDetail = `It does not answer, and its host ${hostId} is gone: no process of that host runs. ${WAIT_OR_DELETE}`;
         await this.sandboxes.transition(id, 'fail', {
           change: { statusDetail },
           condition: { status: 'RUNNING', generation, updatedAt },
