@@ -143,7 +143,8 @@ export class FollowRoundsService {
     { state, reason }: FollowEnd,
   ): Promise<void> {
     const { row } = linked;
-    if (state === 'stopped' && change.state === 'working') {
+    // At a message of its user, it works while it watches.
+    if (state === 'stopped' && row.idleSince === null) {
       await this.actions.stop(row.userId, row.conversationId);
     }
     await this.followed.manager.transaction(async (manager) => {

@@ -202,14 +202,17 @@ describe('an event', () => {
     expect(await runs(id)).toHaveLength(2);
   });
 
-  it('whose body may come again in good faith counts by its delivery id', async () => {
-    await webhook();
-    const id = await automation({ on: 'workflow_dispatch' });
-    const body = { inputs: {}, ref: 'main', repository: { updated_at: '2026-11-21T09:30:00Z' } };
-    await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
-    await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
-    expect(await runs(id)).toHaveLength(2);
-  });
+  it.each(['repository', 'enterprise', 'inputs', 'client_payload'])(
+    'whose body may come again in good faith counts by its delivery id, whatever the time of its %s',
+    async (member) => {
+      await webhook();
+      const id = await automation({ on: 'workflow_dispatch' });
+      const body = { ref: 'main', [member]: { updated_at: '2026-11-21T09:30:00Z', date: '2026-11-21' } };
+      await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
+      await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
+      expect(await runs(id)).toHaveLength(2);
+    },
+  );
 
   it('starts automations of its organization only', async () => {
     await webhook();

@@ -254,6 +254,12 @@ describe('validating', () => {
       errors: [{ field: 'name' }],
     });
     expect(await validate({ endpoint: '/v1/preset/plugin', draft })).toMatchObject({ valid: false });
+    for (const change of [{ prompt: undefined }, { tasks: { limit: 1 } }]) {
+      expect(await validate({ draft: { ...draft, ...change } })).toMatchObject({
+        valid: false,
+        errors: [{ field: 'prompt', code: 'value_error' }],
+      });
+    }
     for (const trigger of [undefined, null, 'push', { type: 'cron', schedule: 'daily' }]) {
       const report = await validate({ endpoint: '/v1/preset/plugin', draft: { trigger } });
       expect(report).toMatchObject({ valid: false, next_times: [], matched: null });

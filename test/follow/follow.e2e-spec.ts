@@ -302,6 +302,15 @@ describe('a conversation that follows its pull request', () => {
     expect(await rounds(idle)).toEqual([]);
   });
 
+  it('pauses the agent when it is told to stop, also before the first round', async () => {
+    const conversation = await start({}, 'step');
+    await until(async () => (await follows.conversation(conversation)).execution_status === 'running');
+    addComment(change, ALICE, '@slipway stop');
+    await follows.until(conversation, { state: 'stopped' });
+    await until(async () => (await follows.conversation(conversation)).execution_status !== 'running');
+    expect(await follows.conversation(conversation)).toMatchObject({ execution_status: 'paused' });
+  });
+
   it('goes on after a force push with the checks of the new commit', async () => {
     const conversation = await start();
     addCheck(change, 'test', { state: 'failed' });

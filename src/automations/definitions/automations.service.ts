@@ -50,7 +50,9 @@ export class AutomationsService {
   async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
     const { endpoint = ENDPOINT, trigger: alone = null } = given;
     const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: alone };
-    const problems = await DRAFTS.transform(draft, { type: 'body' }).then(() => [], problemsOf);
+    const problems = await DRAFTS.transform(draft, { type: 'body' })
+      .then((body) => this.merged(new Automation(), body as CreateAutomationDto))
+      .then(() => [], problemsOf);
     const errors = endpoint === ENDPOINT ? problems : [NOT_OFFERED];
     // A good trigger is looked at, whatever else is wrong.
     const isGood = problems.every(({ field }) => field?.split('.')[0] !== 'trigger');

@@ -12,6 +12,11 @@ describe('a key', () => {
     ['issues.labeled', 'issues', false],
     ['issues_other.x', 'issues.*', false],
     ['repo.refs_changed', 'repo.refs_changed', true],
+    // As Bitbucket writes its own keys.
+    ['pullrequest.created', 'pullrequest:created', true],
+    ['pr.comment.added', 'pr:comment.*', true],
+    // Of a source of the user's own.
+    ['Issue:create', 'Issue:create', true],
   ])('%s fits %s: %s', (key, pattern, fits) => {
     expect(keyMatches(key, pattern)).toBe(fits);
   });

@@ -106,8 +106,10 @@ export function mismatch(trigger: Trigger, { source, key, payload }: IncomingEve
   }
 }
 
-/** `a.*` stands for `a` too, as some events have no action. */
+/** `a.*` stands for `a` too, as some events have no action, and `a:b` for `a.b`, as Bitbucket writes it. */
 export function keyMatches(key: string, pattern: string): boolean {
-  const beginning = pattern.endsWith('.*') ? pattern.slice(0, -1) : null;
-  return pattern === '*' || pattern === key || (beginning !== null && `${key}.`.startsWith(beginning));
+  const wanted = pattern.replaceAll(':', '.');
+  const given = key.replaceAll(':', '.');
+  const beginning = wanted.endsWith('.*') ? wanted.slice(0, -1) : null;
+  return wanted === '*' || wanted === given || (beginning !== null && `${given}.`.startsWith(beginning));
 }

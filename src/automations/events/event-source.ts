@@ -20,6 +20,8 @@ const DEADLINE_MS = 20_000;
 const MAX_VALUES = 50_000;
 const MAX_KEY = 500;
 const MAX_DELIVERY_ID = 200;
+/** Members of an event whose times are not its own. */
+const UNTIMED = ['repository', 'project', 'enterprise', 'inputs', 'client_payload'];
 
 /** @throws MalformedBodyError beyond a mebibyte, before any of it is parsed */
 export async function readWebhook(request: IncomingMessage): Promise<ReceivedWebhook> {
@@ -73,11 +75,13 @@ export function identityOf(
 
 /**
  * Whether the body says when what it tells of happened: then it comes once, under whatever delivery id, which most
- * signatures do not cover. One without, such as `workflow_dispatch`, has the time of its repository alone.
+ * signatures do not cover. One without, such as `workflow_dispatch`, has the times of where it happened and those that
+ * its author chose alone.
  */
 function isTimed(payload: unknown): boolean {
-  const { repository: _repository, project: _project, ...parts } = Object(payload) as Record<string, unknown>;
-  return [payload, ...Object.values(parts)].some((part) =>
+  const members: [string, unknown][] = Object.entries(Object(payload));
+  const parts = members.filter(([name]) => !UNTIMED.includes(name)).map(([, part]) => part);
+  return [payload, ...parts].some((part) =>
     ['updated_at', 'updated_on', 'date'].some((member) => jsonText(part, member) !== null),
   );
 }
