@@ -121,11 +121,12 @@ it.each([
 });
 
 describe('slipway watch', () => {
-  it.each([
+  it.each<[string, string[], string[], boolean?]>([
     ['a message to an agent that has finished', ['running', 'finished'], ['message', 'idle']],
     ['a message to one that was paused', ['running', 'paused'], ['message', 'idle']],
     ['a second message at once', ['running'], ['message', 'idle', 'message']],
-  ])('goes on between the work and %s', async (_name, before, message) => {
+    ['a message that is not in the log yet', ['running', 'finished'], ['message', 'idle'], true],
+  ])('goes on between the work and %s', async (_name, before, message, isLate = false) => {
     const happens = [...before, ...message, 'running', 'finished'];
     const events = happens.map((value, id) =>
       JSON.stringify(
@@ -137,13 +138,18 @@ describe('slipway watch', () => {
     const seen: string[] = [];
     const service = createServer(({ url }, response) => {
       // The log never has more than was shown, except for what happened before.
-      const logged = events.slice(0, Math.max(seen.length, before.length + message.length)).toReversed();
+      const inLog = before.length + (isLate ? 0 : message.length);
+      const logged = events.slice(0, Math.max(seen.length, inLog)).toReversed();
+      // A message that was taken shows at once.
+      const shown = isLate && seen.length < events.length ? 'running' : 'finished';
       response
         .writeHead(200, { connection: 'close' })
         .end(
           url?.includes('/stream')
             ? events.map((event) => `data: ${event}\n\n`).join('')
-            : `{"items":[${logged.join()}]}`,
+            : url?.includes('app-conversations')
+              ? `[{"execution_status":"${shown}"}]`
+              : `{"items":[${logged.join()}]}`,
         );
     }).listen(0, '127.0.0.1');
     await once(service, 'listening');

@@ -125,7 +125,7 @@ async function watchConversation({ client, output, json }: Invocation, id: strin
     // A message makes an agent that has finished idle until it begins to work.
     hasWorked = status === 'running' || (hasWorked && jsonText(event, 'source') !== 'user');
     const rests = status !== null && RESTING.has(status) && (hasWorked || status !== 'idle');
-    if (rests && jsonText(event, 'id') === (await latestStatusId(client, path))) {
+    if (rests && jsonText(event, 'id') === (await restingSince(client, id, path))) {
       if (status === 'error' || status === 'stuck') {
         throw new CommandError(`the agent ended with the status ${status}`);
       }
@@ -134,12 +134,13 @@ async function watchConversation({ client, output, json }: Invocation, id: strin
   }
 }
 
-/** A stream begins with the past, in which the agent may have rested before. */
-async function latestStatusId(client: ServiceClient, path: string): Promise<string | null> {
+/** The status since which the agent rests: a stream begins with the past, and may not have a message yet that was taken. */
+async function restingSince({ patient }: ServiceClient, ids: string, path: string): Promise<string | null> {
+  const [conversation] = await patient.get(CONVERSATIONS, { searchParams: { ids } }).json<unknown[]>();
   const searchParams = { kind__eq: 'ConversationStateUpdateEvent', sort_order: 'TIMESTAMP_DESC', limit: 100 };
-  const { items } = await client.patient.get(`${path}/search`, { searchParams }).json<{ items: unknown[] }>();
-  const latest = items.find((item) => executionStatus(item) !== null);
-  return jsonText(latest, 'id');
+  const { items } = await patient.get(`${path}/search`, { searchParams }).json<{ items: unknown[] }>();
+  const isWorking = jsonText(conversation, 'execution_status') === 'running';
+  return jsonText(isWorking ? null : items.find((item) => executionStatus(item) !== null), 'id');
 }
 
 /** Lines of output or of a file that are shown of one event. */
@@ -195,7 +196,6 @@ export function eventLines(event: unknown): string[] {
   return lines.map((line) => line.replaceAll(/[^\P{Cc}\n\t]/gu, '\u{fffd}'));
 }
 
-/** The status that an event tells of; null for other events. */
 export function executionStatus(event: unknown): string | null {
   return jsonText(event, 'key') === 'execution_status' ? jsonText(event, 'value') : null;
 }

@@ -194,10 +194,11 @@ describe('conversations of the agent server', () => {
     const conversation_id = randomUUID();
     await server.client.start({ conversation_id });
     await server.client.say(conversation_id, 'step');
-    await Promise.all([
-      server.client.send('DELETE', `/api/conversations/${conversation_id}`),
-      server.client.start({ conversation_id }),
-    ]);
+    const deleted = server.client.send('DELETE', `/api/conversations/${conversation_id}`);
+    // Of two requests at a time, either may come first.
+    await until(async () => (await server.client.status(conversation_id)) === null);
+    await server.client.start({ conversation_id });
+    await deleted;
     await server.restart();
     expect(await server.client.status(conversation_id)).toBe('idle');
     expect(await server.client.kinds(conversation_id)).toEqual([]);

@@ -1,3 +1,5 @@
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
@@ -136,11 +138,12 @@ describe('a goal', () => {
     const id = await start([met], ({ messages }) =>
       messages.some(({ role }) => role === 'tool')
         ? say('Done.')
-        : call('terminal', { command: 'sleep 0.5' }),
+        : call('terminal', { command: 'until [ -e go ]; do sleep 0.01; done' }),
     );
     await begin(id);
     await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
     await post(id, 'goal/stop');
+    await writeFile(path.join(server.workspace, 'project/go'), '');
     await server.client.untilStatus(id, 'finished');
     expect((await told(id)).map((value) => jsonText(value, 'status'))).toEqual(['running', 'interrupted']);
     expect(llm.requests.filter(isJudging)).toEqual([]);

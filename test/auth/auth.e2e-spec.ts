@@ -296,6 +296,7 @@ describe('API keys and users', () => {
   it('trusts a verified key for less than five seconds, so that a revocation reaches other replicas', async () => {
     const { body } = await issue(app.user, { name: 'elsewhere' });
     const headers = { 'X-Session-API-Key': body.key as string };
+    app.clock.stop();
     await request(app.url).get(KEYS).set(headers).expect(200);
     // As another replica does it: behind this one's back.
     await app.dataSource.query('UPDATE api_keys SET revoked_at = now() WHERE id = $1', [body.id]);

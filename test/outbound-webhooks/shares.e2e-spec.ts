@@ -195,6 +195,8 @@ describe('deliveries', () => {
 });
 
 describe('test deliveries', () => {
+  beforeAll(() => app.clock.stop());
+
   it('are 60 a minute for all endpoints of a user, kept like others', async () => {
     const ids = [await create('/one'), await create('/two')];
     await add(

@@ -97,6 +97,7 @@ describe('sandboxes of several processes', () => {
     const { id } = await me.running();
     const second = await join();
     const before = backend.calls.length;
+    second.clock.stop();
     await leaveBehind(id, 'PAUSING');
     second.clock.advance(10_000);
     await new SandboxesClient(second.url, me.user).running();

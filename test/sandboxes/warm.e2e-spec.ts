@@ -247,6 +247,7 @@ describe('warm sandboxes', () => {
 
   it('are replaced when they end by themselves, later and later', async () => {
     let [id = ''] = await start({ SANDBOX_WARM: '1' });
+    app.clock.stop();
     for (const seconds of [2, 4, 8]) {
       await backend.end(id, { code: 1, signal: null, outOfMemory: false });
       expect(await kept()).toEqual([]);
@@ -268,6 +269,7 @@ describe('warm sandboxes', () => {
   it('are tried again when they cannot be started, and hold up nobody', async () => {
     backend.script.failure = 'There is no room.';
     expect(await start({ SANDBOX_WARM: '1' })).toEqual([]);
+    app.clock.stop();
     expect(backend.calls.filter((call) => call.startsWith('warm'))).toHaveLength(1);
     backend.script.failure = null;
     expect(await kept()).toEqual([]);

@@ -1,4 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
+import { processorMs } from '../../../test/support/processor-time.js';
 import {
   toFailingChecks,
   toFolder,
@@ -85,10 +86,11 @@ describe('toPullRequest', () => {
 
 describe('toRepository', () => {
   it("does not let a long name hold up the service, as the server may be anybody's", () => {
-    const begunAt = performance.now();
-    expect(readRepository({ ...repository, slug: `${'a'.repeat(60_000)}!` })).toBeNull();
-    expect(readRepository({ ...repository, project: { key: `${'a'.repeat(60_000)}!` } })).toBeNull();
-    expect(performance.now() - begunAt).toBeLessThan(500);
+    const took = processorMs(() => {
+      expect(readRepository({ ...repository, slug: `${'a'.repeat(60_000)}!` })).toBeNull();
+      expect(readRepository({ ...repository, project: { key: `${'a'.repeat(60_000)}!` } })).toBeNull();
+    });
+    expect(took).toBeLessThan(500);
   });
 
   it.each<[string, object, object | null]>([

@@ -2,18 +2,21 @@ import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { RawServer } from '../../support/raw-server.js';
 import { type Attack, held } from '../attack.js';
-import { ResponseTimes } from '../support/response-times.js';
+import { ResponseTimes, type SeenTimes } from '../support/response-times.js';
 import type { Tenant } from '../support/tenant.js';
 
 const PARALLEL = 10;
 const MIN_ROUNDS_MS = 2_500;
-const MAX_ROUNDS_MS = 10_000;
+const MAX_ROUNDS_MS = 20_000;
 /** Of fewer than a hundred, the 99th percentile is the slowest one. */
 const ENOUGH_SAMPLES = 200;
 /** Just below what is read of one response. */
 const BYTES = 2 * 1024 * 1024 - 1_000;
 const MAX_GROWTH_MIB = 300;
 const KIBIBYTE = 1024;
+
+/** Made once: making it for each answer would delay what this program measures. */
+const TINY_CHUNKS = Buffer.from('1\r\n[\r\n'.concat('1\r\n \r\n'.repeat(1_000_000), '1\r\n]\r\n0\r\n\r\n'));
 
 /** Answers of a git host: a few kilobytes on the wire, or many. */
 const ANSWERS: Readonly<Record<string, (response: ServerResponse) => void>> = {
@@ -34,7 +37,7 @@ const ANSWERS: Readonly<Record<string, (response: ServerResponse) => void>> = {
       .writeHead(200, { 'content-type': 'application/json', 'transfer-encoding': 'chunked' })
       .flushHeaders();
     // Below Node.js, which would write each chunk by itself.
-    response.socket?.end('1\r\n[\r\n'.concat('1\r\n \r\n'.repeat(1_000_000), '1\r\n]\r\n0\r\n\r\n'));
+    response.socket?.end(TINY_CHUNKS);
   },
 };
 
@@ -60,12 +63,18 @@ export const answersOfGitHost: Attack = {
         const seen: string[] = [];
         for (const [name, next] of Object.entries(ANSWERS)) {
           answer = next;
-          const times = ResponseTimes.watch(apart);
-          const statuses = await askWhile(times, apart.bob, name);
-          const result = await times.end(MAX_GROWTH_MIB);
-          isHeld &&= result.held;
-          seen.push(`${name}: ${statuses}; ${result.seen}`);
-          process.stdout.write(`  ${seen.at(-1)}\n`);
+          const ask = async (what: string): Promise<SeenTimes> => {
+            const times = ResponseTimes.watch(apart);
+            const statuses = await askWhile(times, apart.bob, what);
+            const result = await times.end(MAX_GROWTH_MIB);
+            seen.push(`${what}: ${statuses}; ${result.seen}`);
+            process.stdout.write(`  ${seen.at(-1)}\n`);
+            return result;
+          };
+          const first = await ask(name);
+          // An answer that holds up the service does so each time.
+          const { held: isHeldNow } = first.isOnlySlow ? await ask(`${name}, again`) : first;
+          isHeld &&= isHeldNow;
         }
         return { held: isHeld, seen: seen.join('. ') };
       });

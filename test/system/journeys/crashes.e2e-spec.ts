@@ -101,9 +101,17 @@ exec ${found[names.indexOf(name)]} "$@"
     return task;
   };
 
+  /** The conversation's state may be known a moment before the last event of its log, which tells of it, is stored. */
+  const finished = async (id: string): Promise<void> => {
+    await user.conversationIn(id, 'finished');
+    await user.eventOf(
+      id,
+      (event) => jsonText(event, 'key') === 'execution_status' && jsonText(event, 'value') === 'finished',
+    );
+  };
   /** What a start leaves behind that was done once, however often it was taken up. */
   const expectOnce = async ({ id, sandboxId }: Started): Promise<void> => {
-    await user.conversationIn(id, 'finished');
+    await finished(id);
     const info = await user.agentServer(sandboxId, 'GET', '/api/conversations/search');
     expect(jsonList(info, 'items')).toHaveLength(1);
     const { output } = await user.run(sandboxId, 'cat ~/done.txt && ls app/.openhands');
@@ -180,7 +188,7 @@ exec ${found[names.indexOf(name)]} "$@"
     await user.sandboxIn(resuming.sandboxId, 'RUNNING');
     await user.sandboxIn(removing.sandboxId, 'MISSING');
     await until(() => world.sandboxProcesses(pausing.sandboxId).length === 0);
-    await user.conversationIn(working.id, 'finished');
+    await finished(working.id);
     expect(await user.eventsOfKind(working.id, 'ObservationEvent')).toHaveLength(STEPS + 1);
     expect(idsOf(await user.events(working.id))).toEqual(await logOf(working.id, working.sandboxId));
     const left = [...starts, pausing, resuming, working];
