@@ -1,5 +1,5 @@
 import { useInfiniteQuery, type UseQueryResult } from '@tanstack/react-query';
-import type { ComponentProps, ReactNode } from 'react';
+import { type ComponentProps, type ReactNode, useEffect, useReducer } from 'react';
 import { Link } from 'wouter';
 
 interface ButtonProps extends ComponentProps<'button'> {
@@ -240,8 +240,15 @@ const ago = new Intl.RelativeTimeFormat('en', { style: 'short' });
 const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' });
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hour12: false });
 
-/** "3 hr. ago"; the whole time on hovering. */
+const AGO_MS = 30_000;
+
+/** "3 hr. ago", also when nothing else is drawn again; the whole time on hovering. */
 export function Ago({ time }: { time: string }) {
+  const [, drawAgain] = useReducer((count: number) => count + 1, 0);
+  useEffect(() => {
+    const timer = setInterval(drawAgain, AGO_MS);
+    return () => clearInterval(timer);
+  }, []);
   return <Moment time={time} text={agoText} />;
 }
 

@@ -102,13 +102,18 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
       const now = form.current;
       if (now && !keeps && [...new FormData(now).keys()].every((field) => fieldsOf(now)(field) === sentFields(field))) {
         now.reset();
+        // React does not hear of that: another choice would be sent than the one that is shown.
+        now.querySelectorAll('select').forEach((each) => each.dispatchEvent(new Event('change', { bubbles: true })));
       }
     },
     meta: { showsErrors: true },
   });
   const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    sent.mutate(fieldsOf(event.currentTarget));
+    // A key may be pressed again, unlike the button.
+    if (!sent.isPending) {
+      sent.mutate(fieldsOf(event.currentTarget));
+    }
   };
   return (
     <form ref={form} aria-label={name} name={name} onSubmit={send} className="form">
