@@ -354,6 +354,8 @@ describe('the console', () => {
     await patient.page.getByRole('time').first().waitFor();
     await patient.page.clock.fastForward('02:00:00');
     await patient.page.getByRole('time').getByText('2 hr. ago').first().waitFor();
+
+    expect(await patient.page.getByRole('time').getByText('just now').count()).toBe(0);
     await patient.leave();
   });
 

@@ -361,7 +361,7 @@ describe('the console at work', () => {
     expect(await facts.innerText()).toMatch(/round 5: The rounds are used up\./);
     expect(await facts.getByRole('link', { name: '#482' }).getAttribute('href')).toBe(url);
     await nadia.expectSound();
-    await nadia.page.unroute('**/api/v1/app-conversations?ids=*');
+    await nadia.page.unrouteAll({ behavior: 'wait' });
   });
 
   describe('by itself', () => {
