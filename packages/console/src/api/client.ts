@@ -105,13 +105,11 @@ export function providerName(provider: string): string {
   return PROVIDER_NAMES[provider as Provider] ?? provider;
 }
 
-/** One whose session has ended comes back to the page as it was. */
-type SignedIn = Schemas['SessionUser'] & { hasEnded?: boolean };
-
-async function readSession(): Promise<SignedIn | null> {
+async function readSession() {
   const { user, csrf_token: token } = await bodyOf(api.GET('/auth/session'));
   session.csrfToken = token ?? '';
-  return user;
+  // One whose session has ended comes back to the page as it was.
+  return user as (Schemas['SessionUser'] & { hasEnded?: boolean }) | null;
 }
 
 /** Who is signed in; null is an answer, not an error. */

@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Activity, Component, type ComponentType, lazy, type PropsWithChildren, Suspense, useEffect } from 'react';
 import { Route, Switch, useLocation } from 'wouter';
-import { api, bodyOf, type Schemas, sessionQuery, useSessionChange } from '../api/client.js';
+import { api, bodyOf, sessionQuery, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
 import { Button, Callout, Empty, Loaded } from '../ui/blocks.js';
 import { Form, TextField } from '../ui/form.js';
@@ -19,6 +19,7 @@ const DevicePage = later(async () => (await import('./device-page.js')).DevicePa
 
 /** @param refusal why the one-time link that opened the page does not work */
 export function App({ refusal }: { refusal: string | null }) {
+  const [path] = useLocation();
   const session = useQuery(sessionQuery);
   return (
     <Loaded query={session} name="Slipway">
@@ -27,42 +28,37 @@ export function App({ refusal }: { refusal: string | null }) {
           {(user === null || user.hasEnded) && <SignInPage refusal={refusal} />}
           {user && (
             <Activity key={user.id} mode={user.hasEnded ? 'hidden' : 'visible'}>
-              <Pages user={user} />
+              <Layout user={user}>
+                <PageOrReason key={path}>
+                  <Suspense fallback={null}>
+                    <Switch>
+                      <Route path="/" component={WorkPage} />
+                      <Route path="/conversations" component={ConversationsPage} />
+                      <Route path="/conversations/:id">{({ id }) => <ConversationPage key={id} id={id} />}</Route>
+                      <Route path="/automations" component={AutomationsPage} />
+                      <Route path="/automations/new" component={NewAutomationPage} />
+                      <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
+                      <Route path="/settings" component={SettingsPage} />
+                      <Route path="/device">
+                        <DevicePage user={user} />
+                      </Route>
+                      {user.is_admin && <Route path="/administration" component={AdminPage} />}
+                      <Route>
+                        <Page title="Not found">
+                          <Empty title="There is no such page.">
+                            The links above lead to all pages that there are.
+                          </Empty>
+                        </Page>
+                      </Route>
+                    </Switch>
+                  </Suspense>
+                </PageOrReason>
+              </Layout>
             </Activity>
           )}
         </>
       )}
     </Loaded>
-  );
-}
-
-function Pages({ user }: { user: Schemas['SessionUser'] }) {
-  const [path] = useLocation();
-  return (
-    <Layout user={user}>
-      <PageOrReason key={path}>
-        <Suspense fallback={null}>
-          <Switch>
-            <Route path="/" component={WorkPage} />
-            <Route path="/conversations" component={ConversationsPage} />
-            <Route path="/conversations/:id">{({ id }) => <ConversationPage key={id} id={id} />}</Route>
-            <Route path="/automations" component={AutomationsPage} />
-            <Route path="/automations/new" component={NewAutomationPage} />
-            <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
-            <Route path="/settings" component={SettingsPage} />
-            <Route path="/device">
-              <DevicePage user={user} />
-            </Route>
-            {user.is_admin && <Route path="/administration" component={AdminPage} />}
-            <Route>
-              <Page title="Not found">
-                <Empty title="There is no such page.">The links above lead to all pages that there are.</Empty>
-              </Page>
-            </Route>
-          </Switch>
-        </Suspense>
-      </PageOrReason>
-    </Layout>
   );
 }
 
@@ -82,9 +78,7 @@ function SignInPage({ refusal }: { refusal: string | null }) {
       <Form
         name="Sign in"
         submit="Sign in"
-        onSubmit={async (field) => {
-          await change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })));
-        }}>
+        onSubmit={(field) => change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })))}>
         <TextField
           label="API key"
           type="password"

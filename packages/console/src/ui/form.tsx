@@ -110,10 +110,7 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
   });
   const send = (event: FormEvent<HTMLFormElement>) => {
     event.preventDefault();
-    // A key may be pressed again, unlike the button.
-    if (!sent.isPending) {
-      sent.mutate(fieldsOf(event.currentTarget));
-    }
+    sent.mutate(fieldsOf(event.currentTarget));
   };
   return (
     <form ref={form} aria-label={name} name={name} onSubmit={send} className="form">
