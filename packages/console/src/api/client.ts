@@ -105,11 +105,11 @@ export function providerName(provider: string): string {
   return PROVIDER_NAMES[provider as Provider] ?? provider;
 }
 
-async function readSession() {
+/** One whose session has ended comes back to the page as it was. */
+async function readSession(): Promise<(Schemas['SessionUser'] & { hasEnded?: boolean }) | null> {
   const { user, csrf_token: token } = await bodyOf(api.GET('/auth/session'));
   session.csrfToken = token ?? '';
-  // One whose session has ended comes back to the page as it was.
-  return user as (Schemas['SessionUser'] & { hasEnded?: boolean }) | null;
+  return user;
 }
 
 /** Who is signed in; null is an answer, not an error. */
