@@ -88,6 +88,16 @@ export function evaluate(expression: string, payload: unknown, spend = stepBudge
   return result;
 }
 
+/** Empty where there is no text, or it cannot be had from this payload. */
+export function textAt(expression: string, payload: unknown): string {
+  try {
+    const text = evaluate(expression, payload);
+    return typeof text === 'string' ? text : '';
+  } catch {
+    return '';
+  }
+}
+
 /** As JMESPath counts: empty lists, objects and texts are false, 0 is true. */
 export function isTruthy(value: unknown, spend?: Spend): boolean {
   const size = sizeOf(value);

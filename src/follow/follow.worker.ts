@@ -79,7 +79,10 @@ export class FollowWorker extends BackgroundLoop {
     const number =
       row.number ?? pullRequestOf(conversation) ?? (await this.talk.namedPullRequest(row, repository));
     if (number === null || repository === null) {
-      const next = new Date(this.clock.now() + Math.min(UNLINKED_POLL_MS, this.pollMs));
+      const now = this.clock.now();
+      // One that has rested for long seldom names one yet; its work, an event and the opening of one wake it.
+      const rareMs = Math.min((now - (row.idleSince?.getTime() ?? now)) / 10, MAX_PAUSE_MS);
+      const next = new Date(now + Math.max(Math.min(UNLINKED_POLL_MS, this.pollMs), rareMs));
       await this.followed.settle(this.followed.manager, row, {}, next);
       return null;
     }

@@ -2,10 +2,12 @@ import { setTimeout as pause } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { parseHexId, toHexId } from '../common/identifiers.js';
 import { Draining } from '../health/readiness.js';
+import { sandboxNotRunning } from '../v1/app-conversations/conversation-actions.service.js';
 import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import { isFinished } from '../v1/app-conversations/start-task.entity.js';
 import { StartTaskQueries } from '../v1/app-conversations/start-task.queries.js';
 import { EventsService, unknownConversation } from '../v1/events/events.service.js';
+import { toWireStatus } from '../v1/sandboxes/sandbox-status.js';
 import type { ToolCaller } from './tool-server.service.js';
 import type { Outcome, Progress } from './tools.schema.js';
 
@@ -76,12 +78,17 @@ export class ConversationProgress {
   }
 }
 
-function progressOf({ id, execution_status: status, error }: ConversationRow): Progress {
+function progressOf(row: ConversationRow): Progress {
+  const { id, execution_status: status, error, sandbox_id: sandboxId } = row;
+  const sandbox = toWireStatus(row.sandbox_status, row.address);
+  const isUp = sandbox === 'RUNNING' || sandbox === 'STARTING';
+  // One that has nothing to do yet is about to get its message.
+  const isBusy = status === null || status === 'idle' || status === 'running';
+  const why = isBusy && !isUp ? sandboxNotRunning(sandbox, sandboxId).message : null;
   return {
     conversation_id: toHexId(id),
     status: status ?? 'starting',
-    // One that has nothing to do yet is about to get its message.
-    is_working: status === null || status === 'idle' || status === 'running',
-    detail: error === null ? null : `${error.code}: ${error.detail}`,
+    is_working: isBusy && isUp,
+    detail: error === null ? why : `${error.code}: ${error.detail}`,
   };
 }

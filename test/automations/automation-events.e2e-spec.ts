@@ -412,6 +412,16 @@ describe('the signatures of other hosts', () => {
     await deliver(text, { source: 'ci', headers: { 'x-ci-signature': digest(text, 'other') } }).expect(401);
   });
 
+  it.each(['jobs[::2]', '&jobs'])(
+    'are taken although their key cannot be had by %s',
+    async (event_key_expr) => {
+      await webhook({ source: 'ci', event_key_expr });
+      const text = JSON.stringify({ jobs: [1, 2] });
+      const headers = { 'x-signature-256': digest(text) };
+      expect(await keyOf(deliver(text, { source: 'ci', headers }))).toBe('unknown');
+    },
+  );
+
   it('are those of Slack', async () => {
     await webhook({ source: 'chat', signature_scheme: 'slack_v0', signature_header: 'X-Slack-Signature' });
     const text = JSON.stringify({ type: 'app_mention' });

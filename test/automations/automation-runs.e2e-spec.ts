@@ -1,11 +1,14 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { parseHexId } from '../../src/common/identifiers.js';
 import { ScheduleWorker } from '../../src/automations/definitions/schedule.worker.js';
 import { AutomationRunRepository } from '../../src/automations/runs/automation-run.repository.js';
 import { AutomationRunWorker } from '../../src/automations/runs/automation-run.worker.js';
 import { RunSettler } from '../../src/automations/runs/run-settler.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { AuditClient } from '../support/audit-client.js';
+import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
@@ -199,17 +202,72 @@ describe('a run', () => {
     expect(await runs(id)).toMatchObject([{ status: 'CANCELLED' }]);
   });
 
-  it('that was cancelled says what it has cost', async () => {
+  it('that is cancelled while it starts its conversation stops that one, too', async () => {
+    const id = await create();
+    backend.gate.close();
+    const user_row = app.dataSource.createQueryRunner();
+    await user_row.startTransaction();
+    try {
+      // The start waits for it.
+      await user_row.query('SELECT FROM users WHERE id = $1 FOR NO KEY UPDATE', [user.id]);
+      const { id: runId } = await dispatch(id);
+      await until(async () => (await runs(id))[0]?.conversation_id !== null);
+      await call('post', `/runs/${runId}/cancel`).expect(200);
+      await app.app.get(RunSettler).now();
+    } finally {
+      await user_row.commitTransaction();
+      await user_row.release();
+    }
+    await until(async () => (await conversations()).length === 1);
+    await until(async () => {
+      const [row] = await app.dataSource.query('SELECT stop_pending FROM automation_runs');
+      return row.stop_pending === true;
+    });
+  });
+
+  it('that is stopped stops what its agent has started, and counts what all of them have cost', async () => {
     const id = await create();
     await dispatch(id);
-    await reached(id, 'COMPLETED');
+    const parentConversationId = parseHexId(String((await reached(id, 'COMPLETED')).conversation_id));
+    const agentServer = await FakeServer.start(() => ({ status: 200, body: {} }));
+    const rows = new ConversationRows(app);
+    const { id: sandboxId } = await rows.sandbox(user.id, { address: agentServer.origin });
+    const working = { ...FOLLOWED_ELSEWHERE, executionStatus: 'running' as const };
+    const child = await rows.conversation(user.id, { sandboxId, parentConversationId }, working);
     await app.dataSource.query(`UPDATE followed_conversations SET metrics = '{"accumulated_cost": 0.75}'`);
     await app.dataSource.query(
       `UPDATE automation_runs SET status = 'CANCELLED', stop_pending = true, cost = NULL WHERE automation_id = $1`,
       [id],
     );
     await app.app.get(RunSettler).now();
-    expect(await runs(id)).toMatchObject([{ status: 'CANCELLED', cost: 0.75 }]);
+    expect(await runs(id)).toMatchObject([{ status: 'CANCELLED', cost: 1.5 }]);
+    const paths = agentServer.requests.map(({ path }) => path);
+    expect(paths).toContainEqual(expect.stringMatching(`${child.id}/(pause|interrupt)$`));
+    await agentServer.close();
+  });
+
+  it('ends although the sandbox of another one does not answer', async () => {
+    const silent = await FakeServer.start(() => ({ status: 204 }));
+    silent.injectFault({ kind: 'hang' });
+    const rows = new ConversationRows(app);
+    const { id: sandboxId } = await rows.sandbox(user.id, { address: silent.origin });
+    const working = { ...FOLLOWED_ELSEWHERE, executionStatus: 'running' as const };
+    const held = await rows.conversation(user.id, { sandboxId }, working);
+    const id = await create();
+    await dispatch(id);
+    await dispatch(id);
+    await until(async () => (await runs(id)).every(({ status }) => status === 'COMPLETED'));
+    await app.dataSource.query(
+      `WITH ordered AS (SELECT id, row_number() OVER (ORDER BY id) = 1 AS first FROM automation_runs)
+       UPDATE automation_runs r SET status = CASE WHEN first THEN 'CANCELLED' ELSE 'RUNNING' END, stop_pending = first,
+         conversation_ids = CASE WHEN first THEN ARRAY[$1::uuid] ELSE conversation_ids END
+       FROM ordered WHERE ordered.id = r.id`,
+      [held.id],
+    );
+    await until(async () => (await runs(id)).some(({ status }) => status === 'COMPLETED'));
+    const pauses = await new AuditClient(app).find({ action: 'conversation.pause', resource_id: held.hex });
+    expect(pauses.map(({ outcome }) => outcome)).not.toContain('failed');
+    await silent.close();
   });
 
   it('gives its conversation its budget, of which its agent gives to others', async () => {
@@ -306,6 +364,46 @@ describe('an automation that is busy', () => {
       return (await runs(id)).every(({ status }) => status === 'COMPLETED');
     });
     expect(await conversations()).toHaveLength(3);
+  });
+
+  it('begins one that is made in the moment in which the one before ends', async () => {
+    const id = await busy({ limit: 1, when_busy: 'queue' });
+    const [first] = await runs(id);
+    // Holds back the commit of the end.
+    await app.dataSource.query(`
+      CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
+        'BEGIN PERFORM pg_advisory_xact_lock(4217); RETURN NULL; END';
+      CREATE CONSTRAINT TRIGGER held AFTER UPDATE ON automation_runs DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW WHEN (NEW.status = 'CANCELLED') EXECUTE FUNCTION hold()`);
+    const holder = app.dataSource.createQueryRunner();
+    await holder.startTransaction();
+    const waiting = async (): Promise<number> => {
+      const [row] = await app.dataSource.query(
+        'SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted',
+      );
+      return row.count;
+    };
+    try {
+      await holder.query('SELECT pg_advisory_xact_lock(4217)');
+      const ended = call('post', `/runs/${first?.id}/cancel`).then(({ status }) => status);
+      await until(async () => (await waiting()) === 1);
+      const made = dispatch(id);
+      await until(async () => {
+        const [{ done }] = await app.dataSource.query(
+          `SELECT count(*)::int AS done FROM pgboss.job j JOIN automation_runs r ON r.id::text = j.data ->> 'runId'
+           WHERE r.automation_id = $1 AND j.state = 'completed'`,
+          [id],
+        );
+        return done === 2 || (await waiting()) === 2;
+      });
+      await holder.commitTransaction();
+      expect(await ended).toBe(200);
+      await made;
+    } finally {
+      await holder.release();
+      await app.dataSource.query('DROP FUNCTION hold CASCADE');
+    }
+    await until(async () => (await runs(id))[0]?.status === 'RUNNING');
   });
 
   it('skips further runs, and says so', async () => {

@@ -90,6 +90,15 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await page().goBack();
     await page().getByText('Edit what it does, and when').click();
     expect(await form('Automation').getByLabel('Schedule').inputValue()).toBe('0 9 * * 1-5');
+    const { url, apiKey } = world().demo;
+    await fetch(`${url}/api/automation/v1/${page().url().split('/').at(-1)}`, {
+      method: 'PATCH',
+      headers: { 'X-Session-API-Key': apiKey, 'Content-Type': 'application/json' },
+      body: JSON.stringify({
+        trigger: { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Paris' },
+      }),
+    });
+    await page().getByText('(Europe/Paris)').waitFor();
     await fill({ Prompt: SLOW });
     await form('Automation').getByLabel('While it is busy').selectOption('replace');
     await saveAutomation();
@@ -169,6 +178,18 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await page().getByRole('dialog').getByRole('button', { name: 'Delete' }).click();
     await page().getByRole('heading', { level: 1, name: 'Automations' }).waitFor();
     await page().getByText('Checks').waitFor({ state: 'detached' });
+  });
+
+  it('says why it does not run', async () => {
+    await page().getByRole('link', { name: 'Morning' }).click();
+    await page().getByText('Edit what it does, and when').click();
+    await fill({ 'Runs within a day': '1' });
+    await saveAutomation();
+    await form('Automation').getByText('Saved.').waitFor();
+    await page().getByRole('button', { name: 'Run now' }).click();
+    await page().getByText('Morning does not run').waitFor();
+
+    expect(await page().getByText('It has had 1 runs within a day').count()).toBeGreaterThan(0);
   });
 }
 

@@ -204,6 +204,11 @@ describe('the console', () => {
         .fill(demo.worlds[provider as keyof typeof tokens].token);
       await form('Connection').getByRole('button', { name: 'Connect' }).click();
       await form('Connection').getByText(`${name} is connected`).waitFor();
+      // Its token would be sent to the host that is shown.
+      const shown = await form('Connection').getByLabel('Provider').locator('option:checked').innerText();
+      await form('Connection')
+        .getByRole('link', { name: `Get one at ${shown}` })
+        .waitFor();
     }
     await form('Thinking').getByLabel('Model').fill('openai/scripted');
     await form('Thinking').getByLabel('Address').fill(demo.modelUrl);
@@ -318,10 +323,40 @@ describe('the console', () => {
     await nadia.page.getByRole('button', { name: 'Resume' }).click();
     await nadia.page.getByRole('button', { name: 'AGENTS.md' }).waitFor();
     await nadia.page.getByLabel('Message').fill('What did you change?');
-    await nadia.page.getByRole('button', { name: 'Send' }).click();
+    await nadia.page.getByLabel('Message').press('Enter');
+    await nadia.page.getByLabel('Message').press('Enter');
     const log = nadia.page.getByRole('log');
     await log.getByText('I changed one line of lookup.sh').waitFor();
     expect(await log.getByText('What did you change?').count()).toBe(1);
+  });
+
+  it('keeps what was typed when the session ends', async () => {
+    const message = nadia.page.getByLabel('Message');
+    await message.fill('It took long to write this.');
+    await nadia.loseSession();
+    await nadia.page.getByRole('button', { name: 'Send' }).click();
+    await nadia.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    nadia.forgetComplaints();
+    await nadia.expectSound();
+    await nadia.page.getByLabel('API key').fill(demo.apiKey);
+    await nadia.page.getByRole('button', { name: 'Sign in' }).click();
+    await message.waitFor();
+
+    expect(await message.inputValue()).toBe('It took long to write this.');
+    await message.fill('');
+  });
+
+  it('tells how long ago something was while nothing changes', async () => {
+    const patient = await Visitor.come(browser, demo.url);
+    await patient.page.clock.install();
+    await patient.signIn(demo.apiKey);
+    await patient.open('Conversations');
+    await patient.page.getByRole('time').first().waitFor();
+    await patient.page.clock.fastForward('02:00:00');
+    await patient.page.getByRole('time').getByText('2 hr. ago').first().waitFor();
+
+    expect(await patient.page.getByRole('time').getByText('just now').count()).toBe(0);
+    await patient.leave();
   });
 
   it('does not show one user what another does', async () => {

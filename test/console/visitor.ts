@@ -101,7 +101,7 @@ export class Visitor {
         })),
       ).toEqual([]);
     }
-    expect(await this.page.locator('h1').count()).toBe(1);
+    expect(await this.page.locator('h1:visible').count()).toBe(1);
     const complaints = this.complaints.splice(0);
     expect(complaints.filter((text) => REFUSED.test(text))).toHaveLength(refusals);
     expect(complaints.filter((text) => !REFUSED.test(text))).toEqual([]);
@@ -134,6 +134,10 @@ export class Visitor {
 
   async hasSession(): Promise<boolean> {
     return (await this.context.cookies()).some(({ name }) => name === 'slipway_session');
+  }
+
+  async loseSession(): Promise<void> {
+    await this.context.clearCookies();
   }
 
   async leave(): Promise<void> {

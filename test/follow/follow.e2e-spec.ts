@@ -107,6 +107,31 @@ function answers(): string[] {
 }
 
 describe('a conversation that follows its pull request', () => {
+  it('looks for one less and less often, until one is opened', async () => {
+    const conversation = await follows.start({ repository: REPOSITORY, number: null });
+    await follows.idle(conversation);
+    const nextLook = async (): Promise<number> => {
+      const [row] = await app.dataSource.query(
+        'SELECT extract(epoch FROM next_look_at - now())::int AS seconds FROM followed_pull_requests',
+      );
+      return row.seconds;
+    };
+    await app.dataSource.query(
+      `UPDATE followed_pull_requests SET idle_since = now() - interval '1 hour', repository = $1`,
+      [REPOSITORY],
+    );
+    await follows.look(conversation);
+    expect(await nextLook()).toBeGreaterThan(300);
+    const { session_api_key: key } = await follows.conversation(conversation);
+    await request(app.url)
+      .post('/api/v1/webhooks/pull-requests')
+      .set({ 'X-Session-API-Key': key })
+      .send({ conversation_id: conversation.id, source_branch: 'fix/it', title: 'Fix it', body: '' })
+      .expect(201);
+    await until(async () => (await follows.state(conversation))?.pull_request !== null);
+    hosts.worlds.github.changeRequests.pop();
+  });
+
   it('watches, works on what happened, answers in the thread, and reaches its goal', async () => {
     await request(app.url)
       .post('/api/v1/webhook-endpoints')

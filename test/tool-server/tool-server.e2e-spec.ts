@@ -184,6 +184,24 @@ describe('the tool server', () => {
     });
   });
 
+  it.each([
+    ['PAUSED', 'The sandbox is PAUSED'],
+    ['ERROR', 'The sandbox is in ERROR'],
+  ] as const)('does not wait for an agent whose sandbox is %s', async (status, detail) => {
+    const sandbox = await rows.sandbox(user.id, { status });
+    const { hex } = await rows.conversation(
+      user.id,
+      { sandboxId: sandbox.id },
+      { executionStatus: 'running' },
+    );
+    expect((await call('wait_for_conversation', { conversation_id: hex })).found).toEqual({
+      conversation_id: hex,
+      status: 'running',
+      is_working: false,
+      detail: expect.stringContaining(detail),
+    });
+  });
+
   it('answers with code and detail what the routes refuse', async () => {
     const other = await rows.conversation((await app.createUser()).id);
     for (const id of [UNKNOWN, other.hex, 'nonsense']) {

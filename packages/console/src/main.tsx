@@ -32,10 +32,11 @@ const cache = new QueryClient({
   }),
 });
 session.onLost = () => {
-  if (cache.getQueryData(sessionQuery.queryKey)) {
-    tell('You were signed out', 'Your session has ended. Sign in again.', 'error');
+  const user = cache.getQueryData(sessionQuery.queryKey);
+  if (user && !user.hasEnded) {
+    tell('You were signed out', 'Your session has ended. Sign in again: what you typed is kept.', 'error');
+    cache.setQueryData(sessionQuery.queryKey, () => ({ ...user, hasEnded: true }));
   }
-  cache.setQueryData(sessionQuery.queryKey, null);
 };
 
 const root = document.querySelector('#root');

@@ -38,13 +38,9 @@ export class ScheduleWorker extends BackgroundLoop {
   /** One run for all minutes since the last look, however many were missed. */
   private async makeRun(manager: EntityManager, automation: Automation, now: number): Promise<void> {
     const { trigger, nextRunAt } = automation;
-    if (trigger.type !== 'cron' || nextRunAt === null) {
-      return;
+    if (trigger.type === 'cron' && nextRunAt !== null) {
+      await this.runs.make(manager, automation, 'cron', nextRunAt.toISOString());
+      await this.automations.setTimes(manager, automation.id, { nextRunAt: nextTime(trigger, now) });
     }
-    const { reason } = await this.runs.make(manager, automation, 'cron', nextRunAt.toISOString());
-    if (reason !== null) {
-      this.logger.log('scheduled run skipped', { automation_id: automation.id, reason });
-    }
-    await this.automations.setTimes(manager, automation.id, { nextRunAt: nextTime(trigger, now) });
   }
 }

@@ -8,7 +8,7 @@ import {
   receiveByDeadline,
 } from '@slipway/common/requests/json-body.js';
 import { isSigned, type ReceivedWebhook } from '../../common/crypto/webhook-signature.js';
-import { evaluate } from '../../common/jmespath.js';
+import { textAt } from '../../common/jmespath.js';
 import type { HostWebhooks } from '../../git-providers/git-provider.js';
 import { webhooksOf } from '../../git-providers/git-servers.js';
 import type { AutomationEvent } from './automation-event.repository.js';
@@ -48,10 +48,7 @@ export function rulesOf(webhook: AutomationWebhook): Pick<HostWebhooks, 'isSigne
       isSigned: (sent) => isSigned(signature_scheme, sent, signature_header),
       // The signature covers this one.
       idHeaders: [signature_scheme === 'standard_webhooks' ? 'webhook-id' : (event_id_header ?? '')],
-      keyOf: (_sent, payload) => {
-        const key = evaluate(event_key_expr, payload);
-        return typeof key === 'string' ? key : '';
-      },
+      keyOf: (_sent, payload) => textAt(event_key_expr, payload),
     }
   );
 }

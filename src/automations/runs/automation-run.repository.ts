@@ -156,6 +156,10 @@ const UNSETTLED = `
   SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
   UNION SELECT id FROM automation_runs WHERE stop_pending`;
 
+/** Of the run: one that is made while another ends sees that it has ended. */
+const LOCK_AUTOMATION = `
+  SELECT FROM automations WHERE id = (SELECT automation_id FROM automation_runs WHERE id = $1) FOR UPDATE`;
+
 const REMOVE_OLD = `
   DELETE FROM automation_runs WHERE id IN (
     SELECT id FROM automation_runs
@@ -195,8 +199,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       const automation = found(await this.automations.lock(manager, { ...owner, id }), 'automation');
       const { run, reason } = await this.make(manager, automation, 'manual', key ?? randomUUID());
       if (run === null) {
-        const detail = reason ?? 'It has had too many runs.';
-        throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 3_600 });
+        throw new DomainError('rate_limited', 'rate_limited', reason ?? '', { retryAfterSeconds: 3_600 });
       }
       return run;
     });
@@ -313,9 +316,9 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     });
   }
 
-  /** Unless the run has ended meanwhile. */
+  /** What was started for a run that has ended meanwhile is to be paused. */
   async setStarted(id: string, startTaskIds: string[]): Promise<void> {
-    await this.update({ id, status: 'RUNNING' }, { startTaskIds });
+    await this.update({ id }, { startTaskIds, stopPending: () => "status <> 'RUNNING'" });
   }
 
   /** As `end`, in a transaction of its own. */
@@ -349,6 +352,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   private async end(manager: EntityManager, id: string, end: RunEnd): Promise<boolean> {
     const { status, detail, cost = null, stops = true } = end;
     const ended = { status, errorDetail: detail, cost, completedAt: this.now(), stopPending: stops };
+    await manager.query(LOCK_AUTOMATION, [id]);
     const { affected } = await manager.update(AutomationRun, { id, ...IS_ACTIVE }, ended);
     if (affected !== 1) {
       return false;

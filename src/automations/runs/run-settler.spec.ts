@@ -78,7 +78,6 @@ describe('a run', () => {
     expect(endOfRun({ ...RUN, work: { ...RUN.work, ...work } }, [held('running')], NOW)).toEqual({
       status: 'FAILED',
       detail: expect.stringContaining(detail),
-      cost: 0.5,
       stops: true,
     });
     const within = { ...RUN.work, timeout: 61, max_budget_per_run: 0.6 };

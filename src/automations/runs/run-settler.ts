@@ -18,6 +18,9 @@ const BEFORE_ALL = '00000000-0000-0000-0000-000000000000';
 /** Ends runs whose conversations are over, pauses those of runs that were stopped, and removes old runs. */
 @Injectable()
 export class RunSettler extends BackgroundLoop {
+  /** Under way, beside the others, since a sandbox may not answer. */
+  private readonly stops = new Set<string>();
+
   constructor(
     private readonly runs: AutomationRunRepository,
     private readonly conversations: ConversationQueries,
@@ -33,8 +36,14 @@ export class RunSettler extends BackgroundLoop {
     let batch: AutomationRun[] = [];
     do {
       batch = await this.runs.unsettled(batch.at(-1)?.id ?? BEFORE_ALL, BATCH);
-      for (const run of batch) {
-        await this.settleAlone(run);
+      for (const run of batch.filter(({ id }) => !this.stops.has(id))) {
+        const settled = this.settleAlone(run);
+        if (run.stopPending) {
+          this.stops.add(run.id);
+          this.beside(settled.finally(() => this.stops.delete(run.id)));
+        } else {
+          await settled;
+        }
       }
     } while (batch.length === BATCH);
     await this.runs.removeOlderThan(this.config.database.automationRunRetentionSeconds, BATCH);
@@ -59,15 +68,17 @@ export class RunSettler extends BackgroundLoop {
     }));
     const end = endOfRun(run, held, this.clock.now());
     if (end !== null) {
-      await this.runs.finish(id, end);
+      const { cost } = await this.conversations.withBelow(userId, conversationIds);
+      await this.runs.finish(id, { ...end, cost });
     }
   }
 
   private async stop({ id, userId, conversationIds }: AutomationRun): Promise<void> {
-    const areStopped = await Promise.all(conversationIds.map((each) => this.actions.stop(userId, each)));
+    const { ids } = await this.conversations.withBelow(userId, conversationIds);
+    const areStopped = await Promise.all(ids.map((each) => this.actions.stop(userId, each)));
     if (areStopped.every(Boolean)) {
-      const rows = await this.conversations.findAll(userId, conversationIds);
-      await this.runs.update({ id }, { stopPending: false, cost: costOf(rows.values()) });
+      const { cost } = await this.conversations.withBelow(userId, conversationIds);
+      await this.runs.update({ id }, { stopPending: false, cost });
     }
   }
 }
@@ -84,26 +95,21 @@ export function endOfRun(
   conversations: readonly ConversationOfRun[],
   now: number,
 ): RunEnd | null {
-  const cost = costOf(conversations.map(({ conversation }) => conversation));
+  const costs = conversations.map(({ conversation }) => conversation?.metrics?.accumulated_cost ?? 0);
   const failures = conversations.map(failureOf);
   if (!failures.includes(null)) {
     const detail = failures.find((failure) => failure !== '') ?? null;
-    return { status: detail === null ? 'COMPLETED' : 'FAILED', detail, cost, stops: false };
+    return { status: detail === null ? 'COMPLETED' : 'FAILED', detail, stops: false };
   }
-  if (budget !== null && (cost ?? 0) > budget) {
-    return stopped(`cost more than ${budget} USD, its budget`, cost);
+  if (budget !== null && costs.reduce((sum, each) => sum + each, 0) > budget) {
+    return stopped(`cost more than ${budget} USD, its budget`);
   }
   const isLate = timeout !== null && startedAt !== null && now - startedAt.getTime() > timeout * 1000;
-  return isLate ? stopped(`took longer than ${timeout} s (timeout)`, cost) : null;
+  return isLate ? stopped(`took longer than ${timeout} s (timeout)`) : null;
 }
 
-function costOf(conversations: Iterable<ConversationOfRun['conversation']>): number | null {
-  const costs = [...conversations].flatMap((each) => each?.metrics?.accumulated_cost ?? []);
-  return costs.length === 0 ? null : costs.reduce((sum, each) => sum + each, 0);
-}
-
-function stopped(why: string, cost: number | null): RunEnd {
-  return { status: 'FAILED', detail: `It ${why}, and was stopped.`, cost, stops: true };
+function stopped(why: string): RunEnd {
+  return { status: 'FAILED', detail: `It ${why}, and was stopped.`, stops: true };
 }
 
 /** Empty where nothing went wrong; null while it goes on. */

@@ -244,6 +244,15 @@ const SPENDING = `
     coalesce(sum(spent) FILTER (WHERE by_agent), 0) AS delegated
   FROM counted`;
 
+const WITH_BELOW = `
+  WITH RECURSIVE below AS (
+    SELECT id, 0 AS depth FROM unnest($2::uuid[]) AS id
+    UNION ALL
+    SELECT c.id, below.depth + 1 FROM below JOIN app_conversations c ON c.parent_conversation_id = below.id
+    WHERE c.user_id = $1 AND below.depth < 100)
+  SELECT coalesce(array_agg(DISTINCT below.id), '{}') AS ids, sum((f.metrics ->> 'accumulated_cost')::float8) AS cost
+  FROM below LEFT JOIN followed_conversations f ON f.id = below.id AND f.user_id = $1`;
+
 interface Spending {
   /** Null: there is no limit. */
   budget: number | null;
@@ -343,6 +352,15 @@ export class ConversationQueries {
   ): Promise<Spending> {
     const [row] = await (manager ?? this.dataSource).query<Spending[]>(SPENDING, [userId, id, resumed]);
     return row ?? { budget: null, spent: 0, delegated: 0 };
+  }
+
+  /** The conversations and all below them, and what all of these have cost in USD; null where nothing is known. */
+  async withBelow(userId: string, ids: readonly string[]): Promise<{ ids: string[]; cost: number | null }> {
+    const [row] = await this.dataSource.query<[{ ids: string[]; cost: number | null }]>(WITH_BELOW, [
+      userId,
+      ids,
+    ]);
+    return row;
   }
 
   async sandboxesToResume(hostId: string): Promise<string[]> {

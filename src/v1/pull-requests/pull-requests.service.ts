@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { GitPushResponse } from '@slipway/agent-protocol/git.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
+import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { withoutCommands } from '../../git-providers/change-requests.js';
 import type { OpenedChangeRequest, ProviderType } from '../../git-providers/git-provider.js';
@@ -12,6 +13,7 @@ import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
+import { FollowedPullRequestRepository } from '../app-conversations/followed/followed-pull-request.repository.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
@@ -39,6 +41,8 @@ export class PullRequestsService {
     private readonly repositories: RepositoryAccessService,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly audit: AuditRepository,
+    private readonly followed: FollowedPullRequestRepository,
+    private readonly clock: Clock,
   ) {}
 
   /**
@@ -133,6 +137,8 @@ export class PullRequestsService {
         });
       }
     });
+    const told = { repository, numbers: [opened.number], shas: [] };
+    await this.followed.wake(userId, told, new Date(this.clock.now()));
     return opened;
   }
 }

@@ -105,25 +105,27 @@ export function providerName(provider: string): string {
   return PROVIDER_NAMES[provider as Provider] ?? provider;
 }
 
+/** One whose session has ended comes back to the page as it was. */
+async function readSession(): Promise<(Schemas['SessionUser'] & { hasEnded?: boolean }) | null> {
+  const { user, csrf_token: token } = await bodyOf(api.GET('/auth/session'));
+  session.csrfToken = token ?? '';
+  return user;
+}
+
 /** Who is signed in; null is an answer, not an error. */
-export const sessionQuery = queryOptions({
-  queryKey: ['session'],
-  queryFn: async () => {
-    const { user, csrf_token: token } = await bodyOf(api.GET('/auth/session'));
-    session.csrfToken = token ?? '';
-    return user;
-  },
-  staleTime: Infinity,
-});
+export const sessionQuery = queryOptions({ queryKey: ['session'], queryFn: readSession, staleTime: Infinity });
 
 /** Makes a request that begins or ends the session, and then shows the page of the user who is signed in. */
 export function useSessionChange(): (request: () => Promise<unknown>) => Promise<void> {
   const cache = useQueryClient();
   return async (request) => {
     await request();
-    // What one user has seen on this page must not be there for the next.
-    cache.removeQueries({ predicate: ({ queryKey: [name] }) => name !== 'session' });
-    await cache.refetchQueries({ queryKey: sessionQuery.queryKey });
+    const user = await readSession();
+    if (user?.id !== cache.getQueryData(sessionQuery.queryKey)?.id) {
+      // What one user has seen on this page must not be there for the next.
+      cache.removeQueries({ predicate: ({ queryKey: [name] }) => name !== 'session' });
+    }
+    cache.setQueryData(sessionQuery.queryKey, user);
   };
 }
 

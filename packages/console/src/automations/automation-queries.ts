@@ -23,7 +23,7 @@ export const automationsQuery = queryOptions({
 
 export function automationQuery(id: string) {
   const queryFn = async () => (await bodyOf(api.GET('/api/automation/v1/{id}', at(id)))) as Automation;
-  return queryOptions({ queryKey: ['automations', id], queryFn });
+  return queryOptions({ queryKey: ['automations', id], queryFn, refetchInterval: 15_000 });
 }
 
 /** The newest first. */

@@ -15,11 +15,7 @@ const REFRESH_MS = 5_000;
 const CAUSES = { cron: 'By its schedule', event: 'By an event', manual: 'By hand' };
 
 export function AutomationsPage() {
-  const make = (
-    <Link className="button primary" href="/automations/new">
-      New automation
-    </Link>
-  );
+  const make = <Link className="button primary" href="/automations/new" children="New automation" />;
   const empty = <Empty title="No automations yet">{EXPLANATION}</Empty>;
   return (
     <Page title="Automations" actions={make}>
@@ -59,10 +55,9 @@ function LastRun({ id, time }: { id: string; time: string }) {
 }
 
 function OnOff({ automation: { id, name, state } }: Props) {
-  const turn = useAction((isOn: boolean) => {
-    const body = { state: isOn ? ('ACTIVE' as const) : ('INACTIVE' as const) };
-    return bodyOf(api.PATCH('/api/automation/v1/{id}', { ...at(id), body }));
-  });
+  const turn = useAction((enabled: boolean) =>
+    bodyOf(api.PATCH('/api/automation/v1/{id}', { ...at(id), body: { enabled } })),
+  );
   const isOn = turn.isPending ? turn.variables : state === 'ACTIVE';
   const change = ({ target }: { target: HTMLInputElement }) => turn.mutate(target.checked);
   const label = `${name} starts by itself`;
@@ -71,8 +66,9 @@ function OnOff({ automation: { id, name, state } }: Props) {
 
 function RunNow({ automation: { id, name } }: Props) {
   const run = async () => {
-    await bodyOf(api.POST('/api/automation/v1/{id}/dispatch', at(id)));
-    tell('A run was asked for', `${name} runs now, or as soon as its limits allow.`);
+    const { status, error_detail: why } = await bodyOf(api.POST('/api/automation/v1/{id}/dispatch', at(id)));
+    const text = why ?? `${name} runs now, or as soon as its limits allow.`;
+    tell(status === 'SKIPPED' ? `${name} does not run` : 'A run was asked for', text);
   };
   return <ActionButton title={`Run ${name} now`} act={run} text="Run now" />;
 }

@@ -91,6 +91,7 @@ export function Composer({ conversation: { id, sandbox_status: sandbox } }: { co
 function sendByEnter(event: KeyboardEvent<HTMLTextAreaElement>): void {
   if (event.key === 'Enter' && !event.shiftKey && !event.nativeEvent.isComposing) {
     event.preventDefault();
-    event.currentTarget.form?.requestSubmit();
+    // Not while the button is disabled, as a form would be.
+    event.currentTarget.form?.querySelector<HTMLButtonElement>('[type=submit]')?.click();
   }
 }

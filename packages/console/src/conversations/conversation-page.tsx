@@ -19,9 +19,7 @@ export function ConversationPage({ id }: { id: string }) {
         found === null ? (
           <Page title="Not found">
             <Empty title="There is no conversation of yours at this address.">
-              <Link className="button primary" href="/conversations">
-                All conversations
-              </Link>
+              <Link className="button primary" href="/conversations" children="All conversations" />
             </Empty>
           </Page>
         ) : (

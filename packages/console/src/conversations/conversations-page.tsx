@@ -17,9 +17,7 @@ export function ConversationsPage() {
   const empty = (
     <Empty title="No conversations yet">
       <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
-      <Link className="button primary" href="/">
-        See your work
-      </Link>
+      <Link className="button primary" href="/" children="See your work" />
     </Empty>
   );
   return (

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { Component, type ComponentType, lazy, type PropsWithChildren, Suspense, useEffect } from 'react';
+import { Activity, Component, type ComponentType, lazy, type PropsWithChildren, Suspense, useEffect } from 'react';
 import { Route, Switch, useLocation } from 'wouter';
 import { api, bodyOf, sessionQuery, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
@@ -23,36 +23,41 @@ export function App({ refusal }: { refusal: string | null }) {
   const session = useQuery(sessionQuery);
   return (
     <Loaded query={session} name="Slipway">
-      {(user) =>
-        user === null ? (
-          <SignInPage refusal={refusal} />
-        ) : (
-          <Layout user={user}>
-            <PageOrReason key={path}>
-              <Suspense fallback={null}>
-                <Switch>
-                  <Route path="/" component={WorkPage} />
-                  <Route path="/conversations" component={ConversationsPage} />
-                  <Route path="/conversations/:id">{({ id }) => <ConversationPage key={id} id={id} />}</Route>
-                  <Route path="/automations" component={AutomationsPage} />
-                  <Route path="/automations/new" component={NewAutomationPage} />
-                  <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
-                  <Route path="/settings" component={SettingsPage} />
-                  <Route path="/device">
-                    <DevicePage user={user} />
-                  </Route>
-                  {user.is_admin && <Route path="/administration" component={AdminPage} />}
-                  <Route>
-                    <Page title="Not found">
-                      <Empty title="There is no such page.">The links above lead to all pages that there are.</Empty>
-                    </Page>
-                  </Route>
-                </Switch>
-              </Suspense>
-            </PageOrReason>
-          </Layout>
-        )
-      }
+      {(user) => (
+        <>
+          {(user === null || user.hasEnded) && <SignInPage refusal={refusal} />}
+          {user && (
+            <Activity key={user.id} mode={user.hasEnded ? 'hidden' : 'visible'}>
+              <Layout user={user}>
+                <PageOrReason key={path}>
+                  <Suspense fallback={null}>
+                    <Switch>
+                      <Route path="/" component={WorkPage} />
+                      <Route path="/conversations" component={ConversationsPage} />
+                      <Route path="/conversations/:id">{({ id }) => <ConversationPage key={id} id={id} />}</Route>
+                      <Route path="/automations" component={AutomationsPage} />
+                      <Route path="/automations/new" component={NewAutomationPage} />
+                      <Route path="/automations/:id">{({ id }) => <AutomationPage key={id} id={id} />}</Route>
+                      <Route path="/settings" component={SettingsPage} />
+                      <Route path="/device">
+                        <DevicePage user={user} />
+                      </Route>
+                      {user.is_admin && <Route path="/administration" component={AdminPage} />}
+                      <Route>
+                        <Page title="Not found">
+                          <Empty title="There is no such page.">
+                            The links above lead to all pages that there are.
+                          </Empty>
+                        </Page>
+                      </Route>
+                    </Switch>
+                  </Suspense>
+                </PageOrReason>
+              </Layout>
+            </Activity>
+          )}
+        </>
+      )}
     </Loaded>
   );
 }
@@ -73,9 +78,7 @@ function SignInPage({ refusal }: { refusal: string | null }) {
       <Form
         name="Sign in"
         submit="Sign in"
-        onSubmit={async (field) => {
-          await change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })));
-        }}>
+        onSubmit={(field) => change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })))}>
         <TextField
           label="API key"
           type="password"

@@ -1,4 +1,4 @@
-import { useInfiniteQuery, type UseQueryResult } from '@tanstack/react-query';
+import { useInfiniteQuery, useQuery, type UseQueryResult } from '@tanstack/react-query';
 import type { ComponentProps, ReactNode } from 'react';
 import { Link } from 'wouter';
 
@@ -240,9 +240,10 @@ const ago = new Intl.RelativeTimeFormat('en', { style: 'short' });
 const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' });
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hour12: false });
 
-/** "3 hr. ago"; the whole time on hovering. */
+/** "3 hr. ago", also while nothing else is drawn again; the whole time on hovering. */
 export function Ago({ time }: { time: string }) {
-  return <Moment time={time} text={agoText} />;
+  const { data: now = Date.now() } = useQuery({ queryKey: ['now'], queryFn: Date.now, refetchInterval: 30_000 });
+  return <Moment time={time} text={(date) => agoText(date, now)} />;
 }
 
 export function Clock({ time }: { time: string }) {
@@ -259,8 +260,8 @@ function Moment({ time, text }: { time: string; text: (date: Date) => string }) 
   );
 }
 
-function agoText(date: Date): string {
-  const seconds = (date.getTime() - Date.now()) / 1000;
+function agoText(date: Date, now: number): string {
+  const seconds = (date.getTime() - now) / 1000;
   const unit = UNITS.find(([, size]) => Math.abs(seconds) >= size);
   return unit === undefined ? 'just now' : ago.format(Math.round(seconds / unit[1]), unit[0]);
 }

@@ -102,6 +102,8 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
       const now = form.current;
       if (now && !keeps && [...new FormData(now).keys()].every((field) => fieldsOf(now)(field) === sentFields(field))) {
         now.reset();
+        // React does not hear of that: another choice would be sent than the one that is shown.
+        now.querySelectorAll('select').forEach((each) => each.dispatchEvent(new Event('change', { bubbles: true })));
       }
     },
     meta: { showsErrors: true },

@@ -44,9 +44,7 @@ export function WorkPage() {
                 Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull requests of
                 yours, and hands any of them to an agent.
               </p>
-              <Link className="button primary" href="/settings#git-hosts">
-                Connect a git host
-              </Link>
+              <Link className="button primary" href="/settings#git-hosts" children="Connect a git host" />
               {model === null && (
                 <p>
                   Then <Link href="/settings#model">name the model</Link> that agents think with, and each task has one
