@@ -1,10 +1,9 @@
 import { Injectable, Logger } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { nextTime } from '../../common/schedule.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
-import { type Automation, AutomationRepository } from './automation.repository.js';
+import { AutomationRepository } from './automation.repository.js';
 
 /** A run is made within 8 s of its minute. */
 const EVERY_MS = 2_000;
@@ -28,19 +27,15 @@ export class ScheduleWorker extends BackgroundLoop {
       due = await this.runs.transaction(async (manager) => {
         const automations = await this.automations.lockDue(manager, new Date(now), BATCH);
         for (const automation of automations) {
-          await this.makeRun(manager, automation, now);
+          const { id, trigger, nextRunAt } = automation;
+          if (trigger.type === 'cron' && nextRunAt !== null) {
+            // One for all minutes since the last look, however many were missed.
+            await this.runs.make(manager, automation, 'cron', nextRunAt.toISOString());
+            await this.automations.setTimes(manager, id, { nextRunAt: nextTime(trigger, now) });
+          }
         }
         return automations.length;
       });
     } while (due === BATCH);
-  }
-
-  /** One run for all minutes since the last look, however many were missed. */
-  private async makeRun(manager: EntityManager, automation: Automation, now: number): Promise<void> {
-    const { trigger, nextRunAt } = automation;
-    if (trigger.type === 'cron' && nextRunAt !== null) {
-      await this.runs.make(manager, automation, 'cron', nextRunAt.toISOString());
-      await this.automations.setTimes(manager, automation.id, { nextRunAt: nextTime(trigger, now) });
-    }
   }
 }

@@ -71,13 +71,12 @@ export function identityOf(
 }
 
 /**
- * Whether the body says when what it tells of happened: then it comes once, under whatever delivery id, which most
- * signatures do not cover. One without, such as `workflow_dispatch`, has the times of where it happened and those that
- * its author chose alone.
+ * Whether the body says when what it tells of happened, and not just where, as `workflow_dispatch` does: then it comes
+ * once, under whatever delivery id, which most signatures do not cover.
  */
 function isTimed(payload: unknown): boolean {
-  const members: [string, unknown][] = Object.entries(Object(payload));
-  const parts = members.filter(([name]) => !UNTIMED.includes(name)).map(([, part]) => part);
+  const members = Object.entries(Object(payload) as Record<string, unknown>);
+  const parts = members.flatMap(([name, part]) => (UNTIMED.includes(name) ? [] : [part]));
   return [payload, ...parts].some((part) =>
     ['updated_at', 'updated_on', 'date'].some((member) => jsonText(part, member) !== null),
   );
