@@ -150,6 +150,15 @@ describe('sandboxes on an API server with faults', () => {
     expect(cluster.requests.filter(isCreate)).toHaveLength(1);
   });
 
+  it('does not take a sandbox for gone where the cluster does not serve its kind', async () => {
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    const isSandbox = (request: string) => request.startsWith(`GET ${SANDBOXES}/`);
+    cluster.fail(isSandbox, { kind: 'status', status: 404, message: '404 page not found' });
+    await expect(backend.inspect(one.id)).rejects.toThrow(/cannot be inspected: 404 page not found/);
+    expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
+  });
+
   it('leaves a Sandbox alone that belongs to another installation', async () => {
     const one = launch();
     const name = sandboxObjectName(one.id);

@@ -200,7 +200,7 @@ export class ApiServer {
     try {
       return await this.call(path, call);
     } catch (error) {
-      if (error instanceof ApiServerError && error.status === 404) {
+      if (error instanceof ApiServerError && error.status === 404 && error.reason === 'NotFound') {
         return null;
       }
       throw error;
