@@ -229,6 +229,9 @@ describe('sandboxes on an API server with faults', () => {
     await until(() => changes > before);
     const [fact] = await backend.list();
     expect(fact?.exit?.cause).toContain('removed by something else');
+    expect(fact?.isReplaced).toBe(true);
+    await backend.pause(one.id);
+    expect(await backend.inspect(one.id)).not.toHaveProperty('isReplaced');
   });
 
   it.each([

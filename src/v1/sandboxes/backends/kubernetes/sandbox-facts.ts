@@ -237,7 +237,7 @@ export function sandboxFacts(found: ClusterSandbox, reach: PodReach, now = Date.
   const { sandbox, pod } = found;
   const { sandboxId: id, createdAt } = sandbox;
   if (isReplaced(found)) {
-    return { ...stopped(id, createdAt), exit: exitOfReplaced() };
+    return { ...stopped(id, createdAt), exit: exitOfReplaced(), isReplaced: true };
   }
   if (pod === null) {
     // It is about to have a pod, or it is suspended.
