@@ -51,7 +51,7 @@ export class BackendReadiness
   }
 
   onApplicationBootstrap(): void {
-    this.ready().catch((error: unknown) => {
+    this.readyOrFailed().catch((error: unknown) => {
       const detail = isBackendFailure(error) ? { error: error.message } : errorStack(error);
       this.logger.error('failed to prepare sandbox backend', detail);
     });
