@@ -13,7 +13,12 @@ interface KubernetesObject {
   kind: string;
   metadata: { name: string; namespace?: string; labels?: Record<string, string>; annotations?: object };
   data?: Record<string, string>;
-  spec?: { template?: { metadata: { annotations?: object; labels?: object } } };
+  spec?: { template?: { metadata: { labels?: object }; spec: { containers: Container[] } } };
+}
+
+interface Container {
+  env: { name: string; value?: string }[];
+  envFrom?: object;
 }
 
 function output(command: string, ...args: string[]): string {
@@ -32,15 +37,27 @@ function objectsOf(text: string): Map<string, KubernetesObject> {
   );
 }
 
-/** Kustomize puts a hash into the name of a ConfigMap so that a change rolls the pods; the chart has an annotation. */
 function comparable(object: KubernetesObject): KubernetesObject {
-  if (object.spec?.template !== undefined) {
-    delete object.spec.template.metadata.annotations;
-  }
   if (object.kind === 'Namespace') {
     delete object.metadata.annotations;
   }
   return object;
+}
+
+/** Kustomize keeps the configuration in a ConfigMap with a hash in its name, the chart in the Deployment. */
+function withConfigurationInside(objects: Map<string, KubernetesObject>): Record<string, KubernetesObject> {
+  const { data = {} } = objects.get('ConfigMap/slipway/slipway') ?? {};
+  objects.delete('ConfigMap/slipway/slipway');
+  for (const container of containersOf(objects.get('Deployment/slipway/slipway'))) {
+    delete container.envFrom;
+    const names = Object.keys(data).toSorted();
+    container.env.unshift(...names.map((name) => ({ name, value: data[name] ?? '' })));
+  }
+  return Object.fromEntries(objects);
+}
+
+function containersOf(deployment: KubernetesObject | undefined): Container[] {
+  return deployment?.spec?.template?.spec.containers ?? [];
 }
 
 // CI has both; elsewhere the author of a change to the chart installs them.
@@ -63,7 +80,7 @@ function comparable(object: KubernetesObject): KubernetesObject {
     // helm makes the namespace of a release by itself.
     expected.delete('Namespace//slipway');
 
-    expect(Object.fromEntries(objectsOf(chart))).toEqual(Object.fromEntries(expected));
+    expect(Object.fromEntries(objectsOf(chart))).toEqual(withConfigurationInside(expected));
   });
 
   it.each([[[]], [['--values', `${CHART}/ci/all.yaml`]]])('passes lint and renders with %j', (values) => {
@@ -125,11 +142,23 @@ function comparable(object: KubernetesObject): KubernetesObject {
       },
     });
     expect(spec?.template).not.toHaveProperty('spec.securityContext.runAsUser');
-    const config = objects.get('ConfigMap/default/slipway')?.data?.['SANDBOX_POD_TEMPLATE'];
+    const [container] = containersOf(objects.get('Deployment/default/slipway'));
+    const config = container?.env.find(({ name }) => name === 'SANDBOX_POD_TEMPLATE')?.value;
     expect(JSON.parse(config ?? '')).toEqual({
       metadata: { labels: { team: 'platform' } },
       spec: { tolerations: [{ key: 'agents', operator: 'Exists' }] },
     });
+  });
+
+  it('keeps the configuration of a revision in its pods, with dollar signs as they are', () => {
+    const rendered = output('helm', 'template', 'slipway', CHART, '--set', 'config.LOG_LEVEL=a$(HOST)$$b');
+    const objects = objectsOf(rendered);
+    const [container] = containersOf(objects.get('Deployment/default/slipway'));
+
+    expect([...objects.keys()].filter((key) => key.startsWith('ConfigMap'))).toEqual([]);
+    expect(container?.envFrom).toBeUndefined();
+    // Kubernetes takes two for one, and replaces $(NAME).
+    expect(container?.env).toContainEqual({ name: 'LOG_LEVEL', value: 'a$$(HOST)$$$$b' });
   });
 
   it('refuses values that it does not know', () => {

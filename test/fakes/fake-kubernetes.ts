@@ -11,6 +11,8 @@ interface FakeObject {
 export type KubernetesFault =
   | { kind: 'status'; status: number; reason?: string; message?: string; headers?: Record<string, string> }
   | { kind: 'reset' }
+  /** A proxy ends a watch at once, as if the API server had. */
+  | { kind: 'empty' }
   /** Does what was asked, and breaks off before it says so. */
   | { kind: 'lose-response' };
 
@@ -65,14 +67,14 @@ export class FakeKubernetes {
   }
 
   /** A configuration that leads here. */
-  static kubeconfig(port: number, token = 'a-token'): string {
+  static kubeconfig(port: number, token = 'a-token', user: object = { token }): string {
     return JSON.stringify({
       apiVersion: 'v1',
       kind: 'Config',
       clusters: [
         { name: 'fake', cluster: { server: `http://127.0.0.1:${port}`, 'insecure-skip-tls-verify': true } },
       ],
-      users: [{ name: 'fake', user: { token } }],
+      users: [{ name: 'fake', user }],
       contexts: [{ name: 'fake', context: { cluster: 'fake', user: 'fake' } }],
       'current-context': 'fake',
     });
@@ -153,6 +155,8 @@ export class FakeKubernetes {
       if (entry.fault.kind === 'status') {
         const { status, reason, message = `fault ${status}`, headers } = entry.fault;
         send(response, status, { kind: 'Status', message, reason }, headers);
+      } else if (entry.fault.kind === 'empty') {
+        response.writeHead(200).end();
       } else {
         request.socket.resetAndDestroy();
       }
@@ -182,17 +186,7 @@ export class FakeKubernetes {
       return this.#create(pathname, JSON.parse(text));
     }
     if (method === 'GET' && /\/(sandboxes|pods|events)$/.test(pathname)) {
-      const wanted = (searchParams.get('labelSelector') ?? '')
-        .split(',')
-        .filter(Boolean)
-        .map((each) => each.split('='));
-      const items = [...this.objects]
-        .filter(([path]) => path.startsWith(`${pathname}/`))
-        .map(([, each]) => each);
-      const matching = items.filter(({ metadata }) =>
-        wanted.every(([label = '', value]) => jsonText(jsonAt(metadata, 'labels'), label) === value),
-      );
-      return { status: 200, body: { metadata: { resourceVersion: String(this.#version) }, items: matching } };
+      return this.#list(pathname, searchParams);
     }
     if (object === undefined) {
       return { status: 404, body: { kind: 'Status', message: `${pathname} not found`, reason: 'NotFound' } };
@@ -205,6 +199,23 @@ export class FakeKubernetes {
       this.remove(podPath(pathname));
     }
     return { status: 200, body: object };
+  }
+
+  #list(pathname: string, query: URLSearchParams): { status: number; body: unknown } {
+    const [labels, fields] = ['labelSelector', 'fieldSelector'].map((name) => selectorOf(query.get(name)));
+    const matching = [...this.objects]
+      .filter(([path]) => path.startsWith(`${pathname}/`))
+      .map(([, each]) => each)
+      .filter(
+        (each) =>
+          labels?.every(([label, value]) => jsonText(jsonAt(each, 'metadata', 'labels'), label) === value) &&
+          fields?.every(([field, value]) => jsonText(each, ...field.split('.')) === value),
+      );
+    const from = Number(query.get('continue') ?? 0);
+    const until = from + Number(query.get('limit') ?? Infinity);
+    const more = until < matching.length && { continue: String(until) };
+    const metadata = { resourceVersion: String(this.#version), ...more };
+    return { status: 200, body: { metadata, items: matching.slice(from, until) } };
   }
 
   #create(pathname: string, object: FakeObject): { status: number; body: unknown } {
@@ -254,6 +265,16 @@ export class FakeKubernetes {
       status: this.nextPodStatuses.shift() ?? this.podStatus,
     });
   }
+}
+
+function selectorOf(text: string | null): [string, string][] {
+  return (text ?? '')
+    .split(',')
+    .filter(Boolean)
+    .map((each) => {
+      const [name = '', value = ''] = each.split('=', 2);
+      return [name, value];
+    });
 }
 
 function podPath(sandboxPath: string): string {

@@ -67,6 +67,8 @@ export class ScriptedSandboxBackend extends SandboxBackend {
   script: Script = { ...DEFAULT_SCRIPT };
   /** What it reports of sandboxes that say where they are themselves, by id. */
   readonly reported = new Map<string, string>();
+  /** Sandboxes in whose place something else takes room, until they are paused. */
+  readonly replaced = new Set<string>();
   /** Makes `pause`, `remove` and `list` fail with this message. */
   broken: string | null = null;
   /** `pause` waits for it. */
@@ -116,6 +118,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
       ),
       exit: box.exit,
       createdAt: box.createdAt,
+      ...(this.replaced.has(id) && { isReplaced: true }),
     };
   }
 
@@ -127,6 +130,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
     this.calls.push(`pause ${id}`);
     this.throwIfBroken();
     await this.pauseGate;
+    this.replaced.delete(id);
     await this.end(id, null);
   }
 

@@ -77,6 +77,25 @@ describe('GET /health/ready', () => {
     await until(async () => (await partsOf()).get('sandbox_backend')?.status === 'ok');
   });
 
+  it('leaves an engine alone for seconds that could not be prepared', async () => {
+    const tries: number[] = [];
+    class UnreadyEngine extends EmptySandboxBackend {
+      override async prepare(): Promise<never> {
+        tries.push(performance.now());
+        throw new SandboxBackendError('agent-sandbox is not installed');
+      }
+    }
+    const other = await createTestApp({}, undefined, { sandboxBackend: new UnreadyEngine() });
+    try {
+      await until(() => tries.length === 2);
+      const [first = 0, second = 0] = tries;
+      expect(second - first).toBeGreaterThan(4_900);
+      expect((await request(other.url).get('/health/ready')).body.status).toBe('degraded');
+    } finally {
+      await other.close();
+    }
+  }, 30_000);
+
   it('tells the cause, which names addresses, to administrators alone', async () => {
     engine.isAway = true;
     try {

@@ -150,6 +150,15 @@ describe('sandboxes on an API server with faults', () => {
     expect(cluster.requests.filter(isCreate)).toHaveLength(1);
   });
 
+  it('does not take a sandbox for gone where the cluster does not serve its kind', async () => {
+    const one = launch();
+    await backend.start(one, SIGNAL);
+    const isSandbox = (request: string) => request.startsWith(`GET ${SANDBOXES}/`);
+    cluster.fail(isSandbox, { kind: 'status', status: 404, message: '404 page not found' });
+    await expect(backend.inspect(one.id)).rejects.toThrow(/cannot be inspected: 404 page not found/);
+    expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
+  });
+
   it('leaves a Sandbox alone that belongs to another installation', async () => {
     const one = launch();
     const name = sandboxObjectName(one.id);
@@ -220,6 +229,9 @@ describe('sandboxes on an API server with faults', () => {
     await until(() => changes > before);
     const [fact] = await backend.list();
     expect(fact?.exit?.cause).toContain('removed by something else');
+    expect(fact?.isReplaced).toBe(true);
+    await backend.pause(one.id);
+    expect(await backend.inspect(one.id)).not.toHaveProperty('isReplaced');
   });
 
   it.each([
@@ -276,13 +288,66 @@ describe('sandboxes on an API server with faults', () => {
     expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
   });
 
-  it('waits for rights and for a node where the API server has just been away', async () => {
+  /** An event of the volume of a sandbox. */
+  const NOW = new Date().toISOString();
+  const volumeEvent = (id: string, reason: string, message: string) =>
+    cluster.put(`/api/v1/namespaces/agents/events/${reason}`, {
+      metadata: { name: reason },
+      involvedObject: { kind: 'PersistentVolumeClaim', name: `files-${sandboxObjectName(id)}` },
+      lastTimestamp: NOW,
+      reason,
+      message,
+    });
+  const NO_VOLUME_YET = {
+    phase: 'Pending',
+    conditions: [
+      {
+        type: 'PodScheduled',
+        status: 'False',
+        message: 'pod has unbound immediate PersistentVolumeClaims',
+      },
+    ],
+  };
+
+  it('waits for a volume that its provisioner makes', async () => {
+    const { podStatus } = cluster;
+    cluster.podStatus = NO_VOLUME_YET;
+    const one = launch();
+    volumeEvent(one.id, 'ExternalProvisioning', 'Waiting for a volume to be created');
+    const said: string[] = [];
+    const starting = backend.start({ ...one, onProgress: (line) => said.push(line) }, SIGNAL);
+    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
+    await until(() => cluster.requests.filter((request) => request.endsWith('/events')).length > 0);
+    volumeEvent(one.id, 'Provisioning', 'External provisioner is provisioning volume');
+    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: NO_VOLUME_YET });
+    await until(() => said.length === 2);
+    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
+    await starting;
+    expect(said).toEqual([
+      'its volume is not there yet: Waiting for a volume to be created',
+      'its volume is not there yet: External provisioner is provisioning volume',
+    ]);
+  });
+
+  it('says why its provisioner made no volume', async () => {
+    cluster.podStatus = NO_VOLUME_YET;
+    const one = launch();
+    volumeEvent(one.id, 'ExternalProvisioning', 'Waiting for a volume to be created');
+    volumeEvent(one.id, 'Provisioning', 'External provisioner is provisioning volume');
+    volumeEvent(one.id, 'ProvisioningFailed', 'volume limit (10) has been reached');
+    await expect(backend.start(one, SIGNAL)).rejects.toThrow(
+      /\(its volume is not there yet: volume limit \(10\) has been reached;/,
+    );
+  });
+
+  it('waits for accounts, rights and a node where the API server has just been away', async () => {
     const { podStatus } = cluster;
     cluster.podStatus = {
       phase: 'Pending',
       conditions: [{ type: 'PodScheduled', status: 'False', message: '1 node(s) had untolerated taint(s)' }],
     };
     cluster.fail(isCreate, { kind: 'status', status: 503 });
+    cluster.fail(isCreate, { kind: 'status', status: 401, reason: 'Unauthorized' }, 2);
     cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden' }, 2);
     const one = launch();
     const said: string[] = [];
@@ -341,6 +406,16 @@ describe('sandboxes on an API server with faults', () => {
     expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
     expect(cluster.nextPodStatuses).toEqual([]);
   });
+
+  it.each(['OutOfpods', 'NodeShutdown', 'UnexpectedAdmissionError', 'Evicted'])(
+    'starts again what its node has rejected: %s',
+    async (reason) => {
+      cluster.nextPodStatuses.push({ phase: 'Failed', reason, message: 'Pod was rejected: …' });
+      const one = launch();
+      await backend.start(one, SIGNAL);
+      expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
+    },
+  );
 
   it.each([
     ['ends by itself', { exitCode: 7, reason: 'Error' }],

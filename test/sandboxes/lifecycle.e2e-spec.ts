@@ -437,6 +437,18 @@ describe('the life of a sandbox', () => {
       expect((await rowOf(id)).lease_owner).toBeNull();
     });
 
+    it('ends what takes room in place of a program that has ended', async () => {
+      const { id } = await me.running();
+      backend.replaced.add(id);
+      await backend.end(id, { code: null, signal: null, outOfMemory: false });
+      await me.reach(id, 'ERROR');
+      await until(async () => {
+        await reconcile();
+        return backend.replaced.size === 0;
+      });
+      expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+    });
+
     it('finds a program that ended while it stops a left-over one', async () => {
       const { id: stopping } = await me.running();
       const { id: ending } = await me.running();

@@ -26,6 +26,15 @@ describe('ApiServerOutages', () => {
     expect(failure.message).toContain('role "slipway" not found');
   });
 
+  it('judges a refusal of credentials like one of rights', () => {
+    const outages = new ApiServerOutages();
+    const unauthorized = new ApiServerError('Unauthorized', 401, 'Unauthorized');
+    expect(outages.judge(unauthorized, 0).isTemporary).toBe(false);
+    outages.judge(new Error('connect ECONNREFUSED'), 0);
+    expect(outages.judge(unauthorized, SOON_MS).isTemporary).toBe(true);
+    expect(outages.judge(unauthorized, LATER_MS).isTemporary).toBe(false);
+  });
+
   it('keeps other failures as they are', () => {
     const outages = new ApiServerOutages();
     outages.judge(new Error('read ECONNRESET'), 0);

@@ -4,8 +4,10 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { randomInt } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { HttpMethod, KubeConfig, RequestContext } from '@kubernetes/client-node';
+import pLimit from 'p-limit';
 import { Agent, type Dispatcher, request } from 'undici';
 import { type ClientOptions, WebSocket } from 'ws';
+import { inTime } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonLines, parseJson, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
@@ -14,7 +16,7 @@ const FIRST_PAUSE_MS = 100;
 const MAX_PAUSE_MS = 5_000;
 const MAX_RETRY_AFTER_MS = 30_000;
 const TEMPORARY_STATUSES = new Set([408, 429, 500, 502, 503, 504]);
-/** An API server reads its roles within a few seconds of its start. */
+/** An API server reads its accounts and roles within a few seconds of its start. */
 const SETTLING_MS = 30_000;
 
 /** A null status means that there was no usable response. */
@@ -39,7 +41,7 @@ export class ApiServerError extends Error {
   }
 }
 
-/** Remembers outages: an API server that has just started answers 403 until it has read the cluster's roles. */
+/** Remembers outages: an API server that has just started answers 401 and 403 until it has read accounts and roles. */
 export class ApiServerOutages {
   #lastAt = -Infinity;
 
@@ -51,8 +53,8 @@ export class ApiServerOutages {
   judge(error: unknown, now: number = performance.now()): ApiServerError {
     const failure = asApiServerError(error);
     const { status, message, reason, retryAfterMs } = failure;
-    if (status === 403 && now < this.#lastAt + SETTLING_MS) {
-      const detail = `it has just started, and does not know its roles yet: ${message}`;
+    if ((status === 401 || status === 403) && now < this.#lastAt + SETTLING_MS) {
+      const detail = `it has just started, and does not know its accounts and roles yet: ${message}`;
       return new ApiServerError(detail, null, reason, retryAfterMs, { cause: failure });
     }
     if (status === null || status >= 500) {
@@ -107,14 +109,34 @@ export interface ApiCall {
   patienceMs?: number | undefined;
 }
 
+function withoutCredentials(): Error {
+  return new Error(`they were not there after ${RESPONSE_TIMEOUT_MS / 1000} s`);
+}
+
 /** The library makes a dispatcher for each request; the first one is kept for all, and with it its connections. */
 class ClusterConfig extends KubeConfig {
   #kept: Dispatcher | null = null;
+  /** Else each of the requests that wait for credentials would run the plugin of a kubeconfig. */
+  readonly #oneByOne = pLimit(1);
 
   override async applySecurityAuthentication(context: RequestContext): Promise<void> {
-    await super.applySecurityAuthentication(context);
+    await this.#authenticate(() => super.applySecurityAuthentication(context));
     this.#kept ??= context.getDispatcher() ?? new Agent();
     context.setDispatcher(this.#kept);
+  }
+
+  override async applyToHTTPSOptions(options: ClientOptions): Promise<void> {
+    await this.#authenticate(() => super.applyToHTTPSOptions(options));
+  }
+
+  /** A plugin may ask somebody to log in, and wait for that. */
+  async #authenticate(apply: () => Promise<void>): Promise<void> {
+    try {
+      await inTime(RESPONSE_TIMEOUT_MS, this.#oneByOne(apply), withoutCredentials);
+    } catch (cause) {
+      const problem = `no credentials for it can be had: ${errorMessage(cause).trim()}`;
+      throw new ApiServerError(problem, null, null, null, { cause });
+    }
   }
 
   /** Its open requests still end. */
@@ -163,10 +185,7 @@ export class ApiServer {
         return parseResponse(await this.text(path, call));
       } catch (error) {
         call.signal?.throwIfAborted();
-        const failure = this.#judge(error);
-        if (failure.status === 401 && attempt === 0) {
-          continue;
-        }
+        const failure = this.#outages.judge(error);
         const pauseMs = pauseBefore(attempt, failure);
         if (!failure.isTemporary || performance.now() + pauseMs > endsAt) {
           throw failure;
@@ -181,7 +200,7 @@ export class ApiServer {
     try {
       return await this.call(path, call);
     } catch (error) {
-      if (error instanceof ApiServerError && error.status === 404) {
+      if (error instanceof ApiServerError && error.status === 404 && error.reason === 'NotFound') {
         return null;
       }
       throw error;
@@ -198,7 +217,7 @@ export class ApiServer {
       yield* jsonLines(await this.#open(path, { query, signal }, 0));
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#judge(error);
+      throw this.#outages.judge(error);
     }
   }
 
@@ -209,8 +228,79 @@ export class ApiServer {
     query: ApiCall['query'] = {},
     signal?: AbortSignal,
   ): Promise<WebSocket> {
+    try {
+      return await this.#withCredentials((config) => this.#connect(config, path, protocols, query, signal));
+    } catch (error) {
+      signal?.throwIfAborted();
+      throw this.#outages.judge(error);
+    }
+  }
+
+  async close(): Promise<void> {
+    await this.#config?.close();
+    this.#config = null;
+  }
+
+  /** Sends it again where credentials are refused: they expire, and other programs replace their file. */
+  async #withCredentials<T>(send: (config: ClusterConfig) => Promise<T>): Promise<T> {
+    const { config } = this;
+    try {
+      return await send(config);
+    } catch (error) {
+      if (!(error instanceof ApiServerError) || error.status !== 401) {
+        throw error;
+      }
+      // Another request that was refused may have read them by now.
+      if (this.#config === config) {
+        this.#config = null;
+        void config.retire();
+      }
+      return await send(this.config);
+    }
+  }
+
+  async #open(path: string, call: ApiCall, bodyTimeout?: number): Promise<Dispatcher.ResponseData['body']> {
+    return await this.#withCredentials((config) => this.#send(config, path, call, bodyTimeout));
+  }
+
+  async #send(
+    config: ClusterConfig,
+    path: string,
+    { method = 'GET', query, body, as = 'json', signal }: ApiCall,
+    bodyTimeout = RESPONSE_TIMEOUT_MS,
+  ): Promise<Dispatcher.ResponseData['body']> {
+    const context = new RequestContext(this.#url(path, query).href, HttpMethod[method]);
+    await config.applySecurityAuthentication(context);
+    const response = await request(context.getUrl(), {
+      method,
+      dispatcher: context.getDispatcher(),
+      signal,
+      headers: {
+        ...context.getHeaders(),
+        accept: 'application/json',
+        ...(body !== undefined && { 'content-type': CONTENT_TYPES[as] }),
+      },
+      body: body === undefined ? null : JSON.stringify(body),
+      headersTimeout: RESPONSE_TIMEOUT_MS,
+      bodyTimeout,
+    });
+    const { statusCode, headers } = response;
+    if (statusCode < 200 || statusCode > 299) {
+      throw refusal(statusCode, headers, await readText(response.body));
+    }
+    return response.body;
+  }
+
+  async #connect(
+    config: ClusterConfig,
+    path: string,
+    protocols: string[],
+    query: ApiCall['query'],
+    signal: AbortSignal | undefined,
+  ): Promise<WebSocket> {
     const options: ClientOptions = { handshakeTimeout: HANDSHAKE_TIMEOUT_MS, perMessageDeflate: false };
-    await this.config.applyToHTTPSOptions(options);
+    await config.applyToHTTPSOptions(options);
+    signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
     const socket = new WebSocket(this.#url(path, query).href.replace(/^http/, 'ws'), protocols, options);
     const abort = (): void => socket.terminate();
@@ -230,53 +320,10 @@ export class ApiServer {
     } catch (error) {
       socket.on('error', () => undefined);
       socket.terminate();
-      signal?.throwIfAborted();
-      throw this.#judge(error);
+      throw error;
     } finally {
       signal?.removeEventListener('abort', abort);
     }
-  }
-
-  async close(): Promise<void> {
-    await this.#config?.close();
-    this.#config = null;
-  }
-
-  /** Credentials expire, and other programs replace their file; so the next request reads them again. */
-  #judge(error: unknown): ApiServerError {
-    const failure = this.#outages.judge(error);
-    if (failure.status === 401) {
-      void this.#config?.retire();
-      this.#config = null;
-    }
-    return failure;
-  }
-
-  async #open(
-    path: string,
-    { method = 'GET', query, body, as = 'json', signal }: ApiCall,
-    bodyTimeout = RESPONSE_TIMEOUT_MS,
-  ): Promise<Dispatcher.ResponseData['body']> {
-    const context = new RequestContext(this.#url(path, query).href, HttpMethod[method]);
-    await this.config.applySecurityAuthentication(context);
-    const response = await request(context.getUrl(), {
-      method,
-      dispatcher: context.getDispatcher(),
-      signal,
-      headers: {
-        ...context.getHeaders(),
-        accept: 'application/json',
-        ...(body !== undefined && { 'content-type': CONTENT_TYPES[as] }),
-      },
-      body: body === undefined ? null : JSON.stringify(body),
-      headersTimeout: RESPONSE_TIMEOUT_MS,
-      bodyTimeout,
-    });
-    const { statusCode, headers } = response;
-    if (statusCode < 200 || statusCode > 299) {
-      throw refusal(statusCode, headers, await readText(response.body));
-    }
-    return response.body;
   }
 
   #url(path: string, query: ApiCall['query'] = {}): URL {

@@ -7,6 +7,8 @@ import { ApiServerError, pauseBefore, type ApiServer } from './api-server.js';
 const PAGE = 200;
 /** Repeated lists find what an open watch has missed. */
 const RELIST_MS = 60_000;
+/** What ends sooner is begun again later each time, however it ended: some gateways end each watch within seconds. */
+const LASTING_MS = 15_000;
 
 interface ObjectWatchOptions<T> {
   path: string;
@@ -55,19 +57,20 @@ export class ObjectWatch<T> {
 
   async #run(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; !signal.aborted; attempt++) {
+      const begunAt = performance.now();
       let failure: ApiServerError | null = null;
       let isListed = false;
       try {
         const version = await this.#list(signal);
         isListed = true;
         await this.#follow(version, signal);
-        attempt = 0;
       } catch (error) {
         failure = error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
         // Watches break off while the API server is well; the next list says whether it is.
         this.#failure = isListed ? null : failure;
       }
       this.#tried.resolve();
+      attempt = performance.now() - begunAt > LASTING_MS ? 0 : attempt;
       await delay(pauseBefore(attempt, failure), undefined, { signal }).catch(() => undefined);
     }
   }

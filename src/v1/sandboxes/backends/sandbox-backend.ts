@@ -109,6 +109,8 @@ export interface SandboxFacts {
   exit: SandboxExit | null;
   /** Epoch milliseconds of the first start; null when it is not known. */
   createdAt: number | null;
+  /** Something that only a pause ends takes room in its place, although it has ended itself. */
+  isReplaced?: true;
 }
 
 export type SandboxBackendKind = 'process' | 'docker' | 'kubernetes';

@@ -20,6 +20,8 @@ import { specsProblem } from './launch-plan.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 
 const NO_SANDBOX = '0'.repeat(22);
+/** Loops and probes ask several times a second, and each try asks the engine a lot. */
+const TRY_AGAIN_MS = 5_000;
 const ADVICE =
   'Sandboxes cannot run: conversations cannot be started or resumed. Look at the engine that SANDBOX_BACKEND names, and at the log of the service.';
 
@@ -30,6 +32,7 @@ export class BackendReadiness
 {
   private readonly logger = new Logger('Sandboxes');
   private preparing: Promise<void> | null = null;
+  private failure: { error: unknown; until: number } | null = null;
 
   constructor(
     private readonly backend: SandboxBackend,
@@ -48,7 +51,7 @@ export class BackendReadiness
   }
 
   onApplicationBootstrap(): void {
-    this.ready().catch((error: unknown) => {
+    this.readyOrFailed().catch((error: unknown) => {
       const detail = isBackendFailure(error) ? { error: error.message } : errorStack(error);
       this.logger.error('failed to prepare sandbox backend', detail);
     });
@@ -73,7 +76,7 @@ export class BackendReadiness
   /** Whether sandboxes can run here. The log, and every start of a sandbox, says why not. */
   async isReady(): Promise<boolean> {
     try {
-      await this.ready();
+      await this.readyOrFailed();
       return true;
     } catch (error) {
       if (!isBackendFailure(error)) {
@@ -86,7 +89,7 @@ export class BackendReadiness
   /** Asks for a sandbox that does not exist, since the engine may have gone. Most of the API works without it. */
   private async check(): Promise<PartState> {
     try {
-      await this.ready();
+      await this.readyOrFailed();
       await this.backend.inspect(NO_SANDBOX);
       return { status: 'ok' };
     } catch (cause) {
@@ -94,11 +97,21 @@ export class BackendReadiness
     }
   }
 
+  /** As `ready`, but a failure counts for a while. */
+  private async readyOrFailed(): Promise<void> {
+    if (this.failure !== null && performance.now() < this.failure.until) {
+      throw this.failure.error;
+    }
+    await this.ready();
+  }
+
   private async prepare(): Promise<void> {
     let lines: PreparationLine[];
     try {
       lines = await this.backend.prepare();
+      this.failure = null;
     } catch (error) {
+      this.failure = { error, until: performance.now() + TRY_AGAIN_MS };
       this.preparing = null;
       throw error;
     }

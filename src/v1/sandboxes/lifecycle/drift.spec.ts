@@ -49,6 +49,12 @@ describe('findDrift', () => {
     ['paused and runs', [row({ status: 'PAUSED' })], [fact()], [{ kind: 'left-over', id: 'a' }]],
     ['failed and runs', [row({ status: 'ERROR' })], [fact()], [{ kind: 'left-over', id: 'a' }]],
     ['paused and stopped', [row({ status: 'PAUSED' })], [fact({ state: 'stopped' })], []],
+    [
+      'failed and replaced',
+      [row({ status: 'ERROR' })],
+      [fact({ state: 'stopped', isReplaced: true })],
+      [{ kind: 'left-over', id: 'a' }],
+    ],
     ['paused and gone', [row({ status: 'PAUSED' })], [], [{ kind: 'gone', id: 'a' }]],
     ['failed before it had files', [row({ status: 'ERROR', everStarted: false })], [], []],
     ['failed and gone', [row({ status: 'ERROR' })], [], [{ kind: 'gone', id: 'a' }]],

@@ -94,9 +94,7 @@ export function findDrift(
     ...facts.flatMap((fact): Drift[] => {
       const row = rows.get(fact.id);
       if (row) {
-        return row.ours && isStopped(row) && fact.state === 'running'
-          ? [{ kind: 'left-over', id: fact.id }]
-          : [];
+        return row.ours && isStopped(row) && isLeft(fact) ? [{ kind: 'left-over', id: fact.id }] : [];
       }
       if (!compared.has(fact.id)) {
         return [];
@@ -123,6 +121,11 @@ function driftOfRow(row: ExpectedSandbox, fact: SandboxFacts | undefined): Drift
   return fact.address !== null && !isDeepStrictEqual([fact.address, fact.ports], [row.address, row.ports])
     ? [{ kind: 'moved', id: row.id }]
     : [];
+}
+
+/** Whether something of a sandbox that should not run takes room. */
+export function isLeft({ state, isReplaced }: SandboxFacts): boolean {
+  return state === 'running' || isReplaced === true;
 }
 
 function isStopped({ status }: ExpectedSandbox): boolean {

@@ -13,7 +13,7 @@ import { SandboxRepository } from '../sandbox.repository.js';
 import { sessionKeyBinding, sessionKeyHash } from '../session-key.js';
 import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
-import { type Drift, DriftDetector } from './drift.js';
+import { type Drift, DriftDetector, isLeft } from './drift.js';
 import { endedByItself, FILES_GONE, madeByOtherBackend } from './exit-diagnosis.js';
 import { requireAddresses } from './sandbox-starter.js';
 
@@ -226,7 +226,7 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
     }
     try {
       // Another replica may have stopped it since it was listed.
-      if ((await this.backend.inspect(id)).state !== 'running') {
+      if (!isLeft(await this.backend.inspect(id))) {
         return;
       }
       await this.backend.pause(id);

@@ -3,7 +3,7 @@ import type { Socket } from 'node:net';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { ApiServerError, ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod, type PodPort } from '../../../../common/kubernetes/pod-socket.js';
-import { explainIncompatibleImage, lastLines, sandboxLayout } from '../container-layout.js';
+import { explainIncompatibleImage, lastLines, SANDBOX_LABEL, sandboxLayout } from '../container-layout.js';
 import type { DiskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
@@ -35,7 +35,13 @@ import {
   type PodReach,
   sandboxFacts,
 } from './sandbox-facts.js';
-import { POD_ANNOTATION, podTemplate, sandboxManifest, SANDBOX_API, volumeName } from './sandbox-manifest.js';
+import {
+  POD_ANNOTATION,
+  podTemplate,
+  sandboxManifest,
+  SANDBOX_API,
+  SANDBOX_GROUP,
+} from './sandbox-manifest.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
@@ -369,7 +375,7 @@ function remainder(found: ClusterSandbox | null, namespace: string): string {
     return `its pod on the node ${node} has not ended ${after}: is that node ready? If it is lost, remove it from the cluster, or only the pod: ${kubectl} delete pod ${name} --force`;
   }
   return found?.sandbox.isDeleting
-    ? `its volume is still there ${after}: ${kubectl} describe pvc ${volumeName(found.sandbox.name)} says what holds it`
+    ? `it or its volume is held ${after}: ${kubectl} describe sandboxes.${SANDBOX_GROUP},pvc --selector ${SANDBOX_LABEL}=${found.sandbox.sandboxId} names the finalizer`
     : `the cluster has not said ${after} that its pod has ended: does the controller of agent-sandbox run?`;
 }
 

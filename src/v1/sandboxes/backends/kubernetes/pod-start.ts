@@ -1,8 +1,7 @@
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { setTimeout as delay } from 'node:timers/promises';
-import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { textHead } from '@slipway/common/well-formed-text.js';
+import { jsonAt, jsonList, parseJson } from '@slipway/common/json-access.js';
 import { ApiServerError, type ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod } from '../../../../common/kubernetes/pod-socket.js';
 import { AGENT_PORT } from '../container-layout.js';
@@ -12,11 +11,17 @@ import {
   type ObservedPod,
   type ClusterSandbox,
   hasPodEnded,
+  type PodEvent,
   type PodReach,
+  progressOf,
+  readEvent,
   startProblem,
+  type VolumeNews,
+  volumeNews,
   wasKilled,
+  wasRejected,
 } from './sandbox-facts.js';
-import { AGENT_CONTAINER, POD_ANNOTATION } from './sandbox-manifest.js';
+import { AGENT_CONTAINER, POD_ANNOTATION, volumeName } from './sandbox-manifest.js';
 import { type WriteMoments, writeToStandardInput } from './standard-input.js';
 
 /** The cluster is asked again after this time even if the watch reports no change. */
@@ -29,7 +34,7 @@ const MIN_POLL_MS = 10;
 const RECOVERY_MS = 120_000;
 /** What the scheduler says while controllers lag: of a node that could not report, of a volume claim not yet made. */
 const CATCHING_UP = /untolerated taint|persistentvolumeclaim .* not found/;
-const NO_VOLUME = /unbound immediate PersistentVolumeClaims/;
+const NO_VOLUME = /persistentvolumeclaim/i;
 /** The node may have attached to an earlier pod of the same name. */
 const WRITE_AGAIN_MS = 100;
 const POLL_GROWTH = 1.5;
@@ -39,7 +44,6 @@ const MAX_ALIVE_BYTES = 64 * 1024;
 const KEY_AGAIN_MS = 2_000;
 const NODE_COMES = new Set(['TriggeredScaleUp', 'Nominated']);
 const MAX_EVENTS = 50;
-const MAX_EVENT_TEXT = 300;
 
 interface PodStartTools {
   api: ApiServer;
@@ -217,7 +221,7 @@ export class PodStart {
   /** A busy kubelet may stop the program of a new pod for good. Ours ends in order then, without its key. */
   #wasStopped(pod: ObservedPod): boolean {
     const { exitCode } = pod.container;
-    return wasKilled(pod) || (this.launch.program.kind === 'native' && exitCode === 0);
+    return wasKilled(pod) || wasRejected(pod) || (this.launch.program.kind === 'native' && exitCode === 0);
   }
 
   /** From now on the start does not accept another pod, even if this process dies. */
@@ -251,21 +255,23 @@ export class PodStart {
     const now = performance.now();
     if (pod.unscheduled !== null) {
       this.#unscheduledSince ??= now;
-      this.#say(`its pod waits for a node: ${pod.unscheduled}`);
+      const volume = NO_VOLUME.test(pod.unscheduled) ? await this.#volume(pod) : null;
+      this.#say(volume?.text ?? `its pod waits for a node: ${pod.unscheduled}`);
       const recoveredAt = CATCHING_UP.test(pod.unscheduled)
         ? this.tools.api.lastOutageAt + RECOVERY_MS
         : -Infinity;
       const hasWaited = now - Math.max(this.#unscheduledSince, recoveredAt) >= this.tools.nodeWaitMs;
-      if (hasWaited && !(await this.#events(pod)).some(({ reason }) => NODE_COMES.has(reason))) {
+      if (hasWaited && !volume?.isComing && !(await this.#isNodeComing(pod))) {
+        const advice = volume?.text ?? adviceFor(pod.unscheduled);
         throw new SandboxBackendError(
-          `no node of the cluster can run its pod: ${pod.unscheduled} (${adviceFor(pod.unscheduled)}; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
+          `no node of the cluster can run its pod: ${pod.unscheduled} (${advice}; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
         );
       }
       return;
     }
     this.#unscheduledSince = null;
     const waitedMs = now - this.#startedAt;
-    const line = waitedMs >= SAY_WHY_MS ? progressOf(await this.#events(pod), this.image) : null;
+    const line = waitedMs >= SAY_WHY_MS ? await this.#progress(pod) : null;
     if (line !== null) {
       this.#say(line);
     } else if (waitedMs >= SAY_WHO_MS && !pod.isSeen) {
@@ -286,10 +292,30 @@ export class PodStart {
     }
   }
 
+  async #isNodeComing(pod: ObservedPod): Promise<boolean> {
+    return (await this.#eventsOf(pod)).some(({ reason }) => NODE_COMES.has(reason));
+  }
+
+  /** A pod gets its node after its volume where the volume is made for the first pod. */
+  async #progress(pod: ObservedPod): Promise<string | null> {
+    return pod.node === null
+      ? ((await this.#volume(pod))?.text ?? null)
+      : progressOf(await this.#eventsOf(pod), this.image);
+  }
+
+  async #volume({ name }: ObservedPod): Promise<VolumeNews | null> {
+    const claim = `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${volumeName(name)}`;
+    return volumeNews(await this.#events(claim));
+  }
+
+  async #eventsOf({ uid }: ObservedPod): Promise<PodEvent[]> {
+    return await this.#events(`involvedObject.uid=${uid}`);
+  }
+
   /** Empty where the service may not read events. */
-  async #events({ uid }: ObservedPod): Promise<PodEvent[]> {
+  async #events(fieldSelector: string): Promise<PodEvent[]> {
     const { api, objects } = this.tools;
-    const query = { fieldSelector: `involvedObject.uid=${uid}`, limit: MAX_EVENTS };
+    const query = { fieldSelector, limit: MAX_EVENTS };
     try {
       const list = await api.call(objects.eventsPath, { query, signal: this.signal });
       return jsonList(list, 'items').map(readEvent);
@@ -306,42 +332,10 @@ function adviceFor(unscheduled: string): string {
   if (NO_VOLUME.test(unscheduled)) {
     return 'its volume is missing: is the storage class there, that of SANDBOX_STORAGE_CLASS or the default one';
   }
-  return /untolerated taint|node affinity\/selector/.test(unscheduled) &&
+  return /untolerated taint|node affinity|unschedulable/.test(unscheduled) &&
     !unscheduled.includes('Insufficient')
     ? 'kubectl get nodes says whether they are ready; SANDBOX_POD_TEMPLATE has the tolerations and the nodeSelector of sandboxes'
     : 'smaller resources in the specification, or more nodes';
-}
-
-interface PodEvent {
-  reason: string;
-  message: string;
-  at: number;
-}
-
-function readEvent(event: unknown): PodEvent {
-  const time =
-    jsonText(event, 'lastTimestamp') ??
-    jsonText(event, 'eventTime') ??
-    jsonText(event, 'metadata', 'creationTimestamp');
-  return {
-    reason: jsonText(event, 'reason') ?? '',
-    message: jsonText(event, 'message') ?? '',
-    at: Date.parse(time ?? '') || 0,
-  };
-}
-
-/** What the last event says to users about a slow start; null when they would not understand it. */
-export function progressOf(events: readonly PodEvent[], image: string): string | null {
-  const [last] = events.toSorted((one, other) => other.at - one.at);
-  if (last === undefined) {
-    return null;
-  }
-  if (last.reason === 'Pulling') {
-    return `the image ${image} is being pulled`;
-  }
-  return /^Failed(Mount|AttachVolume|CreatePodSandBox|Binding|Provisioning)/.test(last.reason)
-    ? `its pod cannot be started yet: ${textHead(last.message, MAX_EVENT_TEXT)}`
-    : null;
 }
 
 async function readAliveness(

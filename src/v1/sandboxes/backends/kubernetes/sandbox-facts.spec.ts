@@ -140,7 +140,7 @@ describe('sandboxFacts', () => {
     const one = found(RUNNING);
     const other = { ...one, pod: uid === null || one.pod === null ? null : { ...one.pod, uid } };
     expect(isReplaced(other)).toBe(true);
-    expect(sandboxFacts(other, REACH)).toMatchObject({ state: 'stopped', address: null });
+    expect(sandboxFacts(other, REACH)).toMatchObject({ state: 'stopped', address: null, isReplaced: true });
     expect(sandboxFacts(other, REACH).exit?.cause).toContain('removed by something else');
   });
 

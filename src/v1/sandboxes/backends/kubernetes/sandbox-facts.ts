@@ -8,6 +8,7 @@ import { AGENT_CONTAINER, POD_ANNOTATION, PORTS_ANNOTATION } from './sandbox-man
 // A subset of the cluster's objects: a service with a thousand sandboxes must not hold each manifest.
 
 const MAX_TEXT = 1_000;
+const MAX_EVENT_TEXT = 300;
 
 interface ObservedObject {
   name: string;
@@ -217,6 +218,11 @@ export function wasKilled({ container, endedBy }: ObservedPod): boolean {
   return isSignal && reason !== 'OOMKilled' && endedBy === null;
 }
 
+/** Whether its program never ran, because the node was full or about to end: the scheduler knows that a moment later. */
+export function wasRejected({ phase, container, endedBy }: ObservedPod): boolean {
+  return phase === 'Failed' && endedBy !== null && container.exitCode === null;
+}
+
 /** Whether a node that ends pods would have: one that was lost says nothing, and keeps the pod's object for ever. */
 function isOverdue({ endsAt }: ObservedPod, now: number): boolean {
   return endsAt !== null && now > endsAt + OVERDUE_MS;
@@ -231,7 +237,7 @@ export function sandboxFacts(found: ClusterSandbox, reach: PodReach, now = Date.
   const { sandbox, pod } = found;
   const { sandboxId: id, createdAt } = sandbox;
   if (isReplaced(found)) {
-    return { ...stopped(id, createdAt), exit: exitOfReplaced() };
+    return { ...stopped(id, createdAt), exit: exitOfReplaced(), isReplaced: true };
   }
   if (pod === null) {
     // It is about to have a pod, or it is suspended.
@@ -289,6 +295,60 @@ export function startProblem({ container }: ObservedPod): { text: string; isPass
   return CONTAINER_CAUSES.has(reason)
     ? { isPassing, text: `the container cannot be started (${said})` }
     : null;
+}
+
+export interface PodEvent {
+  reason: string;
+  message: string;
+  at: number;
+}
+
+export function readEvent(event: unknown): PodEvent {
+  const time =
+    jsonText(event, 'lastTimestamp') ??
+    jsonText(event, 'eventTime') ??
+    jsonText(event, 'metadata', 'creationTimestamp');
+  return {
+    reason: jsonText(event, 'reason') ?? '',
+    message: jsonText(event, 'message') ?? '',
+    at: Date.parse(time ?? '') || 0,
+  };
+}
+
+/** What the last event says to users about a slow start; null when they would not understand it. */
+export function progressOf(events: readonly PodEvent[], image: string): string | null {
+  const [last] = events.toSorted((one, other) => other.at - one.at);
+  if (last === undefined) {
+    return null;
+  }
+  if (last.reason === 'Pulling') {
+    return `the image ${image} is being pulled`;
+  }
+  return /^Failed(Mount|AttachVolume|CreatePodSandBox)/.test(last.reason)
+    ? `its pod cannot be started yet: ${textHead(last.message, MAX_EVENT_TEXT)}`
+    : null;
+}
+
+export interface VolumeNews {
+  text: string;
+  /** Whether a provisioner makes it, and has not failed last. */
+  isComing: boolean;
+}
+
+/** What the events of a volume claim say. A failure stays, because lines that alternate would prolong a start. */
+export function volumeNews(events: readonly PodEvent[]): VolumeNews | null {
+  const sorted = events.toSorted((one, other) => other.at - one.at);
+  const latest = (reasons: RegExp): PodEvent | undefined => sorted.find(({ reason }) => reasons.test(reason));
+  const failure = latest(/^(ProvisioningFailed|FailedBinding)$/);
+  const attempt = latest(/^Provisioning$/);
+  const said = failure ?? attempt ?? latest(/^ExternalProvisioning$/);
+  return said === undefined
+    ? null
+    : {
+        text: `its volume is not there yet: ${textHead(said.message, MAX_EVENT_TEXT)}`,
+        // Most failures come within the second of their attempt, and events have no better clock.
+        isComing: failure === undefined || (attempt?.at ?? 0) > failure.at,
+      };
 }
 
 function stopped(id: string, createdAt: number | null): SandboxFacts {
