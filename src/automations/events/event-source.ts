@@ -70,10 +70,7 @@ export function identityOf(
   };
 }
 
-/**
- * Whether the body says when what it tells of happened, and not just where, as `workflow_dispatch` does: then it comes
- * once, under whatever delivery id, which most signatures do not cover.
- */
+/** Whether it says when it happened, and not just where: then it comes once, whatever its delivery id. */
 function isTimed(payload: unknown): boolean {
   const members = Object.entries(Object(payload) as Record<string, unknown>);
   const parts = members.flatMap(([name, part]) => (UNTIMED.includes(name) ? [] : [part]));
