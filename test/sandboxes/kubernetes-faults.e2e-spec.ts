@@ -362,36 +362,31 @@ describe('sandboxes on an API server with faults', () => {
 
   it('says a trouble that passes once, and goes on', async () => {
     const { podStatus } = cluster;
-    const pull = (port: number) => ({
-      phase: 'Pending',
-      containerStatuses: [
-        {
-          name: 'agent',
-          image: 'stock:1',
-          state: {
-            waiting: {
-              reason: 'ErrImagePull',
-              message: `read tcp 10.0.0.9:${port}: connection reset by peer`,
-            },
-          },
-        },
-      ],
-    });
-    cluster.podStatus = pull(40001);
+    const pull = (reason: string, port: number) => {
+      const message = `read tcp 10.0.0.9:${port}: connection reset by peer`;
+      const state = { waiting: { reason, message } };
+      return { phase: 'Pending', containerStatuses: [{ name: 'agent', image: 'stock:1', state }] };
+    };
+    cluster.podStatus = pull('ErrImagePull', 40001);
     const one = launch();
     const said: string[] = [];
     const starting = backend.start({ ...one, onProgress: (line) => said.push(line) }, SIGNAL);
     const pod = `${PODS}/${sandboxObjectName(one.id)}`;
     await until(() => said.length > 0);
     const looks = () => cluster.requests.filter((request) => request.startsWith(`GET ${PODS}`)).length;
-    for (const status of [pull(40002), pull(40003)]) {
+    const retries = ['ErrImagePull', 'ImagePullBackOff', 'ErrImagePull', 'ImagePullBackOff'];
+    for (const [index, reason] of retries.entries()) {
+      const status = pull(reason, 40002 + index);
       const before = looks();
       cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status });
       await until(() => looks() > before);
     }
     cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
     await starting;
-    expect(said).toEqual([expect.stringContaining('the image stock:1 cannot be pulled')]);
+    expect(said).toEqual([
+      expect.stringContaining('the image stock:1 cannot be pulled (ErrImagePull'),
+      expect.stringContaining('the image stock:1 cannot be pulled (ImagePullBackOff'),
+    ]);
   });
 
   const killed = (terminated: object) => ({

@@ -66,7 +66,8 @@ type StartOutcome =
 export class PodStart {
   readonly #startedAt = performance.now();
   #unscheduledSince: number | null = null;
-  #said: string | null = null;
+  readonly #said = new Set<string>();
+  #lastSaid: string | null = null;
   /** The pod that the key was written to, and when. */
   #written: { uid: string; at: number } | null = null;
   #writeFailed = false;
@@ -94,8 +95,8 @@ export class PodStart {
       }
     } catch (error) {
       const { reason }: { reason: unknown } = this.signal;
-      throw this.signal.aborted && reason instanceof SandboxBackendError && this.#said !== null
-        ? new SandboxBackendError(`${reason.message} Last: ${this.#said}`, { cause: reason })
+      throw this.signal.aborted && reason instanceof SandboxBackendError && this.#lastSaid !== null
+        ? new SandboxBackendError(`${reason.message} Last: ${this.#lastSaid}`, { cause: reason })
         : error;
     }
   }
@@ -283,13 +284,14 @@ export class PodStart {
     }
   }
 
-  /** A line gives the start more time, so one that has only other numbers or ids in it is not passed on. */
+  /** A line gives the start more time, so each is passed on once, whatever numbers and ids are in it. */
   #say(line: string): void {
-    const isNew = line.replaceAll(/\b[a-z_]*\d\w*/gi, '') !== this.#said?.replaceAll(/\b[a-z_]*\d\w*/gi, '');
-    this.#said = line;
-    if (isNew) {
+    const kind = line.replaceAll(/\b[a-z_]*\d\w*/gi, '');
+    if (!this.#said.has(kind)) {
       this.launch.onProgress?.(line);
     }
+    this.#said.add(kind);
+    this.#lastSaid = line;
   }
 
   async #isNodeComing(pod: ObservedPod): Promise<boolean> {
