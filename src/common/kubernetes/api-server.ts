@@ -129,7 +129,7 @@ class ClusterConfig extends KubeConfig {
     await this.#authenticate(() => super.applyToHTTPSOptions(options));
   }
 
-  /** A plugin may ask somebody to log in, and wait for that. */
+  /** A plugin may ask the operator to log in, and wait for that. */
   async #authenticate(apply: () => Promise<void>): Promise<void> {
     try {
       await inTime(RESPONSE_TIMEOUT_MS, this.#oneByOne(apply), withoutCredentials);

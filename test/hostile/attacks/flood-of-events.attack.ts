@@ -2,14 +2,13 @@ import { setTimeout as wait } from 'node:timers/promises';
 import { type Attack, held } from '../attack.js';
 import { EventSender } from '../support/event-sender.js';
 import type { HostileWorld } from '../support/hostile-world.js';
-import { Slowdown } from '../support/slowdown.js';
 import { Vitals } from '../support/vitals.js';
 
 const EVENTS = 10_000;
 const AT_ONCE = 80;
 const AUTOMATIONS = 40;
 const EVERY_MS = 500;
-/** Until an event of the bystander is stored with the run that it made, at the full speed of the machine. */
+/** Until an event of the bystander is stored with the run that it made. */
 const MAX_P95_MS = 2_000;
 const MAX_P99_MS = 2_000;
 const MAX_GROWTH_MIB = 250;
@@ -37,7 +36,6 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
     await bob.automation({ trigger: { type: 'event', source: 'github', on: '*', filter: EXPENSIVE } });
   }
   const vitals = Vitals.watch(world);
-  const slowdown = Slowdown.since(world.service.pid);
   const flood = { isOver: false, statuses: new Map<number, number>() };
   const [delays] = await Promise.all([
     delaysOf(alice, flood),
@@ -45,7 +43,6 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
       flood.isOver = true;
     }),
   ]);
-  const { factor } = slowdown;
   const others = await vitals.end(MAX_GROWTH_MIB, MAX_P99_MS);
   const p95 = Math.round(
     delays.toSorted((one, other) => one - other)[Math.floor(delays.length * 0.95)] ?? Infinity,
@@ -55,7 +52,7 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
   return {
     held:
       others.held &&
-      p95 / factor < MAX_P95_MS &&
+      p95 < MAX_P95_MS &&
       unexpected.length === 0 &&
       (flood.statuses.get(202) ?? 0) > 0 &&
       (await alice.runs(hers)).length > 0,

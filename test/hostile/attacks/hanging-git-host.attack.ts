@@ -3,13 +3,12 @@ import { RawServer } from '../../support/raw-server.js';
 import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 import { ResponseTimes } from '../support/response-times.js';
-import { Slowdown } from '../support/slowdown.js';
 import type { Tenant } from '../support/tenant.js';
 
 const REQUESTS = 130;
 const SEARCHES = 40;
 const MAX_GROWTH_MIB = 200;
-/** Of a refusal, and of a search of Alice at a host that answers her at once: a fraction of the deadline, at full speed. */
+/** Of a search of Alice at a host that answers her at once, and of a refusal: a fraction of the deadline. */
 const MAX_MS = 1_000;
 const DRIP_MS = 100;
 
@@ -58,7 +57,6 @@ export const hangingGitHost: Attack = {
 
 async function attack(world: HostileWorld, name: string): Promise<{ held: boolean; seen: string }> {
   const times = ResponseTimes.watch(world);
-  const slowdown = Slowdown.since(world.service.pid);
   const hanging = Array.from({ length: REQUESTS }, (_, index) =>
     search(world, world.bob, `bob/${name} ${index}`),
   );
@@ -66,7 +64,6 @@ async function attack(world: HostileWorld, name: string): Promise<{ held: boolea
   for (let index = 0; index < SEARCHES; index += 1) {
     found.push(await search(world, world.alice, `alice/${name} ${index}`));
   }
-  const { factor } = slowdown;
   const refused = (await Promise.all(hanging)).filter(({ status }) => status === 429);
   const others = await times.end(MAX_GROWTH_MIB);
   const slowest = Math.max(...found.map(({ ms }) => ms));
@@ -75,9 +72,9 @@ async function attack(world: HostileWorld, name: string): Promise<{ held: boolea
     held:
       others.held &&
       found.every(({ status }) => status === 200) &&
-      slowest / factor < MAX_MS &&
+      slowest < MAX_MS &&
       refused.length > 0 &&
-      slowestRefusal / factor < MAX_MS &&
+      slowestRefusal < MAX_MS &&
       refused.every(({ retryAfter }) => retryAfter !== null),
     seen:
       `${refused.length} of ${REQUESTS} refused within ${Math.round(slowestRefusal)} ms; Alice's searches: ` +
