@@ -95,7 +95,7 @@ function unknownIds(): Ids {
   };
 }
 
-/** What Alice has, as far as the API shows it. */
+/** What Alice has, as far as the API shows it, but not when she last asked. */
 async function thingsOf(alice: Tenant): Promise<string[]> {
   const conversation = await alice.client.conversation(alice.conversationId);
   const things = [
@@ -107,5 +107,7 @@ async function thingsOf(alice: Tenant): Promise<string[]> {
     ['keys', await alice.client.get('/api/v1/api-keys')],
     ['account', await alice.client.get('/api/v1/users/me')],
   ];
-  return things.map((thing) => JSON.stringify(thing));
+  return things.map((thing) =>
+    JSON.stringify(thing, (name, value: unknown) => (name === 'last_used_at' ? 'any' : value)),
+  );
 }
