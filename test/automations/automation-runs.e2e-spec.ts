@@ -18,6 +18,8 @@ const EVERY_MINUTE = { type: 'cron', schedule: '* * * * *' };
 const BY_HAND = { type: 'event', source: 'by-hand', on: 'never' };
 const A_MINUTE = 60_000;
 
+const STARTED = 'SELECT FROM automation_runs WHERE id = $1 AND start_task_ids IS NOT NULL';
+
 interface Run {
   id: string;
   status: string;
@@ -369,6 +371,8 @@ describe('an automation that is busy', () => {
   it('begins one that is made in the moment in which the one before ends', async () => {
     const id = await busy({ limit: 1, when_busy: 'queue' });
     const [first] = await runs(id);
+    // Its worker would wait for the end, too.
+    await until(async () => (await app.dataSource.query(STARTED, [first?.id])).length === 1);
     // Holds back the commit of the end.
     await app.dataSource.query(`
       CREATE FUNCTION hold() RETURNS trigger LANGUAGE plpgsql AS
@@ -379,7 +383,8 @@ describe('an automation that is busy', () => {
     await holder.startTransaction();
     const waiting = async (): Promise<number> => {
       const [row] = await app.dataSource.query(
-        'SELECT count(*)::int AS count FROM pg_locks WHERE NOT granted',
+        `SELECT count(*)::int AS count FROM pg_stat_activity
+         WHERE datname = current_database() AND wait_event_type = 'Lock'`,
       );
       return row.count;
     };
