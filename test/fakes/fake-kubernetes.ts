@@ -38,6 +38,7 @@ export class FakeKubernetes {
   token = 'a-token';
   readonly #faults: { match: (request: string) => boolean; fault: KubernetesFault; left: number }[] = [];
   readonly #watches = new Set<{ path: string; response: ServerResponse }>();
+  readonly #history: { version: number; path: string; line: string }[] = [];
   readonly #server: Server;
   #version = 100;
 
@@ -126,9 +127,11 @@ export class FakeKubernetes {
   }
 
   #tell(path: string, type: string, object: FakeObject): void {
+    const line = `${JSON.stringify({ type, object })}\n`;
+    this.#history.push({ version: this.#version, path, line });
     for (const watch of this.#watches) {
       if (path.startsWith(`${watch.path}/`)) {
-        watch.response.write(`${JSON.stringify({ type, object })}\n`);
+        watch.response.write(line);
       }
     }
   }
@@ -168,6 +171,13 @@ export class FakeKubernetes {
       response.once('close', () => this.#watches.delete(watch));
       response.writeHead(200, { 'content-type': 'application/json' });
       response.flushHeaders();
+      // A watch begins behind the list that it follows, also where something has changed since then.
+      const since = Number(url.searchParams.get('resourceVersion'));
+      for (const { version, path, line } of this.#history) {
+        if (version > since && path.startsWith(`${watch.path}/`)) {
+          response.write(line);
+        }
+      }
       return;
     }
     const { status, body } = this.#handle(method, url, text);
