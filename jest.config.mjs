@@ -1,10 +1,20 @@
 import { availableParallelism } from 'node:os';
 
-const shared = {
+export const shared = {
   // Packages and sources are loaded once for each worker, not for each file (docs/adr/0017).
   runtime: '<rootDir>/test/support/jest/shared-runtime.cjs',
   testEnvironment: '<rootDir>/test/support/jest/shared-environment.cjs',
   resolver: '<rootDir>/test/support/jest/resolver.cjs',
+  // What `npm test -- --changed` goes by (docs/adr/0064).
+  dependencyExtractor: '<rootDir>/test/support/jest/what-it-tests.cjs',
+  // Changes anywhere are seen; `testRegex` says which tests a project has.
+  roots: [
+    '<rootDir>/src',
+    '<rootDir>/packages/agent-protocol/src',
+    '<rootDir>/packages/agent-server',
+    '<rootDir>/packages/common/src',
+    '<rootDir>/test',
+  ],
   // Tests themselves are compiled to CommonJS (docs/adr/0002).
   transform: {
     '^.+\\.ts$': [
@@ -24,57 +34,43 @@ const shared = {
   transformIgnorePatterns: ['/node_modules/'],
 };
 
-/** Tests that start processes: the built service, sandboxes, shells, an embedded PostgreSQL. */
-const SYSTEM_TESTS = [
-  '/test/(?:system|kubernetes)/.*spec\\.ts$',
-  '/test/contracts/(?:docker|kubernetes|process|tool-wrapper)\\..*spec\\.ts$',
-  '\\.system\\.spec\\.ts$',
-];
+/** What starts processes (the built service, sandboxes, shells, an embedded PostgreSQL) is in jest.system.config.mjs. */
+const SYSTEM_TESTS = ['<rootDir>/test/(?:system|kubernetes)/', '\\.system\\.spec\\.ts$'];
 
-/** @type {import('jest').Config} */
-export default {
-  projects: [
-    {
-      ...shared,
-      displayName: 'unit',
-      roots: ['<rootDir>/src', '<rootDir>/packages/agent-protocol/src', '<rootDir>/packages/common/src'],
-      testRegex: '\\.spec\\.ts$',
-      testPathIgnorePatterns: ['/node_modules/', ...SYSTEM_TESTS],
-    },
-    {
-      ...shared,
-      displayName: 'agent-server',
-      roots: ['<rootDir>/packages/agent-server/src'],
-      testRegex: '\\.spec\\.ts$',
-      testPathIgnorePatterns: ['/node_modules/', ...SYSTEM_TESTS],
-    },
-    {
-      ...shared,
-      displayName: 'http',
-      roots: ['<rootDir>/test'],
-      testRegex: '\\.(?:e2e-)?spec\\.ts$',
-      testPathIgnorePatterns: ['/node_modules/', ...SYSTEM_TESTS],
-      globalSetup: '<rootDir>/test/support/jest/start-database.cjs',
-      globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
-    },
-    {
-      ...shared,
-      displayName: 'system',
-      roots: [
-        '<rootDir>/src',
-        '<rootDir>/packages/agent-server/src',
-        '<rootDir>/packages/common/src',
-        '<rootDir>/test',
-      ],
-      testRegex: SYSTEM_TESTS,
-      globalSetup: '<rootDir>/test/support/jest/start-system.cjs',
-      globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
-    },
-  ],
+export const runner = {
   testSequencer: '<rootDir>/test/support/jest/longest-first.sequencer.cjs',
   reporters: ['default', '<rootDir>/test/support/jest/slowest-files.reporter.cjs'],
   // Bounds what hangs; a busy machine takes ten times as long as a quiet one.
   testTimeout: 60_000,
   // Most of a test's time is waiting, for other processes and for deadlines.
   maxWorkers: Math.max(4, availableParallelism()),
+};
+
+/** @type {import('jest').Config} */
+export default {
+  ...runner,
+  projects: [
+    {
+      ...shared,
+      displayName: 'unit',
+      testRegex: '\\.spec\\.ts$',
+      testPathIgnorePatterns: [...SYSTEM_TESTS, '<rootDir>/test/', '<rootDir>/packages/agent-server/'],
+    },
+    {
+      ...shared,
+      displayName: 'agent-server',
+      testRegex: '/packages/agent-server/.*\\.(?:e2e-)?spec\\.ts$',
+      testPathIgnorePatterns: SYSTEM_TESTS,
+      globalSetup: '<rootDir>/test/support/jest/make-folder.cjs',
+      globalTeardown: '<rootDir>/test/support/jest/remove-folder.cjs',
+    },
+    {
+      ...shared,
+      displayName: 'http',
+      testRegex: '\\.(?:e2e-)?spec\\.ts$',
+      testPathIgnorePatterns: [...SYSTEM_TESTS, '<rootDir>/src/', '<rootDir>/packages/'],
+      globalSetup: '<rootDir>/test/support/jest/start-database.cjs',
+      globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
+    },
+  ],
 };

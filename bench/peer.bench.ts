@@ -1,8 +1,8 @@
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { NotInstallable } from '../test/clients/client.js';
-import { say } from '../test/fakes/scripted-llm.answers.js';
-import { ScriptedLlm } from '../test/fakes/scripted-llm.js';
+import { say } from '../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import { ScriptedLlm } from '../packages/agent-server/test/fakes/scripted-llm.js';
 import { withFolder } from './support/fixtures.js';
 import { HttpClient } from './support/http-client.js';
 import { installPeer, startPeer } from './support/peer-server.js';

@@ -1,4 +1,4 @@
-import { call } from '../test/fakes/scripted-llm.answers.js';
+import { call } from '../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { LOOP_BRANCH } from './automations-world.js';
 import { byTurn } from './demo-model.js';
 

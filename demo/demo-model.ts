@@ -1,5 +1,5 @@
-import { call, say, type ScriptedAnswer } from '../test/fakes/scripted-llm.answers.js';
-import type { Script } from '../test/fakes/scripted-llm.js';
+import { call, say, type ScriptedAnswer } from '../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import type { Script } from '../packages/agent-server/test/fakes/scripted-llm.js';
 
 const COMMIT =
   'git commit --quiet --all --message "fix: try the address lookup twice" && git log --oneline -1';

@@ -13,7 +13,7 @@ import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
 import type { FakeServer } from '../test/fakes/fake-server.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';
 import { type GitHttpServer, startGitHttpServer } from '../test/fakes/git-http-server.js';
-import { type Script, ScriptedLlm } from '../test/fakes/scripted-llm.js';
+import { type Script, ScriptedLlm } from '../packages/agent-server/test/fakes/scripted-llm.js';
 import { bridgeAddress } from '../test/support/engine-address.js';
 import { startServiceProcess } from '../test/support/service-process.js';
 import { demoModel } from './demo-model.js';

@@ -71,7 +71,7 @@ const CONSOLE = 'packages/console/';
 const files = globSync('{src,packages/*/src}/**/*.ts', { cwd: ROOT })
   .map((name) => name.split(path.sep).join('/'))
   .filter((name) => !name.startsWith(CONSOLE))
-  .filter((name) => !name.endsWith('.spec.ts'))
+  .filter((name) => !/\.(spec|contract|harness)\.ts$/.test(name))
   .toSorted()
   .map((name) => {
     const text = readFileSync(path.join(ROOT, name), 'utf8');

@@ -71,7 +71,7 @@ try {
       [
         '--disable-warning=ExperimentalWarning',
         'scripts/run-typescript.mjs',
-        'test/acp/run.ts',
+        'packages/agent-server/test/acp/run.ts',
         name,
         target,
       ],

@@ -6,7 +6,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PATHS = String.raw`test/(kubernetes/|contracts/kubernetes)`;
+const PATHS = String.raw`(test|backends)/kubernetes/`;
 const AGENT_SANDBOX = 'apis/agents.x-k8s.io/v1beta1';
 /** A small node cannot run the pods of more test files at a time. */
 const WORKERS = '2';
@@ -55,7 +55,7 @@ if (problem === null) {
   const args = [
     ['--max-semi-space-size=32', '--disable-warning=ExperimentalWarning', jest],
     ['--maxWorkers', WORKERS, '--testPathPatterns', part],
-    ['--selectProjects', 'system'],
+    ['--config', 'jest.system.config.mjs'],
   ].flat();
   const { status, error } = spawnSync(process.execPath, args, {
     cwd: ROOT,

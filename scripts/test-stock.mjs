@@ -2,7 +2,7 @@
 // Exits with 0 when that works, 1 when it fails, 77 when it could not be tried.
 //
 // With --image NAME it runs in a pod of the cluster of KUBECONFIG, whose nodes must have the image: the stock one, or
-//   docker build --tag slipway-stock:trial test/stock
+//   docker build --tag slipway-stock:trial packages/agent-server/test/stock
 //
 // PYTHON       a Python of at least 3.12 (by default python3.14, 3.13 and 3.12 are looked for, pyenv's included)
 // STOCK_VENV   a virtual environment to use, created if it does not exist; by default a temporary one
@@ -87,7 +87,7 @@ try {
     process.exitCode = CANNOT;
   } else {
     const program = path.join(root, 'scripts', 'run-typescript.mjs');
-    const journey = path.join(root, 'test', 'stock', 'journey.ts');
+    const journey = path.join(root, 'packages/agent-server/test/stock/journey.ts');
     const args = ['--disable-warning=ExperimentalWarning', program, journey, where, what, folder];
     process.exitCode = spawnSync(process.execPath, args, { stdio: 'inherit', cwd: root }).status ?? 1;
   }

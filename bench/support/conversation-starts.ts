@@ -1,6 +1,6 @@
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { say } from '../../test/fakes/scripted-llm.answers.js';
-import { ScriptedLlm } from '../../test/fakes/scripted-llm.js';
+import { say } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import { ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
 import type { HttpClient } from './http-client.js';
 import { untilTrue } from './fixtures.js';
 import { removeSandboxes, type SandboxService, withSandboxService } from './sandbox-service.js';

@@ -11,11 +11,14 @@ import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
-import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
+import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import {
+  startTestAgentServer,
+  type TestAgentServer,
+} from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';

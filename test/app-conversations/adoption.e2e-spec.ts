@@ -11,7 +11,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { insertRunningSandbox } from '../support/followed-logs.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
-import type { TestAgentServer } from '../support/test-agent-server.js';
+import type { TestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';

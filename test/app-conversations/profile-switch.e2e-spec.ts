@@ -4,10 +4,13 @@ import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
-import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
+import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import {
+  startTestAgentServer,
+  type TestAgentServer,
+} from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 
 const PROFILE = { model: 'openai/second', base_url: 'http://second.example/v1', api_key: 'key-of-second' };

@@ -4,10 +4,10 @@ import request from 'supertest';
 import { START_TASK_STATUSES } from '../../src/v1/app-conversations/start-task.entity.js';
 import { SANDBOX_ROW_STATUSES } from '../../src/v1/sandboxes/sandbox-status.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
-import { SESSION_KEY } from '../support/agent-server-client.js';
+import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { startTestAgentServer } from '../support/test-agent-server.js';
+import { startTestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';

@@ -15,8 +15,11 @@ import {
   type CheckoutPlan,
 } from '../../src/v1/app-conversations/start/repository-checkout.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
-import { SESSION_KEY } from '../support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
+import {
+  startTestAgentServer,
+  type TestAgentServer,
+} from '../../packages/agent-server/test/support/test-agent-server.js';
 
 type Dialect = keyof typeof AGENT_DIALECTS;
 

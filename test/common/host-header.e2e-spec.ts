@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { startTestAgentServer } from '../support/test-agent-server.js';
+import { startTestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
 
 let app: TestApp | undefined;

@@ -5,9 +5,12 @@ import {
   type SandboxFacts,
   type SandboxLaunch,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
-import { SESSION_KEY } from '../support/agent-server-client.js';
+import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { Gate } from '../support/gate.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import {
+  startTestAgentServer,
+  type TestAgentServer,
+} from '../../packages/agent-server/test/support/test-agent-server.js';
 
 interface Box {
   launch: SandboxLaunch;

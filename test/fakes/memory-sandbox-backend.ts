@@ -23,7 +23,7 @@ import {
   type WarmStarts,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { type DiskSpace, diskSpace } from '../../src/v1/sandboxes/backends/disk-guard.js';
-import { FakeEngine } from './fake-engine.js';
+import { FakeEngine } from '../../packages/agent-server/test/fakes/fake-engine.js';
 
 /** Without a session key its server waits for one. */
 type MemoryLaunch = WarmLaunch & { sessionKey: string | null };

@@ -9,8 +9,15 @@ import type { AgentEngine, EngineSettings } from '../../packages/agent-server/sr
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
-import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
-import { compatibleRefusal, googleRefusal, mistralRefusal } from '../fakes/model-limits.js';
+import {
+  engineSettings,
+  MemoryEngineHost,
+} from '../../packages/agent-server/test/fakes/memory-engine-host.js';
+import {
+  compatibleRefusal,
+  googleRefusal,
+  mistralRefusal,
+} from '../../packages/agent-server/test/fakes/model-limits.js';
 import {
   ODD_ANSWERS,
   ODD_CLAUDES,
@@ -18,14 +25,14 @@ import {
   ODD_MEMBERS,
   ODD_MESSAGES,
   ODD_TURNS,
-} from '../fakes/odd-answers.js';
-import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
-import { say } from '../fakes/scripted-llm.answers.js';
-import { ScriptedLlm } from '../fakes/scripted-llm.js';
+} from '../../packages/agent-server/test/fakes/odd-answers.js';
+import { ScriptedAnthropic } from '../../packages/agent-server/test/fakes/scripted-anthropic.js';
+import { say } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import { ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { until } from '../support/until.js';
-import { answersOf } from './native-agent.js';
+import { answersOf } from '../../packages/agent-server/test/field/native-agent.js';
 
 // Whatever came before, the next message is answered: one conversation in each wire format, with odd answers at random.
 
@@ -120,7 +127,10 @@ function expectAlive(host: MemoryEngineHost, answer: string): void {
 }
 
 const tools = {
-  odd: { command: process.execPath, args: [path.resolve('test/fakes/mcp-servers/odd-tools-server.mjs')] },
+  odd: {
+    command: process.execPath,
+    args: [path.resolve('packages/agent-server/test/fakes/mcp-servers/odd-tools-server.mjs')],
+  },
 };
 const wait = async (): Promise<void> => undefined;
 
@@ -175,7 +185,10 @@ describe('a conversation survives', () => {
     async () => {
       await eachRun(async (dice) => {
         const acp = {
-          command: [process.execPath, path.resolve('test/fakes/acp-agents/scripted-agent.mjs')],
+          command: [
+            process.execPath,
+            path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs'),
+          ],
           environment: { HOME: folder },
           model: null,
           sessionMode: null,

@@ -1,7 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import {
+  startTestAgentServer,
+  type TestAgentServer,
+} from '../../packages/agent-server/test/support/test-agent-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { resolvedOperations } from '../support/resolved-document.js';

@@ -9,10 +9,13 @@ import { AcpEngine } from '../../packages/agent-server/src/engine/acp/acp.engine
 import { NativeEngine } from '../../packages/agent-server/src/engine/native/native.engine.js';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { SETUP_SCRIPT } from '../../src/v1/app-conversations/start/set-up.step.js';
-import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
-import { call, say } from '../fakes/scripted-llm.answers.js';
-import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
-import { answersOf } from './native-agent.js';
+import {
+  engineSettings,
+  MemoryEngineHost,
+} from '../../packages/agent-server/test/fakes/memory-engine-host.js';
+import { call, say } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
+import { answersOf } from '../../packages/agent-server/test/field/native-agent.js';
 
 const run = promisify(execFile);
 const environment = toolEnvironment(process.env);
@@ -103,7 +106,10 @@ cd sub`,
   it('and an agent of others has it too', async () => {
     await setUp('export HELLO=there TOKEN=dummy');
     const engine = new AcpEngine({ environment, wrapper: [] });
-    const command = [process.execPath, path.resolve('test/fakes/acp-agents/scripted-agent.mjs')];
+    const command = [
+      process.execPath,
+      path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs'),
+    ];
     const times = { startTimeoutMs: 20_000, idleTimeoutMs: 20_000 };
     const acp = { command, environment: { HOME: folder }, model: null, sessionMode: null, authMethod: null };
     const host = new MemoryEngineHost(

@@ -1,7 +1,6 @@
 import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import {
   connectionUrl,
@@ -9,7 +8,7 @@ import {
 } from '../../src/database/embedded-postgres/embedded-postgres.js';
 import { readPostmasterPid } from '../../src/database/embedded-postgres/process-identity.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
-import { fastFolder, makeFastTemporaryFolder } from './fast-folder.js';
+import { fastFolder } from './fast-folder.js';
 import { databaseUrl, execute } from './test-database.js';
 
 /** The PostgreSQL of one test run. */
@@ -39,13 +38,8 @@ export async function startTestServer(): Promise<TestServer> {
     await runMigrations(databaseUrl(server.url, template));
     process.env['SLIPWAY_TEST_SERVER'] = server.url;
     process.env['SLIPWAY_TEST_TEMPLATE'] = template;
-    const temporary = await makeFastTemporaryFolder();
-    process.env['SLIPWAY_TEST_TEMPORARY'] = temporary ?? tmpdir();
     return {
       stop: async () => {
-        if (temporary !== null) {
-          await rm(temporary, { recursive: true, force: true });
-        }
         await execute(server.url, `drop database ${template} with (force)`);
         await server.stop();
       },

@@ -3,7 +3,10 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonText } from '@slipway/common/json-access.js';
-import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';
+import {
+  type ProcessHarness,
+  processHarness,
+} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';

@@ -7,7 +7,11 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { AgentServerClient, CREDENTIALS, SESSION_KEY } from '../support/agent-server-client.js';
+import {
+  AgentServerClient,
+  CREDENTIALS,
+  SESSION_KEY,
+} from '../../packages/agent-server/test/support/agent-server-client.js';
 import { reservedPort } from '../support/reserved-port.js';
 import { inheritedEnvironment } from '../support/service-process.js';
 import { until } from '../support/until.js';

@@ -6,7 +6,10 @@ import { WebSocket } from 'ws';
 import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
-import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';
+import {
+  type ProcessHarness,
+  processHarness,
+} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxClient } from '../support/sandbox-client.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';

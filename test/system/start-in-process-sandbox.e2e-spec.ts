@@ -1,10 +1,13 @@
 import { execFile } from 'node:child_process';
 import { promisify } from 'node:util';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
-import { type ProcessHarness, processHarness } from '../contracts/process.sandbox-backend.harness.js';
+import {
+  type ProcessHarness,
+  processHarness,
+} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
-import { call, say as answer } from '../fakes/scripted-llm.answers.js';
-import { inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
+import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';

@@ -5,12 +5,15 @@ import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/
 import request from 'supertest';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
-import { MODEL, SESSION_KEY } from '../support/agent-server-client.js';
+import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { AuditClient } from '../support/audit-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import {
+  startTestAgentServer,
+  type TestAgentServer,
+} from '../../packages/agent-server/test/support/test-agent-server.js';
 import { TokensClient } from '../support/tokens-client.js';
 
 const PATH = '/mcp';

@@ -1,5 +1,9 @@
-import { call, say, type ScriptedAnswer } from '../../fakes/scripted-llm.answers.js';
-import type { ChatMessage, ChatRequest } from '../../fakes/scripted-llm.js';
+import {
+  call,
+  say,
+  type ScriptedAnswer,
+} from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import type { ChatMessage, ChatRequest } from '../../../packages/agent-server/test/fakes/scripted-llm.js';
 
 /** In a message: the model begins to answer and never ends. */
 export const HANG = 'take your time';

@@ -1,6 +1,10 @@
 import { parseJson } from '@slipway/common/json-access.js';
-import { call, say, type ScriptedAnswer } from '../../fakes/scripted-llm.answers.js';
-import type { ChatMessage, ChatRequest } from '../../fakes/scripted-llm.js';
+import {
+  call,
+  say,
+  type ScriptedAnswer,
+} from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import type { ChatMessage, ChatRequest } from '../../../packages/agent-server/test/fakes/scripted-llm.js';
 
 /**
  * A script in place of a model that does what the last message says, one line per answer: `CALL tool {"json": …}` calls a

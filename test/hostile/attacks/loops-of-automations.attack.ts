@@ -1,5 +1,5 @@
 import { randomUUID } from 'node:crypto';
-import { call } from '../../fakes/scripted-llm.answers.js';
+import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { onMessage } from '../../system/journeys/support/script.js';
 import { until } from '../../support/until.js';
 import { type Attack, held } from '../attack.js';

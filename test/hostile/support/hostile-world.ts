@@ -3,7 +3,7 @@ import path from 'node:path';
 import { Client } from 'pg';
 import type { FakeWorld } from '../../fakes/fake-world.js';
 import type { GitHttpServer } from '../../fakes/git-http-server.js';
-import type { ScriptedLlm } from '../../fakes/scripted-llm.js';
+import type { ScriptedLlm } from '../../../packages/agent-server/test/fakes/scripted-llm.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { ApiClient } from '../../system/journeys/support/api-client.js';
 import { JourneyWorld } from '../../system/journeys/support/journey-world.js';

@@ -45,7 +45,7 @@ module.exports = class SharedEnvironment {
   async setup() {
     // System tests start real sandboxes, which have a `/dev` of their own.
     const { SLIPWAY_TEST_TEMPORARY: temporary } = process.env;
-    if (temporary !== undefined && !this.isSystem) {
+    if (temporary && !this.isSystem) {
       process.env.TMPDIR = temporary;
     }
   }

@@ -6,7 +6,9 @@ const { sourceMaps } = require('../../../scripts/lib/typescript-loader.cjs');
 
 const ROOT = path.resolve(__dirname, '../../..');
 /** With the sources of the product, what is large and never changes: GitHub's schema takes as long as a whole test file. */
-const SHARED = ['src', 'packages', 'test/fakes/schemas'].map((folder) => path.join(ROOT, folder) + path.sep);
+const SHARED = /^(src|packages\/[^/]+\/src|test\/fakes\/schemas)\//;
+/** What tests use that stand beside the sources. */
+const SUPPORT = /\.(contract|harness)\.js$/;
 
 /**
  * Loads packages and the sources of the product with Node itself, once for all test files of a worker; only tests and
@@ -31,7 +33,7 @@ class SharedRuntime extends Runtime {
       return createRequire(from)(name);
     }
     const file = path.resolve(path.dirname(from), name);
-    return SHARED.some((folder) => file.startsWith(folder))
+    return SHARED.test(path.relative(ROOT, file)) && !SUPPORT.test(file)
       ? createRequire(from)(file.replace(/\.js$/, '.ts'))
       : super.requireModuleOrMock(from, name);
   }

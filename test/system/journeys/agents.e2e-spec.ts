@@ -2,8 +2,14 @@ import { randomInt } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
-import { RemoteMcpServer } from '../../fakes/mcp-servers/remote-mcp-server.js';
-import { call, calls, fails, say, type ScriptedAnswer } from '../../fakes/scripted-llm.answers.js';
+import { RemoteMcpServer } from '../../../packages/agent-server/test/fakes/mcp-servers/remote-mcp-server.js';
+import {
+  call,
+  calls,
+  fails,
+  say,
+  type ScriptedAnswer,
+} from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { until } from '../../support/until.js';
 import { type ApiClient, type Json, type Started, text } from './support/api-client.js';
 import { commandLines } from './support/command-lines.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { call } from '../../fakes/scripted-llm.answers.js';
+import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { type ApiClient, type Json, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message, onMessage } from './support/script.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { call } from '../../fakes/scripted-llm.answers.js';
+import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import type { EventSource } from '../../support/event-source.js';
 import { until } from '../../support/until.js';
 import { type ApiClient, type Json, text } from './support/api-client.js';

@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { toHexId } from '../../../src/common/identifiers.js';
-import { call } from '../../fakes/scripted-llm.answers.js';
+import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { type ApiClient, type Json, text } from './support/api-client.js';
 import { JourneyWorld, LLM_KEY } from './support/journey-world.js';
 import { onLongWork, onMessage, shell } from './support/script.js';

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
-import { call } from '../../fakes/scripted-llm.answers.js';
+import { call } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import { type ApiClient, text } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';

@@ -1,7 +1,7 @@
 import { expect, it } from '@jest/globals';
 import type { ConfirmationPolicy, SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
 import { startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
-import { startRequest } from '../../../../test/support/agent-server-client.js';
+import { startRequest } from '../../test/support/agent-server-client.js';
 import { newRecord } from './conversation-record.js';
 import { credentialsFromRequest } from './credentials.js';
 import { toConfirmationPolicy, toEngineSettings } from './engine-settings.js';

@@ -19,7 +19,7 @@ import type { FakeServer } from '../../../fakes/fake-server.js';
 import type { FakeWorld } from '../../../fakes/fake-world.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../fakes/git-http-server.js';
 import { sampleWorld } from '../../../fakes/sample-world.js';
-import { ScriptedLlm } from '../../../fakes/scripted-llm.js';
+import { ScriptedLlm } from '../../../../packages/agent-server/test/fakes/scripted-llm.js';
 import { type ServiceProcess, startServiceProcess } from '../../../support/service-process.js';
 import { createTestDatabase, type TestDatabase } from '../../../support/test-database.js';
 import { ApiClient, text } from './api-client.js';

@@ -1,5 +1,9 @@
-import { type ScriptedAnswer, call, say } from '../../../fakes/scripted-llm.answers.js';
-import type { ChatMessage, ChatRequest } from '../../../fakes/scripted-llm.js';
+import {
+  type ScriptedAnswer,
+  call,
+  say,
+} from '../../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import type { ChatMessage, ChatRequest } from '../../../../packages/agent-server/test/fakes/scripted-llm.js';
 
 /** What the model does on a message that says `do NAME`, by the number of tool results since. */
 export type Act = (results: string[], request: ChatRequest) => ScriptedAnswer | Promise<ScriptedAnswer>;

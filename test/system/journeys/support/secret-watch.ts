@@ -2,7 +2,7 @@ import { spawnSync } from 'node:child_process';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { Client } from 'pg';
-import type { ChatRequest } from '../../../fakes/scripted-llm.js';
+import type { ChatRequest } from '../../../../packages/agent-server/test/fakes/scripted-llm.js';
 import type { PlantedSecrets, SecretKind } from './planted-secrets.js';
 
 /** A response that a client of a journey got. */

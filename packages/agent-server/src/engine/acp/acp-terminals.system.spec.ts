@@ -2,7 +2,7 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
+import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
 import { toolEnvironment } from '../../tool-view.js';
 import { AcpTerminals } from './acp-conversation.js';
 

@@ -2,13 +2,13 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
+import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
 import { until } from '../../../../../test/support/until.js';
 import { toolEnvironment } from '../../tool-view.js';
 import type { EngineSettings } from '../agent-engine.js';
 import { AcpEngine } from './acp.engine.js';
 
-const AGENT = path.resolve('test/fakes/acp-agents/scripted-agent.mjs');
+const AGENT = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
 const never = new AbortController().signal;
 
 let folder: string;

@@ -2,8 +2,8 @@ import { expect, it } from '@jest/globals';
 import { mkdtempSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
-import { ScriptedAnthropic } from '../../../../../test/fakes/scripted-anthropic.js';
+import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
+import { ScriptedAnthropic } from '../../../test/fakes/scripted-anthropic.js';
 import { NativeEngine } from './native.engine.js';
 
 it("works with Anthropic's own API: text, a call, its result, usage, a question", async () => {

@@ -2,14 +2,9 @@ import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join } from 'node:path';
-import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
-import { call, calls, fails, say } from '../../../../../test/fakes/scripted-llm.answers.js';
-import {
-  type ChatRequest,
-  inOrder,
-  type Script,
-  ScriptedLlm,
-} from '../../../../../test/fakes/scripted-llm.js';
+import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
+import { call, calls, fails, say } from '../../../test/fakes/scripted-llm.answers.js';
+import { type ChatRequest, inOrder, type Script, ScriptedLlm } from '../../../test/fakes/scripted-llm.js';
 import { until } from '../../../../../test/support/until.js';
 import type { EngineSettings } from '../agent-engine.js';
 import { NativeEngine } from './native.engine.js';

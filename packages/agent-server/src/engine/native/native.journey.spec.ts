@@ -3,10 +3,10 @@ import { execFileSync } from 'node:child_process';
 import { mkdtempSync, rmSync, writeFileSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
-import { engineSettings, MemoryEngineHost } from '../../../../../test/fakes/memory-engine-host.js';
-import { RemoteMcpServer } from '../../../../../test/fakes/mcp-servers/remote-mcp-server.js';
-import { call, say } from '../../../../../test/fakes/scripted-llm.answers.js';
-import { type ChatRequest, inOrder, ScriptedLlm } from '../../../../../test/fakes/scripted-llm.js';
+import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
+import { RemoteMcpServer } from '../../../test/fakes/mcp-servers/remote-mcp-server.js';
+import { call, say } from '../../../test/fakes/scripted-llm.answers.js';
+import { type ChatRequest, inOrder, ScriptedLlm } from '../../../test/fakes/scripted-llm.js';
 import { NativeEngine } from './native.engine.js';
 
 let folder: string;

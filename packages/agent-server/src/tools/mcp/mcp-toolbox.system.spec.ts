@@ -3,14 +3,14 @@ import { mkdtemp, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import { join, resolve } from 'node:path';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
-import { RemoteMcpServer } from '../../../../../test/fakes/mcp-servers/remote-mcp-server.js';
+import { RemoteMcpServer } from '../../../test/fakes/mcp-servers/remote-mcp-server.js';
 import { until } from '../../../../../test/support/until.js';
 import { MARKER_VARIABLE } from '../../process-tree.js';
 import type { Tool, ToolContext } from '../tool.js';
 import type { McpConnectionOptions } from './mcp-connection.js';
 import { McpToolbox } from './mcp-toolbox.js';
 
-const STDIO_SERVER = resolve('test/fakes/mcp-servers/stdio-server.mjs');
+const STDIO_SERVER = resolve('packages/agent-server/test/fakes/mcp-servers/stdio-server.mjs');
 
 const never = new AbortController().signal;
 

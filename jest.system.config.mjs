@@ -1,0 +1,19 @@
+import { runner, shared } from './jest.config.mjs';
+
+/**
+ * Tests that start processes: the built service, sandboxes, shells, an embedded PostgreSQL.
+ *
+ * @type {import('jest').Config}
+ */
+export default {
+  ...runner,
+  projects: [
+    {
+      ...shared,
+      displayName: 'system',
+      testRegex: ['/test/(?:system|kubernetes)/.*spec\\.ts$', '\\.system\\.spec\\.ts$'],
+      globalSetup: '<rootDir>/test/support/jest/start-system.cjs',
+      globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
+    },
+  ],
+};

@@ -1,0 +1,162 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import path from 'node:path';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { AcpEngine } from '../src/engine/acp/acp.engine.js';
+import { toolEnvironment } from '../src/tool-view.js';
+import { shapeProblems } from './support/agent-protocol-shapes.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+
+const AGENT = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
+const SECRET = 'secret-of-the-agent-4217';
+
+let server: TestAgentServer;
+
+beforeAll(async () => {
+  const environment = toolEnvironment(process.env);
+  server = await startTestAgentServer({
+    environment,
+    createEngine: async () => new AcpEngine({ environment, wrapper: [] }),
+  });
+});
+
+afterAll(async () => {
+  await server.stop();
+});
+
+/** What starts the agent. */
+function launch(members: Record<string, unknown> = {}): Record<string, unknown> {
+  return { acp_command: [process.execPath, AGENT], acp_env: { HOME: server.folder }, ...members };
+}
+
+async function start(
+  members: Record<string, unknown> = {},
+  rest: Record<string, unknown> = {},
+): Promise<string> {
+  return await server.client.start({
+    agent: { kind: 'ACPAgent', ...launch(members) },
+    secrets: { FAKE_SECRET: SECRET },
+    ...rest,
+  });
+}
+
+async function saidTo(id: string, text: string, status = 'finished'): Promise<unknown[]> {
+  await server.client.say(id, text);
+  await server.client.untilStatus(id, status);
+  return await server.client.answers(id);
+}
+
+describe('a conversation with an agent of others', () => {
+  it('has events of the published kinds only, with secrets masked', async () => {
+    const id = await start();
+    expect(await saidTo(id, 'tool ls')).toEqual(['done']);
+    await saidTo(id, 'think');
+    await saidTo(id, 'plan');
+    await saidTo(id, 'collide');
+    await saidTo(id, `env FAKE_SECRET`);
+    const events = await server.client.events(id);
+    for (const event of events) {
+      expect(shapeProblems(jsonText(event, 'kind') ?? '', event)).toEqual([]);
+    }
+    expect(events.filter((event) => jsonAt(event, 'kind') === 'ACPToolCallEvent').length).toBeGreaterThan(4);
+    expect(JSON.stringify(events)).not.toContain(SECRET);
+    expect(JSON.stringify(events)).toContain('FAKE_SECRET=<secret-hidden>');
+  });
+
+  it('says what its agent is and can', async () => {
+    const id = await start({ acp_model: 'large' });
+    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({
+      agent: { kind: 'ACPAgent', acp_env: { HOME: '**********' } },
+      agent_state: {
+        acp_agent_name: 'scripted',
+        acp_agent_version: '1.2.3',
+        acp_capabilities: {
+          load_session: true,
+          image: true,
+          mcp_http: false,
+          mcp_sse: false,
+          model_choice: true,
+        },
+      },
+      current_model_id: 'large',
+      available_models: [
+        { model_id: 'small', name: 'The small one', description: null },
+        { model_id: 'large', name: 'The large one', description: null },
+      ],
+      supports_runtime_model_switch: true,
+    });
+  });
+
+  it('switches to a model that the agent has', async () => {
+    const id = await start();
+    const change = async (model: unknown): Promise<number> =>
+      (await server.client.post(`/api/conversations/${id}/switch_acp_model`, { model })).status;
+    expect(await change('large')).toBe(200);
+    expect(await change('huge')).toBe(400);
+    expect(await change('')).toBe(422);
+    expect(jsonAt(await server.client.get(`/api/conversations/${id}`), 'current_model_id')).toBe('large');
+    const unknown = '00000000-0000-4000-8000-000000000000';
+    const path404 = `/api/conversations/${unknown}/switch_acp_model`;
+    expect((await server.client.post(path404, { model: 'x' })).status).toBe(404);
+  });
+
+  it('is refused, and leaves nothing, when the agent cannot be started', async () => {
+    const before = await server.client.get('/api/conversations/count');
+    const refused = await server.client.post('/api/conversations', {
+      agent: { kind: 'ACPAgent', ...launch({ acp_command: ['no-such-agent'] }) },
+      workspace: { kind: 'LocalWorkspace', working_dir: 'project' },
+    });
+    expect(refused.status).toBe(400);
+    expect(jsonText(refused.body, 'detail')).toContain('no-such-agent was not found');
+    const nameless = await server.client.post('/api/conversations', {
+      agent: { kind: 'ACPAgent' },
+      workspace: { kind: 'LocalWorkspace', working_dir: 'project' },
+    });
+    expect(nameless.status).toBe(422);
+    expect(await server.client.get('/api/conversations/count')).toBe(before);
+  });
+
+  it('waits for a confirmation, and is answered', async () => {
+    const id = await start({}, { confirmation_policy: { kind: 'AlwaysConfirm' } });
+    await saidTo(id, 'ask rm', 'waiting_for_confirmation');
+    const respond = `/api/conversations/${id}/events/respond_to_confirmation`;
+    await server.client.post(respond, { accept: true });
+    await server.client.untilStatus(id, 'finished');
+    expect(await server.client.answers(id)).toEqual(['allowed: rm']);
+    await saidTo(id, 'ask mv', 'waiting_for_confirmation');
+    await server.client.say(id, 'hello');
+    await server.client.untilStatus(id, 'finished');
+    expect((await server.client.answers(id)).at(-1)).toBe('Hello, world.');
+  });
+
+  it('is paused in the middle of a call', async () => {
+    const id = await start();
+    await server.client.say(id, 'wait');
+    await server.client.untilStatus(id, 'running');
+    await server.client.post(`/api/conversations/${id}/pause`);
+    await server.client.untilStatus(id, 'paused');
+    const calls = jsonList(
+      await server.client.get(`/api/conversations/${id}/events/search?limit=100&kind=ACPToolCallEvent`),
+      'items',
+    );
+    const open = new Set(calls.map((event) => jsonText(event, 'tool_call_id')));
+    calls
+      .filter((event) => jsonAt(event, 'status') === 'failed')
+      .forEach((event) => open.delete(jsonText(event, 'tool_call_id')));
+    expect(open).toEqual(new Set());
+  });
+
+  it('starts its agent after a restart only as its client says again', async () => {
+    const id = await start();
+    await saidTo(id, 'first');
+    await server.restart();
+    const refused = await server.client.say(id, 'remember');
+    expect(refused.status).toBe(400);
+    expect(jsonText(refused.body, 'detail')).toContain('acp, secrets');
+    const given = await server.client.post(`/api/conversations/${id}/credentials`, {
+      acp: launch(),
+      secrets: { FAKE_SECRET: SECRET },
+    });
+    expect(given.status).toBe(200);
+    expect((await saidTo(id, 'remember')).at(-1)).toMatch(/^I know: .*\nfirst$/s);
+  });
+});

@@ -1,0 +1,62 @@
+import { mkdtemp, realpath, rm } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { AcpEngine } from '../src/engine/acp/acp.engine.js';
+import { NativeEngine } from '../src/engine/native/native.engine.js';
+import { toolEnvironment } from '../src/tool-view.js';
+import { engineSettings, MemoryEngineHost } from './fakes/memory-engine-host.js';
+import { call, say } from './fakes/scripted-llm.answers.js';
+import { ScriptedLlm } from './fakes/scripted-llm.js';
+import { describeAgentEngine } from './agent-engine.contract.js';
+
+const MESSAGES = { answer: 'hello', call: 'ask rm', hang: 'wait', endless: 'many 1000' };
+
+describeAgentEngine('native', async () => {
+  const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'engine-')));
+  const llm = await ScriptedLlm.start(({ messages, index }) => {
+    const last = messages.findLast(({ role }) => role === 'user');
+    const asked = JSON.stringify(last?.content ?? '');
+    const isAnswered = messages.at(-1)?.role === 'tool';
+    if (asked.includes(MESSAGES.endless)) {
+      return call('terminal', { command: `echo ${index}` });
+    }
+    if (isAnswered || asked.includes(MESSAGES.answer)) {
+      return say('Done.');
+    }
+    return call('terminal', { command: asked.includes(MESSAGES.hang) ? 'sleep 1000' : 'echo ran' });
+  });
+  return {
+    createEngine: () => new NativeEngine(),
+    createHost: (changes) => new MemoryEngineHost(engineSettings(folder, llm.url, changes)),
+    messages: MESSAGES,
+    close: async () => {
+      await llm.close();
+      await rm(folder, { recursive: true, force: true });
+    },
+  };
+});
+
+describeAgentEngine('acp', async () => {
+  const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'engine-')));
+  const agent = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
+  return {
+    createEngine: () => new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] }),
+    createHost: (changes) =>
+      new MemoryEngineHost(
+        engineSettings(folder, 'http://127.0.0.1:9', {
+          acp: {
+            command: [process.execPath, agent],
+            environment: { HOME: folder },
+            model: null,
+            sessionMode: null,
+            authMethod: null,
+            startTimeoutMs: 20_000,
+            idleTimeoutMs: 20_000,
+          },
+          ...changes,
+        }),
+      ),
+    messages: MESSAGES,
+    close: async () => await rm(folder, { recursive: true, force: true }),
+  };
+});

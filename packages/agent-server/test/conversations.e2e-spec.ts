@@ -1,0 +1,754 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { readdir, readFile, rm, symlink, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { type FakeResponse, FakeServer } from '../../../test/fakes/fake-server.js';
+import { CREDENTIALS, MODEL, startRequest } from './support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { until } from '../../../test/support/until.js';
+
+const INFO_MEMBERS = [
+  'activated_knowledge_skills',
+  'agent',
+  'agent_state',
+  'blocked_actions',
+  'blocked_messages',
+  'confirmation_policy',
+  'created_at',
+  'execution_status',
+  'id',
+  'max_iterations',
+  'metrics',
+  'persistence_dir',
+  'secret_registry',
+  'security_analyzer',
+  'stats',
+  'stuck_detection',
+  'tags',
+  'title',
+  'tool_module_qualnames',
+  'updated_at',
+  'workspace',
+];
+
+async function preflight(url: string, origin: string): Promise<unknown[]> {
+  const headers = { Origin: origin, 'Access-Control-Request-Method': 'POST' };
+  const response = await fetch(`${url}/api/conversations`, { method: 'OPTIONS', headers });
+  return [response.status, response.headers.get('access-control-allow-origin')];
+}
+
+describe('conversations of the agent server', () => {
+  let server: TestAgentServer;
+
+  beforeAll(async () => {
+    server = await startTestAgentServer();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+  });
+
+  it('serves /alive, /health, /ready and /server_info without a key', async () => {
+    const bodies = {
+      '/alive': { status: 'ok', assigned: true },
+      '/health': { status: 'ok' },
+      '/ready': { status: 'ok' },
+    };
+    for (const [route, body] of Object.entries(bodies)) {
+      const response = await fetch(`${server.client.url}${route}`);
+      expect([response.status, await response.json()]).toEqual([200, body]);
+    }
+    const info: unknown = await (await fetch(`${server.client.url}/server_info`)).json();
+    expect(Object.keys(info ?? {})).toEqual([
+      'uptime',
+      'idle_time',
+      'title',
+      'version',
+      'capabilities',
+      'usable_tools',
+      'docs',
+      'redoc',
+      'instance_id',
+    ]);
+  });
+
+  it('has a new instance id after each start', async () => {
+    const own = await startTestAgentServer();
+    const instanceId = async () => jsonText(await own.client.get('/server_info'), 'instance_id');
+    const first = await instanceId();
+    expect(await instanceId()).toBe(first);
+    await own.restart();
+
+    expect(await instanceId()).toMatch(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/);
+    expect(await instanceId()).not.toBe(first);
+    await own.stop();
+  });
+
+  it.each([undefined, '', 'wrong', 'session-key-of-a-tes'])('rejects the key %j', async (key) => {
+    const headers = key === undefined ? {} : { 'X-Session-API-Key': key };
+    const response = await fetch(`${server.client.url}/api/conversations/count`, { headers });
+    expect([response.status, await response.json()]).toEqual([401, { detail: 'Unauthorized' }]);
+  });
+
+  it('allows pages of this machine to call it, and no others', async () => {
+    expect(await preflight(server.client.url, 'http://localhost:3000')).toEqual([
+      204,
+      'http://localhost:3000',
+    ]);
+    expect(await preflight(server.client.url, 'https://elsewhere.example')).toEqual([401, null]);
+  });
+
+  it('starts a conversation once, however often it is requested', async () => {
+    const request = startRequest({ conversation_id: randomUUID().replaceAll('-', '').toUpperCase() });
+    const [first, second] = await Promise.all([
+      server.client.post('/api/conversations', request),
+      server.client.post('/api/conversations', request),
+    ]);
+    expect(new Set([first.status, second.status])).toEqual(new Set([200, 201]));
+    expect(jsonAt(first.body, 'id')).toEqual(jsonAt(second.body, 'id'));
+    expect(Object.keys(first.body ?? {}).toSorted()).toEqual(INFO_MEMBERS);
+    expect(first.body).toMatchObject({
+      agent: {
+        kind: 'Agent',
+        llm: { model: 'openai/fake', api_key: '**********' },
+        tools: [{ name: 'terminal' }],
+      },
+      workspace: { kind: 'LocalWorkspace', working_dir: path.join(server.workspace, 'project') },
+      execution_status: 'idle',
+      confirmation_policy: { kind: 'NeverConfirm' },
+      stats: { usage_to_metrics: { agent: { accumulated_cost: 0 } } },
+      max_iterations: 500,
+      title: null,
+    });
+  });
+
+  it('starts to work on an initial message, and responds 409 to a second run meanwhile', async () => {
+    const message = { role: 'user', content: [{ type: 'text', text: 'step' }], run: false };
+    const id = await server.client.start({ initial_message: message });
+    expect(await server.client.status(id)).toBe('running');
+    expect(await server.client.post(`/api/conversations/${id}/run`)).toEqual({
+      status: 409,
+      body: { detail: 'Conversation already running. Wait for completion or pause first.' },
+    });
+    await server.client.post(`/api/conversations/${id}/pause`);
+    await server.client.untilStatus(id, 'paused');
+    expect(await server.client.kinds(id)).toEqual(['MessageEvent', 'PauseEvent']);
+    expect((await server.client.post(`/api/conversations/${id}/run`)).status).toBe(200);
+    await server.client.post(`/api/conversations/${id}/interrupt`);
+    expect(await server.client.status(id)).toBe('paused');
+  });
+
+  it('gets its initial message with a later request when it was killed before the message was there', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say hello' }] };
+    const request = startRequest({ conversation_id, initial_message: message });
+    const again = async () => (await server.client.post('/api/conversations', request)).status;
+    expect(await Promise.all([again(), again()])).toEqual([200, 200]);
+    await server.client.untilStatus(conversation_id, 'finished');
+    expect(await again()).toBe(200);
+    expect(await server.client.kinds(conversation_id)).toEqual(['MessageEvent', 'MessageEvent']);
+  });
+
+  it('starts to work when it was killed between its initial message and its run', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'say hello', false);
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say hello' }] };
+    const request = startRequest({ conversation_id, initial_message: message });
+    expect((await server.client.post('/api/conversations', request)).status).toBe(200);
+    await server.client.untilStatus(conversation_id, 'finished');
+    expect(await server.client.kinds(conversation_id)).toEqual(['MessageEvent', 'MessageEvent']);
+  });
+
+  it('takes its initial message beside the log of one whose deletion was killed half-way', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'say hello');
+    await server.client.untilStatus(conversation_id, 'finished');
+    await server.halt();
+    const folder = path.join(server.folder, 'conversations', conversation_id.replaceAll('-', ''));
+    await rm(path.join(folder, 'conversation.json'));
+    await server.restart();
+    const message = { role: 'user', content: [{ type: 'text', text: 'say again' }] };
+    await server.client.start({ conversation_id, initial_message: message });
+    await server.client.untilStatus(conversation_id, 'finished');
+    const answer = await server.client.get(`/api/conversations/${conversation_id}/agent_final_response`);
+    expect(answer).toEqual({ response: 'again' });
+  });
+
+  it('says that its disk is full', async () => {
+    const id = await server.client.start();
+    const folder = path.join(server.folder, 'conversations', id.replaceAll('-', ''));
+    await symlink('/dev/full', path.join(folder, 'conversation.json.new'));
+    expect(await server.client.send('PATCH', `/api/conversations/${id}`, { title: 'New' })).toEqual({
+      status: 507,
+      body: { detail: expect.stringContaining('No space is left') },
+    });
+  });
+
+  it('begins anew with an id whose conversation is being deleted', async () => {
+    const conversation_id = randomUUID();
+    await server.client.start({ conversation_id });
+    await server.client.say(conversation_id, 'step');
+    const deleted = server.client.send('DELETE', `/api/conversations/${conversation_id}`);
+    // Of two requests at a time, either may come first.
+    await until(async () => (await server.client.status(conversation_id)) === null);
+    await server.client.start({ conversation_id });
+    await deleted;
+    await server.restart();
+    expect(await server.client.status(conversation_id)).toBe('idle');
+    expect(await server.client.kinds(conversation_id)).toEqual([]);
+  });
+
+  it('closes what an interrupted run left open', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'call x');
+    await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
+    await server.client.post(`/api/conversations/${id}/interrupt`);
+    expect(await server.client.kinds(id)).toEqual([
+      'MessageEvent',
+      'ActionEvent',
+      'PauseEvent',
+      'AgentErrorEvent',
+    ]);
+  });
+
+  it('needs a message before it runs', async () => {
+    const id = await server.client.start();
+    expect(await server.client.post(`/api/conversations/${id}/run`)).toMatchObject({ status: 400 });
+    await server.client.say(id, 'say hello', false);
+    expect(await server.client.status(id)).toBe('idle');
+    expect((await server.client.post(`/api/conversations/${id}/run`)).status).toBe(200);
+    await server.client.untilStatus(id, 'finished');
+    expect(await server.client.answers(id)).toEqual(['hello']);
+    expect((await server.client.post(`/api/conversations/${id}/run`)).status).toBe(200);
+    await server.client.say(id, 'say again', false);
+    expect(await server.client.status(id)).toBe('idle');
+  });
+
+  it('handles a message that came when the run was about to end', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'read');
+    await server.client.say(id, 'say late');
+    await until(async () => (await server.client.answers(id)).length > 0);
+    expect(await server.client.answers(id)).toEqual(['late']);
+  });
+
+  it.each([
+    [{ accept: true }, 'accepted', { accept: true, reason: null }],
+    [{ accept: false, reason: 'too risky' }, 'rejected', { accept: false, reason: 'too risky' }],
+    [{ accept: false }, 'rejected', { accept: false, reason: 'User rejected the action.' }],
+  ])('hands the answer %j to the engine', async (answer, said, expected) => {
+    const id = await server.client.start();
+    await server.client.say(id, 'ask x');
+    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    await server.client.post(`/api/conversations/${id}/events/respond_to_confirmation`, answer);
+    await server.client.untilStatus(id, 'finished');
+    expect(await server.client.answers(id)).toEqual([said]);
+    expect(server.engines.at(-1)?.confirmations).toEqual([expected]);
+    const again = await server.client.post(`/api/conversations/${id}/events/respond_to_confirmation`, answer);
+    expect(again.status).toBe(409);
+  });
+
+  it('takes a run as confirmation, but a message as rejection', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'ask x');
+    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    await server.client.say(id, 'ask y');
+    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    expect(await server.client.kinds(id)).toEqual([
+      'MessageEvent',
+      'ActionEvent',
+      'UserRejectObservation',
+      'MessageEvent',
+      'ActionEvent',
+    ]);
+    await server.client.post(`/api/conversations/${id}/run`);
+    await server.client.untilStatus(id, 'finished');
+    expect(await server.client.answers(id)).toEqual(['accepted']);
+  });
+
+  it('shows why a run failed, masked, and runs again with the next message', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'fail the key llm-key-of-a-test is wrong');
+    await server.client.untilStatus(id, 'error');
+    const [event] = await server.client.events(id, '&kind=ConversationErrorEvent');
+    expect(event).toMatchObject({ code: 'EngineFailed', detail: 'the key <secret-hidden> is wrong' });
+    await server.client.say(id, 'say fine');
+    await server.client.untilStatus(id, 'finished');
+  });
+
+  it('gives secrets to tools only', async () => {
+    const id = await server.client.start({
+      secrets: {
+        FIRST: 'first-secret',
+        SECOND: { kind: 'StaticSecret', value: 'second-secret', description: 'two' },
+      },
+      slipway: { search_api_key: 'search-secret', language: 'German', max_budget: 2 },
+    });
+    await server.client.post(`/api/conversations/${id}/secrets`, { secrets: { THIRD: 'third-secret' } });
+    for (const name of ['FIRST', 'THIRD', 'NONE', 'OH_SESSION_API_KEYS_0']) {
+      await server.client.say(id, `env ${name}`);
+      await server.client.untilStatus(id, 'finished');
+    }
+    await server.client.say(id, 'settings');
+    await server.client.untilStatus(id, 'finished');
+    const answers = await server.client.answers(id);
+    expect(answers.slice(0, 4)).toEqual(['<secret-hidden>', '<secret-hidden>', 'unset', 'unset']);
+    expect(JSON.parse(String(answers[4]))).toMatchObject({
+      llm: { model: 'openai/fake', apiKey: '<secret-hidden>' },
+      searchApiKey: '<secret-hidden>',
+      language: 'German',
+      maxBudget: 2,
+    });
+    const info = await server.client.get(`/api/conversations/${id}`);
+    expect(jsonAt(info, 'secret_registry', 'secret_sources')).toMatchObject({
+      SECOND: { kind: 'StaticSecret', description: 'two', value: '**********' },
+    });
+    const folder = path.join(server.folder, 'conversations', id.replaceAll('-', ''));
+    const files = await Promise.all(
+      (await readdir(folder)).map((name) => readFile(path.join(folder, name), 'utf8')),
+    );
+    expect(files.join('')).not.toMatch(/first-secret|third-secret|search-secret|llm-key-of-a-test/);
+  });
+
+  it('changes limits, also during a run, and stores them', async () => {
+    const own = await startTestAgentServer();
+    const id = await own.client.start({ max_iterations: 3, slipway: { max_budget: 2 } });
+    const change = async (limits: object) =>
+      (await own.client.post(`/api/conversations/${id}/credentials`, limits)).status;
+    const limits = async (): Promise<unknown[]> => {
+      const info = await own.client.get(`/api/conversations/${id}`);
+      return [jsonAt(info, 'max_iterations'), jsonAt(info, 'metrics', 'max_budget_per_task')];
+    };
+    await own.client.say(id, 'step');
+    expect(await change({ max_iterations: 7, max_budget: 5.5 })).toBe(200);
+    expect(await limits()).toEqual([7, 5.5]);
+    await own.client.post(`/api/conversations/${id}/pause`);
+    await own.client.untilStatus(id, 'paused');
+    for (const wrong of [{ max_iterations: 0 }, { max_iterations: null }, { max_budget: -1 }]) {
+      expect(await change(wrong)).toBe(422);
+    }
+    await own.restart();
+    expect(await limits()).toEqual([7, 5.5]);
+    // Members that are not given stay as they are; null means no limit.
+    expect(await change({ max_budget: null, ...CREDENTIALS })).toBe(200);
+    expect(await limits()).toEqual([7, null]);
+    await own.client.say(id, 'settings');
+    await own.client.untilStatus(id, 'finished');
+    expect(JSON.parse(String((await own.client.answers(id))[0]))).toMatchObject({
+      maxIterations: 7,
+      maxBudget: null,
+    });
+    await own.stop();
+  });
+
+  it('refuses to run while its key is withheld, and says why and what to do', async () => {
+    const own = await startTestAgentServer();
+    const interrupted = await own.client.start();
+    const ended = await own.client.start();
+    await own.client.say(ended, 'say hello');
+    await own.client.untilStatus(ended, 'finished');
+    await own.client.say(interrupted, 'step');
+    await own.client.untilStatus(interrupted, 'running');
+    await own.restart();
+    const give = async (id: string, credentials: object) =>
+      await own.client.post(`/api/conversations/${id}/credentials`, credentials);
+    const refusal =
+      /another model server .*\(openai\/fake at http:\/\/llm\.example\).* in the settings again/;
+    const problems = async (id: string) => await own.client.events(id, '&kind=ConversationErrorEvent');
+
+    for (const id of [interrupted, interrupted, ended]) {
+      await give(id, { ...MODEL, llm_key_withheld: true });
+      expect(await own.client.say(id, 'say hello')).toEqual({
+        status: 400,
+        body: { detail: expect.stringMatching(refusal) },
+      });
+    }
+    // Work that should resume by itself sends no request that could be refused: the log gets the reason, once.
+    expect(await problems(interrupted)).toMatchObject([
+      { code: 'LlmKeyWithheld', detail: expect.stringMatching(refusal) },
+    ]);
+    expect(await problems(ended)).toEqual([]);
+
+    await give(interrupted, CREDENTIALS);
+    await own.client.say(interrupted, 'say hello');
+    await own.client.untilStatus(interrupted, 'finished');
+    await own.stop();
+  });
+
+  it('continues with the key it has when another one is withheld, and without one where none is needed', async () => {
+    const keyless = await server.client.start({ agent: { kind: 'Agent', llm: { model: 'openai/fake' } } });
+    for (const [id, apiKey] of [
+      [await server.client.start(), '<secret-hidden>'],
+      [keyless, null],
+    ] as const) {
+      await server.client.post(`/api/conversations/${id}/credentials`, { llm_key_withheld: true });
+      await server.client.say(id, 'settings');
+      await server.client.untilStatus(id, 'finished');
+      expect(JSON.parse(String((await server.client.answers(id))[0]))).toMatchObject({ llm: { apiKey } });
+    }
+  });
+
+  it('changes policies and rejects those that it does not support', async () => {
+    const id = await server.client.start();
+    const policy = { kind: 'ConfirmRisky', threshold: 'HIGH', confirm_unknown: true };
+    await server.client.post(`/api/conversations/${id}/confirmation_policy`, { policy });
+    const analyzer = { security_analyzer: { kind: 'LLMSecurityAnalyzer' } };
+    await server.client.post(`/api/conversations/${id}/security_analyzer`, analyzer);
+    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({
+      confirmation_policy: policy,
+      ...analyzer,
+    });
+    const set = async (security_analyzer: unknown) =>
+      (await server.client.post(`/api/conversations/${id}/security_analyzer`, { security_analyzer })).status;
+    const rails = { kind: 'PolicyRailSecurityAnalyzer' };
+    const patterns = {
+      kind: 'PatternSecurityAnalyzer',
+      high_patterns: [['deploy', 'Deploys', 'own.deploy']],
+    };
+    const several = {
+      kind: 'EnsembleSecurityAnalyzer',
+      analyzers: [rails, patterns],
+      propagate_unknown: true,
+    };
+    for (const known of [rails, patterns, several]) {
+      expect(await set(known)).toBe(200);
+      expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({ security_analyzer: known });
+    }
+    const garbled = { ...patterns, high_patterns: [['(', 'x', 'y']] };
+    const nested = { kind: 'EnsembleSecurityAnalyzer', analyzers: [several] };
+    const none = { kind: 'EnsembleSecurityAnalyzer', analyzers: [] };
+    for (const refused of [{ kind: 'GraySwanAnalyzer' }, garbled, nested, none]) {
+      expect(await set(refused)).toBe(422);
+    }
+  });
+
+  it('answers questions during a run', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'step');
+    const before = await server.client.kinds(id);
+    const ask = async (question: string) =>
+      await server.client.post(`/api/conversations/${id}/ask_agent`, { question });
+    expect(await ask('is llm-key-of-a-test set?')).toMatchObject({
+      status: 200,
+      body: { response: expect.stringMatching(/^is <secret-hidden> set\? \(\d+ events\)$/) },
+    });
+    expect(await ask('fail')).toEqual({ status: 502, body: { detail: 'the model is away' } });
+    expect((await ask('')).status).toBe(422);
+    expect(await server.client.kinds(id)).toEqual(before);
+    expect(await server.client.status(id)).toBe('running');
+    await server.client.post(`/api/conversations/${id}/interrupt`);
+  });
+
+  it('condenses on request, and has the same status afterwards', async () => {
+    const id = await server.client.start();
+    const condense = async () => await server.client.post(`/api/conversations/${id}/condense`);
+    await server.client.say(id, 'say hello');
+    await server.client.untilStatus(id, 'finished');
+    expect(await condense()).toEqual({ status: 200, body: { success: true } });
+    expect(await server.client.status(id)).toBe('finished');
+    expect((await server.client.kinds(id)).at(-1)).toBe('Condensation');
+    await server.client.say(id, 'ask x');
+    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    expect((await condense()).status).toBe(409);
+    await server.client.say(id, 'step');
+    expect((await condense()).status).toBe(409);
+    await server.client.post(`/api/conversations/${id}/interrupt`);
+  });
+
+  it('runs no more agents than allowed; queued ones can be paused', async () => {
+    const small = await startTestAgentServer({ maxConcurrentRuns: 1 });
+    const [first, second, third] = [
+      await small.client.start(),
+      await small.client.start(),
+      await small.client.start(),
+    ];
+    await small.client.say(first, 'step');
+    await small.client.say(second, 'say second');
+    await small.client.say(third, 'say third');
+    expect(await small.client.status(third)).toBe('running');
+    await small.client.post(`/api/conversations/${second}/pause`);
+    await small.client.untilStatus(second, 'paused');
+    expect(await small.client.answers(third)).toEqual([]);
+    await small.client.post(`/api/conversations/${first}/pause`);
+    await small.client.untilStatus(third, 'finished');
+    expect(await small.client.answers(third)).toEqual(['third']);
+    await small.stop();
+  });
+
+  it('starts no more runs when it is stopped', async () => {
+    const small = await startTestAgentServer({ maxConcurrentRuns: 1 });
+    const working = await small.client.start();
+    await small.client.say(working, 'step');
+    const waiting = await Promise.all(Array.from({ length: 12 }, () => small.client.start()));
+    await Promise.all(waiting.map((id) => small.client.say(id, 'say something')));
+    await small.restart();
+
+    for (const id of [working, ...waiting]) {
+      expect(await small.client.get(`/api/conversations/${id}`)).toMatchObject({
+        execution_status: 'paused',
+        agent_state: { was_running: true },
+      });
+    }
+    await small.stop();
+  });
+
+  it('forgets that it was running when it is paused after a restart', async () => {
+    const small = await startTestAgentServer();
+    const id = await small.client.start();
+    await small.client.say(id, 'step');
+    await small.client.untilStatus(id, 'running');
+    await small.restart();
+
+    await small.client.post(`/api/conversations/${id}/pause`);
+
+    const path = `/api/conversations/${id}`;
+    expect(await small.client.get(path)).toMatchObject({ execution_status: 'paused', agent_state: {} });
+    expect((await small.client.kinds(id)).at(-1)).toBe('PauseEvent');
+    await small.restart();
+    expect(await small.client.get(path)).toMatchObject({ execution_status: 'paused', agent_state: {} });
+    await small.stop();
+  });
+
+  it('was not running for its user when it is killed after a request to pause', async () => {
+    const small = await startTestAgentServer();
+    const id = await small.client.start();
+    await small.client.say(id, 'step');
+    await small.client.untilStatus(id, 'running');
+    await small.client.post(`/api/conversations/${id}/pause`);
+    await small.client.untilStatus(id, 'paused');
+    await small.halt();
+    // As if it had been killed before the step was over.
+    const record = path.join(small.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+    const text = await readFile(record, 'utf8');
+    await writeFile(record, text.replace('"status":"paused"', '"status":"running"'));
+
+    await small.restart();
+
+    expect(text).toContain('"status":"paused"');
+    expect(await small.client.get(`/api/conversations/${id}`)).toMatchObject({
+      execution_status: 'paused',
+      agent_state: {},
+    });
+    await small.stop();
+  });
+
+  it('looks secrets up before each run, and keeps the last value of one that cannot be fetched', async () => {
+    const answers: FakeResponse[] = [
+      { body: 'first-value', headers: { 'content-type': 'text/plain' } },
+      { body: '"second-value"', headers: { 'content-type': 'application/json' } },
+      { status: 503 },
+    ];
+    const keeper = await FakeServer.start(() => answers.shift() ?? { status: 500 });
+    const id = await server.client.start({
+      secrets: {
+        LOOKED_UP: {
+          kind: 'LookupSecret',
+          url: `${keeper.origin}/secret?of=me`,
+          headers: { 'X-Key': 'key-of-the-keeper' },
+        },
+      },
+    });
+    const lengths: unknown[] = [];
+    for (let round = 0; round < 3; round += 1) {
+      await server.client.say(id, 'length LOOKED_UP');
+      await server.client.untilStatus(id, 'finished');
+      lengths.push((await server.client.answers(id)).at(-1));
+    }
+    expect(lengths).toEqual(['11', '12', '12']);
+    await server.client.say(id, 'say first-value second-value key-of-the-keeper');
+    await server.client.untilStatus(id, 'finished');
+    expect((await server.client.answers(id)).at(-1)).toBe('<secret-hidden> <secret-hidden> <secret-hidden>');
+    expect(keeper.requests[0]).toMatchObject({ headers: { 'x-key': 'key-of-the-keeper' } });
+    expect(JSON.stringify(await server.client.get(`/api/conversations/${id}`))).not.toContain('of=me');
+    await keeper.close();
+  });
+
+  it('follows no keeper of secrets to another server, and reads no endless secret', async () => {
+    const stranger = await FakeServer.start(() => ({ body: 'x' }));
+    const answers: FakeResponse[] = [
+      { status: 307, headers: { location: `${stranger.origin}/secret` } },
+      { body: 'x'.repeat(200_000), headers: { 'content-type': 'text/plain' } },
+    ];
+    const keeper = await FakeServer.start(() => answers.shift() ?? { status: 500 });
+    const source = { kind: 'LookupSecret', url: keeper.origin, headers: { 'X-Key': 'key-of-the-keeper' } };
+    const id = await server.client.start({ secrets: { LOOKED_UP: source } });
+    for (let round = 0; round < 2; round += 1) {
+      await server.client.say(id, 'length LOOKED_UP');
+      await server.client.untilStatus(id, 'finished');
+    }
+    expect(stranger.requests).toEqual([]);
+    expect((await server.client.answers(id)).slice(-2)).toEqual(['undefined', 'undefined']);
+    await Promise.all([keeper.close(), stranger.close()]);
+  });
+
+  it('counts what the model cost, and steps since the last message', async () => {
+    const id = await server.client.start();
+    for (let round = 0; round < 2; round += 1) {
+      await server.client.say(id, 'spend');
+      await server.client.untilStatus(id, 'finished');
+    }
+    const answers = (await server.client.answers(id)).map((text) => JSON.parse(String(text)));
+    expect(answers).toEqual([
+      { iterations: 1, costUsd: 0.25 },
+      { iterations: 1, costUsd: 0.5 },
+    ]);
+    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({
+      metrics: {
+        accumulated_cost: 0.5,
+        accumulated_token_usage: { prompt_tokens: 20, completion_tokens: 10 },
+      },
+    });
+  });
+
+  it('titles, lists, counts and deletes', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'say something about the build', false);
+    const title = await server.client.post(`/api/conversations/${id}/generate_title`, { max_length: 20 });
+    expect(title.body).toEqual({ title: 'say something…' });
+    await server.client.send('PATCH', `/api/conversations/${id}`, { title: 'Mine' });
+    const unknown = randomUUID();
+    const found = await server.client.get(`/api/conversations?ids=${id.replaceAll('-', '')}&ids=${unknown}`);
+    expect(found).toMatchObject([{ id, title: 'Mine' }, null]);
+    const first = await server.client.get('/api/conversations/search?limit=1');
+    expect(jsonList(first, 'items')).toMatchObject([{ id }]);
+    const next = String(jsonAt(first, 'next_page_id'));
+    const second = await server.client.get(`/api/conversations/search?limit=1&page_id=${next}`);
+    expect(jsonList(second, 'items')).toMatchObject([{ id: next }]);
+    const count = Number(await server.client.get('/api/conversations/count?status=idle'));
+    expect((await server.client.send('DELETE', `/api/conversations/${id}`)).body).toEqual({ success: true });
+    expect(await server.client.get('/api/conversations/count?status=idle')).toBe(count - 1);
+    expect((await server.client.send('GET', `/api/conversations/${id}`)).status).toBe(404);
+    expect(await readdir(path.join(server.folder, 'conversations'))).not.toContain(id.replaceAll('-', ''));
+  });
+
+  it.each([
+    ['POST', '/run'],
+    ['POST', '/pause'],
+    ['GET', '/events/search'],
+    ['DELETE', ''],
+  ])('answers 404 to %s %s of an unknown conversation', async (method, route) => {
+    for (const id of [randomUUID(), 'nonsense']) {
+      expect(await server.client.send(method, `/api/conversations/${id}${route}`)).toEqual({
+        status: 404,
+        body: { detail: 'Conversation not found' },
+      });
+    }
+  });
+
+  it('names every rule that a request breaks, without the values', async () => {
+    const request = startRequest({
+      secrets: { 'bad name': 'a-secret' },
+      max_iterations: 0,
+      workspace: undefined,
+    });
+    const { status, body } = await server.client.post('/api/conversations', request);
+    expect(status).toBe(422);
+    const problems = jsonList(body, 'detail');
+    expect(problems.map((problem) => jsonAt(problem, 'loc'))).toEqual([
+      ['body', 'workspace'],
+      ['body', 'max_iterations'],
+      ['body', 'secrets', 'bad name'],
+    ]);
+    expect(problems[0]).toEqual({ type: 'missing', loc: ['body', 'workspace'], msg: 'Field required' });
+    expect(JSON.stringify(body)).not.toContain('a-secret');
+  });
+
+  it('rejects images that no model accepts', async () => {
+    const id = await server.client.start();
+    const send = async (url: string) =>
+      await server.client.post(`/api/conversations/${id}/events`, {
+        content: [{ type: 'image', image_urls: [url] }],
+      });
+    for (const url of ['nonsense', 'file:///etc/passwd', 'http://']) {
+      expect(await send(url)).toMatchObject({
+        status: 422,
+        body: { detail: [{ loc: ['body', 'content', 0, 'image_urls', 0] }] },
+      });
+    }
+    expect(await send('data:image/png;base64,iVBORw0KGgo=')).toMatchObject({ status: 200 });
+  });
+
+  it('responds 422 to a body that is not JSON', async () => {
+    const response = await fetch(`${server.client.url}/api/conversations`, {
+      method: 'POST',
+      headers: { 'X-Session-API-Key': 'session-key-of-a-test', 'Content-Type': 'application/json' },
+      body: '{"secret":',
+    });
+    expect([response.status, await response.json()]).toEqual([
+      422,
+      { detail: [{ type: 'json_invalid', loc: ['body'], msg: 'JSON decode error' }] },
+    ]);
+  });
+
+  it('pages and filters events', async () => {
+    const id = await server.client.start();
+    for (const text of ['say one', 'say Two', 'say three']) {
+      await server.client.say(id, text);
+      await server.client.untilStatus(id, 'finished');
+    }
+    const all = await server.client.events(id);
+    const ids = all.map((event) => jsonAt(event, 'id'));
+    const paged: unknown[] = [];
+    for (let page: string | null = ''; page !== null;) {
+      const answer = await server.client.get(
+        `/api/conversations/${id}/events/search?limit=2&page_id=${page}`,
+      );
+      paged.push(...jsonList(answer, 'items'));
+      page = jsonText(answer, 'next_page_id');
+    }
+    expect(paged).toEqual(all);
+    const reversed = await server.client.events(id, '&sort_order=TIMESTAMP_DESC');
+    expect(reversed).toEqual(all.toReversed());
+    const middle = String(jsonAt(all[3], 'timestamp'));
+    expect(await server.client.events(id, `&timestamp__gte=${middle}`)).toEqual(all.slice(3));
+    expect(await server.client.events(id, `&timestamp__lt=${middle}Z`)).toEqual(all.slice(0, 3));
+    expect(await server.client.events(id, '&kind=openhands.sdk.event.MessageEvent&body=TWO')).toHaveLength(2);
+    expect(await server.client.get(`/api/conversations/${id}/events/count?source=user`)).toBe(3);
+    expect(await server.client.get(`/api/conversations/${id}/events/${String(ids[0])}`)).toEqual(all[0]);
+    expect(await server.client.get(`/api/conversations/${id}/events?ids=${String(ids[1])}&ids=x`)).toEqual([
+      all[1],
+      null,
+    ]);
+    expect((await server.client.send('GET', `/api/conversations/${id}/events/search?limit=101`)).status).toBe(
+      422,
+    );
+    expect(
+      (await server.client.send('GET', `/api/conversations/${id}/events/search?timestamp__lt=x`)).status,
+    ).toBe(422);
+  });
+
+  it('sends events with exactly the specified members', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'ask x');
+    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    await server.client.post(`/api/conversations/${id}/events/respond_to_confirmation`, { accept: true });
+    await server.client.untilStatus(id, 'finished');
+    const members = (await server.client.events(id)).map((event) =>
+      Object.keys(event ?? {})
+        .toSorted()
+        .join(' '),
+    );
+    const common = 'id kind source timestamp'.split(' ');
+    const having = (...own: string[]) => [...common, ...own].toSorted().join(' ');
+    const message = having('llm_message', 'activated_skills', 'extended_content');
+    const update = having('key', 'value');
+    const call = having(
+      'thought',
+      'thinking_blocks',
+      'action',
+      'security_risk',
+      'llm_response_id',
+      'tool_name',
+      'tool_call_id',
+      'tool_call',
+    );
+    const observation = having('tool_name', 'tool_call_id', 'action_id', 'observation');
+    expect(members).toEqual([message, update, call, update, update, observation, message, update]);
+  });
+});

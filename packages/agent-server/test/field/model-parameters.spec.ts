@@ -1,0 +1,290 @@
+import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import { NativeEngine } from '../../src/engine/native/native.engine.js';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
+import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
+import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { fails, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
+import { startRequest } from '../support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { codesOf, NativeAgent } from './native-agent.js';
+
+let agent: NativeAgent;
+beforeAll(async () => {
+  agent = await NativeAgent.start();
+});
+afterAll(async () => {
+  await agent.close();
+});
+
+const llmWith = (parameters: ModelParameters) => ({
+  model: 'openai/scripted',
+  apiKey: 'key-of-the-model',
+  baseUrl: agent.llm.url,
+  parameters,
+});
+
+// Aider-AI/aider#888, crewAIInc/crewAI#3177, paymicro/InvAit#9: what is set for a model has no effect.
+describe('the parameters of a model', () => {
+  it('are sent with each call', async () => {
+    await agent.run(inOrder(say('done')), {
+      llm: llmWith({
+        temperature: 0.25,
+        top_p: 0.5,
+        top_k: 20,
+        seed: 7,
+        max_output_tokens: 1_234,
+        reasoning_effort: 'high',
+        extra_headers: { 'x-team': 'blue', authorization: 'Bearer other' },
+        litellm_extra_body: { chat_template_kwargs: { thinking: false }, messages: [], stream: false },
+      }),
+    });
+    const [request] = agent.llm.requests;
+    expect(request?.body).toMatchObject({
+      temperature: 0.25,
+      top_p: 0.5,
+      top_k: 20,
+      seed: 7,
+      max_tokens: 1_234,
+      reasoning_effort: 'high',
+      chat_template_kwargs: { thinking: false },
+      stream: true,
+    });
+    expect(request?.messages.length).toBeGreaterThan(1);
+    expect(request?.headers).toMatchObject({ 'x-team': 'blue', authorization: 'Bearer other' });
+  });
+
+  it('are not sent where none are set', async () => {
+    await agent.run(inOrder(say('done')), { llm: llmWith({ temperature: null }) });
+    expect(Object.keys(agent.llm.requests[0]?.body ?? {}).toSorted()).toEqual(
+      ['messages', 'model', 'stream', 'stream_options', 'tool_choice', 'tools'].toSorted(),
+    );
+  });
+
+  it('that are of one provider have effect there', async () => {
+    const openrouter = { openrouter_site_url: 'https://site.example', openrouter_app_name: 'Näme' };
+    await agent.run(inOrder(say('done')), { llm: llmWith({ api_version: '2026-01-01', ...openrouter }) });
+    expect(agent.llm.requests[0]?.url).toContain('?api-version=2026-01-01');
+    expect(agent.llm.requests[0]?.headers).not.toHaveProperty('x-title');
+  });
+
+  // github/gh-models#31
+  it('are left to a model that answers in one piece only', async () => {
+    const message =
+      "Unsupported value: 'stream' does not support true with this model. Supported values are: false.";
+    const error = { message, type: 'invalid_request_error', param: 'stream', code: 'unsupported_value' };
+    const host = await agent.run(
+      ({ body }) => (body['stream'] === true ? refuses(400, { error }) : say('done')),
+      { llm: llmWith({ temperature: 0.5 }) },
+    );
+    expect(host.status).toBe('finished');
+    expect(
+      agent.llm.requests.map(({ body }) => [body['stream'], body['stream_options'], body['temperature']]),
+    ).toEqual([
+      [true, { include_usage: true }, 0.5],
+      [undefined, undefined, 0.5],
+    ]);
+  });
+
+  it('may leave images out', async () => {
+    const host = await agent.run(inOrder(say('done')), { llm: llmWith({ disable_vision: true }) });
+    await host.append({
+      kind: 'MessageEvent',
+      source: 'user',
+      llm_message: {
+        role: 'user',
+        content: [{ type: 'image', image_urls: ['data:image/png;base64,iVBORw0KGgo='] }],
+      },
+      activated_skills: [],
+      extended_content: [],
+    });
+    await agent.goOn(host);
+    expect(agent.llm.requests.at(-1)?.text).toContain('disable_vision is set');
+    expect(agent.llm.requests.at(-1)?.text).not.toContain('iVBORw0KGgo');
+  });
+
+  it('decide about retries', async () => {
+    const busy = inOrder(fails(503));
+    await agent.run(busy, { llm: llmWith({ num_retries: 2, retry_min_wait: 3, retry_max_wait: 60 }) });
+    expect(agent.pauses).toEqual([3_000, 4_000]);
+    const host = await agent.run(busy, { llm: llmWith({ num_retries: 0 }) });
+    expect(codesOf(host)).toEqual(['LlmUnavailable']);
+  });
+
+  it.each<Record<string, string>>([{ Host: 'internal' }, { 'x-team': 'a\r\nb' }])(
+    'are refused in words: %j',
+    async (headers) => {
+      const host = await agent.run(inOrder(say('done')), { llm: llmWith({ extra_headers: headers }) });
+      expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+        { code: 'LlmNotConfigured', detail: expect.stringContaining('extra_headers') },
+      ]);
+      expect(agent.llm.requests).toEqual([]);
+    },
+  );
+
+  it("are sent to Anthropic's own API too", async () => {
+    const anthropic = await ScriptedAnthropic.start([{ text: 'done', usage: { input: 1, output: 1 } }]);
+    const engine = new NativeEngine({ anthropicUrl: anthropic.url });
+    const host = new MemoryEngineHost({
+      ...engineSettings(agent.folder, ''),
+      llm: {
+        model: 'anthropic/claude-sonnet-4-5',
+        apiKey: 'k',
+        baseUrl: null,
+        parameters: {
+          temperature: 0.25,
+          top_k: 20,
+          max_output_tokens: 1_234,
+          extra_headers: { 'X-Api-Key': 'other', 'x-team': 'blue' },
+          litellm_extra_body: { service_tier: 'standard_only' },
+        },
+      },
+    });
+    await host.say('Hello.');
+    await engine.run(host, new AbortController().signal);
+    await engine.close();
+    await anthropic.close();
+    expect(anthropic.requests[0]?.body).toMatchObject({
+      temperature: 0.25,
+      top_k: 20,
+      max_tokens: 1_234,
+      service_tier: 'standard_only',
+    });
+    expect(anthropic.requests[0]?.headers).toMatchObject({ 'x-api-key': 'other', 'x-team': 'blue' });
+  });
+});
+
+/** Refuses what has a member as this provider does, and answers what has none. */
+const refusing = (member: string, status: number, body: unknown): Script => {
+  const sent = new RegExp(`"${member}":`);
+  return ({ body: asked }) =>
+    sent.test(JSON.stringify({ ...asked, tools: [] })) ? refuses(status, body) : say('done');
+};
+
+describe('a parameter that a server refuses', () => {
+  it.each<[string, number, unknown, ModelParameters]>([
+    // OpenHands/software-agent-sdk#1083, anomalyco/opencode#37964: Azure
+    [
+      'max_tokens',
+      400,
+      {
+        error: {
+          message:
+            "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.",
+          param: 'max_tokens',
+        },
+      },
+      { max_output_tokens: 1_234 },
+    ],
+    // FlowiseAI/Flowise#2866, modelscope/ms-agent#489
+    [
+      'stream_options',
+      400,
+      { error: { message: "Extra inputs are not permitted, field: 'stream_options'" } },
+      {},
+    ],
+    [
+      'reasoning_effort',
+      400,
+      { error: 'Model grok-4 does not support parameter reasoningEffort.' },
+      { reasoning_effort: 'high' },
+    ],
+    [
+      'temperature',
+      400,
+      { error: { message: '`temperature` may only be set to 1 when thinking is enabled.' } },
+      { temperature: 0.5 },
+    ],
+  ])('is left out: %s', async (member, status, body, parameters) => {
+    const host = await agent.run(refusing(member, status, body), { llm: llmWith(parameters) });
+    expect(codesOf(host)).toEqual([]);
+    expect(host.status).toBe('finished');
+    const sent = agent.llm.requests.at(-1)?.body;
+    expect(sent?.['max_completion_tokens']).toBe(parameters.max_output_tokens);
+  });
+
+  it('is the second of two that exclude each other', async () => {
+    const message = '`temperature` and `top_p` cannot both be specified for this model. Please use only one.';
+    await agent.run(refusing('top_p', 400, { error: { message } }), {
+      llm: llmWith({ temperature: 0.25, top_p: 0.5 }),
+    });
+    expect(agent.llm.requests.at(-1)?.body['temperature']).toBe(0.25);
+  });
+
+  // BerriAI/litellm#30835, charmbracelet/crush#1590: Mistral; Cerebras and Groq have a sentence of their own.
+  it.each<[string, number, unknown]>([
+    [
+      'reasoning_content',
+      422,
+      {
+        detail: [
+          {
+            type: 'extra_forbidden',
+            loc: ['body', 'messages', 2, 'assistant', 'reasoning_content'],
+            msg: 'Extra inputs are not permitted',
+          },
+        ],
+      },
+    ],
+    [
+      'reasoning',
+      400,
+      { message: "messages.2.assistant.reasoning: property 'messages.2.assistant.reasoning' is unsupported" },
+    ],
+  ])('may be a member of what it has written itself: %s', async (member, status, body) => {
+    const thought: ScriptedAnswer = {
+      kind: 'answer',
+      reasoning: 'hm',
+      reasoningMember: member,
+      calls: [{ name: 'think', arguments: { thought: 'x' } }],
+    };
+    const refusal = refusing(member, status, body);
+    const host = await agent.run((request) => (request.messages.length < 4 ? thought : refusal(request)));
+    expect(codesOf(host)).toEqual([]);
+    expect(host.status).toBe('finished');
+  });
+});
+
+describe('an agent server that gets them', () => {
+  let server: TestAgentServer;
+  let llm: ScriptedLlm;
+  afterEach(async () => {
+    await server.stop();
+    await llm.close();
+  });
+
+  it('uses them, keeps their secrets off its disk and out of events, and forgets them with the address', async () => {
+    llm = await ScriptedLlm.start(inOrder(say('The key is key-of-the-gateway.')));
+    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    const { client } = server;
+    const model = { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url };
+    const parameters = { temperature: 0.5, extra_headers: { 'x-gateway-key': 'key-of-the-gateway' } };
+    const id = await client.start(
+      startRequest({ agent: { kind: 'Agent', llm: { ...model, ...parameters } } }),
+    );
+    await client.say(id, 'Hello.');
+    await client.untilStatus(id, 'finished');
+    expect(llm.requests[0]?.headers['x-gateway-key']).toBe('key-of-the-gateway');
+    expect(llm.requests[0]?.body['temperature']).toBe(0.5);
+    expect(JSON.stringify(await client.events(id))).not.toContain('key-of-the-gateway');
+    const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+    expect(await readFile(record, 'utf8')).not.toContain('key-of-the-gateway');
+
+    const changed = { llm_parameters: { temperature: 1, max_output_tokens: 99 } };
+    await client.post(`/api/conversations/${id}/credentials`, changed);
+    await client.say(id, 'Again.');
+    await client.untilStatus(id, 'finished');
+    expect(llm.requests[1]?.body).toMatchObject({ temperature: 1, max_tokens: 99 });
+    expect(llm.requests[1]?.headers['x-gateway-key']).toBeUndefined();
+
+    await client.post(`/api/conversations/${id}/switch_llm`, {
+      llm: { ...model, model: 'openai/other', top_p: 0.9 },
+    });
+    await client.say(id, 'And again.');
+    await client.untilStatus(id, 'finished');
+    expect(llm.requests[2]?.body).toMatchObject({ model: 'other', top_p: 0.9 });
+    expect(llm.requests[2]?.body['temperature']).toBeUndefined();
+  });
+});

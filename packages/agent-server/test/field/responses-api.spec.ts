@@ -1,0 +1,453 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
+import type { EngineSettings } from '../../src/engine/agent-engine.js';
+import { call, calls, endsWith, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { inOrder, type Script } from '../fakes/scripted-llm.js';
+import { sealed } from '../fakes/scripted-responses.js';
+import { NativeAgent } from './native-agent.js';
+
+const THINK = { thought: 'hm' };
+const CODEX = 'openai/gpt-5.1-codex';
+
+let agent: NativeAgent;
+
+beforeAll(async () => {
+  agent = await NativeAgent.start();
+});
+
+afterAll(async () => {
+  await agent.close();
+});
+
+type Llm = EngineSettings['llm'];
+
+async function run(
+  script: Script,
+  model = CODEX,
+  changes: Partial<Llm> = {},
+  others: Partial<EngineSettings> = {},
+) {
+  const llm = { model, apiKey: 'llm-key-5519', baseUrl: agent.llm.url, ...changes };
+  agent.llm.refusals.length = 0;
+  return await agent.run(script, { llm, ...others });
+}
+
+const paths = (): string[] => agent.llm.requests.map(({ url }) => url);
+const inputOf = (index: number): unknown[] => jsonList(agent.llm.requests[index]?.body, 'input');
+const typesOf = (index: number): string[] =>
+  inputOf(index).map((item) => jsonText(item, 'type') ?? 'message');
+const answerOf = (host: Awaited<ReturnType<typeof run>>) => host.ofKind('MessageEvent').at(-1)?.llm_message;
+
+const refusal = (message: string, members: object = {}) => ({
+  error: { message, type: 'invalid_request_error', param: null, code: null, ...members },
+});
+
+describe('a model that only the Responses API has', () => {
+  it('is asked there, and gets back what it thought, sealed, with each step', async () => {
+    const host = await run(
+      inOrder(
+        {
+          kind: 'answer',
+          reasoning: '**Looking**\n\n**Thinking further**',
+          text: 'Let me see.',
+          calls: [{ name: 'think', arguments: THINK }],
+          usage: { promptTokens: 1_000, completionTokens: 10, cachedTokens: 800 },
+        },
+        { kind: 'answer', reasoning: '', calls: [{ name: 'think', arguments: THINK }] },
+        say('Done.'),
+      ),
+      CODEX,
+      {},
+      { modelPrices: { 'gpt-5.1-codex': { input: 1, output: 10, cache_read: 0.1 } } },
+    );
+    expect(agent.llm.refusals).toEqual([]);
+    expect(host.status).toBe('finished');
+    expect(paths()).toEqual(['/v1/responses', '/v1/responses', '/v1/responses']);
+    expect(agent.llm.requests[0]?.headers).toMatchObject({ authorization: 'Bearer llm-key-5519' });
+    expect(agent.llm.requests[0]?.body).toMatchObject({
+      model: 'gpt-5.1-codex',
+      prompt_cache_key: 'conversation',
+      store: false,
+      stream: true,
+      include: ['reasoning.encrypted_content'],
+      reasoning: { summary: 'auto' },
+      instructions: expect.stringContaining('You are Slipway'),
+    });
+    expect(jsonList(agent.llm.requests[0]?.body, 'tools')[0]).toMatchObject({ strict: false });
+    expect(typesOf(2)).toEqual([
+      'message',
+      'reasoning',
+      'message',
+      'function_call',
+      'function_call_output',
+      'reasoning',
+      'function_call',
+      'function_call_output',
+    ]);
+    expect(inputOf(2)[1]).toEqual({
+      type: 'reasoning',
+      encrypted_content: sealed('rs_0'),
+      summary: [
+        { type: 'summary_text', text: '**Looking**' },
+        { type: 'summary_text', text: '**Thinking further**' },
+      ],
+    });
+    const [action] = host.ofKind('ActionEvent');
+    expect(action?.reasoning_content).toBe('**Looking**\n\n**Thinking further**');
+    expect(action?.thought).toMatchObject([{ text: 'Let me see.' }]);
+    expect(answerOf(host)?.content).toEqual([{ type: 'text', text: 'Done.' }]);
+    // 200 at the full price, 800 at that of the cache.
+    expect(host.usage[0]).toMatchObject({ promptTokens: 1_000, costUsd: expect.closeTo(0.00038, 8) });
+  });
+
+  it('takes several calls, images, and broken arguments', async () => {
+    const host = await run(
+      inOrder(
+        calls({ name: 'think', arguments: THINK }, { name: 'think', arguments: '{"thought": "cut' }),
+        say('Done.'),
+      ),
+    );
+    expect(agent.llm.refusals).toEqual([]);
+    expect(host.status).toBe('finished');
+    expect(typesOf(1).filter((type) => type === 'function_call_output')).toHaveLength(2);
+    const image = 'data:image/png;base64,iVBORw0KGgo=';
+    await host.append({
+      kind: 'MessageEvent',
+      source: 'user',
+      llm_message: { role: 'user', content: [{ type: 'image', image_urls: [image] }] },
+      activated_skills: [],
+      extended_content: [],
+    });
+    await agent.goOn(host);
+    expect(inputOf(2).at(-1)).toMatchObject({
+      role: 'user',
+      content: [{ type: 'input_image', image_url: image }],
+    });
+    expect(agent.llm.refusals).toEqual([]);
+  });
+
+  it('answers a question beside a run, without calls', async () => {
+    const script: Script = ({ toolChoice }) => (toolChoice === 'none' ? say('Well.') : say('Done.'));
+    const host = await run(script);
+    expect(await agent.ask(host, 'How is it going?')).toBe('Well.');
+  });
+
+  // gpt-5-pro and o1-pro (model_prices_and_context_window.json of LiteLLM), by the words of github/gh-models#31
+  it('may answer in one piece only', async () => {
+    const message =
+      "Unsupported value: 'stream' does not support true with this model. Supported values are: false.";
+    const answers: ScriptedAnswer[] = [
+      {
+        kind: 'answer',
+        reasoning: 'Hm.\n\nMore.',
+        text: 'Let me see.',
+        calls: [{ name: 'think', arguments: THINK }],
+        usage: { promptTokens: 90, completionTokens: 9 },
+      },
+      endsWith('length', { text: 'One, ' }),
+      say('two.'),
+    ];
+    const script: Script = ({ body, text }) =>
+      body['stream'] === true
+        ? refuses(400, refusal(message, { param: 'stream', code: 'unsupported_value' }))
+        : (answers.shift() ?? say(text));
+    const host = await run(script, 'openai/gpt-5-pro');
+    expect(agent.llm.refusals).toEqual([]);
+    expect(agent.llm.requests.map(({ body }) => body['stream'])).toEqual([
+      true,
+      undefined,
+      undefined,
+      undefined,
+    ]);
+    expect(typesOf(2).slice(1)).toEqual(['reasoning', 'message', 'function_call', 'function_call_output']);
+    expect(host.ofKind('ActionEvent')[0]).toMatchObject({
+      reasoning_content: 'Hm.\n\nMore.',
+      thought: [{ text: 'Let me see.' }],
+    });
+    expect(host.usage[0]).toMatchObject({ promptTokens: 90, completionTokens: 9 });
+    expect(answerOf(host)?.content).toEqual([{ type: 'text', text: 'two.' }]);
+    await run(inOrder({ kind: 'answer', text: 'Done.', isWhole: true }));
+    expect(agent.llm.requests).toHaveLength(1);
+  });
+
+  it('gets no parameters that it refuses', async () => {
+    const parameters = { temperature: 0.2, top_p: 0.5, reasoning_effort: 'high', max_output_tokens: 4_000 };
+    await run(inOrder(say('Done.')), CODEX, { parameters });
+    expect(agent.llm.refusals).toEqual([]);
+    const [request] = agent.llm.requests;
+    expect(request?.body).toMatchObject({
+      reasoning: { effort: 'high', summary: 'auto' },
+      max_output_tokens: 4_000,
+    });
+    expect(Object.keys(request?.body ?? {})).not.toContain('temperature');
+  });
+});
+
+// vLLM, Ollama and LM Studio have this API, too, and their models take what OpenAI's reasoning ones do not.
+it('sends how to sample to models of others, and leaves it out where that is refused', async () => {
+  const llm = { parameters: { temperature: 0.2, top_p: 0.5 } };
+  await run(inOrder(say('Done.')), 'openai/responses/qwen3', llm);
+  expect(agent.llm.requests[0]?.body).toMatchObject({ temperature: 0.2, top_p: 0.5 });
+  await run(inOrder(say('Done.')), 'openai/responses/gpt-5', llm);
+  expect(agent.llm.refusals).toHaveLength(2);
+  expect(agent.llm.requests.map(({ body }) => [body['temperature'], body['top_p']])).toEqual([
+    [undefined, undefined],
+  ]);
+  await run(inOrder(say('Done.')), 'openai/responses/qwen3');
+  expect(Object.keys(agent.llm.requests[0]?.body ?? {})).not.toContain('temperature');
+});
+
+describe('the API', () => {
+  it.each([
+    ['openai/responses/my-agent', '', '/v1/responses', 'my-agent'],
+    ['litellm_proxy/responses/team-gpt', '', '/v1/responses', 'team-gpt'],
+    ['openai/o3-pro', '', '/v1/responses', 'o3-pro'],
+    ['openai/o4-mini-deep-research', '', '/v1/responses', 'o4-mini-deep-research'],
+    ['openai/codex-mini-latest', '', '/v1/responses', 'codex-mini-latest'],
+    ['openai/my-agent', '/responses', '/v1/responses', 'my-agent'],
+    ['openai/gpt-4.1', '/responses', '/v1/responses', 'gpt-4.1'],
+    ['openai/gpt-5', '', '/v1/chat/completions', 'gpt-5'],
+    ['openai/my-agent', '', '/v1/chat/completions', 'my-agent'],
+    ['openai/deepseek-pro', '', '/v1/chat/completions', 'deepseek-pro'],
+  ])('of %s at …%s is %s', async (model, suffix, path, name) => {
+    await run(inOrder(say('Done.')), model, { baseUrl: `${agent.llm.url}${suffix}` });
+    expect(agent.llm.refusals).toEqual([]);
+    expect(agent.llm.requests.map(({ url, model: asked }) => [url, asked])).toEqual([[path, name]]);
+  });
+
+  it.each([
+    // pgadmin-org/pgadmin4#9795
+    [404, refusal('This model is only supported in v1/responses and not in v1/chat/completions.')],
+    // pipecat-ai/pipecat#4043
+    [
+      400,
+      refusal(
+        'Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.',
+        { param: 'reasoning_effort' },
+      ),
+    ],
+    // laurent22/joplin#16451: though nobody sent a reasoning_effort
+    [
+      400,
+      refusal(
+        "Function tools with reasoning_effort are not supported for gpt-5.6-luna in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.",
+        { param: 'reasoning_effort' },
+      ),
+    ],
+    // vanna-ai/vanna#967
+    [
+      400,
+      {
+        error: {
+          code: 'OperationNotSupported',
+          message:
+            'The chatCompletion operation does not work with the specified model, gpt-5-codex. Please choose different model and try again. You can learn more about which models can be used with each operation here: https://go.microsoft.com/fwlink/?linkid=2197993.',
+        },
+      },
+    ],
+    // caozhiyuan/copilot-api#113
+    [400, refusal('model "gpt-5.4" is not accessible via the /chat/completions endpoint')],
+    // Wei-Shaw/sub2api#885
+    [
+      400,
+      refusal(
+        'Unsupported legacy protocol: /v1/chat/completions is not supported. Please use /v1/responses.',
+      ),
+    ],
+  ])('changes once with a refusal that says so: %s %j', async (status, body) => {
+    const host = await run(
+      ({ url, index }) =>
+        url.endsWith('/responses')
+          ? index < 2
+            ? call('think', THINK)
+            : say('Done.')
+          : refuses(status, body),
+      'openai/house-model',
+      { parameters: { reasoning_effort: 'low' } },
+    );
+    expect(host.status).toBe('finished');
+    expect(paths()).toEqual(['/v1/chat/completions', '/v1/responses', '/v1/responses']);
+    expect(agent.llm.requests.at(-1)?.body).toMatchObject({ reasoning: { effort: 'low' } });
+  });
+
+  it.each([
+    // chatanywhere/GPT_API_free#383, BerriAI/litellm#13130, whiteguo233/OpenBiliClaw#95
+    [404, 'application/json', JSON.stringify({ detail: 'Not Found' })],
+    [
+      404,
+      'application/json',
+      JSON.stringify({ error: { code: 404, message: 'File Not Found', type: 'not_found_error' } }),
+    ],
+    [404, 'application/json', JSON.stringify(refusal('Invalid URL (POST /v1/responses)'))],
+    [404, 'text/plain', '404 page not found'],
+    // responsibleai/ASSERT#129, which does not say the status
+    [
+      400,
+      'application/json',
+      JSON.stringify({
+        error: {
+          code: 'NotFound',
+          message:
+            'Azure OpenAI Responses API is not enabled in this region. Please check https://aka.ms/aoai/responsesapi/availability',
+        },
+      }),
+    ],
+    [405, 'text/html', '<html><head><title>405 Not Allowed</title></head></html>'],
+  ])('is the older one where a proxy has no other: %s %s %s', async (status, type, body) => {
+    const host = await run(({ url, index }) =>
+      url.endsWith('/responses')
+        ? { kind: 'body', status, type, body }
+        : index < 2
+          ? call('think', THINK)
+          : say('Done.'),
+    );
+    expect(host.status).toBe('finished');
+    expect(paths()).toEqual(['/v1/responses', '/v1/chat/completions', '/v1/chat/completions']);
+  });
+
+  it('does not change for a model that is missing', async () => {
+    const message = 'The model `gpt-9-codex` does not exist or you do not have access to it.';
+    const host = await run(
+      () => refuses(404, refusal(message, { code: 'model_not_found' })),
+      'openai/gpt-9-codex',
+    );
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmRejected', detail: expect.stringContaining(message) },
+    ]);
+    expect(paths()).toEqual(['/v1/responses']);
+  });
+
+  it('is refused in both: the effort is left out, or the user reads the refusal', async () => {
+    const message =
+      'Function tools with reasoning_effort are not supported for gpt-5.4 in /v1/chat/completions. Please use /v1/responses instead.';
+    const script: Script = ({ url, body }) =>
+      url.endsWith('/responses')
+        ? refuses(404, { detail: 'Not Found' })
+        : body['reasoning_effort'] === undefined
+          ? say('Done.')
+          : refuses(400, refusal(message));
+    const host = await run(script, 'openai/gpt-5.4', { parameters: { reasoning_effort: 'low' } });
+    expect(host.status).toBe('finished');
+    const lost = await run(({ url }) =>
+      url.endsWith('/responses') ? refuses(404, { detail: 'Not Found' }) : refuses(400, refusal(message)),
+    );
+    expect(lost.ofKind('ConversationErrorEvent')).toMatchObject([
+      { detail: expect.stringContaining(message) },
+    ]);
+  });
+});
+
+describe('a refusal of the Responses API', () => {
+  it.each([
+    // OpenHands/software-agent-sdk#987
+    [
+      refusal(
+        'Your organization must be verified to generate reasoning summaries. Please go to: https://platform.openai.com/settings/organization/general and click on Verify Organization.',
+        { param: 'reasoning.summary', code: 'unsupported_value' },
+      ),
+      { reasoning: { effort: 'low' } },
+    ],
+    [
+      refusal("Unsupported value: 'reasoning.effort' does not support 'low' with this model.", {
+        param: 'reasoning.effort',
+        code: 'unsupported_value',
+      }),
+      { reasoning: { summary: 'auto' } },
+    ],
+    // microsoft/agent-framework#7483
+    [
+      refusal('Encrypted content is not supported with this model.', { param: 'include' }),
+      { include: undefined },
+    ],
+    // MoonshotAI/kimi-code#2166
+    [refusal('Validation: Unsupported parameter(s): prompt_cache_key'), { prompt_cache_key: undefined }],
+  ])('costs the parameter only, once: %j', async (body, left) => {
+    const host = await run(inOrder(refuses(400, body), call('think', THINK), say('Done.')), CODEX, {
+      parameters: { reasoning_effort: 'low' },
+    });
+    expect(host.status).toBe('finished');
+    expect(agent.llm.requests).toHaveLength(3);
+    const [first, , last] = agent.llm.requests.map(({ body }) => ({ ...body, input: null }));
+    expect(last).toEqual({ ...first, ...left });
+  });
+
+  // openai/codex#8145; a gateway that spreads requests over accounts, or another key
+  it.each([
+    refusal('The encrypted content gAAA...Rg== could not be verified.', {
+      code: 'invalid_encrypted_content',
+    }),
+    // LiteLLM's proxy, 1.110
+    refusal(
+      'litellm.BadRequestError: OpenAIException - {"error":{"message":"The encrypted content gAAA...Rg== could not be verified.","type":"invalid_request_error","param":null,"code":"invalid_encrypted_content"}}\n\n This error occurs when load balancing Responses API',
+      { code: '400' },
+    ),
+  ])('of sealed thoughts leaves these out, and keeps later ones: %j', async (unreadable) => {
+    const thinking: ScriptedAnswer = {
+      kind: 'answer',
+      reasoning: 'Hm.',
+      calls: [{ name: 'think', arguments: THINK }],
+    };
+    const host = await run(inOrder(thinking, refuses(400, unreadable), thinking, say('Done.')));
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
+    const contents = inputOf(3).flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
+    expect(contents).toEqual([sealed('rs_2')]);
+  });
+
+  const failed = (code: string, message: string) => ({
+    type: 'response.failed',
+    response: { id: 'resp_0', status: 'failed', error: { code, message }, incomplete_details: null },
+  });
+  const errorEvent = (error: object) => ({ type: 'error', error });
+  const quota = 'You exceeded your current quota, please check your plan and billing details.';
+  it.each([
+    // vercel/ai, __fixtures__/openai-error.1.chunks.txt
+    [
+      '',
+      errorEvent({ type: 'insufficient_quota', code: 'insufficient_quota', message: quota }),
+      'LlmQuotaExceeded',
+    ],
+    [
+      'Well',
+      errorEvent({ type: 'insufficient_quota', code: 'insufficient_quota', message: quota }),
+      'LlmQuotaExceeded',
+    ],
+    ['Well', failed('insufficient_quota', quota), 'LlmQuotaExceeded'],
+    // dyad-sh/dyad#1672
+    ...['', 'Well'].map((text): [string, object, string] => [
+      text,
+      errorEvent({
+        type: 'invalid_request_error',
+        code: 'context_length_exceeded',
+        message:
+          'Your input exceeds the context window of this model. Please adjust your input and try again.',
+        param: 'input',
+      }),
+      'LlmContextFull',
+    ]),
+  ])('in a stream after %j: %j', async (text, error, code) => {
+    const host = await run(() => ({ kind: 'streamError', text, error }));
+    expect(host.ofKind('ConversationErrorEvent').map((event) => event.code)).toContain(code);
+  });
+
+  it.each([
+    [{ kind: 'streamError', text: 'Well', error: failed('server_error', 'The model failed.') }],
+    [{ kind: 'streamError', text: 'Well', error: failed('rate_limit_exceeded', 'Rate limit reached.') }],
+    [{ kind: 'streamError', text: '', error: { type: 'response.failed', response: { error: null } } }],
+    [{ kind: 'cut', text: 'Well' }],
+    // The stream ends properly, but without an end of the answer.
+    [endsWith('', { text: 'Well' })],
+  ] satisfies [ScriptedAnswer][])('that passes is asked again: %j', async (answer) => {
+    const host = await run(inOrder(answer, say('Done.')));
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'LlmRetried' }]);
+    expect(answerOf(host)?.content).toEqual([{ type: 'text', text: 'Done.' }]);
+  });
+
+  it('of its length lets it go on, and of its content is told', async () => {
+    await run(inOrder(endsWith('length', { text: 'One, ' }), say('two.')));
+    expect(agent.llm.requests).toHaveLength(2);
+    const host = await run(() => endsWith('content_filter'));
+    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({ code: 'LlmContentFiltered' });
+  });
+});

@@ -1,0 +1,309 @@
+import { setImmediate as nextTurn } from 'node:timers/promises';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import { jsonAt } from '@slipway/common/json-access.js';
+import { McpToolbox } from '../../src/tools/mcp/mcp-toolbox.js';
+import { event, ScriptedMcpServer, type SeenMessage } from '../fakes/mcp-servers/scripted-mcp-server.js';
+import { until } from '../../../../test/support/until.js';
+
+let server: ScriptedMcpServer;
+let toolbox: McpToolbox;
+
+beforeEach(async () => {
+  server = await ScriptedMcpServer.start();
+  toolbox = new McpToolbox();
+});
+afterEach(async () => {
+  await toolbox.close();
+  await server.close();
+});
+
+async function connect(connectTimeoutMs = 20_000): Promise<unknown[]> {
+  const servers: McpServers = { far: { url: server.url, transport: 'http' } };
+  const place = { workingDir: '/', environment: {}, wrapper: [] };
+  const options = { ...place, checkUrl: async () => null, connectTimeoutMs };
+  return await toolbox.connect(servers, options, new AbortController().signal);
+}
+
+async function callEcho(signal = new AbortController().signal): Promise<unknown> {
+  const [echo] = toolbox.tools([]);
+  const called = await echo?.prepare({ text: 'hi' }).run({ workingDir: '/', environment: {}, signal });
+  return called?.content.map((part) => (part.type === 'text' ? part.text : part.type)).join('\n');
+}
+
+const done = { content: [{ type: 'text', text: 'done' }] };
+const response = ({ id }: SeenMessage): object => ({ jsonrpc: '2.0', id, result: done });
+
+// Servers of every kind: streams or single answers, hand-written JSON, proxies in between.
+describe('an answer', () => {
+  it('may be a stream', async () => {
+    server.answersAs = 'sse';
+    expect(await connect()).toEqual([]);
+    expect(await callEcho()).toBe('{"text":"hi"}');
+  });
+
+  it('may be a stream that comes character by character', async () => {
+    await connect();
+    server.answers.set('tools/call', async ({ message, response: answer }) => {
+      answer.writeHead(200, { 'content-type': 'text/event-stream' });
+      const text = event({ jsonrpc: '2.0', id: 99, result: {} }) + event(response(message));
+      for (const character of text.replaceAll('\n', '\r\n')) {
+        answer.write(character);
+        await nextTurn();
+      }
+      answer.end();
+    });
+    expect(await callEcho()).toBe('done');
+  });
+
+  it.each<[string, string | null, (message: SeenMessage) => string]>([
+    ['a list', 'application/json', (message) => JSON.stringify([response(message)])],
+    ['without a type', null, (message) => JSON.stringify(response(message))],
+    ['of another type', 'text/plain', (message) => JSON.stringify(response(message))],
+    ['without a version', 'application/json', ({ id }) => JSON.stringify({ id, result: done })],
+    ['as in JSON-RPC 1.0', 'application/json', ({ id }) => JSON.stringify({ id, result: done, error: null })],
+    [
+      'with members of its own',
+      'application/json',
+      (message) => JSON.stringify({ ...response(message), took: 3 }),
+    ],
+    [
+      'with the id as a text',
+      'application/json',
+      ({ id }) => JSON.stringify({ jsonrpc: '2.0', id: `${id}`, result: done }),
+    ],
+    ['without an id', 'application/json', () => JSON.stringify({ jsonrpc: '2.0', result: done })],
+    ['with a null id', 'application/json', () => JSON.stringify({ jsonrpc: '2.0', id: null, result: done })],
+    [
+      'with null members',
+      'application/json',
+      ({ id }) =>
+        JSON.stringify({
+          jsonrpc: '2.0',
+          id,
+          result: { ...done, isError: null, structuredContent: null, _meta: null },
+        }),
+    ],
+    [
+      'a stream with comments',
+      'text/event-stream',
+      (message) => `: ping\n\nretry: 10\n\n${event(response(message))}`,
+    ],
+    [
+      'a stream without an empty line at its end',
+      'text/event-stream',
+      (message) => `data: ${JSON.stringify(response(message))}`,
+    ],
+    [
+      'a stream with CR LF',
+      'text/event-stream; charset=utf-8',
+      (message) => event(response(message)).replaceAll('\n', '\r\n'),
+    ],
+    [
+      'a stream with lines',
+      'text/event-stream',
+      (message) =>
+        `data: {"jsonrpc": "2.0",\ndata: "id": ${message.id}, "result": ${JSON.stringify(done)}}\n\n`,
+    ],
+    ['a stream without a version', 'text/event-stream', ({ id }) => event({ id, result: done })],
+    [
+      'a stream with garbage',
+      'text/event-stream',
+      (message) => `data: [DONE]\n\nevent: other\ndata: 1\n\n${event(response(message))}`,
+    ],
+    [
+      'a stream with another answer first',
+      'text/event-stream',
+      (message) => event({ jsonrpc: '2.0', id: 99, result: {} }) + event(response(message)),
+    ],
+  ])('may be %s', async (_, type, body) => {
+    await connect();
+    server.answers.set('tools/call', ({ message, response: answer }) => {
+      answer.writeHead(200, type === null ? {} : { 'content-type': type }).end(body(message));
+    });
+    expect(await callEcho()).toBe('done');
+  });
+
+  it.each<[string, string, string, RegExp]>([
+    [
+      'HTML',
+      'text/html',
+      '<html><title>Sign in</title></html>',
+      /answered 200 with text\/html that is no message: <html><title>Sign in/,
+    ],
+    ['nothing', 'application/json', '', /answered 200 with application\/json that is no message: nothing/],
+    ['broken JSON', 'application/json', '{"jsonrpc":', /no message: \{"jsonrpc":/],
+    [
+      'another answer',
+      'application/json',
+      '{"jsonrpc":"2.0","id":99,"result":{}}',
+      /without a response to the request/,
+    ],
+    [
+      'a text as result',
+      'application/json',
+      '{"jsonrpc":"2.0","result":"fine"}',
+      /answered with "fine", not with an object/,
+    ],
+    ['an error in text', 'application/json', '{"jsonrpc":"2.0","error":"no quota"}', /no quota/],
+    [
+      'an error',
+      'application/json',
+      '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Unknown tool: echo"}}',
+      /Unknown tool: echo/,
+    ],
+    ['a stream without a response', 'text/event-stream', ': ping\n\n', /ended its answer without a result/],
+    ['an empty stream', 'text/event-stream', '', /ended its answer without a result/],
+  ])('that is none fails at once: %s', async (_, type, body, reason) => {
+    await connect();
+    server.answers.set('tools/call', ({ response: answer }) => {
+      answer.writeHead(200, { 'content-type': type }).end(body);
+    });
+    await expect(callEcho()).rejects.toThrow(reason);
+    server.answers.delete('tools/call');
+    expect(await callEcho()).toBe('{"text":"hi"}');
+  });
+
+  it.each([500, 401, 403, 429, 503])('with status %d is told with its text', async (status) => {
+    await connect();
+    server.answers.set('tools/call', ({ response: answer }) => {
+      answer.writeHead(status).end('because '.repeat(1_000));
+    });
+    const error: unknown = await callEcho().catch((caught: unknown) => caught);
+    expect(String(error)).toContain(`it answered ${status}: because because`);
+    expect(String(error).length).toBeLessThan(1_000);
+  });
+
+  // Spring Security and ASP.NET Core send no body: langchain-ai/langchainjs-mcp-adapters#76.
+  it('without a text is told with what the server wants to be shown', async () => {
+    const challenge = 'Bearer error="invalid_token", error_description="The token has expired"';
+    await connect();
+    server.answers.set('tools/call', ({ response: answer }) => {
+      answer.writeHead(401, { 'www-authenticate': challenge }).end();
+    });
+    await expect(callEcho()).rejects.toThrow(`it answered 401: ${challenge}`);
+  });
+
+  it.each(['json', 'sse'] as const)('that breaks off fails at once: %s', async (kind) => {
+    await connect();
+    server.answers.set('tools/call', ({ response: answer, request }) => {
+      answer.writeHead(200, { 'content-type': kind === 'json' ? 'application/json' : 'text/event-stream' });
+      answer.write(kind === 'json' ? '{"jsonrpc":' : ': begin\n\n', () => request.socket.destroy());
+    });
+    await expect(callEcho()).rejects.toThrow(/terminated|without a result/);
+    server.answers.delete('tools/call');
+    expect(await callEcho()).toBe('{"text":"hi"}');
+  });
+
+  it.each(['application/json', 'text/event-stream'])(
+    'without an end is not kept in memory: %s',
+    async (type) => {
+      await connect();
+      server.answers.set('tools/call', ({ response: answer }) => {
+        answer.writeHead(200, { 'content-type': type });
+        const part = 'x'.repeat(1024 * 1024);
+        const write = (): void => {
+          if (!answer.destroyed) {
+            answer.write(part, write);
+          }
+        };
+        write();
+      });
+      await expect(callEcho()).rejects.toThrow('it sent an answer that is too large');
+    },
+  );
+});
+
+describe('a slow server', () => {
+  it('is waited for no longer than the time-out of its start', async () => {
+    server.answers.set('tools/list', () => undefined);
+    expect(await connect(500)).toMatchObject([
+      { code: 'McpServerUnavailable', detail: expect.stringContaining('no response within 0.5 s') },
+    ]);
+  });
+
+  it('is told that a call is not waited for any more', async () => {
+    await connect();
+    const interruption = new AbortController();
+    server.answers.set('tools/call', () => interruption.abort());
+    await expect(callEcho(interruption.signal)).rejects.toThrow('interrupted');
+    await until(() => server.count('notifications/cancelled') === 1);
+    const [call] = server.messages.filter(({ method }) => method === 'tools/call');
+    expect(server.messages.at(-1)?.params).toMatchObject({ requestId: call?.id });
+  });
+
+  it('may tell of its progress', async () => {
+    await connect();
+    server.answers.set('tools/call', ({ message, response: answer }) => {
+      const progressToken = jsonAt(message.params, '_meta', 'progressToken');
+      answer.writeHead(200, { 'content-type': 'text/event-stream' });
+      for (const progress of [1, 2, 3]) {
+        answer.write(
+          event({ jsonrpc: '2.0', method: 'notifications/progress', params: { progressToken, progress } }),
+        );
+      }
+      answer.end(event(response(message)));
+    });
+    expect(await callEcho()).toBe('done');
+  });
+});
+
+// A server that gets no answer to its own request waits for ever.
+describe('a request of the server', () => {
+  it('is answered: ping, and that there is nothing else', async () => {
+    await connect();
+    server.answers.set('tools/call', async ({ message, response: answer }) => {
+      answer.writeHead(200, { 'content-type': 'text/event-stream' });
+      const asked = ['ping', 'roots/list', 'sampling/createMessage', 'elicitation/create'];
+      asked.forEach((method, index) => answer.write(event({ jsonrpc: '2.0', id: 100 + index, method })));
+      await until(() => server.messages.filter(({ method }) => method === undefined).length === asked.length);
+      answer.end(event(response(message)));
+    });
+    expect(await callEcho()).toBe('done');
+    const answers = server.messages.filter(({ method }) => method === undefined);
+    expect(answers.toSorted((a, b) => Number(a.id) - Number(b.id))).toMatchObject([
+      { id: 100, result: {} },
+      ...[101, 102, 103].map((id) => ({ id, error: { code: -32_601 } })),
+    ]);
+  });
+});
+
+describe('a version of the protocol', () => {
+  it.each(['2024-11-05', '2025-03-26', '2025-06-18', '2025-11-25'])(
+    'that is known is spoken: %s',
+    async (version) => {
+      const versions: unknown[] = [];
+      server.intercept = ({ headers }) => {
+        versions.push(headers['mcp-protocol-version']);
+        return false;
+      };
+      server.answers.set('initialize', {
+        protocolVersion: version,
+        capabilities: { tools: null, prompts: { listChanged: null } },
+        serverInfo: { name: 'old', version: '1' },
+        instructions: null,
+      });
+      expect(await connect()).toEqual([]);
+      expect(await callEcho()).toBe('{"text":"hi"}');
+      expect(new Set(versions.slice(1))).toEqual(new Set([version]));
+    },
+  );
+
+  it('that is not known is named', async () => {
+    server.answers.set('initialize', {
+      protocolVersion: '2099-01-01',
+      capabilities: {},
+      serverInfo: { name: 'new', version: '1' },
+    });
+    expect(await connect()).toMatchObject([{ detail: expect.stringContaining('2099-01-01') }]);
+  });
+});
+
+describe('the end of a conversation', () => {
+  it('ends its sessions', async () => {
+    await connect();
+    await toolbox.close();
+    expect(server.sessions.size).toBe(0);
+    expect(server.requests.at(-1)?.method).toBe('DELETE');
+  });
+});

@@ -1,0 +1,547 @@
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import { event, ScriptedMcpServer, tool } from '../fakes/mcp-servers/scripted-mcp-server.js';
+import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { call, say } from '../fakes/scripted-llm.answers.js';
+import { inOrder, type Script } from '../fakes/scripted-llm.js';
+import { RemoteMcpServer } from '../fakes/mcp-servers/remote-mcp-server.js';
+import { until } from '../../../../test/support/until.js';
+import { codesOf, NativeAgent } from './native-agent.js';
+
+let agent: NativeAgent;
+let server: ScriptedMcpServer;
+
+beforeAll(async () => {
+  agent = await NativeAgent.start();
+});
+beforeEach(async () => {
+  server = await ScriptedMcpServer.start();
+});
+afterEach(async () => {
+  await agent.forget();
+  await server.close();
+});
+afterAll(async () => {
+  await agent.close();
+});
+
+function far(changes: Partial<McpServers[string]> = {}): McpServers {
+  return { far: { url: server.url, transport: 'http', ...changes } };
+}
+
+const echo = call('echo', { text: 'hi' });
+
+async function run(script: Script, mcpConfig = far()): Promise<MemoryEngineHost> {
+  return await agent.run(script, { mcpConfig });
+}
+
+/** What the tools of the server have returned, or why they failed. */
+function results(host: MemoryEngineHost): unknown[] {
+  return host.log.flatMap((entry): unknown[] =>
+    entry.kind === 'ObservationEvent'
+      ? [entry.observation.content]
+      : entry.kind === 'AgentErrorEvent'
+        ? [entry.error]
+        : [],
+  );
+}
+
+/** The tools of the server that the model was offered with a request. */
+function offered(index = 0): string[] {
+  const builtIn = ['terminal', 'file_editor', 'task_tracker', 'think', 'finish'];
+  const tools = agent.llm.requests[index]?.tools ?? [];
+  return tools.filter((name) => !builtIn.includes(name));
+}
+
+function detailsOf(host: MemoryEngineHost): string[] {
+  return host.ofKind('ConversationErrorEvent').map(({ detail }) => detail);
+}
+
+// modelcontextprotocol/python-sdk#3556, modelcontextprotocol/rust-sdk#733, PrefectHQ/fastmcp#3073 ("No valid session ID"):
+// after a restart of the server every call fails.
+describe('a session that the server has forgotten', () => {
+  it.each([
+    [404, 'Session not found'],
+    [404, ''],
+    [
+      400,
+      '{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}',
+    ],
+  ])('is replaced, and the call is made once more (%d %s)', async (status, body) => {
+    server.refusal = { status, body };
+    const host = await run(({ index }) => {
+      server.sessions.clear();
+      return index === 0 ? echo : say('done');
+    });
+    expect(host.status).toBe('finished');
+    expect(codesOf(host)).toEqual([]);
+    expect(results(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
+    expect(server.count('initialize')).toBe(2);
+    expect(server.count('tools/call')).toBe(1);
+    expect(server.requests.filter(({ session }) => session === undefined)).toHaveLength(2);
+  });
+
+  it('is replaced once: a server that forgets each one is told to the model', async () => {
+    server.answers.set('tools/call', ({ response }) => {
+      response.writeHead(404).end('Session not found');
+    });
+    const host = await run(inOrder(echo, say('a pity')));
+    expect(results(host)).toEqual([expect.stringContaining('Session not found')]);
+    expect(server.count('tools/call')).toBe(2);
+    expect(host.status).toBe('finished');
+  });
+
+  it('is something else than a refusal of the request', async () => {
+    server.answers.set('tools/call', ({ response }) => {
+      response.writeHead(400).end('Bad Request: text is missing');
+    });
+    const host = await run(inOrder(echo, say('a pity')));
+    expect(results(host)).toEqual([expect.stringContaining('text is missing')]);
+    expect(server.count('initialize')).toBe(1);
+  });
+});
+
+// nicobailon/pi-mcp-adapter#113, ggml-org/llama.cpp#26410: results without texts are shown as nothing.
+describe('a result', () => {
+  const PNG =
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const image = (type: string, data: string) => ({
+    type: 'image',
+    image_urls: [`data:${type};base64,${data}`],
+  });
+  const text = (value: string) => ({ type: 'text', text: value });
+
+  it.each<[string, Record<string, unknown>, unknown]>([
+    [
+      'structured, with empty content',
+      { content: [], structuredContent: { answer: null } },
+      [text('{"answer":null}')],
+    ],
+    [
+      'structured, with blank content',
+      { content: [text(' ')], structuredContent: { a: 1 } },
+      [text('{"a":1}')],
+    ],
+    ['structured, without content', { structuredContent: { a: 1 } }, [text('{"a":1}')]],
+    ['structured as a list', { structuredContent: [1] }, [text('[1]')]],
+    [
+      'structured, with content that says it',
+      { content: [text('one')], structuredContent: { a: 1 } },
+      [text('one')],
+    ],
+    ['a text alone', { content: 'plain' }, [text('plain')]],
+    ['one part, no list', { content: text('plain') }, [text('plain')]],
+    ['nothing', { content: [] }, []],
+    ['null', { content: null, isError: null }, []],
+    [
+      'an image',
+      { content: [{ type: 'image', data: PNG, mimeType: 'image/png' }] },
+      [image('image/png', PNG)],
+    ],
+    [
+      'an image with a wrong type',
+      { content: [{ type: 'image', data: PNG, mimeType: 'png' }] },
+      [image('image/png', PNG)],
+    ],
+    [
+      'an image as an address',
+      { content: [{ type: 'image', data: `data:image/jpeg;base64,${PNG}` }] },
+      [image('image/png', PNG)],
+    ],
+    [
+      'an image in lines',
+      {
+        content: [{ type: 'image', data: `${PNG.slice(0, 40)}\r\n${PNG.slice(40)}`, mimeType: 'image/png' }],
+      },
+      [image('image/png', PNG)],
+    ],
+    [
+      'an image that is none',
+      { content: [{ type: 'image', data: 'PHN2Zz4=', mimeType: 'image/svg+xml' }] },
+      [text('[an image was left out: image/svg+xml is no image that models take]')],
+    ],
+    [
+      'an image with broken data',
+      { content: [{ type: 'image', data: `${PNG}!`, mimeType: 'image/png' }] },
+      [text(expect.stringContaining('left out') as unknown as string)],
+    ],
+    [
+      'a file with a text',
+      { content: [{ type: 'resource', resource: { uri: 'file:///a.rs', text: 'fn main() {}' } }] },
+      [text('Resource file:///a.rs:\nfn main() {}')],
+    ],
+    [
+      'a file with an image',
+      { content: [{ type: 'resource', resource: { uri: 'file:///a', blob: PNG, mimeType: 'image/png' } }] },
+      [image('image/png', PNG)],
+    ],
+    [
+      'another file',
+      {
+        content: [
+          {
+            type: 'resource',
+            resource: { uri: 'file:///a.pdf', blob: 'JVBERi0x', mimeType: 'application/pdf' },
+          },
+        ],
+      },
+      [text('[the resource file:///a.pdf (application/pdf, 6 bytes) was left out]')],
+    ],
+    [
+      'a link',
+      {
+        content: [{ type: 'resource_link', uri: 'file:///a.rs', name: 'a.rs', description: 'The program.' }],
+      },
+      [text('Resource file:///a.rs (no type given)\na.rs\nThe program.')],
+    ],
+    [
+      'a recording',
+      { content: [{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }] },
+      [text('[a recording (audio/wav, 3 bytes) was left out]')],
+    ],
+    [
+      'a kind of the future',
+      { content: [{ type: 'hologram', depth: 3 }] },
+      [text('{"type":"hologram","depth":3}')],
+    ],
+    [
+      'a wrong part beside a right one',
+      { content: [{ type: 'text' }, null, text('right')] },
+      [text('{"type":"text"}'), text('null'), text('right')],
+    ],
+  ])('is shown as what it is: %s', async (_, result, content) => {
+    server.answers.set('tools/call', result);
+    const host = await run(inOrder(echo, say('done')));
+    expect(results(host)).toEqual([content]);
+    expect(host.status).toBe('finished');
+  });
+
+  it('has bounds: a number of parts, of characters, of images', async () => {
+    const words = Array.from({ length: 60 }, () => text('word '.repeat(2_000)));
+    server.answers.set('tools/call', { content: words });
+    const host = await run(inOrder(echo, say('done')));
+    const [content] = host.ofKind('ObservationEvent').map(({ observation }) => observation.content);
+    expect(JSON.stringify(content).length).toBeLessThan(40_000);
+    expect(content?.at(-1)).toEqual(text(expect.stringContaining('left out') as unknown as string));
+  });
+
+  it('is an error if it says so', async () => {
+    server.answers.set('tools/call', { isError: true, content: [], structuredContent: { reason: 'no' } });
+    const host = await run(inOrder(echo, say('done')));
+    expect(host.ofKind('ObservationEvent')).toMatchObject([
+      { observation: { is_error: true, content: [{ text: '{"reason":"no"}' }] } },
+    ]);
+  });
+});
+
+// mastra-ai/mastra#21859, mastra-ai/mastra#23731, Kuadrant/mcp-gateway#662: one bad tool hides all.
+describe('a tool that is wrong', () => {
+  it.each<[string, unknown, string[], RegExp]>([
+    [
+      'no inputSchema',
+      { name: 'bad', description: 'x' },
+      ['bad', 'echo'],
+      /“bad” is offered without arguments/,
+    ],
+    [
+      'a schema that is null',
+      tool('bad', { inputSchema: null }),
+      ['bad', 'echo'],
+      /“bad” is offered without/,
+    ],
+    [
+      'a schema that is a text',
+      tool('bad', { inputSchema: 'none' }),
+      ['bad', 'echo'],
+      /“bad” is offered without/,
+    ],
+    [
+      'a schema that is a list',
+      tool('bad', { inputSchema: [] }),
+      ['bad', 'echo'],
+      /“bad” is offered without/,
+    ],
+    [
+      'a name that models refuse',
+      tool('bad.tool/é'),
+      ['bad_tool__', 'echo'],
+      /“bad\.tool\/é” is offered by a name/,
+    ],
+    ['a long name', tool('n'.repeat(200)), ['echo', 'n'.repeat(64)], /“n{80}…” is offered by a name/],
+    ['no name', tool('', { name: undefined }), ['echo'], /entry 1 of its list was left out: it has no name/],
+    ['a name that is a number', tool('', { name: 7 }), ['echo'], /entry 1 .* has no name/],
+    ['null', null, ['echo'], /entry 1 .* has no name/],
+    ['a name twice', tool('echo', { description: 'first' }), ['echo'], /a second tool “echo” was left out/],
+  ])('costs no other one: %s', async (_, bad, names, problem) => {
+    server.tools = [bad, tool('echo')];
+    const host = await run(inOrder(echo, say('done')));
+    expect(offered().toSorted()).toEqual(names);
+    expect(results(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
+    expect(codesOf(host)).toEqual(['McpToolsAdjusted']);
+    expect(detailsOf(host)[0]).toMatch(problem);
+    expect(detailsOf(host)[0]).toContain(`the tool server far (${server.url})`);
+    expect(host.status).toBe('finished');
+    // It is worth knowing once.
+    await agent.goOn(host);
+    expect(codesOf(host)).toHaveLength(1);
+  });
+
+  it('is not worth a word if nothing of it is lost', async () => {
+    server.tools = [
+      tool('plain', {
+        description: null,
+        title: null,
+        annotations: null,
+        outputSchema: null,
+        _meta: null,
+        icons: 7,
+      }),
+    ];
+    const host = await run(inOrder(say('done')));
+    expect(offered()).toEqual(['plain']);
+    expect(codesOf(host)).toEqual([]);
+  });
+
+  it('is called by the name that its server knows', async () => {
+    server.tools = [tool('files.read')];
+    await run(inOrder(call('files_read', {}), say('done')));
+    expect(server.messages.find(({ method }) => method === 'tools/call')?.params).toMatchObject({
+      name: 'files.read',
+    });
+  });
+});
+
+describe('a list of tools', () => {
+  it('may have pages', async () => {
+    server.answers.set('tools/list', ({ message, response }) => {
+      const page = Number(message.params?.['cursor'] ?? 0);
+      const result = { tools: [tool(`t${page}`)], nextCursor: page === 3 ? null : `${page + 1}` };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }));
+    });
+    const host = await run(inOrder(say('done')));
+    expect(offered()).toEqual(['t0', 't1', 't2', 't3']);
+    expect(codesOf(host)).toEqual([]);
+  });
+
+  it.each([
+    ['with one cursor', () => 'again'],
+    ['with new cursors', (page: number) => `c${page}`],
+  ])('may have no end: %s', async (_, cursor) => {
+    let page = 0;
+    server.answers.set('tools/list', ({ message, response }) => {
+      page += 1;
+      const result = { tools: [tool(`t${page}`)], nextCursor: cursor(page) };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }));
+    });
+    const host = await run(inOrder(say('done')));
+    expect(page).toBeLessThanOrEqual(101);
+    expect(offered().length).toBe(page);
+    expect(detailsOf(host)).toEqual([expect.stringContaining('has no end')]);
+  });
+
+  it('may be missing where a server has no tools', async () => {
+    server.answers.set('tools/list', ({ message, response }) => {
+      const error = { code: -32_601, message: 'Method not found' };
+      response.setHeader('content-type', 'application/json');
+      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, error }));
+    });
+    const host = await run(inOrder(say('done')));
+    expect(codesOf(host)).toEqual([]);
+    expect(host.status).toBe('finished');
+  });
+
+  it('can be limited by the user', async () => {
+    server.tools = [tool('a'), tool('b'), tool('c')];
+    const host = await run(inOrder(say('done')), far({ tools: ['c', 'a', 'gone'] }));
+    expect(offered()).toEqual(['a', 'c']);
+    expect(detailsOf(host)).toEqual([
+      expect.stringContaining('it has no tool “gone”, which the settings allow'),
+    ]);
+    await run(inOrder(say('done')), far({ tools: ['*'] }));
+    expect(offered()).toEqual(['a', 'b', 'c']);
+  });
+});
+
+// The two transports over HTTP are confused again and again; the specification tells clients to try the other one.
+describe('a server of the other transport', () => {
+  it.each(['http', 'sse'] as const)('is understood: configured as %s', async (transport) => {
+    const remote = await RemoteMcpServer.start();
+    const url = transport === 'http' ? remote.sseUrl : remote.httpUrl;
+    const host = await run(inOrder(call('add', { a: 1, b: 2 }), say('done')), { far: { url, transport } });
+    await agent.forget();
+    await remote.close();
+    expect(codesOf(host)).toEqual([]);
+    expect(results(host)).toEqual([[{ type: 'text', text: '3' }]]);
+  });
+
+  it('is none if both are refused: the configured one is told', async () => {
+    server.intercept = ({ method }, response) => {
+      response.writeHead(404).end(`no ${method} here`);
+      return true;
+    };
+    const host = await run(inOrder(say('done')));
+    expect(detailsOf(host)).toEqual([
+      expect.stringContaining('cannot be used: it answered 404: no POST here'),
+    ]);
+  });
+});
+
+// An old transport whose stream is also its session.
+describe('a stream that breaks', () => {
+  it('ends the session, and another one begins', async () => {
+    const remote = await RemoteMcpServer.start();
+    const host = await run(
+      ({ index }) => {
+        if (index === 0) {
+          remote.dropConnections();
+        }
+        return index < 3 ? call('add', { a: index, b: 2 }) : say('done');
+      },
+      { far: { url: remote.sseUrl, transport: 'sse' } },
+    );
+    expect(codesOf(host)).toEqual([]);
+    expect(results(host).at(-1)).toEqual([{ type: 'text', text: '4' }]);
+    await agent.forget();
+    await remote.close();
+  });
+});
+
+// anthropics/claude-code#13646, openai/codex#10105, maximhq/bifrost#6885: changes of the list are ignored.
+describe('a list that changes', () => {
+  const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
+
+  it('is read again before the next call of the model', async () => {
+    const host = await run(inOrder(echo, say('done')));
+    expect(offered(1)).toEqual(['echo']);
+    server.answers.set('tools/call', ({ message, response }) => {
+      server.tools = [tool('news')];
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(event(changed));
+      response.end(event({ jsonrpc: '2.0', id: message.id, result: { content: [] } }));
+    });
+    agent.llm.script = inOrder(call('echo', {}), call('news', {}), say('done'));
+    agent.llm.requests.length = 0;
+    await host.say('Go on.');
+    await agent.goOn(host);
+    expect([offered(0), offered(1)]).toEqual([['echo'], ['news']]);
+    expect(codesOf(host)).toEqual(['McpToolsChanged']);
+    expect(detailsOf(host)[0]).toContain('added news; removed echo');
+  });
+
+  it('is read again for a notification on the open stream too', async () => {
+    const script: Script = async ({ index, tools }) => {
+      await until(() => server.listeners > 0);
+      if (index === 0) {
+        server.tools = [tool('echo'), tool('news')];
+        server.push(changed);
+      }
+      return tools.includes('news') ? say('done') : call('echo', { text: `${index}` });
+    };
+    const host = await agent.run(script, { mcpConfig: far() });
+    expect(host.status).toBe('finished');
+    expect(codesOf(host)).toEqual(['McpToolsChanged']);
+  });
+
+  it('keeps the tools from before if it cannot be read', async () => {
+    const host = await run(({ index }) => (index === 0 ? echo : say('done')));
+    server.answers.set('tools/call', ({ message, response }) => {
+      server.answers.set('tools/list', ({ response: list }) => {
+        list.writeHead(500).end('the database is away');
+      });
+      response.writeHead(200, { 'content-type': 'text/event-stream' });
+      response.write(event(changed));
+      response.end(event({ jsonrpc: '2.0', id: message.id, result: { content: [] } }));
+    });
+    agent.llm.script = inOrder(echo, say('done'));
+    agent.llm.requests.length = 0;
+    await host.say('Go on.');
+    await agent.goOn(host);
+    expect(offered(1)).toEqual(['echo']);
+    expect(codesOf(host)).toEqual(['McpToolsNotListed']);
+    expect(detailsOf(host)[0]).toContain('the database is away');
+    expect(host.status).toBe('finished');
+  });
+});
+
+// modelcontextprotocol/python-sdk#1168, PrefectHQ/fastmcp#1867: the form with a slash is elsewhere.
+describe('a redirect', () => {
+  it.each([301, 302, 307, 308])('within the origin is followed with its method: %d', async (status) => {
+    server.intercept = (request, response) => {
+      if (request.url?.startsWith('/mcp/')) {
+        return false;
+      }
+      response.writeHead(status, { location: '/mcp/' }).end();
+      return true;
+    };
+    const host = await run(inOrder(echo, say('done')));
+    expect(results(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
+    expect(codesOf(host)).toEqual([]);
+  });
+
+  it('to another origin is not followed', async () => {
+    const other = await RemoteMcpServer.start();
+    server.intercept = (_, response) => {
+      response.writeHead(307, { location: other.httpUrl }).end();
+      return true;
+    };
+    const host = await run(inOrder(say('done')));
+    expect(other.requests).toEqual([]);
+    await other.close();
+    expect(codesOf(host)).toEqual(['McpServerUnavailable']);
+    expect(detailsOf(host)[0]).toContain(`redirects to ${new URL(other.httpUrl).origin}`);
+    expect(host.status).toBe('finished');
+  });
+
+  it('without an end is not followed for ever', async () => {
+    server.intercept = (_, response) => {
+      response.writeHead(307, { location: '/mcp' }).end();
+      return true;
+    };
+    const host = await run(inOrder(say('done')));
+    expect(server.requests.length).toBeLessThan(10);
+    expect(detailsOf(host)[0]).toContain('redirects too often');
+  });
+});
+
+// "fetch failed" is all that is said.
+describe('a server that cannot be reached', () => {
+  it.each([
+    [
+      'http://user:hidden-word@127.0.0.1:9/s/1234567890abcdef1234/mcp?key=hidden-word',
+      '(http://127.0.0.1:9/s/…/mcp)',
+      '',
+    ],
+    ['http://127.0.0.1:9/mcp', '(http://127.0.0.1:9/mcp)', ' bad port'],
+    ['http://127.0.0.1:1/mcp', '(http://127.0.0.1:1/mcp)', ' bad port'],
+    ['http://127.0.0.1:65123/mcp', '(http://127.0.0.1:65123/mcp)', 'ECONNREFUSED'],
+    ['http://no-such-host.invalid/mcp', '(http://no-such-host.invalid/mcp)', 'no-such-host.invalid'],
+  ])('is named, with the cause: %s', async (url, address, cause) => {
+    for (const transport of ['http', 'sse'] as const) {
+      const host = await run(inOrder(say('done')), { far: { url, transport } });
+      expect(codesOf(host)).toEqual(['McpServerUnavailable']);
+      expect(detailsOf(host)[0]).toContain(`The tool server far ${address} cannot be used: `);
+      expect(detailsOf(host)[0]).toContain(cause);
+      expect(detailsOf(host)[0]).not.toContain('hidden-word');
+      expect(host.status).toBe('finished');
+    }
+  });
+
+  it.each(['http', 'sse'] as const)('is named with the words of its refusal: %s', async (transport) => {
+    server.intercept = (_, response) => {
+      response.writeHead(401).end('{"error":"invalid_token"}');
+      return true;
+    };
+    const host = await run(inOrder(say('done')), far({ transport }));
+    expect(detailsOf(host)).toEqual([expect.stringMatching(/it answered 401: \{"error":"invalid_token"\}/)]);
+  });
+
+  it('is named for a tool of ours as well', async () => {
+    const host = await agent.run(inOrder(call('web_search', { query: 'x' }), say('done')), {
+      searchApiKey: 'key-of-the-search',
+      tavilyApiUrl: 'http://127.0.0.1:65123',
+    });
+    expect(results(host)).toEqual([expect.stringContaining('fetch failed: connect ECONNREFUSED')]);
+  });
+});

@@ -1,0 +1,249 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { readFile } from 'node:fs/promises';
+import path from 'node:path';
+import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
+import { NativeEngine } from '../../src/engine/native/native.engine.js';
+import { textOfCall } from '../../src/engine/native/text-tools.js';
+import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
+import { call, endsWith, fails, say } from '../fakes/scripted-llm.answers.js';
+import { inOrder } from '../fakes/scripted-llm.js';
+import { answersOf, codesOf, NativeAgent } from './native-agent.js';
+
+let agent: NativeAgent;
+beforeAll(async () => {
+  agent = await NativeAgent.start();
+});
+afterAll(async () => {
+  await agent.close();
+});
+
+const inText = (parameters: ModelParameters = {}) => ({
+  llm: {
+    model: 'openai/scripted',
+    apiKey: 'key-of-the-model',
+    baseUrl: agent.llm.url,
+    parameters: { native_tool_calling: false, ...parameters },
+  },
+});
+const run = (command: string): string => textOfCall('terminal', { command });
+
+// ollama/ollama#14745, continuedev/continue#13057: the run ends as finished with a call that nothing has run.
+describe('a call that is left in the text of an answer', () => {
+  const CALLS = [
+    'Let me look.\n<tool_call>\n{"name": "terminal", "arguments": {"command": "ls"}}\n</tool_call>',
+    '<tool_call>\n<function=terminal>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>',
+    '<|channel|>commentary to=functions.terminal <|constrain|>json<|message|>{"command":"ls"}<|call|>',
+    '[TOOL_CALLS]terminal{"command": "ls"}',
+    '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>terminal',
+  ];
+  it.each(CALLS)('is asked for again: %s', async (text) => {
+    const host = await agent.run(
+      inOrder(say(text), call('think', { thought: 'x' }), say(text), say('Done.')),
+    );
+    expect(host.status).toBe('finished');
+    expect(answersOf(host).at(-1)).toBe('Done.');
+    expect(codesOf(host)).toEqual([]);
+    expect(JSON.stringify(agent.llm.requests[1]?.messages.at(-1))).toContain('runs nothing');
+  });
+
+  it('is asked for once it is complete', async () => {
+    const cut = endsWith('length', { text: CALLS[0] ?? '' });
+    const host = await agent.run(inOrder(cut, say(CALLS[0] ?? ''), say('Done.')));
+    expect(host.status).toBe('finished');
+    expect(codesOf(host)).toEqual([]);
+  });
+
+  it('is told, with what to do, when the model makes no other', async () => {
+    const host = await agent.run(() => say(CALLS[0] ?? ''));
+    expect(host.status).toBe('error');
+    expect(agent.llm.requests).toHaveLength(2);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'LlmCallInText', detail: expect.stringContaining('native_tool_calling') },
+    ]);
+  });
+
+  it.each([
+    'Qwen writes `<tool_call>` for that.',
+    'So:\n\n```xml\n<tool_call>\n{}\n</tool_call>\n```\nDone.',
+  ])('is none where it is only spoken of: %s', async (text) => {
+    const host = await agent.run(inOrder(say(text)));
+    expect(host.status).toBe('finished');
+    expect(agent.llm.requests).toHaveLength(1);
+  });
+});
+
+// OpenHands/OpenHands#8956, #14807, jundot/omlx#3153: models without function calling, and those that write their calls
+// into the answer.
+describe('a model without function calling', () => {
+  it('is told of the tools, calls them in text, and reads results as messages', async () => {
+    const host = await agent.run(
+      inOrder(say(`I look.\n\n${run('echo one; exit 3')}`), say(textOfCall('finish', { message: 'Done.' }))),
+      inText(),
+    );
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ActionEvent')).toMatchObject([
+      { thought: [{ text: 'I look.' }], action: { kind: 'TerminalAction', command: 'echo one; exit 3' } },
+      { action: { kind: 'FinishAction', message: 'Done.' } },
+    ]);
+    const [first, second] = agent.llm.requests;
+    expect([first?.body['tools'], first?.body['tool_choice'], first?.body['stop']]).toEqual([
+      undefined,
+      undefined,
+      ['EXECUTION RESULT of ['],
+    ]);
+    expect(first?.messages[0]?.content).toContain('<tool name="terminal">');
+    expect(second?.messages.map(({ role }) => role)).toEqual(['system', 'user', 'assistant', 'user']);
+    expect(second?.messages[2]?.content).toBe(`I look.\n\n${run('echo one; exit 3')}`);
+    expect(JSON.stringify(second?.messages[3]?.content)).toContain('EXECUTION RESULT of [terminal]:\\none');
+  });
+
+  it('may make several calls, and joins what the user says to their results', async () => {
+    const host = await agent.run(
+      inOrder(
+        say(`${run('echo one')}\n${run('echo two')}\nEXECUTION RESULT of [terminal]:\nnine`),
+        say('There.'),
+      ),
+      inText(),
+    );
+    expect(host.ofKind('ObservationEvent')).toHaveLength(2);
+    await host.say('And now?');
+    await agent.goOn(host);
+    const last = agent.llm.requests.at(-1);
+    expect(last?.messages.map(({ role }) => role)).toEqual([
+      'system',
+      'user',
+      'assistant',
+      'user',
+      'assistant',
+      'user',
+    ]);
+    expect(JSON.stringify(last?.messages)).not.toContain('nine');
+    expect(answersOf(host).slice(0, 1)).toEqual(['There.']);
+  });
+
+  it('writes files that have such tags themselves, unchanged', async () => {
+    const content = `  <![CDATA[ & ]]>\n</parameter> and\n${run('rm -rf /')}\n</function>\n`;
+    const host = await agent.run(
+      inOrder(
+        say(textOfCall('file_editor', { command: 'create', path: 'tags.txt', file_text: content })),
+        say('Written.'),
+      ),
+      inText(),
+    );
+    expect(host.ofKind('ActionEvent')).toHaveLength(1);
+    expect(await readFile(path.join(agent.folder, 'tags.txt'), 'utf8')).toBe(content);
+  });
+
+  it('is told what is wrong with a call', async () => {
+    const host = await agent.run(
+      inOrder(
+        say(textOfCall('shell', { command: 'ls' })),
+        say(textOfCall('terminal', {})),
+        say('<function=terminal>\n<parameter=command>echo half a com'),
+        say('Sorry.'),
+      ),
+      inText(),
+    );
+    expect(host.ofKind('AgentErrorEvent').map(({ error }) => error)).toEqual([
+      expect.stringContaining('There is no tool shell'),
+      expect.stringContaining('The arguments of terminal are invalid'),
+      expect.stringContaining('<function=terminal>'),
+    ]);
+    expect(JSON.stringify(agent.llm.requests[1]?.messages.at(-1))).toContain('There is no tool shell');
+    expect(host.status).toBe('finished');
+  });
+
+  it('does not run a call that was cut', async () => {
+    const host = await agent.run(
+      inOrder(
+        endsWith('length', { text: '<function=terminal>\n<parameter=command>rm -rf /tmp' }),
+        say('Ok.'),
+      ),
+      inText(),
+    );
+    expect(host.ofKind('ObservationEvent')).toEqual([]);
+    expect(host.ofKind('AgentErrorEvent')).toHaveLength(1);
+    expect(host.status).toBe('finished');
+  });
+
+  it('calls nothing that it only thinks about', async () => {
+    const host = await agent.run(
+      inOrder(say(`<think>\nMaybe ${run('touch thought')}?\n</think>\n${run('true')}`), say('Ok.')),
+      inText(),
+    );
+    expect(host.ofKind('ActionEvent')).toMatchObject([
+      { action: { command: 'true' }, reasoning_content: expect.stringContaining('touch thought') },
+    ]);
+  });
+
+  it('gets no stop sequence where that is switched off', async () => {
+    await agent.run(inOrder(say('Ok.')), inText({ disable_stop_word: true }));
+    expect(agent.llm.requests[0]?.body['stop']).toBeUndefined();
+  });
+
+  it("may be one of Anthropic's own API", async () => {
+    const usage = { input: 1, output: 1 };
+    const anthropic = await ScriptedAnthropic.start([
+      { text: run('echo one'), usage },
+      { text: 'Done.', usage },
+    ]);
+    const engine = new NativeEngine({ anthropicUrl: anthropic.url });
+    const host = new MemoryEngineHost({
+      ...engineSettings(agent.folder, ''),
+      llm: {
+        model: 'anthropic/claude-sonnet-4-5',
+        apiKey: 'k',
+        baseUrl: null,
+        parameters: { native_tool_calling: false, extended_thinking_budget: 2_000 },
+      },
+    });
+    await host.say('Hello.');
+    await engine.run(host, new AbortController().signal);
+    await engine.close();
+    await anthropic.close();
+    expect(host.ofKind('ObservationEvent')).toHaveLength(1);
+    expect(anthropic.requests[1]?.body).toMatchObject({
+      thinking: { type: 'enabled', budget_tokens: 2_000 },
+      stop_sequences: ['EXECUTION RESULT of ['],
+      messages: [{ role: 'user' }, { role: 'assistant' }, { role: 'user' }],
+    });
+    expect(anthropic.requests[1]?.body).not.toHaveProperty('tools');
+  });
+});
+
+// simular-ai/Agent-S#131, microsoft/vscode#253673, browser-use/browser-use#2467: a parameter that the model does not take.
+describe('a parameter that the model refuses', () => {
+  const refusal =
+    "Unsupported value: 'temperature' does not support 0.25 with this model. Only the default (1) value is supported.";
+  const picky = ({ body }: { body: Record<string, unknown> }) =>
+    'temperature' in body
+      ? fails(400, refusal)
+      : 'seed' in body
+        ? fails(422, 'seed: Extra inputs are not permitted')
+        : say('Ok.');
+  const parameters = { temperature: 0.25, seed: 7, top_p: 0.5 };
+
+  it('is left out from then on', async () => {
+    const host = await agent.run(picky, inText({ native_tool_calling: true, ...parameters }));
+    expect([host.status, codesOf(host)]).toEqual(['finished', []]);
+    expect(agent.llm.requests).toHaveLength(3);
+    expect(agent.llm.requests[2]?.body).toMatchObject({ top_p: 0.5 });
+    await host.say('Again.');
+    await agent.goOn(host);
+    expect(agent.llm.requests).toHaveLength(4);
+  });
+
+  it('is an error where that is switched off, and so is one that is out of bounds', async () => {
+    const strict = await agent.run(picky, inText({ ...parameters, drop_params: false }));
+    expect(strict.ofKind('ConversationErrorEvent')).toMatchObject([
+      { detail: expect.stringContaining(refusal) },
+    ]);
+    const host = await agent.run(
+      inOrder(fails(400, 'temperature must be at most 1')),
+      inText({ temperature: 3 }),
+    );
+    expect(host.status).toBe('error');
+    expect(agent.llm.requests).toHaveLength(1);
+  });
+});

@@ -1,0 +1,182 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { execFile } from 'node:child_process';
+import { mkdir, readdir, readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { promisify } from 'node:util';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+
+const run = promisify(execFile);
+const IDENTITY = { name: 'Ada', email: 'ada@example.com' };
+const TOKEN = 'token-of-the-git-host';
+
+describe('POST /api/git/prepare', () => {
+  let server: TestAgentServer;
+  let host: GitHttpServer;
+  let url: string;
+
+  beforeAll(async () => {
+    host = await startGitHttpServer(`user:${TOKEN}`);
+    await host.commit('team/project', 'main', { 'a.txt': 'a' });
+    await host.commit('team/project', 'feature/x', { 'b.txt': 'b' });
+    url = `${host.origin}/team/project.git`;
+    server = await startTestAgentServer();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+    await host.close();
+  });
+
+  async function prepare(directory: string, members: Record<string, unknown> = {}): Promise<unknown> {
+    const { status, body } = await server.client.post('/api/git/prepare', {
+      url,
+      directory,
+      branch: null,
+      username: 'user',
+      password: TOKEN,
+      identity: IDENTITY,
+      ...members,
+    });
+    expect(status).toBe(200);
+    return body;
+  }
+
+  const git = async (directory: string, ...args: string[]) =>
+    (await run('git', args, { cwd: path.join(server.workspace, directory) })).stdout.trim();
+
+  it('clones with credentials that are stored nowhere', async () => {
+    const answer = await prepare('cloned');
+    expect(answer).toEqual({
+      ok: true,
+      failure: null,
+      output: expect.stringContaining('Cloning into'),
+      head: await git('cloned', 'rev-parse', 'HEAD'),
+      branch: 'main',
+      notices: [],
+    });
+    expect(await readFile(path.join(server.workspace, 'cloned/a.txt'), 'utf8')).toBe('a');
+    expect(await git('cloned', 'remote', 'get-url', 'origin')).toBe(url);
+    expect(await git('cloned', 'log', '-1', '--format=%D')).toContain('origin/main');
+    expect(await git('cloned', 'config', '--local', 'user.email')).toBe(IDENTITY.email);
+    const { stdout } = await run('grep', ['-rlF', TOKEN, server.folder]).catch((failure) => failure);
+    expect(stdout).toBe('');
+  });
+
+  it('checks out a branch, and creates one', async () => {
+    expect(await prepare('branch', { branch: 'feature/x' })).toMatchObject({ ok: true, branch: 'feature/x' });
+    const made = await prepare('made', { new_branch: 'openhands-workspace-1' });
+    expect(made).toMatchObject({ ok: true, branch: 'openhands-workspace-1' });
+    expect(jsonText(made, 'head')).toBe(await git('made', 'rev-parse', 'origin/main'));
+  });
+
+  // renamed default branches: HEAD names a branch that is gone, and the clone was an empty folder.
+  it.each([
+    [['main', 'dev'], 'main'],
+    [['master', 'dev'], 'master'],
+    [['older', 'newer'], 'newer'],
+  ])('takes one of %j where the default branch does not exist', async (branches, taken) => {
+    const repository = `team/${branches.join('-')}`;
+    for (const [age, name] of branches.toReversed().entries()) {
+      await host.commit(repository, name, { 'b.txt': name }, { date: `2026-01-0${9 - age}T00:00:00Z` });
+    }
+    await host.nameDefault(repository, 'trunk');
+    const answer = await prepare(taken, { url: `${host.origin}/${repository}.git` });
+    expect(answer).toMatchObject({
+      ok: true,
+      branch: taken,
+      head: await host.tip(repository, taken),
+      notices: [expect.stringContaining(`trunk, does not exist: ${taken} is checked out`)],
+    });
+    expect(await readFile(path.join(server.workspace, taken, 'b.txt'), 'utf8')).toBe(taken);
+    expect(await git(taken, 'rev-parse', 'origin/HEAD')).toBe(await host.tip(repository, taken));
+    const asked = { url: `${host.origin}/${repository}.git`, branch: 'trunk' };
+    expect(await prepare('missing', asked)).toMatchObject({ ok: false, failure: 'branch_not_found' });
+  });
+
+  it('clones a repository whose own history is cut', async () => {
+    await host.commit('team/shallow', 'main', { 'a.txt': 'one' });
+    await host.commit('team/shallow', 'main', { 'a.txt': 'two' });
+    await host.cutHistory('team/shallow', 'main');
+    const from = `${host.origin}/team/shallow.git`;
+    expect(await prepare('shallow', { url: from })).toMatchObject({ ok: true });
+    expect((await git('shallow', 'log', '--format=%s')).split('\n')).toHaveLength(1);
+    expect(await git('shallow', 'fsck', '--connectivity-only')).toBe('');
+  });
+
+  it('says that a repository has no branch', async () => {
+    await host.nameDefault('team/none-yet', 'trunk');
+    expect(await prepare('none-yet', { url: `${host.origin}/team/none-yet.git` })).toMatchObject({
+      ok: true,
+      branch: 'trunk',
+      head: null,
+      notices: [expect.stringContaining('has no branch yet')],
+    });
+  });
+
+  it('creates an empty repository without an address', async () => {
+    const members = { url: null, username: null, password: null, new_branch: 'start' };
+    expect(await prepare('empty', members)).toEqual({
+      ok: true,
+      failure: null,
+      output: '',
+      head: null,
+      branch: 'start',
+      notices: [],
+    });
+    expect(await git('empty', 'config', 'user.name')).toBe(IDENTITY.name);
+  });
+
+  it('can be repeated, also at the same time, and after it was killed half-way', async () => {
+    await mkdir(path.join(server.workspace, '.new-again'));
+    await writeFile(path.join(server.workspace, '.new-again/rest'), '');
+    const [first, second] = await Promise.all([prepare('again'), prepare('again')]);
+    expect(first).toMatchObject({ ok: true });
+    expect(second).toEqual(first);
+    await git('again', 'checkout', '-q', '-b', 'own-work');
+    await git('again', 'tag', 'own-work');
+    expect(await prepare('again')).toMatchObject({ ok: true, output: '', branch: 'own-work' });
+    expect((await readdir(server.workspace)).filter((name) => name.startsWith('.new-'))).toEqual([]);
+  });
+
+  it.each([
+    ['wrong credentials', { password: 'wrong-token-of-a-user' }, 'authentication'],
+    ['no credentials', { username: null, password: null }, 'authentication'],
+    ['an unknown branch', { branch: 'no-such-branch' }, 'branch_not_found'],
+    ['an unknown repository', { url: '/team/none' }, 'repository_not_found'],
+    ['a server that is away', { url: 'http://127.0.0.1:1/a/b' }, 'unreachable'],
+  ])('says that it failed for %s, and leaves nothing', async (_, members, failure) => {
+    const target = 'url' in members ? new URL(members.url, url).href : url;
+    const answer = await prepare('failed', { ...members, url: target });
+    expect(answer).toMatchObject({ ok: false, failure, head: null, branch: null });
+    expect(jsonText(answer, 'output')).not.toContain('token-of');
+    expect((await readdir(server.workspace)).filter((name) => name.includes('failed'))).toEqual([]);
+  });
+
+  it('leaves folders with other content alone, and those outside', async () => {
+    await mkdir(path.join(server.workspace, 'other'));
+    await writeFile(path.join(server.workspace, 'other/file'), 'mine');
+    expect(await prepare('other')).toMatchObject({ ok: false, failure: 'directory_not_empty' });
+    const body = { url, branch: null, username: null, password: null, identity: null };
+    for (const [directory, status] of [
+      ['/etc/x', 403],
+      ['../x', 403],
+    ] as const) {
+      expect(await server.client.post('/api/git/prepare', { ...body, directory })).toMatchObject({ status });
+    }
+  });
+
+  it.each([
+    ['url', 'http://user:secret@example.com/a'],
+    ['url', 'ext::sh -c id'],
+    ['branch', '--upload-pack=id'],
+    ['new_branch', 'a b'],
+    ['password', 'a\nhost=example.com'],
+  ])('refuses a %s like %j', async (member, value) => {
+    const body = { url, directory: 'd', branch: null, username: 'u', password: 'p', identity: null };
+    const answer = await server.client.post('/api/git/prepare', { ...body, [member]: value });
+    expect(answer).toMatchObject({ status: 422, body: { detail: [{ loc: ['body', member] }] } });
+    expect(JSON.stringify(jsonAt(answer.body, 'detail'))).not.toContain('secret');
+  });
+});

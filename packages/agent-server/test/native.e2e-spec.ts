@@ -1,0 +1,324 @@
+import { afterEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { existsSync } from 'node:fs';
+import { readFile, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { WebSocket } from 'ws';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { NativeEngine } from '../src/engine/native/native.engine.js';
+import { call, calls, say } from './fakes/scripted-llm.answers.js';
+import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';
+import { SESSION_KEY, startRequest } from './support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { until } from '../../../test/support/until.js';
+
+let server: TestAgentServer;
+let llm: ScriptedLlm;
+
+afterEach(async () => {
+  await server.stop();
+  await llm.close();
+});
+
+it('continues after the budget that stopped it was raised', async () => {
+  llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const { client } = server;
+  const id = await client.start(startRequest({ agent, slipway: { max_budget: 0 } }));
+  await client.say(id, 'Do it.');
+  await client.untilStatus(id, 'error');
+  expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
+    { code: 'MaxBudgetReached', detail: expect.stringContaining('Raise it in the settings') },
+  ]);
+  expect(llm.requests).toEqual([]);
+
+  await client.post(`/api/conversations/${id}/credentials`, { max_budget: 1 });
+  await client.say(id, 'Go on.');
+  await client.untilStatus(id, 'finished');
+  expect(await client.answers(id)).toEqual(['It is done.']);
+});
+
+it('works for a user: a command in the workspace, its result to the model, a reply', async () => {
+  llm = await ScriptedLlm.start(
+    inOrder(
+      {
+        kind: 'answer',
+        calls: [{ name: 'terminal', arguments: { command: 'echo "$TOKEN" > out; cat out' } }],
+      },
+      { kind: 'answer', text: 'It is done.' },
+    ),
+  );
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const { client } = server;
+  const id = await client.start(startRequest({ agent, secrets: { TOKEN: 'a-secret-token' } }));
+  await client.say(id, 'Write the file.');
+  await client.untilStatus(id, 'finished');
+  expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
+    'MessageEvent',
+    'ActionEvent',
+    'ObservationEvent',
+    'MessageEvent',
+  ]);
+  expect(await client.answers(id)).toEqual(['It is done.']);
+  expect(await readFile(path.join(server.workspace, 'project/out'), 'utf8')).toBe('a-secret-token\n');
+  expect(JSON.stringify(await client.events(id))).not.toContain('a-secret-token');
+  expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
+});
+
+it('shows an answer while it is written, and takes it back when the user pauses', async () => {
+  let chunks = 4;
+  llm = await ScriptedLlm.start(
+    inOrder(
+      { kind: 'answer', text: 'It is almost done.', pace: async (chunk) => until(() => chunk < chunks) },
+      say('It is done.'),
+    ),
+  );
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const { client } = server;
+  const id = await client.start(startRequest({ agent }));
+  const frames: unknown[] = [];
+  const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/session/${id}?drafts=only`, {
+    headers: { 'X-Session-API-Key': SESSION_KEY },
+  });
+  socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString('utf8'))));
+  await once(socket, 'open');
+  await client.say(id, 'Do it.');
+  const told = (): string => frames.map((frame) => jsonText(frame, 'content') ?? '').join('');
+  await until(() => told() === 'It is almost done.');
+  chunks = 5;
+
+  await client.post(`/api/conversations/${id}/pause`);
+  await client.untilStatus(id, 'paused');
+  await until(() => jsonText(frames.at(-1), 'type') === 'item_aborted');
+  expect(await client.answers(id)).toEqual([]);
+  // Nobody reads the rest; waiting for it would keep Jest from its end.
+  chunks = Infinity;
+
+  await client.post(`/api/conversations/${id}/run`);
+  await client.untilStatus(id, 'finished');
+  expect(await client.answers(id)).toEqual(['It is done.']);
+  const stats = (await client.events(id)).filter((event) => jsonAt(event, 'key') === 'stats');
+  expect(stats).toHaveLength(1);
+  socket.terminate();
+});
+
+it('calls no model, and sends no key, where a record on the disk says so', async () => {
+  llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
+  const stranger = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'Thank you for the key.' }));
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const id = await server.client.start(startRequest({ agent }));
+  await server.halt();
+  const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
+  const written = await readFile(record, 'utf8');
+  await writeFile(
+    record,
+    JSON.stringify({
+      ...jsonObject(written),
+      llm: { model: 'openai/fake', baseUrl: stranger.url, timeoutMs: 10_000, usageId: 'agent' },
+      llmKeyNeeded: false,
+      tavilyApiUrl: stranger.url,
+      outboundAllowlist: null,
+    }),
+  );
+  await server.restart();
+  const { client } = server;
+
+  // Whatever the record says, nothing runs before a request has named the model and its address.
+  expect(await client.say(id, 'Do it.')).toMatchObject({
+    status: 400,
+    body: { detail: expect.stringContaining(`POST /api/conversations/${id}/credentials`) },
+  });
+  await client.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key' });
+  expect(await client.say(id, 'Do it.')).toMatchObject({ status: 400 });
+  await client.post(`/api/conversations/${id}/credentials`, {
+    llm_model: 'openai/fake',
+    llm_base_url: llm.url,
+    llm_api_key: 'llm-key',
+  });
+  await client.say(id, 'Do it.');
+  await client.untilStatus(id, 'finished');
+  expect(await client.answers(id)).toEqual(['It is done.']);
+  expect(stranger.requests).toEqual([]);
+  await stranger.close();
+});
+
+describe('a pause', () => {
+  const start = async (...answers: Parameters<typeof inOrder>): Promise<string> => {
+    llm = await ScriptedLlm.start(inOrder(...answers));
+    server = await startTestAgentServer({ createEngine: async () => new NativeEngine(), pauseGraceMs: 100 });
+    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+    return await server.client.start(startRequest({ agent }));
+  };
+  const pause = async (id: string): Promise<unknown> =>
+    await server.client.post(`/api/conversations/${id}/pause`);
+  const goOn = async (id: string): Promise<void> => {
+    await server.client.post(`/api/conversations/${id}/run`);
+    await server.client.untilStatus(id, 'finished');
+  };
+
+  it.each([
+    ['says nothing', { kind: 'hang' } as const],
+    ['has said a part', { kind: 'stall', text: 'half of an answer' } as const],
+  ])('does not await a model that %s, and keeps nothing of it', async (_what, silent) => {
+    const id = await start(silent, say('It is done.'));
+    await server.client.say(id, 'Do it.');
+    await until(() => llm.requests.length === 1);
+
+    expect(await pause(id)).toMatchObject({ status: 200 });
+
+    expect(await server.client.status(id)).toBe('paused');
+    expect((await server.client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
+      'MessageEvent',
+      'PauseEvent',
+    ]);
+    await goOn(id);
+    expect(await server.client.answers(id)).toEqual(['It is done.']);
+    expect(llm.requests.at(-1)?.text).not.toContain('half of an answer');
+  });
+
+  it('ends a tool that takes longer than its grace, and says so to the model', async () => {
+    const id = await start(
+      calls(
+        { name: 'terminal', arguments: { command: 'touch begun; sleep 1000' } },
+        { name: 'think', arguments: { thought: 'not begun' } },
+      ),
+      say('It is done.'),
+    );
+    await server.client.say(id, 'Do it.');
+    await until(() => existsSync(path.join(server.workspace, 'project/begun')));
+
+    await pause(id);
+    await server.client.untilStatus(id, 'paused');
+
+    const [observation] = await server.client.events(id, '&kind=ObservationEvent');
+    expect(JSON.stringify(observation)).toContain('The command was interrupted');
+    expect(await server.client.events(id, '&kind=AgentErrorEvent')).toMatchObject([
+      { tool_name: 'think', error: 'Not run: the run was interrupted.' },
+    ]);
+    await goOn(id);
+    const { messages } = llm.requests.at(-1) ?? { messages: [] };
+    expect(messages.filter(({ role }) => role === 'tool')).toHaveLength(2);
+  });
+
+  it('lets a tool complete within its grace, and begins no other', async () => {
+    const gate = 'until [ -e go ]; do sleep 0.01; done';
+    const id = await start(
+      calls(
+        { name: 'terminal', arguments: { command: gate } },
+        { name: 'think', arguments: { thought: 'not begun' } },
+      ),
+      say('It is done.'),
+    );
+    await server.restart({ pauseGraceMs: 60_000 });
+    await server.client.post(`/api/conversations/${id}/credentials`, {
+      llm_model: 'openai/fake',
+      llm_base_url: llm.url,
+      llm_api_key: 'llm-key',
+    });
+    await server.client.say(id, 'Do it.');
+    await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
+    await pause(id);
+    await writeFile(path.join(server.workspace, 'project/go'), '');
+    await server.client.untilStatus(id, 'paused');
+    const [observation] = await server.client.events(id, '&kind=ObservationEvent');
+    expect(observation).toMatchObject({ observation: { exit_code: 0 } });
+    expect(await server.client.events(id, '&kind=AgentErrorEvent')).toMatchObject([{ tool_name: 'think' }]);
+    await goOn(id);
+  });
+
+  it('lasts over a restart of the agent server', async () => {
+    const id = await start({ kind: 'hang' }, say('It is done.'));
+    await server.client.say(id, 'Do it.');
+    await until(() => llm.requests.length === 1);
+    await pause(id);
+    await server.restart();
+    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({
+      execution_status: 'paused',
+      agent_state: {},
+    });
+  });
+});
+
+function jsonObject(text: string): object {
+  const value: unknown = JSON.parse(text);
+  return typeof value === 'object' && value !== null ? value : {};
+}
+
+describe('a result of a form that the client chose', () => {
+  const resultSchema = {
+    type: 'object',
+    properties: {
+      passed: { type: 'boolean' },
+      failures: { type: 'array', items: { $ref: '#/$defs/failure' } },
+    },
+    required: ['passed'],
+    additionalProperties: false,
+    $defs: { failure: { type: 'string', minLength: 1 } },
+  };
+
+  async function start(script: ScriptedLlm): Promise<string> {
+    llm = script;
+    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+    return await server.client.start(startRequest({ agent, slipway: { result_schema: resultSchema } }));
+  }
+
+  it('ends the work only when it fits, and is asked for where the agent ends with words', async () => {
+    const id = await start(
+      await ScriptedLlm.start(
+        inOrder(
+          say('All tests pass.'),
+          call('finish', { message: 'Done.', result: { passed: 'yes' } }),
+          call('finish', { message: 'Done.' }),
+          call('finish', { message: 'Done.', result: { passed: false, failures: ['parser'] } }),
+        ),
+      ),
+    );
+    const { client } = server;
+    await client.say(id, 'Run the tests.');
+    await client.untilStatus(id, 'finished');
+    expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
+      'MessageEvent',
+      'MessageEvent',
+      'MessageEvent',
+      'ActionEvent',
+      'AgentErrorEvent',
+      'ActionEvent',
+      'AgentErrorEvent',
+      'ActionEvent',
+      'ObservationEvent',
+    ]);
+    expect(llm.requests[2]?.text).toContain('/passed must be boolean');
+    expect(llm.requests[3]?.text).toContain('result: it is missing');
+  });
+
+  it('is missing when the agent never gives it', async () => {
+    const id = await start(
+      await ScriptedLlm.start(inOrder(...Array.from({ length: 4 }, () => say('Done.')))),
+    );
+    const { client } = server;
+    await client.say(id, 'Run the tests.');
+    await client.untilStatus(id, 'error');
+    expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
+      { code: 'ResultMissing' },
+    ]);
+    expect(llm.requests).toHaveLength(4);
+  });
+
+  it('is refused with a schema that nothing can be checked with', async () => {
+    llm = await ScriptedLlm.start(inOrder());
+    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    for (const schema of [{ type: 'strange' }, { $ref: 'https://example.com/schema' }, { pattern: '(' }]) {
+      const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+      const refused = await server.client.post(
+        '/api/conversations',
+        startRequest({ agent, slipway: { result_schema: schema } }),
+      );
+      expect(refused).toMatchObject({ status: 422 });
+    }
+  });
+});

@@ -1,0 +1,103 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { jsonAt } from '@slipway/common/json-access.js';
+import { SESSION_KEY } from './support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+
+const FAST = {
+  model: 'openai/fast',
+  api_key: 'key-of-a-profile',
+  base_url: 'http://fast.example/v1',
+  temperature: 0.5,
+};
+
+describe('profiles of models', () => {
+  let server: TestAgentServer;
+
+  beforeAll(async () => {
+    server = await startTestAgentServer();
+  });
+  afterAll(() => server.stop());
+
+  const save = async (name: string, llm: unknown, members: object = {}) =>
+    await server.client.post(`/api/profiles/${name}`, { llm, ...members });
+
+  it('are listed and shown without their keys, unless these are asked for', async () => {
+    expect(await save('fast', FAST)).toMatchObject({ status: 201, body: { name: 'fast' } });
+    await save('keyless', FAST, { include_secrets: false });
+    expect(await server.client.get('/api/profiles')).toEqual({
+      profiles: [
+        expect.objectContaining({
+          name: 'fast',
+          model: 'openai/fast',
+          base_url: FAST.base_url,
+          api_key_set: true,
+        }),
+        expect.objectContaining({ name: 'keyless', api_key_set: false }),
+      ],
+      active_profile: null,
+    });
+    expect(await server.client.get('/api/profiles/fast')).toEqual({
+      name: 'fast',
+      config: { ...FAST, api_key: null },
+      api_key_set: true,
+    });
+    const shown = await fetch(`${server.client.url}/api/profiles/fast`, {
+      headers: { 'X-Session-API-Key': SESSION_KEY, 'X-Expose-Secrets': 'plaintext' },
+    });
+    expect(await shown.json()).toMatchObject({ config: FAST });
+  });
+
+  it('are switched to by their name, with address, key and parameters', async () => {
+    await save('fast', FAST);
+    const id = await server.client.start();
+    const answer = await server.client.post(`/api/conversations/${id}/switch_profile`, {
+      profile_name: 'fast',
+    });
+    expect(answer).toEqual({ status: 200, body: { success: true } });
+    expect(jsonAt(await server.client.get(`/api/conversations/${id}`), 'agent', 'llm', 'model')).toBe(
+      FAST.model,
+    );
+    await server.client.say(id, 'settings');
+    await server.client.untilStatus(id, 'finished');
+    const [settings] = await server.client.answers(id);
+    expect(JSON.parse(String(settings))).toMatchObject({
+      llm: {
+        model: 'openai/fast',
+        baseUrl: 'http://fast.example/v1',
+        apiKey: '<secret-hidden>',
+        parameters: { temperature: 0.5 },
+      },
+    });
+  });
+
+  it('that do not exist are not switched to, nor is a conversation that does not', async () => {
+    const id = await server.client.start();
+    const answer = await server.client.post(`/api/conversations/${id}/switch_profile`, {
+      profile_name: 'gone',
+    });
+    expect(answer).toEqual({ status: 404, body: { detail: "Profile 'gone' not found" } });
+    const none = await server.client.post(`/api/conversations/${'0'.repeat(32)}/switch_profile`, {
+      profile_name: 'fast',
+    });
+    expect(none).toMatchObject({ status: 404, body: { detail: 'Conversation not found' } });
+    await save('short', FAST);
+    expect((await server.client.send('DELETE', '/api/profiles/short')).status).toBe(200);
+    expect((await server.client.send('GET', '/api/profiles/short')).status).toBe(404);
+  });
+
+  it.each([
+    ['a name with a slash in it', '..%2Fx', FAST],
+    ['no model', 'x', { api_key: 'k' }],
+    ['a wrong temperature', 'x', { ...FAST, temperature: 'hot' }],
+  ])('are refused: %s', async (_name, name, llm) => {
+    expect((await save(name, llm)).status).toBe(422);
+  });
+
+  it('are bounded in number', async () => {
+    const answers = [];
+    for (let index = 0; index < 101; index += 1) {
+      answers.push((await save(`many-${index}`, FAST)).status);
+    }
+    expect(answers.at(-1)).toBe(409);
+  });
+});

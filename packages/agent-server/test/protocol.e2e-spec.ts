@@ -1,0 +1,214 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { WebSocket } from 'ws';
+import { eventSchema } from '@slipway/agent-protocol/event-schemas.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { WEBHOOK_DEFAULTS } from '../src/webhooks/webhook-sender.js';
+import { NativeEngine } from '../src/engine/native/native.engine.js';
+import { FakeServer } from '../../../test/fakes/fake-server.js';
+import { RemoteMcpServer } from './fakes/mcp-servers/remote-mcp-server.js';
+import { call, calls, fails, say, type ScriptedAnswer } from './fakes/scripted-llm.answers.js';
+import { type ChatRequest, ScriptedLlm } from './fakes/scripted-llm.js';
+import { EVENT_KINDS, shapeProblems } from './support/agent-protocol-shapes.js';
+import { SESSION_KEY, startRequest } from './support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { until } from '../../../test/support/until.js';
+
+/** Members of events that have a schema of their own. */
+const NESTED_KINDS = [
+  'TerminalAction',
+  'FileEditorAction',
+  'TaskTrackerAction',
+  'FinishAction',
+  'ThinkAction',
+  'MCPToolAction',
+  'TerminalObservation',
+  'FileEditorObservation',
+  'TaskTrackerObservation',
+  'FinishObservation',
+  'ThinkObservation',
+  'MCPToolObservation',
+  'MCPToolDefinition',
+];
+
+/** The model's responses to the user's last message, step by step. */
+const STEPS: Record<string, ScriptedAnswer[]> = {
+  work: [
+    call('task_tracker', { command: 'plan', task_list: [{ title: 'look', status: 'in_progress' }] }),
+    call('terminal', { command: 'echo hello; exit 2', timeout: 5 }, { text: 'Let me look.' }),
+    calls(
+      { name: 'file_editor', arguments: { command: 'create', path: 'a.txt', file_text: 'one\n' } },
+      { name: 'file_editor', arguments: { command: 'view', path: 'a.txt', view_range: [1, 1] } },
+      {
+        name: 'file_editor',
+        arguments: { command: 'insert', path: 'a.txt', insert_line: 1, new_str: 'two' },
+      },
+      { name: 'file_editor', arguments: { command: 'view', path: '/etc/passwd' } },
+      { name: 'no_such_tool', arguments: {} },
+      { name: 'terminal', arguments: '{"command":' },
+      { name: 'add', arguments: { a: 1, b: null } },
+      { name: 'web_search', arguments: { query: 'x' } },
+    ),
+    { kind: 'answer', reasoning: 'I think.', calls: [{ name: 'think', arguments: { thought: 'hm' } }] },
+    call('finish', { message: 'Done.' }),
+  ],
+  fail: [fails(400, 'no such model')],
+  ask: [call('terminal', { command: 'rm a.txt' })],
+  answer: [say('Nothing more.')],
+};
+
+function script({ messages, text }: ChatRequest): ScriptedAnswer {
+  if (text.includes('You condense the earlier part')) {
+    return say('SUMMARY');
+  }
+  const lastUser = messages.findLastIndex(({ role }) => role === 'user');
+  const asked = JSON.stringify(messages[lastUser]?.content);
+  const steps = Object.entries(STEPS).find(([word]) => asked.includes(word))?.[1] ?? [];
+  const done = messages.slice(lastUser).filter(({ role }) => role === 'assistant').length;
+  return steps[done] ?? say('Done.');
+}
+
+describe('what the agent server says', () => {
+  let server: TestAgentServer;
+  let llm: ScriptedLlm;
+  let mcp: RemoteMcpServer;
+  let service: FakeServer;
+  let id: string;
+  let frames: unknown[];
+
+  beforeAll(async () => {
+    llm = await ScriptedLlm.start(script);
+    mcp = await RemoteMcpServer.start();
+    service = await FakeServer.start(() => ({ status: 200, body: {} }));
+    server = await startTestAgentServer({
+      createEngine: async () => new NativeEngine(),
+      webhook: { ...WEBHOOK_DEFAULTS, baseUrl: service.origin },
+    });
+    const { client } = server;
+    id = await client.start(
+      startRequest({
+        agent: {
+          kind: 'Agent',
+          llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url },
+          mcp_config: {
+            mcpServers: { calculator: { url: mcp.httpUrl }, dead: { command: 'no-such-program' } },
+          },
+        },
+        security_analyzer: { kind: 'LLMSecurityAnalyzer' },
+        secrets: { TOKEN: { kind: 'StaticSecret', value: 'a-secret', description: 'A secret' } },
+        slipway: { search_api_key: 'tvly', tavily_api_url: service.origin, max_budget: 5, language: 'de' },
+      }),
+    );
+    frames = [];
+    const socket = new WebSocket(`${client.url.replace('http', 'ws')}/sockets/events/${id}?resend_all=true`, {
+      headers: { 'X-Session-API-Key': SESSION_KEY },
+    });
+    socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString('utf8'))));
+    await until(() => frames.length > 0);
+
+    await client.say(id, 'work');
+    await client.untilStatus(id, 'finished');
+    await client.say(id, 'fail');
+    await client.untilStatus(id, 'error');
+    const policy = { kind: 'AlwaysConfirm' };
+    await client.post(`/api/conversations/${id}/confirmation_policy`, { policy });
+    await client.say(id, 'ask');
+    await client.untilStatus(id, 'waiting_for_confirmation');
+    const answer = { accept: false, reason: 'not this file' };
+    await client.post(`/api/conversations/${id}/events/respond_to_confirmation`, answer);
+    await client.untilStatus(id, 'idle');
+    await client.post(`/api/conversations/${id}/run`);
+    await client.untilStatus(id, 'finished');
+    await client.say(id, 'answer', false);
+    await client.post(`/api/conversations/${id}/pause`);
+    await client.post(`/api/conversations/${id}/run`);
+    await client.untilStatus(id, 'finished');
+    await client.post(`/api/conversations/${id}/condense`);
+    socket.send('no message');
+    await until(() => frames.some((frame) => jsonText(frame, 'kind') === 'ServerErrorEvent'));
+    socket.close();
+  });
+
+  afterAll(async () => {
+    await server.stop();
+    await llm.close();
+    await mcp.close();
+    await service.close();
+  });
+
+  it('sends every kind of event, each with exactly the members that clients know', async () => {
+    const page = await server.client.get(`/api/conversations/${id}/events/search?limit=100`);
+    expect(shapeProblems('EventPage', page)).toEqual([]);
+    const kinds = jsonList(page, 'items').map((event) => jsonText(event, 'kind'));
+    expect(new Set(kinds)).toEqual(new Set(EVENT_KINDS));
+    expect(jsonList(page, 'items').map((event) => eventSchema.safeParse(event).error)).toEqual(
+      kinds.map(() => undefined),
+    );
+    const inside = JSON.stringify(page);
+    for (const kind of NESTED_KINDS) {
+      expect(inside).toContain(`"kind":"${kind}"`);
+    }
+    expect(inside).not.toMatch(/a-secret|llm-key/);
+  });
+
+  it('sends the same over sockets and webhooks', async () => {
+    const events = frames.filter((frame) => jsonText(frame, 'kind') !== 'ServerErrorEvent');
+    expect(events.flatMap((event) => shapeProblems('kind', event))).toEqual([]);
+    expect(jsonAt(events[0], 'key')).toBe('full_state');
+    const states = events.filter((event) => jsonAt(event, 'key') === 'full_state');
+    expect(states.flatMap((state) => shapeProblems('ConversationInfo', jsonAt(state, 'value')))).toEqual([]);
+    const told = () => service.requests.filter((request) => request.path.startsWith('/events/'));
+    const log = await server.client.events(id);
+    await until(
+      () => told().flatMap(({ body }) => jsonList({ list: JSON.parse(body) }, 'list')).length >= log.length,
+    );
+    for (const { body } of told()) {
+      expect(shapeProblems('kind[]', JSON.parse(body))).toEqual([]);
+    }
+    const infos = service.requests.filter((request) => request.path === '/conversations');
+    expect(infos.flatMap(({ body }) => shapeProblems('ConversationInfo', JSON.parse(body)))).toEqual([]);
+  });
+
+  it('responds with what clients know', async () => {
+    const { client } = server;
+    const conversation = `/api/conversations/${id}`;
+    const event = jsonText((await client.events(id))[0], 'id');
+    await client.post('/api/bash/execute_bash_command', {
+      command: 'git init -q r; echo x > r/file; echo y >&2',
+    });
+    await writeFile(path.join(server.workspace, 'plain'), '');
+    const file = path.join(server.workspace, 'r/file');
+    for (const [shape, address] of [
+      ['ServerInfo', '/server_info'],
+      ['ConversationInfo', conversation],
+      ['ConversationInfo[]', `/api/conversations?ids=${id}`],
+      ['ConversationPage', '/api/conversations/search?status=finished'],
+      ['number', '/api/conversations/count'],
+      ['kind', `${conversation}/events/${event}`],
+      ['kind[]', `${conversation}/events?ids=${event}`],
+      ['number', `${conversation}/events/count`],
+      ['BashEventPage', '/api/bash/bash_events/search'],
+      ['GitChange[]', `/api/git/changes?path=${path.dirname(file)}`],
+      ['GitDiff', `/api/git/diff?path=${file}`],
+      ['text[]', '/api/tools'],
+    ] as const) {
+      expect(shapeProblems(shape, await client.get(address), address)).toEqual([]);
+    }
+  });
+});
+
+describe('shapeProblems', () => {
+  const pause = { id: 'a', timestamp: '2026-01-31T12:00:00.000000', source: 'user', kind: 'PauseEvent' };
+
+  it.each([
+    [pause, []],
+    [{ ...pause, more: 1 }, ['kind.more: not known']],
+    [{ ...pause, id: null }, ['kind.id: not text']],
+    [{ ...pause, timestamp: '2026-01-31T12:00:00Z' }, ['kind.timestamp: not time']],
+    [{ ...pause, kind: 'MessageEvent' }, ['kind.llm_message: missing']],
+    [{ ...pause, kind: 'Unknown' }, ['kind: no Unknown']],
+  ])('%j', (value, problems) => {
+    expect(shapeProblems('kind', value)).toEqual(problems);
+  });
+});

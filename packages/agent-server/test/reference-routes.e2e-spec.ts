@@ -1,0 +1,67 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { readFileSync } from 'node:fs';
+import { REFERENCE_ROUTES, REFERENCE_VERSION } from './support/published-agent-server.js';
+import { SESSION_KEY } from './support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+
+const DOCUMENTATION = new URL('../../../docs/clients.md', import.meta.url);
+/** Removes the conversation that the others are asked for. */
+const LAST = 'DELETE /api/conversations/{conversation_id}';
+
+/** The routes of the documentation's list of what is left out, each for all that begin with it. */
+function leftOut(): string[] {
+  const [, list = ''] = readFileSync(DOCUMENTATION, 'utf8').split('## What the agent server leaves out\n');
+  const [rows = ''] = list.split('\n## ');
+  return rows
+    .split('\n')
+    .filter((line) => line.startsWith('| `'))
+    .flatMap((row) => [...(row.split(' | ')[0] ?? '').matchAll(/`([^`]+)`/g)].map(([, route = '']) => route));
+}
+
+const isOf = (route: string) => (prefix: string) => (route.split(' ')[1] ?? '').startsWith(prefix);
+
+describe(`routes of the reference (${REFERENCE_VERSION})`, () => {
+  let server: TestAgentServer;
+  let id: string;
+
+  beforeAll(async () => {
+    server = await startTestAgentServer();
+    id = await server.client.start();
+  });
+  afterAll(() => server.stop());
+
+  const isServed = async (route: string): Promise<boolean> => {
+    const [method = '', template = ''] = route.split(' ');
+    const path = template.replaceAll(/\{(runtime_)?conversation_id\}/g, id).replaceAll(/\{[a-z_]+\}/g, 'x');
+    const response = await fetch(`${server.client.url}${path}`, {
+      method,
+      headers: { 'X-Session-API-Key': SESSION_KEY },
+    });
+    const text = await response.text();
+    expect(response.status).toBeLessThan(500);
+    return !(response.status === 404 && text === '{"detail":"Not Found"}');
+  };
+
+  it('says which version it follows', async () => {
+    expect(await server.client.get('/server_info')).toMatchObject({
+      version: REFERENCE_VERSION,
+      capabilities: ['conversation_runtime_routes_v1', 'idempotent_conversation_create_v1'],
+    });
+  });
+
+  it('are served, or listed with a reason', async () => {
+    const missing: string[] = [];
+    for (const route of [...REFERENCE_ROUTES.filter((one) => one !== LAST), LAST]) {
+      if (!(await isServed(route))) {
+        missing.push(route);
+      }
+    }
+    const prefixes = leftOut();
+
+    expect(missing.filter((route) => !prefixes.some(isOf(route)))).toEqual([]);
+    // Whatever is served by now is no longer listed.
+    expect(prefixes.filter((prefix) => !missing.some((route) => isOf(route)(prefix)))).toEqual([]);
+    const served = REFERENCE_ROUTES.filter((route) => !missing.includes(route));
+    expect(served.filter((route) => prefixes.some(isOf(route)))).toEqual([]);
+  });
+});

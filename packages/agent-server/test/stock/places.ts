@@ -1,0 +1,73 @@
+import { missingForCluster, TestCluster } from '../../../../test/kubernetes/support/test-cluster.js';
+
+/** Python loads slowly, on a busy machine very. */
+export const START_SECONDS = 300;
+
+const KUBECONFIG = process.env['KUBECONFIG'] ?? '';
+/** What the stock agent server is told wherever it runs. */
+const VARIABLES = {
+  OH_ENABLE_VSCODE: 'false',
+  OH_ENABLE_VNC: 'false',
+  // Its events have local times without a zone; the service reads them as UTC.
+  TZ: 'UTC',
+  // Else it asks the network for prices while it loads.
+  LITELLM_LOCAL_MODEL_COST_MAP: 'True',
+  OPENHANDS_SUPPRESS_BANNER: '1',
+};
+
+/** Where the stock agent server runs. */
+interface Place {
+  /** Its sandbox specification. */
+  spec: object;
+  /** Variables of the service. */
+  environment: Record<string, string>;
+  /** An address of this machine at which it reaches the model. */
+  host: string;
+  close(): Promise<void>;
+}
+
+/** @param python one that has the packages */
+export function asProcess(python: string): Place {
+  /** A Python that is not where it was installed needs it; the service passes none of it on by itself. */
+  const libraries = process.env['LD_LIBRARY_PATH'];
+  return {
+    spec: {
+      id: 'stock',
+      agent_server: 'openhands',
+      command: [python, '-m', 'openhands.agent_server', '--host', '127.0.0.1', '--port', '{port}'],
+      start_timeout_seconds: START_SECONDS,
+      env: { ...VARIABLES, ...(libraries !== undefined && { LD_LIBRARY_PATH: libraries }) },
+    },
+    // What is tried is the protocol; the server's files may lie where isolation hides them.
+    environment: { SANDBOX_ISOLATION: 'none' },
+    host: '127.0.0.1',
+    close: async () => undefined,
+  };
+}
+
+/**
+ * @param image that starts it, on the nodes of the cluster of KUBECONFIG
+ * @throws Error when there is no such cluster
+ */
+export async function inPods(image: string, folder: string): Promise<Place> {
+  const missing = await missingForCluster(KUBECONFIG);
+  if (missing !== null) {
+    throw new Error(missing);
+  }
+  const cluster = await TestCluster.open(KUBECONFIG);
+  const access = await cluster.access(folder);
+  return {
+    spec: {
+      id: 'stock',
+      agent_server: 'openhands',
+      image,
+      args: ['--port', '{port}'],
+      working_dir: '/workspace/project',
+      start_timeout_seconds: START_SECONDS,
+      env: VARIABLES,
+    },
+    environment: { ...cluster.variables(access), ...(await cluster.variablesOfProcess()) },
+    host: cluster.hostAddress,
+    close: () => cluster.close(),
+  };
+}

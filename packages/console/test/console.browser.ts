@@ -1,0 +1,415 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { Browser, Locator } from 'playwright-core';
+import { type Demo, startDemo } from '../../../demo/start-demo.js';
+import { startAtTerminal } from './terminal-service.js';
+import { startBrowser, Visitor } from './visitor.js';
+
+const TITLE = 'Retry the address lookup once before giving up';
+const CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
+const KINDS = [
+  'Merge conflicts',
+  'Failing checks',
+  'Unresolved comments',
+  'Open issue',
+  'Open pull request',
+  'Agent instructions',
+];
+
+interface DeviceCodes {
+  device_code: string;
+  user_code: string;
+  verification_uri: string;
+  verification_uri_complete: string;
+}
+
+describe('the console', () => {
+  let demo: Demo;
+  let browser: Browser;
+  let nadia: Visitor;
+
+  const form = (name: string): Locator => nadia.page.getByRole('form', { name, exact: true });
+  const row = (text: string): Locator => nadia.page.getByRole('listitem').filter({ hasText: text });
+
+  beforeAll(async () => {
+    [demo, browser] = await Promise.all([startDemo(), startBrowser()]);
+    nadia = await Visitor.come(browser, demo.url);
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await demo.close();
+  });
+
+  describe('for a stranger', () => {
+    it('is at / and follows the colours of the system at once', async () => {
+      await nadia.page.goto('/');
+      await nadia.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+
+      expect(await nadia.ground('dark')).not.toBe(await nadia.ground('light'));
+      await nadia.expectSound();
+    });
+
+    it('refuses a wrong key with words', async () => {
+      const stranger = await Visitor.come(browser, demo.url);
+      await stranger.page.goto('/console/settings');
+      await stranger.page.getByLabel('API key').fill('slw_not-a-key');
+      await stranger.page.getByRole('button', { name: 'Sign in' }).click();
+
+      expect(await stranger.page.getByRole('alert').innerText()).toMatch(/key/i);
+      expect(await stranger.hasSession()).toBe(false);
+      await stranger.expectSound(1);
+      await stranger.leave();
+    });
+
+    it('is led through /docs, where Execute sends what is prefilled', async () => {
+      const stranger = await Visitor.come(browser, demo.url);
+      const { page } = stranger;
+      await page.goto('/docs');
+      await page.locator('.opblock').first().waitFor();
+      const groups = await page.locator('.opblock-tag').allInnerTexts();
+      const open = await page.locator('.opblock-tag-section.is-open').count();
+      await page.getByRole('button', { name: 'Authorize' }).first().click();
+      await page.locator('.auth-container input').first().fill(demo.apiKey);
+      await page.locator('.auth-btn-wrapper .authorize').first().click();
+      await page.locator('.btn-done').first().click();
+      await page.locator('[data-tag="Settings"]').click();
+      const operation = page.locator('[id="operations-Settings-store_settings_api_v1_settings_post"]');
+      await operation.locator('.opblock-summary-control').click();
+      await operation.getByRole('button', { name: 'Execute' }).click();
+      await operation.getByText('"Settings stored"').first().waitFor();
+      await page.locator('[data-tag="Conversations"]').click();
+      const search = page.locator('[id="operations-Conversations-search_app_conversations"]');
+      await search.locator('.opblock-summary-control').click();
+      const prefilled = (name: string): Promise<string> =>
+        search.locator(`[data-param-name="${name}"] input`).inputValue();
+
+      expect([groups[0], groups[1]]).toEqual([
+        expect.stringMatching(/^Start here/),
+        expect.stringMatching(/^Conversations/),
+      ]);
+      expect(open).toBe(1);
+      // Nothing that would be left out otherwise.
+      expect([await prefilled('title__contains'), await prefilled('limit')]).toEqual(['', '100']);
+      await stranger.leave();
+    });
+
+    it('says that a link was used, and forgets its code', async () => {
+      const stranger = await Visitor.come(browser, demo.url);
+      await stranger.page.goto(`/console/#code=${CODE}`);
+      await stranger.page.getByText('The link does not work').waitFor();
+
+      expect(await stranger.kept()).not.toContain(CODE);
+      await stranger.leave();
+    });
+
+    it('signs in with the link that a start prints on a terminal, once', async () => {
+      const started = await startAtTerminal();
+      const { link } = started;
+      const { origin, hash } = new URL(link);
+      const [guest, late] = [await Visitor.come(browser, origin), await Visitor.come(browser, origin)];
+      try {
+        await guest.page.goto(link);
+        await guest.page.getByRole('heading', { name: 'Work' }).waitFor();
+        await late.page.goto(link);
+        await late.page.getByText('The link does not work').waitFor();
+
+        expect([await guest.hasSession(), await late.hasSession()]).toEqual([true, false]);
+        expect(await guest.kept()).not.toContain(hash);
+        await guest.expectSound();
+      } finally {
+        await guest.leave();
+        await late.leave();
+        await started.stop();
+      }
+    });
+  });
+
+  it('lets a device in, and refuses another, once a person has compared the code', async () => {
+    const person = await Visitor.come(browser, demo.url);
+    const { page } = person;
+    const begin = async (): Promise<DeviceCodes> => {
+      const begun = await fetch(`${demo.url}/oauth/device/authorize`, {
+        method: 'POST',
+        headers: { 'User-Agent': 'python-httpx/0.28.1' },
+      });
+      return (await begun.json()) as DeviceCodes;
+    };
+    const fetchKey = async ({ device_code: code }: DeviceCodes): Promise<object> => {
+      const body = new URLSearchParams({ device_code: code });
+      return Object(await (await fetch(`${demo.url}/oauth/device/token`, { method: 'POST', body })).json());
+    };
+    const [wanted, unwanted] = [await begin(), await begin()];
+
+    await page.goto(wanted.verification_uri_complete);
+    await page.getByLabel('API key').fill(demo.apiKey);
+    await page.getByRole('button', { name: 'Sign in' }).click();
+    await page.getByText(`Does the device show ${wanted.user_code}?`).waitFor();
+    await page.getByText('python-httpx/0.28.1').waitFor();
+    await page.getByText('127.0.0.1').waitFor();
+    await person.expectSound();
+    await person.shoot('device');
+    expect(await fetchKey(wanted)).toMatchObject({ error: 'authorization_pending' });
+    await page.getByRole('button', { name: 'Let it in' }).click();
+    await page.getByText('The device is let in').waitFor();
+    expect(await fetchKey(wanted)).toMatchObject({ access_token: expect.stringMatching(/^slw_/) });
+    await person.expectSound();
+
+    await page.goto(wanted.verification_uri);
+    await page.getByLabel('Code').waitFor();
+    await person.expectSound();
+    await page.getByLabel('Code').fill(unwanted.user_code.toLowerCase());
+    await page.getByRole('button', { name: 'Go on' }).click();
+    await page.getByRole('button', { name: 'Refuse' }).click();
+    await page.getByText('The device is refused').waitFor();
+    expect(await fetchKey(unwanted)).toMatchObject({ error: 'access_denied' });
+    await page.goto(wanted.verification_uri_complete);
+    await page.getByText('No device waits with this code').waitFor();
+    await page.getByRole('button', { name: 'Type another code' }).click();
+    await page.getByLabel('Code').waitFor();
+    await person.leave();
+  });
+
+  it('exchanges a key for a session, and keeps the key nowhere', async () => {
+    await nadia.signIn(demo.apiKey);
+
+    expect(await nadia.hasSession()).toBe(true);
+    expect(await nadia.kept()).not.toContain(demo.apiKey);
+  });
+
+  it.each(['Work', 'Conversations', 'Automations', 'Settings', 'Administration'])(
+    'has a page %s that is sound before anything is there',
+    async (name) => {
+      await nadia.open(name);
+      await nadia.page.getByText('Loading').first().waitFor({ state: 'detached' });
+
+      await nadia.expectSound();
+    },
+  );
+
+  it('says why a git host refuses a token', async () => {
+    await nadia.open('Settings');
+    await form('Connection').getByLabel('Token').fill('ghp_wrong');
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
+
+    expect(await form('Connection').getByRole('alert').innerText()).toMatch(/GitHub|token/);
+    await nadia.expectSound(1);
+  });
+
+  it('connects git hosts and a model', async () => {
+    const tokens = { github: 'GitHub', gitlab: 'GitLab', bitbucket: 'Bitbucket' } as const;
+    for (const [provider, name] of Object.entries(tokens)) {
+      await form('Connection').getByLabel('Provider').selectOption(provider);
+      await form('Connection')
+        .getByLabel('Token')
+        .fill(demo.worlds[provider as keyof typeof tokens].token);
+      await form('Connection').getByRole('button', { name: 'Connect' }).click();
+      await form('Connection').getByText(`${name} is connected`).waitFor();
+      // Its token would be sent to the host that is shown.
+      const shown = await form('Connection').getByLabel('Provider').locator('option:checked').innerText();
+      await form('Connection')
+        .getByRole('link', { name: `Get one at ${shown}` })
+        .waitFor();
+    }
+    await form('Thinking').getByLabel('Model').fill('openai/scripted');
+    await form('Thinking').getByLabel('Address').fill(demo.modelUrl);
+    await form('Thinking').getByLabel('Key').fill('sk-demo');
+    await form('Thinking').getByRole('button', { name: 'Save' }).click();
+    await form('Thinking').getByText('Saved').waitFor();
+
+    expect(await form('Thinking').getByLabel('Key').inputValue()).toBe('');
+  });
+
+  it('stores a secret, a tool server and a webhook', async () => {
+    await form('Secret').getByLabel('Name').fill('NPM_TOKEN');
+    await form('Secret').getByLabel('Value').fill('a value that nobody reads again');
+    await form('Secret').getByRole('button', { name: 'Save' }).click();
+    await form('Secret').getByText('NPM_TOKEN is stored').waitFor();
+    await form('Tool server').getByLabel('Kind').selectOption('stdio');
+    await form('Tool server').getByLabel('URL or command').fill('true');
+    await form('Tool server').getByRole('button', { name: 'Test' }).click();
+    await form('Tool server').getByRole('alert').getByText('It does not work').waitFor();
+    await form('Tool server').getByRole('button', { name: 'Save' }).click();
+    await row('true').first().waitFor();
+    await form('Webhook').getByLabel('URL').fill('https://ci.example.com/hooks');
+    await form('Webhook').getByRole('button', { name: 'Save' }).click();
+
+    const dialog = nadia.page.getByRole('dialog', { name: 'Secret of the webhook' });
+    expect(await dialog.locator('code').innerText()).toMatch(/^whsec_/);
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    await row('https://ci.example.com/hooks').getByRole('button', { name: 'Deliveries' }).click();
+    await nadia.page.getByText('Nothing was sent in the last seven days.').waitFor();
+    await nadia.shoot('settings');
+    await nadia.expectSound();
+    await row('true').getByRole('button', { name: 'Remove' }).click();
+    await nadia.page.getByRole('dialog').getByRole('button', { name: 'Remove' }).click();
+    await nadia.page.getByText('No tool server is configured.').waitFor();
+  });
+
+  it('shows the work on all hosts, by kind', async () => {
+    await nadia.open('Work');
+    await row(TITLE).waitFor();
+
+    expect(await nadia.page.getByRole('heading', { level: 2 }).allInnerTexts()).toEqual(
+      KINDS.map((kind) => expect.stringMatching(new RegExp(`^${kind} \\d`))),
+    );
+    await nadia.shoot('work');
+    await nadia.page.getByLabel('Kind').selectOption('Failing checks');
+    await nadia.page.getByLabel('Host').selectOption('GitLab');
+    expect(await nadia.page.getByRole('button', { name: 'Start' }).count()).toBe(1);
+    await nadia.page.getByLabel('Kind').selectOption('');
+    await nadia.page.getByLabel('Host').selectOption('');
+    await nadia.expectSound();
+  });
+
+  it('says why a host takes no part', async () => {
+    await nadia.open('Settings');
+    demo.worlds.gitlab.token = 'glpat-demo-newer-token-of-nadia';
+    await form('Connection').getByLabel('Provider').selectOption('gitlab');
+    await form('Connection').getByLabel('Token').fill(demo.worlds.gitlab.token);
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
+    await form('Connection').getByText('GitLab is connected').waitFor();
+    demo.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
+    await nadia.open('Work');
+    const status = nadia.page.getByRole('list', { name: 'Sources' }).getByText(/GitLab: rate limited, \d+ s/);
+    await status.waitFor();
+    expect(await row(TITLE).count()).toBe(1);
+    demo.gitlab.clearFaults();
+  });
+
+  it('starts a task step by step, and opens its conversation', async () => {
+    await row(TITLE).getByRole('button', { name: 'Start', exact: true }).click();
+    await row(TITLE).getByRole('list', { name: 'Progress of the start' }).waitFor();
+    await nadia.page.getByRole('heading', { level: 1, name: TITLE }).waitFor();
+
+    const log = nadia.page.getByRole('log');
+    await log.getByText('FAIL: expected 2 attempts, got 1').waitFor();
+    await log.getByText('now it is tried twice, and the check passes').waitFor();
+    expect(nadia.page.url()).toMatch(/\/console\/conversations\/[0-9a-f-]+$/);
+  });
+
+  it('shows changes with whole lines, files, tokens and cost', async () => {
+    const changes = nadia.page.getByRole('tabpanel', { name: 'Changes' });
+    await changes.locator('del', { hasText: 'limit=1' }).waitFor();
+    await changes.locator('ins', { hasText: 'limit=2' }).waitFor();
+    await nadia.shoot('conversation');
+    await nadia.expectSound();
+    await nadia.page.getByRole('tab', { name: 'Files' }).click();
+    await nadia.page.getByRole('button', { name: 'AGENTS.md' }).click();
+    await nadia.page.getByText('before every commit').waitFor();
+
+    const facts = await nadia.page.getByRole('region', { name: 'Facts' }).innerText();
+    expect(facts).toMatch(/Cost\s+\$\d/);
+    expect(facts).toMatch(/Tokens\s+[\d,]+ in, \d+ out/);
+    await nadia.expectSound();
+  });
+
+  it('opens a pull request', async () => {
+    const facts = nadia.page.getByRole('region', { name: 'Facts' });
+    const [storefront] = demo.worlds.github.repositories;
+    Object.assign(storefront ?? {}, {
+      branches: [await facts.getByText(/^openhands-workspace-/).innerText()],
+    });
+    await nadia.page.getByRole('button', { name: 'Open pull request' }).click();
+    const link = facts.getByRole('link', { name: /^#\d+ / });
+    await link.waitFor();
+
+    expect(await link.getAttribute('href')).toContain('quayside/storefront');
+  });
+
+  it('stops, resumes and goes on with a message', async () => {
+    await nadia.page.getByRole('button', { name: 'Stop' }).click();
+    await nadia.page.getByText('The sandbox is paused', { exact: true }).waitFor();
+    await nadia.expectSound();
+    await nadia.page.getByRole('button', { name: 'Resume' }).click();
+    await nadia.page.getByRole('button', { name: 'AGENTS.md' }).waitFor();
+    await nadia.page.getByLabel('Message').fill('What did you change?');
+    await nadia.page.getByLabel('Message').press('Enter');
+    await nadia.page.getByLabel('Message').press('Enter');
+    const log = nadia.page.getByRole('log');
+    await log.getByText('I changed one line of lookup.sh').waitFor();
+    expect(await log.getByText('What did you change?').count()).toBe(1);
+  });
+
+  it('keeps what was typed when the session ends', async () => {
+    const message = nadia.page.getByLabel('Message');
+    await message.fill('It took long to write this.');
+    await nadia.loseSession();
+    await nadia.page.getByRole('button', { name: 'Send' }).click();
+    await nadia.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    nadia.forgetComplaints();
+    await nadia.expectSound();
+    await nadia.page.getByLabel('API key').fill(demo.apiKey);
+    await nadia.page.getByRole('button', { name: 'Sign in' }).click();
+    await message.waitFor();
+
+    expect(await message.inputValue()).toBe('It took long to write this.');
+    await message.fill('');
+  });
+
+  it('tells how long ago something was while nothing changes', async () => {
+    const patient = await Visitor.come(browser, demo.url);
+    await patient.page.clock.install();
+    await patient.signIn(demo.apiKey);
+    await patient.open('Conversations');
+    await patient.page.getByRole('time').first().waitFor();
+    await patient.page.clock.fastForward('02:00:00');
+    await patient.page.getByRole('time').getByText('2 hr. ago').first().waitFor();
+
+    expect(await patient.page.getByRole('time').getByText('just now').count()).toBe(0);
+    await patient.leave();
+  });
+
+  it('does not show one user what another does', async () => {
+    const address = nadia.page.url();
+    await nadia.open('Administration');
+    await form('Invitation').getByLabel('Email').fill('bo@quayside.example');
+    await form('Invitation').getByRole('button', { name: 'Create user' }).click();
+    await row('bo@quayside.example').getByRole('button', { name: 'Keys' }).click();
+    await form('Key of bo@quayside.example').getByLabel('Name of the key').fill('laptop');
+    await form('Key of bo@quayside.example').getByRole('button', { name: 'Issue key' }).click();
+    const dialog = nadia.page.getByRole('dialog');
+    const key = await dialog.locator('code').innerText();
+    await nadia.expectSound();
+    await dialog.getByRole('button', { name: 'Done' }).click();
+
+    const bo = await Visitor.come(browser, demo.url);
+    await bo.signIn(key);
+    expect(await bo.page.getByRole('link', { name: 'Administration' }).count()).toBe(0);
+    await bo.open('Conversations');
+    await bo.page.getByText('No conversations yet').waitFor();
+    await bo.page.goto(address);
+    await bo.page.getByText('There is no conversation of yours at this address.').waitFor();
+    await bo.expectSound();
+    await bo.open('Conversations');
+    await bo.page.getByText('New conversation', { exact: true }).click();
+    await bo.page.getByLabel('Message').fill('Without a model.');
+    await bo.page.getByRole('button', { name: 'Start conversation' }).click();
+    expect(await bo.page.getByRole('alert').innerText()).toMatch(/model/i);
+    await bo.leave();
+  });
+
+  it('shows administrators who did what, and all sandboxes', async () => {
+    await nadia.page.reload();
+    const sandboxes = nadia.page.getByRole('region', { name: 'Sandboxes of all' });
+    await sandboxes.getByText('admin@localhost').first().waitFor();
+    const entries = nadia.page.getByRole('region', { name: 'Entries of the audit' });
+    await entries.getByText('conversation.start').first().waitFor();
+    await nadia.shoot('administration');
+    await nadia.page.getByLabel('Action').selectOption('user.create');
+    await entries.getByText('conversation.start').first().waitFor({ state: 'detached' });
+
+    expect(await entries.getByText('user.create').count()).toBeGreaterThan(0);
+    await sandboxes.getByRole('button', { name: 'Stop' }).first().click();
+    await sandboxes.getByText('paused').waitFor();
+    await nadia.expectSound();
+  });
+
+  it('signs out', async () => {
+    await nadia.page.getByRole('button', { name: 'Sign out' }).click();
+    await nadia.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await nadia.page.goto('/console/settings');
+    await nadia.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+
+    expect(await nadia.hasSession()).toBe(false);
+  });
+});

@@ -1,0 +1,405 @@
+import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
+import { createServer } from 'node:http';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import type { Browser, Locator } from 'playwright-core';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
+import { DEMO_REPOSITORY } from '../../../demo/demo-world.js';
+import { type Demo, startDemo } from '../../../demo/start-demo.js';
+import { RemoteMcpServer } from '../../agent-server/test/fakes/mcp-servers/remote-mcp-server.js';
+import { call, fails, say, type ScriptedAnswer } from '../../agent-server/test/fakes/scripted-llm.answers.js';
+import type { ChatRequest } from '../../agent-server/test/fakes/scripted-llm.js';
+import { startListening } from '../../../test/support/start-listening.js';
+import { until } from '../../../test/support/until.js';
+import { ANSWER, automationsJourney, SLOW } from './automations.journey.js';
+import { startBrowser, Visitor } from './visitor.js';
+
+const DRAFT = 'Answer slowly.';
+const BUDGET = 'Work until the budget is used up.';
+const EDIT = 'Raise the limit.';
+const REASON = 'Not before the tests.';
+const NO_CREDIT = 'Work without credit.';
+const NO_KEY = 'Work with a wrong key.';
+/** A dollar for each token. */
+const PRICES = { scripted: { input: 1_000_000, output: 1_000_000 } };
+
+const whole = Promise.withResolvers<void>();
+
+/** Does what the last message of the user asks for, and tries an edit again that was rejected. */
+function model({ messages, text }: ChatRequest): ScriptedAnswer {
+  const content = messages.findLast(({ role }) => role === 'user')?.content ?? '';
+  const asked = typeof content === 'string' ? content : content.map((part) => part.text).join('');
+  const last = messages.at(-1);
+  if (asked.includes(DRAFT)) {
+    const pace = async (chunk: number): Promise<void> => (chunk < 3 ? undefined : await whole.promise);
+    return { kind: 'answer', text: 'Half of it. The rest of it.', pace };
+  }
+  if (asked.includes(NO_KEY)) {
+    return fails(401, 'Incorrect API key provided.');
+  }
+  if (asked.includes(NO_CREDIT)) {
+    return fails(402, 'Insufficient credits.');
+  }
+  if (asked.includes(SLOW)) {
+    return call('terminal', { command: 'sleep 600' });
+  }
+  if (asked.includes(BUDGET)) {
+    return call('terminal', { command: 'true' });
+  }
+  if (!asked.includes(EDIT) || (last?.role === 'tool' && !JSON.stringify(last.content).includes(REASON))) {
+    return say(`${ANSWER}: ${asked}`);
+  }
+  const file = `${/\/[^\s"'\\]*\/storefront/.exec(text)?.[0]}/lookup.sh`;
+  return call('file_editor', { command: 'str_replace', path: file, old_str: 'limit=1', new_str: 'limit=2' });
+}
+
+describe('the console at work', () => {
+  let folder: string;
+  let tools: RemoteMcpServer;
+  let hookUrl: string;
+  let demo: Demo;
+  let browser: Browser;
+  let nadia: Visitor;
+
+  let calls = 0;
+  const hooked = createServer((_request, response) => {
+    calls += 1;
+    response.writeHead(204).end();
+  });
+  const log = (): Locator => nadia.page.getByRole('log');
+  const form = (name: string): Locator => nadia.page.getByRole('form', { name, exact: true });
+
+  async function send<T>(key: string, address: string, body?: unknown): Promise<T> {
+    const response = await fetch(`${demo.url}${address}`, {
+      method: body === undefined ? 'GET' : 'POST',
+      headers: { 'X-Session-API-Key': key, 'Content-Type': 'application/json' },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    expect(response.status).toBeLessThan(300);
+    return (await response.json()) as T;
+  }
+
+  /** Starts it over the API, and returns its page's address. */
+  async function started(key: string, text: string, more: Record<string, unknown> = {}): Promise<string> {
+    const message = { content: [{ type: 'text', text }], run: true };
+    const task = await send(key, '/api/v1/app-conversations', { initial_message: message, ...more });
+    let id: string | null = null;
+    await until(async () => {
+      const tasks = await send(key, `/api/v1/app-conversations/start-tasks?ids=${jsonText(task, 'id')}`);
+      const [now] = jsonList(tasks);
+      id = jsonText(now, 'status') === 'READY' ? jsonText(now, 'app_conversation_id') : null;
+      return id !== null;
+    });
+    return `/console/conversations/${id}`;
+  }
+
+  async function tell(text: string): Promise<void> {
+    await nadia.page.getByLabel('Message').fill(text);
+    await nadia.page.getByRole('button', { name: 'Send' }).click();
+  }
+
+  async function saveAgent(change: (fields: Locator) => Promise<void>): Promise<void> {
+    await nadia.open('Settings');
+    await change(form('Agent'));
+    await form('Agent').getByRole('button', { name: 'Save' }).click();
+    await form('Agent').getByText('Saved.').waitFor();
+  }
+
+  beforeAll(async () => {
+    folder = await mkdtemp(path.join(tmpdir(), 'console-'));
+    const agents = path.join(folder, 'agents.json');
+    const prices = path.join(folder, 'prices.json');
+    // Sandboxes see no files of the tests.
+    const code = await readFile(path.join(__dirname, 'agent.cjs'), 'utf8');
+    await writeFile(
+      agents,
+      JSON.stringify([{ name: 'tiny', command: process.execPath, args: ['-e', code] }]),
+    );
+    await writeFile(prices, JSON.stringify(PRICES));
+    tools = await RemoteMcpServer.start();
+    const hook = `http://127.0.0.1:${await startListening(hooked)}`;
+    const environment = {
+      ACP_AGENTS_FILE: agents,
+      MODEL_PRICES_FILE: prices,
+      WEBHOOK_HOST_ALLOWLIST: hook,
+    };
+    const world = { script: model, sandboxHosts: [new URL(tools.httpUrl).host], environment };
+    [demo, browser] = await Promise.all([startDemo(world), startBrowser()]);
+    hookUrl = `${hook}/slipway`;
+    const { token } = demo.worlds.github;
+    await send(demo.apiKey, '/api/v1/secrets/git-providers', { provider_tokens: { github: { token } } });
+    const llm = { llm_model: 'openai/scripted', llm_base_url: demo.modelUrl, llm_api_key: 'sk-demo' };
+    await send(demo.apiKey, '/api/v1/settings', llm);
+    nadia = await Visitor.come(browser, demo.url);
+    await nadia.signIn(demo.apiKey);
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await demo.close();
+    await tools.close();
+    hooked.closeAllConnections();
+    hooked.close();
+    await rm(folder, { recursive: true, force: true });
+  });
+
+  it('waits for the user before a step, shows what it would do, and takes a reason for no', async () => {
+    await saveAgent((fields) => fields.getByLabel('Ask me before each step').check());
+    await nadia.open('Conversations');
+    await nadia.page.getByText('New conversation', { exact: true }).click();
+    await nadia.page.getByLabel('Message').fill(EDIT);
+    await nadia.page.getByLabel('Repository').fill(DEMO_REPOSITORY);
+    await nadia.page.getByRole('button', { name: 'Start conversation' }).click();
+    await nadia.page.getByText('The agent waits for your word').waitFor();
+
+    await log().locator('del', { hasText: 'limit=1' }).waitFor();
+    await log().locator('ins', { hasText: 'limit=2' }).waitFor();
+    await log().getByText('waits for you').waitFor();
+    await nadia.expectSound();
+    await form('Rejection').getByLabel('Reason').fill(REASON);
+    await form('Rejection').getByRole('button', { name: 'Reject' }).click();
+    await log().getByText(`Rejected: ${REASON}`).waitFor();
+  });
+
+  it('does the step when the user confirms', async () => {
+    await log().getByText('waits for you').waitFor();
+    await nadia.page.getByRole('button', { name: 'Confirm' }).click();
+    await log().getByText(ANSWER).waitFor();
+
+    expect(await nadia.page.getByText('The agent waits for your word').count()).toBe(0);
+    await nadia.page
+      .getByRole('tabpanel', { name: 'Changes' })
+      .locator('ins', { hasText: 'limit=2' })
+      .waitFor();
+    await nadia.expectSound();
+    await saveAgent((fields) => fields.getByLabel('Ask me before each step').uncheck());
+  });
+
+  it('shows the edits of agents of others, and what their commands print', async () => {
+    await nadia.page.goto(await started(demo.apiKey, EDIT, { agent: 'acp:tiny' }));
+    const edit = log().getByRole('listitem').filter({ hasText: 'Edit lookup.sh' });
+    await edit.locator('del', { hasText: 'limit=1' }).waitFor();
+
+    expect(await edit.locator('ins').allInnerTexts()).toEqual(['limit=2']);
+    const command = log().getByRole('listitem').filter({ hasText: 'sh check.sh' });
+    expect(await command.innerText()).toMatch(/failed[^]*sh: not found/);
+    await nadia.expectSound();
+  });
+
+  it('shows an edit of its own with the lines around it', async () => {
+    await nadia.page.goto(await started(demo.apiKey, EDIT, { selected_repository: DEMO_REPOSITORY }));
+    const edit = log().getByRole('group', { name: /lookup.sh$/ });
+    await edit.getByText('Line 1 → 1').waitFor();
+
+    expect(await edit.locator('ins').allInnerTexts()).toEqual(['limit=2']);
+    expect(await edit.innerText()).toContain('attempts=0');
+  });
+
+  it('shows an answer while it is written, and in its place when it is complete', async () => {
+    await tell(DRAFT);
+    const draft = nadia.page.getByRole('list', { name: 'Being written' });
+    // No further: what may begin a key waits, and keys of sandboxes are random.
+    await draft.getByText('Half of it.').waitFor();
+
+    expect(await log().getByText('Half of it').count()).toBe(0);
+    await nadia.expectSound();
+    whole.resolve();
+    await log().getByText('Half of it. The rest of it.').waitFor();
+    expect(await draft.count()).toBe(0);
+  });
+
+  it.each([
+    [NO_KEY, 'The model refuses the key', 'Incorrect API key', 'Store a key that is valid'],
+    [NO_CREDIT, 'The account has no credit left', 'Insufficient credits', 'Add some'],
+  ])('says what to do after: %s', async (message, title, detail, advice) => {
+    await tell(message);
+    const failure = log().getByRole('alert').filter({ hasText: title });
+    await failure.waitFor();
+
+    expect(await failure.innerText()).toContain(detail);
+    expect(await failure.innerText()).toContain(advice);
+    expect(await nadia.page.getByText('The agent gave up').count()).toBe(0);
+    await nadia.expectSound();
+  });
+
+  it('says that the budget is used up, and goes on when it is raised', async () => {
+    const address = new URL(nadia.page.url()).pathname;
+    await saveAgent((fields) => fields.getByLabel('Budget').fill('0.01'));
+    await nadia.page.goto(address);
+    await tell(BUDGET);
+    const failure = log().getByRole('alert').filter({ hasText: 'The budget is used up' });
+    expect(await failure.innerText()).toContain('Raise it');
+    await failure.getByRole('link', { name: 'Settings' }).click();
+    await saveAgent((fields) => fields.getByLabel('Budget').fill('1000000'));
+    await nadia.page.goto(address);
+    await tell('Go on.');
+    await log().getByText(`${ANSWER}: Go on.`).waitFor();
+  });
+
+  it('hears the events again when the service is back', async () => {
+    const items = log().getByRole('listitem');
+    const before = await items.count();
+    const lost = nadia.page.getByText('Connecting to the events…').waitFor();
+    await demo.restart();
+    await lost;
+    await nadia.page.getByText('Connecting to the events…').waitFor({ state: 'detached' });
+    await tell('Are you still there?');
+    await log().getByText(`${ANSWER}: Are you still there?`).waitFor();
+
+    expect(await items.count()).toBe(before + 2);
+    nadia.forgetComplaints();
+  });
+
+  it('says that a page did not load, in place of that page alone', async () => {
+    const code = '**/console/assets/**';
+    await nadia.page.goto('/console/');
+    await nadia.page.route(code, (route) => route.abort());
+    await nadia.page.getByRole('link', { name: 'Settings' }).click();
+    await nadia.page.getByText('This page cannot be shown').waitFor();
+    nadia.forgetComplaints();
+    await nadia.expectSound();
+    await nadia.page.unroute(code);
+    await nadia.page.getByRole('button', { name: 'Load again' }).click();
+
+    await nadia.page.getByRole('heading', { level: 1, name: 'Settings' }).waitFor();
+  });
+
+  it('says that a page could not be drawn, in place of that page alone', async () => {
+    const tasks = '**/api/user/suggested-tasks*';
+    await nadia.page.route(tasks, (route) => route.fulfill({ json: [null] }));
+    await nadia.page.goto('/console/');
+    await nadia.page.getByText('This page cannot be shown').waitFor();
+    nadia.forgetComplaints();
+    await nadia.expectSound();
+    await nadia.open('Settings');
+    await nadia.page.unroute(tasks);
+    await nadia.page.goto('/console/');
+    await nadia.page.getByRole('heading', { level: 1, name: 'Work' }).waitFor();
+  });
+
+  it('asks a service on this machine although there is no network', async () => {
+    await nadia.page.evaluate("window.dispatchEvent(new Event('offline'))");
+    await nadia.open('Administration');
+    await nadia.page.getByText('Last lines of the log').waitFor();
+    await nadia.page.getByText('Loading').first().waitFor({ state: 'detached' });
+    await nadia.page.evaluate("window.dispatchEvent(new Event('online'))");
+
+    expect(await nadia.page.getByText('Cannot load').count()).toBe(0);
+  });
+
+  it('keeps what was written when a start is refused', async () => {
+    await nadia.open('Conversations');
+    await nadia.page.getByText('New conversation', { exact: true }).click();
+    await form('New conversation').getByLabel('Message').fill('Written with care.');
+    await form('New conversation').getByLabel('Repository').fill('nonsense');
+    await form('New conversation').getByRole('button').click();
+    await nadia.page.getByText('The start failed').waitFor();
+
+    expect(await form('New conversation').getByLabel('Message').inputValue()).toBe('Written with care.');
+    await nadia.expectSound(1);
+  });
+
+  it('tries a tool server where agents use it, and names its tools', async () => {
+    await nadia.open('Settings');
+    await form('Tool server').getByLabel('URL or command').fill(tools.httpUrl);
+    await form('Tool server').getByRole('button', { name: 'Test' }).click();
+    await form('Tool server')
+      .getByText(/It works. Tools: add, refuse/)
+      .waitFor();
+
+    expect(tools.requests.length).toBeGreaterThan(0);
+  });
+
+  it('shows what a webhook was sent, and sends it again', async () => {
+    await form('Webhook').getByLabel('URL').fill(hookUrl);
+    await form('Webhook').getByRole('button', { name: 'Save' }).click();
+    await nadia.page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
+    const row = nadia.page.getByRole('listitem').filter({ hasText: hookUrl });
+    await row.getByRole('button', { name: 'Send a test' }).click();
+    await nadia.page.getByText('The test has arrived').waitFor();
+    expect(calls).toBe(1);
+    await row.getByRole('button', { name: 'Deliveries' }).click();
+    await row.getByRole('cell', { name: 'delivered' }).waitFor();
+    await nadia.expectSound();
+    await row.getByRole('button', { name: 'Send again' }).click();
+    await until(() => calls === 2);
+  });
+
+  it('starts a task with the agent that was chosen', async () => {
+    await nadia.open('Work');
+    const start = form('Start with');
+    const options = start.getByLabel('Agent').getByRole('option');
+    await options.getByText('tiny (ACP)').waitFor({ state: 'attached' });
+    expect(await options.allInnerTexts()).toEqual(['Slipway', 'tiny (ACP)']);
+    expect(await start.getByLabel('Model').inputValue()).toBe('');
+    await start.getByLabel('Agent').selectOption('tiny (ACP)');
+    await start.getByLabel('Follow its pull request').check();
+    await nadia.expectSound();
+    const sent = nadia.page.waitForRequest((request) => request.method() === 'POST');
+    await nadia.page.getByRole('button', { name: 'Start', exact: true }).first().click();
+    expect((await sent).postDataJSON()).toMatchObject({ agent: 'acp:tiny', follow: {} });
+
+    await log().getByText('I raise the limit.').waitFor();
+  });
+
+  it('shows how a conversation follows its pull request', async () => {
+    const url = 'https://github.com/quayside/storefront/pull/482';
+    const follow = {
+      state: 'gave_up',
+      round: 5,
+      reason: 'The rounds are used up.',
+      pull_request: { repository: DEMO_REPOSITORY, number: 482, url },
+    };
+    // A loop of five rounds would take minutes.
+    await nadia.page.route('**/api/v1/app-conversations?ids=*', async (route) => {
+      const [conversation] = (await (await route.fetch()).json()) as object[];
+      await route.fulfill({ json: [{ ...conversation, follow }] });
+    });
+    await nadia.page.reload();
+    const facts = nadia.page.getByRole('region', { name: 'Facts' });
+    await facts.getByText('gave up').waitFor();
+
+    expect(await facts.innerText()).toMatch(/round 5: The rounds are used up\./);
+    expect(await facts.getByRole('link', { name: '#482' }).getAttribute('href')).toBe(url);
+    await nadia.expectSound();
+    // An answer that is still on its way would find its request handled.
+    await nadia.page.unrouteAll({ behavior: 'wait' });
+  });
+
+  describe('by itself', () => {
+    automationsJourney(() => ({ nadia, demo }));
+  });
+
+  it('keeps two users apart, and ends the session of one whose key is revoked', async () => {
+    const headers = demo.apiKey;
+    const user = await send(headers, '/api/v1/users', { email: 'bo@quayside.example' });
+    const issued = await send(headers, '/api/v1/api-keys', { name: 'laptop', user_id: jsonText(user, 'id') });
+    const key = jsonText(issued, 'key') ?? '';
+    await send(key, '/api/v1/settings', {
+      llm_model: 'openai/scripted',
+      llm_base_url: demo.modelUrl,
+      llm_api_key: 'sk-bo',
+    });
+    const address = await started(key, 'Say something.');
+    const bo = await Visitor.come(browser, demo.url);
+    await bo.signIn(key);
+    await bo.open('Conversations');
+    await bo.page.getByRole('main').getByRole('listitem').first().waitFor();
+    expect(await bo.page.getByRole('main').getByRole('listitem').count()).toBe(1);
+    await bo.page.goto(address);
+    await bo.page.getByRole('log').getByText(ANSWER).waitFor();
+    await nadia.page.goto(address);
+    await nadia.page.getByText('There is no conversation of yours at this address.').waitFor();
+
+    await nadia.open('Administration');
+    const row = nadia.page.getByRole('listitem').filter({ hasText: 'bo@quayside.example' });
+    await row.getByRole('button', { name: 'Keys' }).click();
+    await row.getByRole('button', { name: 'Revoke' }).click();
+    await nadia.page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await bo.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await bo.page.getByText('Your session has ended.').waitFor();
+    expect(await bo.page.getByText(ANSWER).count()).toBe(0);
+    await bo.leave();
+  });
+});

@@ -1,0 +1,20 @@
+import { spawnSync } from 'node:child_process';
+import { processHarness } from './process.sandbox-backend.harness.js';
+import { describeSandboxBackend } from '../sandbox-backend.contract.js';
+
+/** Where bubblewrap is installed but unusable, the suite fails; where it is not installed, the suite does without. */
+const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
+
+describeSandboxBackend('process, not isolated', async () => await processHarness('none'), {
+  isolated: false,
+  samePaths: false,
+  timeoutMs: 60_000,
+});
+
+if (HAS_BUBBLEWRAP) {
+  describeSandboxBackend('process, in bubblewrap', async () => await processHarness('bwrap'), {
+    isolated: true,
+    samePaths: true,
+    timeoutMs: 60_000,
+  });
+}
