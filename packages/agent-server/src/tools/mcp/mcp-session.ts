@@ -22,6 +22,7 @@ import { terminalText } from '../terminal-screen.js';
 import { repairedMessages } from './server-answers.js';
 
 const CLOSE_TIMEOUT_MS = 2_000;
+const END_GRACE_MS = 2_000;
 /** Limit of a request whose server reports progress again and again. */
 const MAX_TOTAL_MS = 3_600_000;
 
@@ -282,6 +283,7 @@ class StdioTransport implements Transport {
   onmessage?: (message: JSONRPCMessage) => void;
   readonly #program: Program;
   readonly #errorText = new OutputWindow(MAX_ERROR_TEXT);
+  readonly #ended = Promise.withResolvers<void>();
   #process: StartedProcess | null = null;
   #end: string | null = null;
 
@@ -309,7 +311,8 @@ class StdioTransport implements Transport {
     child.once('exit', (code, killedBy) => {
       this.#end ??= killedBy === null ? `it ended with exit code ${code}` : `it was ended by ${killedBy}`;
       // The last output of a process is worth the most.
-      void readToEnd([stdout, stderr]).then(() => this.onclose?.());
+      this.#ended.resolve(readToEnd([stdout, stderr]));
+      void this.#ended.promise.then(() => this.onclose?.());
     });
   }
 
@@ -328,9 +331,17 @@ class StdioTransport implements Transport {
     if (!stdin?.writable) {
       throw new Error('the tool server has ended');
     }
-    await new Promise<void>((resolve, reject) => {
-      stdin.write(`${JSON.stringify(message)}\n`, (error) => (error ? reject(error) : resolve()));
-    });
+    const written = Promise.withResolvers<void>();
+    stdin.write(`${JSON.stringify(message)}\n`, (error) =>
+      error ? written.reject(error) : written.resolve(),
+    );
+    try {
+      await written.promise;
+    } catch (error) {
+      // The input of a program that ends is closed a moment before it is known how that has ended.
+      await within(END_GRACE_MS, this.#ended.promise);
+      throw error;
+    }
   }
 
   async close(): Promise<void> {

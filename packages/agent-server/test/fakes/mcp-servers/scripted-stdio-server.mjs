@@ -1,4 +1,5 @@
 // A tool server over standard streams that behaves as the variable BEHAVIOUR says, without any package of MCP.
+import { closeSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const behaviour = process.env.BEHAVIOUR ?? '';
@@ -55,6 +56,12 @@ const handlers = {
           `${JSON.stringify({ jsonrpc: '2.0', id, result: { content: [{ type: 'text', text: 'last' }] } })}\n`,
           () => process.exit(7),
         );
+        break;
+      case 'dies slowly':
+        process.stderr.write('out of memory\n');
+        closeSync(0);
+        answer(id, { content: [{ type: 'text', text: 'last' }] });
+        setTimeout(() => process.exit(7), 500);
         break;
       case 'asks':
         asker = id;
