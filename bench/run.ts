@@ -10,11 +10,11 @@ import { benchSettings } from './settings.bench.js';
 import { benchStartUp } from './start-up.bench.js';
 import { benchStreams } from './streams.bench.js';
 import { benchSuggestedTasks } from './suggested-tasks.bench.js';
+import { type BENCHES, COMMAND_LINES } from '../scripts/lib/command-lines.js';
 import { type Outcome, print } from './support/report.js';
 import { benchWarm } from './warm.bench.js';
 
-/** By the name in `npm run bench -- NAME`. */
-const BENCHES: Record<string, () => Promise<Outcome[]>> = {
+const PROGRAMS: Record<(typeof BENCHES)[number], () => Promise<Outcome[]>> = {
   'start-up': benchStartUp,
   'suggested-tasks': benchSuggestedTasks,
   settings: benchSettings,
@@ -32,13 +32,9 @@ const BENCHES: Record<string, () => Promise<Outcome[]>> = {
 /** Only by name: the program of others, a cluster, a million conversations. All the rest takes less than ten minutes. */
 const OPT_IN = new Set(['peer', 'kubernetes', 'growth']);
 
-const wanted = process.argv.slice(2);
-const unknown = wanted.find((name) => !Object.hasOwn(BENCHES, name));
-if (unknown !== undefined) {
-  throw new Error(`there is no bench "${unknown}"; there are: ${Object.keys(BENCHES).join(', ')}`);
-}
-const chosen = Object.entries(BENCHES).filter(([name]) =>
-  wanted.length === 0 ? !OPT_IN.has(name) : wanted.includes(name),
+const [wanted] = COMMAND_LINES['bench/run.ts'].parse().processedArgs;
+const chosen = Object.entries(PROGRAMS).filter(([name]) =>
+  wanted.length === 0 ? !OPT_IN.has(name) : wanted.some((one) => one === name),
 );
 const outcomes: Outcome[] = [];
 for (const [name, bench] of chosen) {

@@ -1,13 +1,14 @@
+import { COMMAND_LINES } from '../scripts/lib/command-lines.js';
 import { loopModel } from './automations-model.js';
 import { tellAutomations } from './automations-story.js';
 import { type Demo, startDemo } from './start-demo.js';
 import { Storyteller } from './storyteller.js';
 import { tellConversation, tellDeletion, tellStory } from './story.js';
 
+const commandLine = COMMAND_LINES['demo/demo.ts'].parse();
 /** Whether the demo ends after the story; the default without a terminal. */
-const once = process.argv.includes('--once') || !process.stdout.isTTY;
-/** `npm run demo -- automations` */
-const isAboutAutomations = process.argv.includes('automations');
+const once = commandLine.opts().once === true || !process.stdout.isTTY;
+const isAboutAutomations = commandLine.processedArgs[0] === 'automations';
 const print = (text: string) => {
   process.stdout.write(text);
 };

@@ -2,6 +2,9 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { COMMAND_LINES } from './lib/command-lines.ts';
+
+COMMAND_LINES['scripts/check-house.mjs'].parse();
 
 /**
  * Measures the structure of `src` and `packages` against what CONTRIBUTING.md promises, and prints today's figures beside their bounds.

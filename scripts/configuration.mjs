@@ -2,7 +2,9 @@
 import { writeFile } from 'node:fs/promises';
 import { fileURLToPath } from 'node:url';
 import { buildIfNeeded } from './lib/build.mjs';
+import { COMMAND_LINES } from './lib/command-lines.ts';
 
+COMMAND_LINES['scripts/configuration.mjs'].parse();
 if (buildIfNeeded()) {
   const { configurationReference } = await import('../dist/config/load-config.js');
   await writeFile(

@@ -7,6 +7,9 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import 'reflect-metadata';
 import { isUpToDate } from './lib/build.mjs';
+import { COMMAND_LINES } from './lib/command-lines.ts';
+
+COMMAND_LINES['scripts/dev.mjs'].parse();
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 /** Editors save in several steps. */

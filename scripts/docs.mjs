@@ -4,10 +4,11 @@ import { spawnSync } from 'node:child_process';
 import { existsSync, statSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { COMMAND_LINES } from './lib/command-lines.ts';
 
 const folder = fileURLToPath(new URL('../docs/.vitepress/', import.meta.url));
 const at = (name) => path.join(folder, name);
-const [command = 'dev', ...options] = process.argv.slice(2);
+const [command, options] = COMMAND_LINES['scripts/docs.mjs'].parse().processedArgs;
 
 if (isStale('node_modules/.package-lock.json', 'package-lock.json')) {
   run('npm', ['ci', '--ignore-scripts', '--no-audit', '--no-fund']);

@@ -3,6 +3,9 @@
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { COMMAND_LINES } from './lib/command-lines.ts';
+
+const { sbom } = COMMAND_LINES['scripts/licenses.mjs'].parse().opts();
 
 /**
  * Licenses that require nothing but a copy of their text, which packages contain and bundles collect
@@ -31,7 +34,7 @@ const { status, stdout, stderr } = spawnSync(
 if (status !== 0) {
   throw new Error(`npm sbom failed: ${stderr}`);
 }
-if (process.argv.includes('--sbom')) {
+if (sbom) {
   process.stdout.write(stdout);
 } else {
   check(JSON.parse(stdout).components.filter(isForeign));

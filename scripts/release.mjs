@@ -14,10 +14,10 @@ import {
 import path from 'node:path';
 import { pipeline } from 'node:stream/promises';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { createGzip } from 'node:zlib';
 import tar from 'tar-stream';
 import { buildIfNeeded } from './lib/build.mjs';
+import { COMMAND_LINES } from './lib/command-lines.ts';
 
 const SEMANTIC = /^\d+\.\d+\.\d+(-[0-9A-Za-z.-]+)?$/;
 const CHART = 'deploy/helm/slipway';
@@ -26,15 +26,13 @@ const root = fileURLToPath(new URL('..', import.meta.url));
 const at = (...parts) => path.join(root, ...parts);
 const release = at('release');
 
-const { values, positionals } = parseArgs({
-  allowPositionals: true,
-  options: { 'dry-run': { type: 'boolean', default: false } },
-});
-const [version = '', ...more] = positionals;
-if (!SEMANTIC.test(version) || more.length > 0) {
-  fail('Usage: npm run release -- VERSION [--dry-run], with a version such as 1.2.3');
+const commandLine = COMMAND_LINES['scripts/release.mjs'].parse();
+const { dryRun } = commandLine.opts();
+const [version] = commandLine.processedArgs;
+if (!SEMANTIC.test(version)) {
+  fail(`"${version}" is no version such as 1.2.3`);
 }
-if (!values['dry-run']) {
+if (!dryRun) {
   checkTree();
   stamp();
 }
@@ -50,7 +48,7 @@ writeFileSync(
   path.join(release, 'sbom.cdx.json'),
   run(process.execPath, [at('scripts/licenses.mjs'), '--sbom']),
 );
-if (!values['dry-run']) {
+if (!dryRun) {
   buildImage();
 }
 writeSums();
@@ -62,6 +60,10 @@ function checkTree() {
   }
   if (!readFileSync(at('CHANGELOG.md'), 'utf8').includes(`\n## [${version}]`)) {
     fail(`CHANGELOG.md has no section [${version}]: rename [Unreleased], see docs/releasing.md`);
+  }
+  const due = run(at('.ci/full-due'), []);
+  if (due !== '') {
+    fail(`.ci/full has not been green since these changed; run it, and commit .ci/full.passed:\n${due}`);
   }
   const { status } = spawnSync('npm', ['run', 'check'], { cwd: root, stdio: 'inherit' });
   if (status !== 0) {
@@ -172,7 +174,7 @@ function run(command, args) {
     maxBuffer: 64 * 1024 * 1024,
   });
   if (status !== 0) {
-    fail(`${command} ${args[0]} failed: ${error?.message ?? stderr}`);
+    fail(`${[command, ...args].slice(0, 2).join(' ')} failed: ${error?.message ?? stderr}`);
   }
   return stdout;
 }

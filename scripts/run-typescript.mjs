@@ -8,8 +8,11 @@ if (major < 22 || (major === 22 && minor < 19)) {
   const { pathToFileURL } = await import('node:url');
   const { buildIfNeeded } = await import('./lib/build.mjs');
   const [program = ''] = process.argv.splice(2, 1);
+  await import('./lib/typescript-loader.cjs');
+  const { COMMAND_LINES } = await import('./lib/command-lines.ts');
+  // A question, or what is not known, needs no build.
+  COMMAND_LINES[program]?.parse();
   if (buildIfNeeded()) {
-    await import('./lib/typescript-loader.cjs');
     await import(pathToFileURL(program).href);
   } else {
     process.exitCode = 1;

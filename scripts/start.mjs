@@ -1,3 +1,3 @@
 import { runBuilt } from './lib/run-built.mjs';
 
-await runBuilt('service/main.js');
+await runBuilt('service/main.js', 'scripts/start.mjs');

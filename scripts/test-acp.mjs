@@ -8,6 +8,7 @@ import { existsSync, mkdirSync, mkdtempSync, rmSync, writeFileSync } from 'node:
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { COMMAND_LINES } from './lib/command-lines.ts';
 
 const CANNOT = 77;
 /** The versions with which this last worked. */
@@ -49,18 +50,13 @@ function install(name, folder) {
   return target;
 }
 
-const asked = process.argv.slice(2);
+const [asked] = COMMAND_LINES['scripts/test-acp.mjs'].parse().processedArgs;
 const names = asked.length > 0 ? asked : Object.keys(PACKAGES);
 const given = process.env['ACP_AGENTS_FOLDER'];
 const folder = given ?? mkdtempSync(path.join(tmpdir(), 'slipway-acp-'));
 const results = [];
 try {
   for (const name of names) {
-    if (PACKAGES[name] === undefined) {
-      say(`There is no agent ${name} here, only ${Object.keys(PACKAGES).join(' and ')}.`);
-      results.push(1);
-      continue;
-    }
     const target = install(name, folder);
     if (target === undefined) {
       results.push(CANNOT);

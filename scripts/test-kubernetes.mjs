@@ -1,12 +1,14 @@
 // Runs the tests that need a cluster: contracts, journeys, faults, rights and the deployment of deploy/kubernetes.
-// npm run test:kubernetes -- [part of a path, such as kubernetes/faults]
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { COMMAND_LINES } from './lib/command-lines.ts';
+
+const [part = String.raw`(test|backends)/kubernetes/`] =
+  COMMAND_LINES['scripts/test-kubernetes.mjs'].parse().processedArgs;
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
-const PATHS = String.raw`(test|backends)/kubernetes/`;
 const AGENT_SANDBOX = 'apis/agents.x-k8s.io/v1beta1';
 /** A small node cannot run the pods of more test files at a time. */
 const WORKERS = '2';
@@ -51,7 +53,6 @@ function missing() {
 const problem = missing();
 if (problem === null) {
   const jest = path.join(ROOT, 'node_modules/jest/bin/jest.js');
-  const [part = PATHS] = process.argv.slice(2);
   const args = [
     ['--max-semi-space-size=32', '--disable-warning=ExperimentalWarning', jest],
     ['--maxWorkers', WORKERS, '--testPathPatterns', part],

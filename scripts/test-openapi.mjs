@@ -6,6 +6,9 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
+import { COMMAND_LINES } from './lib/command-lines.ts';
+
+COMMAND_LINES['scripts/test-openapi.mjs'].parse();
 
 const NPM_PACKAGES = ['@redocly/cli@2', '@stoplight/spectral-cli@6', 'openapi-typescript@7'];
 const PYTHON_PACKAGES = [

@@ -7,14 +7,14 @@
 // PYTHON       a Python of at least 3.12 (by default python3.14, 3.13 and 3.12 are looked for, pyenv's included)
 // STOCK_VENV   a virtual environment to use, created if it does not exist; by default a temporary one
 import { spawnSync } from 'node:child_process';
-import { chmodSync, existsSync, mkdtempSync, readdirSync, rmSync } from 'node:fs';
+import { chmodSync, cpSync, existsSync, mkdtempSync, readdirSync, rmSync, statSync } from 'node:fs';
 import { homedir, tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
+import { COMMAND_LINES } from './lib/command-lines.ts';
 
 /** The version with which this last worked. */
-const VERSION = '1.58.0';
+const VERSION = '1.58.2';
 const PACKAGES = ['openhands-agent-server', 'openhands-sdk', 'openhands-tools'].map(
   (name) => `${name}==${VERSION}`,
 );
@@ -49,10 +49,27 @@ function findPython() {
   return candidates.find(isNewEnough);
 }
 
+/** Under root, sandboxes run as other users, who cannot read a Python in root's home: they get a copy of it. */
+function readableForAll(python, copy) {
+  const read = 'import sys; print(sys.base_prefix)';
+  const home = spawnSync(python, ['-c', read], { encoding: 'utf8' }).stdout.trim();
+  const parents = home.split(path.sep).map((_, index, names) => names.slice(0, index + 1).join(path.sep));
+  if (parents.every((parent) => (statSync(parent || path.sep).mode & 0o001) !== 0)) {
+    return python;
+  }
+  cpSync(home, copy, { recursive: true, verbatimSymlinks: true });
+  process.env['LD_LIBRARY_PATH'] = path.join(copy, 'lib');
+  return path.join(copy, 'bin', 'python3');
+}
+
 /** @returns the environment's Python; undefined when it could not be created, after printing why */
 function prepare(folder) {
   const environment = process.env['STOCK_VENV'] ?? path.join(folder, 'venv');
   const python = path.join(environment, 'bin', 'python');
+  const copy = `${environment}-python`;
+  if (existsSync(copy)) {
+    process.env['LD_LIBRARY_PATH'] = path.join(copy, 'lib');
+  }
   if (!existsSync(python)) {
     const base = findPython();
     if (base === undefined) {
@@ -60,7 +77,7 @@ function prepare(folder) {
       return undefined;
     }
     say(`making a virtual environment with ${base}`);
-    if (!succeeds(base, ['-m', 'venv', environment])) {
+    if (!succeeds(readableForAll(base, copy), ['-m', 'venv', environment])) {
       say('A virtual environment could not be made.');
       return undefined;
     }
@@ -75,13 +92,13 @@ function prepare(folder) {
   return python;
 }
 
-const { values } = parseArgs({ options: { image: { type: 'string' } } });
+const { image } = COMMAND_LINES['scripts/test-stock.mjs'].parse().opts();
 const folder = mkdtempSync(path.join(tmpdir(), 'slipway-stock-'));
 // Under root, sandboxes run as other users, who need access to this folder.
 chmodSync(folder, 0o755);
 try {
-  const where = values.image === undefined ? 'process' : 'kubernetes';
-  const what = values.image ?? prepare(folder);
+  const where = image === undefined ? 'process' : 'kubernetes';
+  const what = image ?? prepare(folder);
   if (what === undefined) {
     say('NOT TRIED: nothing is known about the stock agent server from this run.');
     process.exitCode = CANNOT;

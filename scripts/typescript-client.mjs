@@ -1,14 +1,15 @@
-// Writes the TypeScript client from openapi.json: npm run client:typescript. An argument names a folder to
-// use instead of clients/typescript, a second one another document.
+// Writes the TypeScript client from openapi.json: npm run client:typescript.
 import { spawnSync } from 'node:child_process';
 import { cpSync, mkdirSync, rmSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { createClient } from '@hey-api/openapi-ts';
+import { COMMAND_LINES } from './lib/command-lines.ts';
 
+const [given, document] = COMMAND_LINES['scripts/typescript-client.mjs'].parse().processedArgs;
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '..');
 const home = path.join(root, 'clients', 'typescript');
-const folder = path.resolve(process.argv[2] ?? home);
+const folder = path.resolve(given ?? home);
 const sources = path.join(folder, 'src');
 const built = path.join(folder, 'dist');
 
@@ -20,7 +21,7 @@ if (folder !== home) {
   cpSync(path.join(home, 'package.json'), path.join(folder, 'package.json'));
 }
 await createClient({
-  input: path.resolve(process.argv[3] ?? path.join(root, 'openapi.json')),
+  input: path.resolve(document ?? path.join(root, 'openapi.json')),
   output: { path: sources, module: { extension: '.js' } },
   plugins: ['@hey-api/client-fetch', '@hey-api/typescript', '@hey-api/sdk'],
   logs: { level: 'silent' },

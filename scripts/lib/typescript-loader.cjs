@@ -24,7 +24,9 @@ const OPTIONS = {
   module: { type: 'es6' },
   sourceMaps: true,
 };
-const SALT = JSON.stringify([OPTIONS, swc.version]);
+/** Only while coverage is measured: the library takes longer to load than this file. */
+const coverage = process.env.SLIPWAY_COVERAGE === undefined ? undefined : require('./coverage.cjs');
+const SALT = JSON.stringify([OPTIONS, swc.version, coverage?.OPTIONS]);
 
 /** Source maps of the loaded files, by path and by URL, for the stack traces that Jest prints. */
 const sourceMaps = new Map();
@@ -37,7 +39,10 @@ function compile(file, url) {
   try {
     return readFileSync(`${stem}.mjs`, 'utf8');
   } catch {
-    const { code, map } = swc.transformSync(text, { ...OPTIONS, filename: file });
+    const { code, map } = swc.transformSync(coverage?.instrument(text, file) ?? text, {
+      ...OPTIONS,
+      filename: file,
+    });
     write(`${stem}.map`, map);
     write(`${stem}.mjs`, code);
     return code;
@@ -72,4 +77,4 @@ registerHooks({
   },
 });
 
-module.exports = { sourceMaps };
+module.exports = { sourceMaps, writeCoverage: () => coverage?.writeCoverage() };

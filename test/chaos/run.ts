@@ -1,27 +1,14 @@
 import { randomInt } from 'node:crypto';
 import { readdirSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
 import { ascending } from '../../src/common/compare.js';
 import { startTestServer } from '../support/test-server.js';
 import { type Amount, NotTried, type Outcome, type Scenario } from './scenario.js';
 import { seedPauses } from './support/pauses.js';
 import { type Row, summary, table } from './support/report.js';
 
-const USAGE = `npm run chaos -- [options]: damages a running service and what it needs under load, and counts what is lost.
-
-  --only NAME      scenarios with the text in their names; may be given several times
-  --short          fewer faults, and only the scenarios that fit into a minute and a half together
-  --seed NUMBER    of the pauses between faults; printed at the beginning
-  --kills NUMBER   how often the service is killed, 100 by default; no more after five and a half minutes
-  --list           says which scenarios there are
-  --verbose        prints what clients saw
-
-It ends with 1 when something that was acknowledged is lost or doubled, a start does not become READY, a sandbox is left over,
-or the service does not come back by itself.
-
-`;
 const SCENARIO_TIMEOUT_MS = 900_000;
 const SUFFIX = '.scenario.ts';
 const ALL: Amount = { kills: 100, killSeconds: 330, postgresKills: 20, rounds: 10, answerMs: 2_000 };
@@ -29,32 +16,18 @@ const ALL: Amount = { kills: 100, killSeconds: 330, postgresKills: 20, rounds: 1
 const SHORT: Amount = { kills: 4, killSeconds: 30, postgresKills: 2, rounds: 2, answerMs: 8_000 };
 const SEEDS = 2 ** 31;
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true, default: [] },
-    short: { type: 'boolean', default: false },
-    seed: { type: 'string' },
-    kills: { type: 'string' },
-    list: { type: 'boolean', default: false },
-    verbose: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
+const values = COMMAND_LINES['test/chaos/run.ts'].parse().opts();
 
-if (values.help) {
-  process.stdout.write(USAGE);
+const chosen = (await loadScenarios()).filter(({ name, isShort }) =>
+  values.only.length > 0 ? values.only.some((part) => name.includes(part)) : isShort || !values.short,
+);
+if (chosen.length === 0) {
+  throw new Error('no scenario has such a name; see npm run chaos -- --list');
+}
+if (values.list) {
+  chosen.forEach(({ name, what }) => process.stdout.write(`${name}: ${what}\n`));
 } else {
-  const chosen = (await loadScenarios()).filter(({ name, isShort }) =>
-    values.only.length > 0 ? values.only.some((part) => name.includes(part)) : isShort || !values.short,
-  );
-  if (chosen.length === 0) {
-    throw new Error('no scenario has such a name; see npm run chaos -- --list');
-  }
-  if (values.list) {
-    chosen.forEach(({ name, what }) => process.stdout.write(`${name}: ${what}\n`));
-  } else {
-    await main(chosen);
-  }
+  await main(chosen);
 }
 
 async function main(scenarios: Scenario[]): Promise<void> {
@@ -74,7 +47,7 @@ async function main(scenarios: Scenario[]): Promise<void> {
       const result = await attempt(scenario, amount);
       const row = { name: scenario.name, result, seconds: (performance.now() - before) / 1000 };
       rows.push(row);
-      process.stdout.write(`${summary(row, values.verbose)}\n`);
+      process.stdout.write(`${summary(row, values.verbose === true)}\n`);
     }
   } finally {
     await server.stop();

@@ -3,47 +3,29 @@ import { readdirSync } from 'node:fs';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { parseArgs } from 'node:util';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
 import { ascending } from '../../src/common/compare.js';
 import { type Client, NotInstallable } from './client.js';
 import { ClientCache } from './support/client-cache.js';
 import { ClientsWorld } from './support/clients-world.js';
 import { type StepResult, Steps, table } from './support/steps.js';
 
-const USAGE = `npm run test:clients -- [options]: runs the programs of others, unmodified, against the service.
-
-  --only TEXT      clients with the text in their names; may be given several times
-  --cache FOLDER   where they are installed; CLIENTS_CACHE, or a folder of the system's temporary one
-  --list           says which there are
-
-`;
 const SUFFIX = '.client.ts';
 
-const { values } = parseArgs({
-  options: {
-    only: { type: 'string', multiple: true, default: [] },
-    cache: { type: 'string' },
-    list: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
+const values = COMMAND_LINES['test/clients/run.ts'].parse().opts();
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-if (values.help) {
-  print(USAGE);
+const clients = (await loadClients()).filter(
+  ({ name }) => values.only.length === 0 || values.only.some((part) => name.includes(part)),
+);
+if (clients.length === 0) {
+  throw new Error('no client has such a name; see npm run test:clients -- --list');
+}
+if (values.list) {
+  clients.forEach(({ name, what }) => print(`${name}: ${what}`));
 } else {
-  const clients = (await loadClients()).filter(
-    ({ name }) => values.only.length === 0 || values.only.some((part) => name.includes(part)),
-  );
-  if (clients.length === 0) {
-    throw new Error('no client has such a name; see npm run test:clients -- --list');
-  }
-  if (values.list) {
-    clients.forEach(({ name, what }) => print(`${name}: ${what}`));
-  } else {
-    await main(clients);
-  }
+  await main(clients);
 }
 
 async function main(clients: readonly Client[]): Promise<void> {

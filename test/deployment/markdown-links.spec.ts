@@ -62,7 +62,7 @@ describe('documents', () => {
 
   it('are named as they are called, in sources and deployments too', () => {
     const files = globSync(
-      ['{src,packages,test/hostile,scripts,deploy,demo,bench}/**/*.{ts,tsx,mjs,yaml,yml,md}', '*.md'],
+      ['{src,packages/*/src,test/hostile,scripts,deploy,demo,bench}/**/*.{ts,tsx,mjs,yaml,yml,md}', '*.md'],
       {
         cwd: ROOT,
         exclude: (name) => BUILT.test(name) || name === 'generated',

@@ -1,8 +1,8 @@
 import { randomInt } from 'node:crypto';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { parseArgs } from 'node:util';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
 import { NotInstallable } from '../clients/client.js';
 import { ClientCache } from '../clients/support/client-cache.js';
 import { agentServerTarget } from './agent-server.target.js';
@@ -13,18 +13,6 @@ import { FuzzWorld } from './support/fuzz-world.js';
 import { failureTexts, table } from './support/report.js';
 import { Schemathesis } from './support/schemathesis.js';
 
-const USAGE = `npm run fuzz -- [options]: generates requests from openapi.json, sends them to a service, and compares the answers.
-
-  --cases N        how many; 20000 unless it says so
-  --seed N         repeats a run; printed at the beginning
-  --only TEXT      operations with the text in their names, such as "POST /api/settings"
-  --target NAME    "service" or "agent server"; both without it
-  --minutes N      stops after this time; 15 unless it says so
-  --optional       ends with 0 where Schemathesis cannot be installed, and says so
-  --cache FOLDER   where Schemathesis is installed; CLIENTS_CACHE, or a folder of the system's temporary one
-  --verbose        shows what Schemathesis prints
-
-`;
 /** In this order: what is sent to the service may end the sandbox. */
 const TARGETS = [
   { name: 'agent server', open: agentServerTarget, share: 0.05 },
@@ -32,30 +20,14 @@ const TARGETS = [
 ];
 const SEEDS = 2 ** 31;
 
-const { values } = parseArgs({
-  options: {
-    cases: { type: 'string', default: '20000' },
-    seed: { type: 'string' },
-    only: { type: 'string' },
-    target: { type: 'string' },
-    minutes: { type: 'string', default: '15' },
-    optional: { type: 'boolean', default: false },
-    cache: { type: 'string' },
-    verbose: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
+const values = COMMAND_LINES['test/fuzz/run.ts'].parse().opts();
 const print = (line: string): void => void process.stdout.write(`${line}\n`);
 
-if (values.help) {
-  print(USAGE);
-} else {
-  await main({
-    cases: wholeNumber('cases', values.cases),
-    seed: values.seed === undefined ? randomInt(SEEDS) : wholeNumber('seed', values.seed),
-    minutes: wholeNumber('minutes', values.minutes),
-  });
-}
+await main({
+  cases: wholeNumber('cases', values.cases),
+  seed: values.seed === undefined ? randomInt(SEEDS) : wholeNumber('seed', values.seed),
+  minutes: wholeNumber('minutes', values.minutes),
+});
 
 async function main({ cases, seed, minutes }: Record<'cases' | 'seed' | 'minutes', number>): Promise<void> {
   const targets = TARGETS.filter(({ name }) => values.target === undefined || values.target === name);

@@ -1,56 +1,34 @@
 import { readdirSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
 import { ascending } from '../../src/common/compare.js';
 import { type Attack, type AttackedBackend, BACKENDS, type Sighting } from './attack.js';
 import { missingFor } from './support/backends.js';
 import { HostileWorld } from './support/hostile-world.js';
 import { type Result, resultOf, table } from './support/report.js';
 
-const USAGE = `npm run hostile -- [options]: attacks a running service as one of two tenants, and says what held.
-
-  --backend NAME   ${BACKENDS.join(', ')}; may be given several times; otherwise all that this machine has
-  --only TEXT      attacks with the text in their names; may be given several times
-  --except TEXT    attacks without it, likewise
-  --list           says which there are
-
-kubernetes is the cluster of KUBECONFIG, as npm run test:kubernetes needs it. SLIPWAY_TEST_POLICIES=enforced says that its network
-enforces NetworkPolicies, and private addresses are expected to be closed then.
-
-`;
 const ATTACK_TIMEOUT_MS = 60_000;
 const SUFFIX = '.attack.ts';
 
 /** The attack may still be at work on its world. */
 class NeverEnded extends Error {}
 
-const { values } = parseArgs({
-  options: {
-    backend: { type: 'string', multiple: true, default: [] },
-    only: { type: 'string', multiple: true, default: [] },
-    except: { type: 'string', multiple: true, default: [] },
-    list: { type: 'boolean', default: false },
-    help: { type: 'boolean', default: false },
-  },
-});
+const values = COMMAND_LINES['test/hostile/run.ts'].parse().opts();
 
-if (values.help) {
-  process.stdout.write(USAGE);
+const attacks = (await loadAttacks()).filter(
+  ({ name, timed = false }) =>
+    (values.timed === values.untimed || timed === values.timed) &&
+    (values.only.length === 0 || values.only.some((part) => name.includes(part))) &&
+    !values.except.some((part) => name.includes(part)),
+);
+if (attacks.length === 0) {
+  throw new Error('no attack has such a name; see npm run hostile -- --list');
+}
+if (values.list) {
+  attacks.forEach(({ name, what }) => process.stdout.write(`${name}: ${what}\n`));
 } else {
-  const attacks = (await loadAttacks()).filter(
-    ({ name }) =>
-      (values.only.length === 0 || values.only.some((part) => name.includes(part))) &&
-      !values.except.some((part) => name.includes(part)),
-  );
-  if (attacks.length === 0) {
-    throw new Error('no attack has such a name; see npm run hostile -- --list');
-  }
-  if (values.list) {
-    attacks.forEach(({ name, what }) => process.stdout.write(`${name}: ${what}\n`));
-  } else {
-    await main(attacks, values.backend);
-  }
+  await main(attacks, values.backend);
 }
 
 async function main(attacks: Attack[], wanted: string[]): Promise<void> {

@@ -1,58 +1,25 @@
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
 import { setTimeout as wait } from 'node:timers/promises';
-import { parseArgs } from 'node:util';
+import { COMMAND_LINES } from '../../scripts/lib/command-lines.js';
 import { JourneyWorld } from '../system/journeys/support/journey-world.js';
 import { startTestServer } from '../support/test-server.js';
 import { type Findings, Load } from './load.js';
 import { LocalReplicas } from './local-replicas.js';
 import { Tally } from './tally.js';
 
-const USAGE = `npm run rolling -- [options]: restarts replicas under load, and counts what their clients notice.
-
-Without --url it starts two processes of the service and a balancer itself, restarts each of them twice in order, and kills
-one. With --url it loads a service that runs, behind whatever balances there:
-
-  --url ADDRESS       of the service
-  --key KEY           of an administrator; the load has a user of its own, which is removed at the end
-  --restart COMMAND   restarts the replicas and returns when that is done (sh -c), such as
-                      kubectl rollout restart deployment/slipway && kubectl rollout status deployment/slipway
-  --restarts NUMBER   how often, 2 by default
-  --kill COMMAND      kills a replica, once, after the restarts; what is under way there is lost
-
-  --seconds NUMBER    how long the load lasts at least, 30 by default
-
-The service has to run with RATE_LIMIT_PER_MINUTE=0. It ends with 1 when a request failed that was not under way at a
-replica that was killed, when events were lost or doubled, or when a start did not become READY.
-
-`;
-
 /** Between two restarts. */
 const PAUSE_MS = 1_000;
 /** Conversations start and run nothing: no model is called. */
 const SETTINGS = { llm_model: 'openai/none', llm_base_url: 'http://127.0.0.1:1', llm_api_key: 'sk-none' };
 
-const { values } = parseArgs({
-  options: {
-    url: { type: 'string' },
-    key: { type: 'string' },
-    restart: { type: 'string' },
-    restarts: { type: 'string', default: '2' },
-    kill: { type: 'string' },
-    seconds: { type: 'string', default: '30' },
-    help: { type: 'boolean', default: false },
-  },
-});
+const values = COMMAND_LINES['test/rolling/run.ts'].parse().opts();
 
-if (values.help) {
-  process.stdout.write(USAGE);
-} else {
-  const findings = await (values.url === undefined ? loadLocally() : loadService(values.url));
-  findings.lines.forEach((line) => process.stdout.write(`${line}\n`));
-  findings.problems.forEach((problem) => process.stdout.write(`PROBLEM ${problem}\n`));
-  process.stdout.write(`${findings.problems.length === 0 ? 'nothing was lost' : 'NOT AS IT SHOULD BE'}\n`);
-  process.exitCode = findings.problems.length === 0 ? 0 : 1;
-}
+const findings = await (values.url === undefined ? loadLocally() : loadService(values.url));
+findings.lines.forEach((line) => process.stdout.write(`${line}\n`));
+findings.problems.forEach((problem) => process.stdout.write(`PROBLEM ${problem}\n`));
+process.stdout.write(`${findings.problems.length === 0 ? 'nothing was lost' : 'NOT AS IT SHOULD BE'}\n`);
+process.exitCode = findings.problems.length === 0 ? 0 : 1;
 
 async function loadLocally(): Promise<Findings> {
   const server = await startTestServer();

@@ -1,8 +1,11 @@
 const { ModernFakeTimers } = require('@jest/fake-timers');
 const { ModuleMocker } = require('jest-mock');
 const { installCommonGlobals } = require('jest-util');
+const { mkdtempSync, rmSync, writeFileSync } = require('node:fs');
 const { flushCompileCache } = require('node:module');
-require('../../../scripts/lib/typescript-loader.cjs');
+const { tmpdir } = require('node:os');
+const path = require('node:path');
+const { writeCoverage } = require('../../../scripts/lib/typescript-loader.cjs');
 
 const { process, console } = globalThis;
 // Jest's own modules look here for the clock and the files that a test cannot fake. The copy of `process` that comes
@@ -14,6 +17,9 @@ const EVENT_HANDLERS = Symbol.for('EVENT_HANDLERS');
 const STATE = 'JEST_STATE_SYMBOL';
 /** What `jest.setTimeout` of a file sets. */
 const TIMEOUT = Symbol.for('TEST_TIMEOUT_SYMBOL');
+
+/** No name is made of the account and the host, so a test that commits says who does. */
+const GIT_CONFIG = '[user]\n\tuseConfigOnly = true\n[init]\n\tdefaultBranch = main\n';
 
 /**
  * Jest's runner keeps its state and its event handlers in the realm, and adds to the handlers that it finds. Without
@@ -40,6 +46,7 @@ module.exports = class SharedEnvironment {
     this.variables = { ...process.env };
     this.isSystem = projectConfig.displayName?.name === 'system';
     this.exit = Object.getOwnPropertyDescriptor(process, 'exit');
+    this.home = null;
   }
 
   async setup() {
@@ -47,6 +54,22 @@ module.exports = class SharedEnvironment {
     const { SLIPWAY_TEST_TEMPORARY: temporary } = process.env;
     if (temporary && !this.isSystem) {
       process.env.TMPDIR = temporary;
+    }
+    this.setGitConfiguration();
+  }
+
+  /** Tests, and the tools that they start, find neither the git configuration nor the home of whoever runs them. */
+  setGitConfiguration() {
+    for (const name of Object.keys(process.env).filter((each) => each.startsWith('GIT_'))) {
+      delete process.env[name];
+    }
+    this.home = mkdtempSync(path.join(tmpdir(), 'home-'));
+    writeFileSync(path.join(this.home, '.gitconfig'), GIT_CONFIG);
+    process.env.GIT_CONFIG_GLOBAL = path.join(this.home, '.gitconfig');
+    process.env.GIT_CONFIG_NOSYSTEM = '1';
+    // Some sandboxes of system tests keep programs that are installed in the home.
+    if (!this.isSystem) {
+      process.env.HOME = this.home;
     }
   }
 
@@ -60,10 +83,12 @@ module.exports = class SharedEnvironment {
       }
     }
     Object.assign(process.env, this.variables);
+    rmSync(this.home, { recursive: true, force: true });
     forgetRunner();
     this.global = null;
     // A worker that has all of it to write when it ends takes longer than Jest waits, and is killed before it is written.
     flushCompileCache();
+    writeCoverage();
   }
 
   exportConditions() {

@@ -38,8 +38,13 @@ class SharedRuntime extends Runtime {
       : super.requireModuleOrMock(from, name);
   }
 
+  /** Jest asks once, before it has loaded the test file, so a copy would lack that one's own map. */
   getSourceMaps() {
-    return new Map([...super.getSourceMaps(), ...sourceMaps]);
+    const own = super.getSourceMaps();
+    return {
+      get: (file) => own.get(file) ?? sourceMaps.get(file),
+      [Symbol.iterator]: () => [...own, ...sourceMaps].values(),
+    };
   }
 }
 
