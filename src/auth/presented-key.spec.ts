@@ -7,6 +7,7 @@ describe('presentedKey', () => {
     [{ 'x-session-api-key': 'a' }, 'a'],
     [{ 'x-access-token': 'b' }, 'b'],
     [{ authorization: 'Bearer c' }, 'c'],
+    [{ authorization: 'bearer c' }, 'c'],
     [{ authorization: 'Basic c' }, null],
     [{ authorization: 'Bearer eyJhbGciOiJFUzI1NiJ9.eyJzdWIiOiIxIn0.c2ln' }, null],
     [{ 'x-session-api-key': 'a', 'x-access-token': 'b', authorization: 'Bearer c' }, 'a'],

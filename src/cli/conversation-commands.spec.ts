@@ -7,105 +7,71 @@ import { runSlipway } from './slipway-program.js';
 
 const text = (...texts: string[]) => texts.map((part) => ({ type: 'text', text: part }));
 
+const message = (source: string, ...texts: string[]) => ({
+  kind: 'MessageEvent',
+  source,
+  llm_message: { content: text(...texts) },
+});
+const action = (kind: string, members: object, thought: object[] = []) => ({
+  kind: 'ActionEvent',
+  thought,
+  action: { kind, ...members },
+});
+const observation = (kind: string, output: string) => ({
+  kind: 'ObservationEvent',
+  observation: { kind, content: text(output) },
+});
+const state = (key: string, value: unknown) => ({ kind: 'ConversationStateUpdateEvent', key, value });
+const edit = { command: 'str_replace', path: '/w/a', old_str: 'x\ny', new_str: 'z' };
+const search = { tool_name: 'search', tool_call: { arguments: '{"q":1}' } };
+const acpCall = { kind: 'ACPToolCallEvent', title: 'Read a', status: 'completed' };
+const broken = { kind: 'ConversationErrorEvent', code: 'E', detail: 'no credit' };
+const rejected = { kind: 'UserRejectObservation', rejection_reason: 'too risky' };
+
 describe('eventLines', () => {
-  it.each([
-    [
-      'what the user says',
-      { kind: 'MessageEvent', source: 'user', llm_message: { content: text('Fix it') } },
-      ['you: Fix it'],
-    ],
-    [
-      'what the agent says',
-      { kind: 'MessageEvent', source: 'agent', llm_message: { content: text('Done', 'now') } },
-      ['agent: Done\nnow'],
-    ],
+  it.each<[string, unknown, ...string[]]>([
+    ['what the user says', message('user', 'Fix it'), 'you: Fix it'],
+    ['what the agent says', message('agent', 'Done', 'now'), 'agent: Done\nnow'],
     [
       'a command, after its reason',
-      { kind: 'ActionEvent', thought: text('Look first'), action: { kind: 'TerminalAction', command: 'ls' } },
-      ['agent: Look first', '$ ls'],
+      action('TerminalAction', { command: 'ls' }, text('Look first')),
+      'agent: Look first',
+      '$ ls',
     ],
-    [
-      'its output',
-      { kind: 'ObservationEvent', observation: { kind: 'TerminalObservation', content: text('a\nb\n') } },
-      ['    a', '    b'],
-    ],
-    [
-      'no output',
-      { kind: 'ObservationEvent', observation: { kind: 'TerminalObservation', content: text('') } },
-      [],
-    ],
+    ['its output', observation('TerminalObservation', 'a\nb\n'), '    a', '    b'],
+    ['no output', observation('TerminalObservation', '')],
     [
       'an edit, as the lines that go and come',
-      {
-        kind: 'ActionEvent',
-        thought: [],
-        action: {
-          kind: 'FileEditorAction',
-          command: 'str_replace',
-          path: '/w/a',
-          old_str: 'x\ny',
-          new_str: 'z',
-        },
-      },
-      ['• str_replace /w/a', '  - x', '  - y', '  + z'],
+      action('FileEditorAction', edit),
+      '• str_replace /w/a',
+      '  - x',
+      '  - y',
+      '  + z',
     ],
-    [
-      'the last words',
-      { kind: 'ActionEvent', thought: [], action: { kind: 'FinishAction', message: 'Bye' } },
-      ['agent: Bye'],
-    ],
-    [
-      'those once',
-      { kind: 'ObservationEvent', observation: { kind: 'FinishObservation', content: text('Bye') } },
-      [],
-    ],
-    [
-      'a call of another tool',
-      {
-        kind: 'ActionEvent',
-        thought: [],
-        tool_name: 'search',
-        tool_call: { arguments: '{"q":1}' },
-        action: { kind: 'MCPToolAction' },
-      },
-      ['• search {"q":1}'],
-    ],
-    [
-      'a call by an ACP agent',
-      { kind: 'ACPToolCallEvent', title: 'Read a', status: 'completed' },
-      ['• Read a (completed)'],
-    ],
-    [
-      'what went wrong',
-      { kind: 'ConversationErrorEvent', code: 'E', detail: 'no credit' },
-      ['error: no credit'],
-    ],
-    ['an error of a tool', { kind: 'AgentErrorEvent', error: 'bad arguments' }, ['error: bad arguments']],
-    ['a refusal', { kind: 'UserRejectObservation', rejection_reason: 'too risky' }, ['rejected: too risky']],
-    [
-      'a new status',
-      { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'running' },
-      ['— running'],
-    ],
-    ['nothing of figures', { kind: 'ConversationStateUpdateEvent', key: 'stats', value: {} }, []],
+    ['the last words', action('FinishAction', { message: 'Bye' }), 'agent: Bye'],
+    ['those once', observation('FinishObservation', 'Bye')],
+    ['a call of another tool', { ...action('MCPToolAction', {}), ...search }, '• search {"q":1}'],
+    ['a call by an ACP agent', acpCall, '• Read a (completed)'],
+    ['what went wrong', broken, 'error: no credit'],
+    ['an error of a tool', { kind: 'AgentErrorEvent', error: 'bad arguments' }, 'error: bad arguments'],
+    ['a refusal', rejected, 'rejected: too risky'],
+    ['a new status', state('execution_status', 'running'), '— running'],
+    ['nothing of figures', state('stats', {})],
     [
       'control characters disarmed, but for line ends and tabs',
       { kind: 'AgentErrorEvent', error: 'a\u001b[2Jb\n\tc' },
-      ['error: a\ufffd[2Jb\n\tc'],
+      'error: a\ufffd[2Jb\n\tc',
     ],
-    ['nothing of a kind that is not known', { kind: 'constructor' }, []],
-    ['an action of any kind', { kind: 'ActionEvent', action: { kind: 'ActionEvent' } }, ['• tool ']],
-    ['nothing of what is not an event', null, []],
-  ])('shows %s', (_name, event, expected) => {
+    ['nothing of a kind that is not known', { kind: 'constructor' }],
+    ['an action of any kind', { kind: 'ActionEvent', action: { kind: 'ActionEvent' } }, '• tool '],
+    ['nothing of what is not an event', null],
+  ])('shows %s', (_name, event, ...expected) => {
     expect(eventLines(event)).toEqual(expected);
   });
 
   it('shows the begin of a long output, and says how much more there was', () => {
-    const content = text(Array.from({ length: 50 }, (_, index) => `line ${index}`).join('\n'));
-    const lines = eventLines({
-      kind: 'ObservationEvent',
-      observation: { kind: 'TerminalObservation', content },
-    });
+    const output = Array.from({ length: 50 }, (_, index) => `line ${index}`).join('\n');
+    const lines = eventLines(observation('TerminalObservation', output));
 
     expect(lines).toHaveLength(41);
     expect(lines.at(-1)).toBe('    … 10 more lines');
@@ -113,8 +79,8 @@ describe('eventLines', () => {
 });
 
 it.each([
-  [{ kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'finished' }, 'finished'],
-  [{ kind: 'ConversationStateUpdateEvent', key: 'stats', value: 'finished' }, null],
+  [state('execution_status', 'finished'), 'finished'],
+  [state('stats', 'finished'), null],
   [{ kind: 'MessageEvent' }, null],
 ])('executionStatus of %j is %s', (event, expected) => {
   expect(executionStatus(event)).toBe(expected);
@@ -132,7 +98,7 @@ describe('slipway watch', () => {
       JSON.stringify(
         value === 'message'
           ? { id: `${id}`, kind: 'MessageEvent', source: 'user' }
-          : { id: `${id}`, kind: 'ConversationStateUpdateEvent', key: 'execution_status', value },
+          : { id: `${id}`, ...state('execution_status', value) },
       ),
     );
     const seen: string[] = [];

@@ -88,18 +88,26 @@ const stranger = (change: Partial<FollowedComment> = {}): FollowedComment =>
 const bot = (change: Partial<FollowedComment> = {}): FollowedComment =>
   comment({ id: 'b1', author: 'codecov', isBot: true, ...change });
 
+const says = (...comments: FollowedComment[]): FollowedChangeRequest => shows({ comments });
+const green = (...comments: FollowedComment[]): FollowedChangeRequest => shows({ ...GREEN, comments });
+const review = (): FollowedComment => comment({ resolved: null });
+const stop = (change: Partial<FollowedComment> = {}): FollowedComment =>
+  comment({ body: '@slipway stop', ...change });
+
+const APPROVAL = { wishes: { until: 'approved' as const } };
+const FAILURE_KNOWN = { known: { checks: ['run-failed'] } };
+const RUNNING = shows({ checks: [check('failed'), check('pending')] });
+const APPROVED = shows({ ...GREEN, approved: true });
+const ANSWER = replyText('Done.', 1, 5);
+const GONE = 'The sandbox of the conversation is gone.';
+
 const table: [what: string, Situation, FollowedChangeRequest | null, outcome: string, reason?: string][] = [
   ['no checks yet', {}, shows(), 'wait'],
   ['a pending check', {}, shows({ checks: [check('passed'), check('pending')] }), 'wait'],
   ['a failing check', {}, FAILED, 'round'],
-  [
-    'a failing check beside a pending one',
-    {},
-    shows({ checks: [check('failed'), check('pending')] }),
-    'round',
-  ],
+  ['a failing check beside a pending one', {}, RUNNING, 'round'],
   ['a failing check that is not followed', { wishes: { checks: false } }, FAILED, 'wait'],
-  ['the same check run again', { known: { checks: ['run-failed'] } }, FAILED, 'wait'],
+  ['the same check run again', FAILURE_KNOWN, FAILED, 'wait'],
   ['another run of the check', { known: { checks: ['run-0'] } }, FAILED, 'round'],
   ['a failing check while it works', { works: true }, FAILED, 'wait'],
   ['a failing check of a push while it worked', { round: 1, known: { checks: ['run-0'] } }, FAILED, 'round'],
@@ -110,78 +118,48 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
     'wait',
   ],
 
-  ['a comment', {}, shows({ comments: [comment()] }), 'round'],
-  ['a comment while it works', { works: true }, shows({ comments: [comment()] }), 'wait'],
-  [
-    'a comment that is not followed',
-    { wishes: { reviews: false } },
-    shows({ comments: [comment()] }),
-    'wait',
-  ],
-  ['the same comment again', { known: { comments: ['c1'] } }, shows({ comments: [comment()] }), 'wait'],
-  ['a resolved comment', {}, shows({ comments: [comment({ resolved: true })] }), 'wait'],
-  ['the text of a review', {}, shows({ comments: [comment({ resolved: null })] }), 'round'],
-  ['a comment of the account while it works', { works: true }, shows({ comments: [own()] }), 'wait'],
-  [
-    'a comment of the account before its work ended',
-    {},
-    shows({ comments: [own({ createdAt: IDLE - 1 })] }),
-    'wait',
-  ],
-  [
-    'a comment of the account by a clock that is ahead',
-    {},
-    shows({ comments: [own({ createdAt: IDLE + 4_000 })] }),
-    'wait',
-  ],
-  [
-    'a comment of the account while it waits',
-    {},
-    shows({ comments: [own({ createdAt: IDLE + 6_000 })] }),
-    'round',
-  ],
+  ['a comment', {}, says(comment()), 'round'],
+  ['a comment while it works', { works: true }, says(comment()), 'wait'],
+  ['a comment that is not followed', { wishes: { reviews: false } }, says(comment()), 'wait'],
+  ['the same comment again', { known: { comments: ['c1'] } }, says(comment()), 'wait'],
+  ['a resolved comment', {}, says(comment({ resolved: true })), 'wait'],
+  ['the text of a review', {}, says(review()), 'round'],
+  ['a comment of the account while it works', { works: true }, says(own()), 'wait'],
+  ['a comment of the account before its work ended', {}, says(own({ createdAt: IDLE - 1 })), 'wait'],
+  ['a comment of the account by a clock that is ahead', {}, says(own({ createdAt: IDLE + 4_000 })), 'wait'],
+  ['a comment of the account while it waits', {}, says(own({ createdAt: IDLE + 6_000 })), 'round'],
   [
     'an answer of the service whose id was lost',
     {},
-    shows({ comments: [own({ createdAt: NOW, body: `${replyText('Done.', 1, 5)}\n` })] }),
+    says(own({ createdAt: NOW, body: `${ANSWER}\n` })),
     'wait',
   ],
-  [
-    'the text of an answer by another account',
-    {},
-    shows({ comments: [comment({ body: replyText('Done.', 1, 5) })] }),
-    'round',
-  ],
+  ['the text of an answer by another account', {}, says(comment({ body: ANSWER })), 'round'],
 
   // Such as a report of coverage, or the address of a preview, as apps write after every push.
-  ['a comment of an app', {}, shows({ comments: [bot({ resolved: null })] }), 'wait'],
-  ['green with a comment of an app', {}, shows({ ...GREEN, comments: [bot({ resolved: null })] }), 'reached'],
-  ['a thread of an app', {}, shows({ comments: [bot()] }), 'round'],
-  ['a comment in a thread of an app', {}, shows({ comments: [bot({ resolved: true }), comment()] }), 'round'],
-  ['green with a new thread of an app', {}, shows({ ...GREEN, comments: [bot()] }), 'round'],
+  ['a comment of an app', {}, says(bot({ resolved: null })), 'wait'],
+  ['green with a comment of an app', {}, green(bot({ resolved: null })), 'reached'],
+  ['a thread of an app', {}, says(bot()), 'round'],
+  ['a comment in a thread of an app', {}, says(bot({ resolved: true }), comment()), 'round'],
+  ['green with a new thread of an app', {}, green(bot()), 'round'],
   [
     'green with a thread of an app that was worked on, which apps do not resolve',
     { known: { comments: ['b1'] } },
-    shows({ ...GREEN, comments: [bot(), own({ id: 'r1', body: replyText('Done.', 1, 5) })] }),
+    green(bot(), own({ id: 'r1', body: ANSWER })),
     'reached',
   ],
   [
     'green with a thread of an app in which a person asks',
     { known: { comments: ['b1', 'c1'] } },
-    shows({ ...GREEN, comments: [bot(), comment()] }),
+    green(bot(), comment()),
     'wait',
   ],
 
-  ['a comment of a stranger', {}, shows({ comments: [stranger()] }), 'wait'],
-  ['a comment where the host does not say', {}, shows({ comments: [comment({ mayWrite: null })] }), 'round'],
-  ['green with a thread of a stranger', {}, shows({ ...GREEN, comments: [stranger()] }), 'reached'],
-  ['a comment in a thread of a stranger', {}, shows({ comments: [stranger(), comment()] }), 'round'],
-  [
-    'a comment of the account without its rights',
-    {},
-    shows({ comments: [own({ mayWrite: false })] }),
-    'round',
-  ],
+  ['a comment of a stranger', {}, says(stranger()), 'wait'],
+  ['a comment where the host does not say', {}, says(comment({ mayWrite: null })), 'round'],
+  ['green with a thread of a stranger', {}, green(stranger()), 'reached'],
+  ['a comment in a thread of a stranger', {}, says(stranger(), comment()), 'round'],
+  ['a comment of the account without its rights', {}, says(own({ mayWrite: false })), 'round'],
 
   ['a conflict', {}, shows({ conflicts: 'yes' }), 'round'],
   ['a conflict that is not followed', { wishes: { conflicts: false } }, shows({ conflicts: 'yes' }), 'wait'],
@@ -198,53 +176,27 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
   ['green while it works', { works: true }, GREEN, 'wait'],
   // https://github.com/jedbjorn/subfloor/issues/955: nine seconds after the push, two of six checks were listed.
   ['green just after its work', { idleFor: 29_999 }, GREEN, 'wait'],
-  [
-    'approved just after its work',
-    { wishes: { until: 'approved' }, idleFor: 0 },
-    shows({ approved: true }),
-    'wait',
-  ],
+  ['approved just after its work', { ...APPROVAL, idleFor: 0 }, shows({ approved: true }), 'wait'],
   ['merged just after its work', { idleFor: 0 }, shows({ state: 'merged' }), 'reached'],
   [
     'green with a known comment that is not resolved',
     { known: { comments: ['c1'] } },
-    shows({ ...GREEN, comments: [comment()] }),
+    green(comment()),
     'wait',
   ],
-  [
-    'green with a known text of a review',
-    { known: { comments: ['c1'] } },
-    shows({ ...GREEN, comments: [comment({ resolved: null })] }),
-    'reached',
-  ],
-  [
-    'green with comments that are not followed',
-    { wishes: { reviews: false } },
-    shows({ ...GREEN, comments: [comment()] }),
-    'reached',
-  ],
+  ['green with a known text of a review', { known: { comments: ['c1'] } }, green(review()), 'reached'],
+  ['green with comments that are not followed', { wishes: { reviews: false } }, green(comment()), 'reached'],
   ['green as far as was read', {}, shows({ ...GREEN, truncated: true }), 'wait'],
-  ['green where approval is wanted', { wishes: { until: 'approved' } }, GREEN, 'wait'],
-  [
-    'approved',
-    { wishes: { until: 'approved' } },
-    shows({ ...GREEN, approved: true }),
-    'reached',
-    'The pull request is approved.',
-  ],
-  ['approved without checks', { wishes: { until: 'approved' } }, shows({ approved: true }), 'reached'],
+  ['green where approval is wanted', APPROVAL, GREEN, 'wait'],
+  ['approved', APPROVAL, APPROVED, 'reached', 'The pull request is approved.'],
+  ['approved without checks', APPROVAL, shows({ approved: true }), 'reached'],
   [
     'approved with a known failure',
-    { wishes: { until: 'approved' }, known: { checks: ['run-failed'] } },
+    { ...APPROVAL, ...FAILURE_KNOWN },
     shows({ ...FAILED, approved: true }),
     'wait',
   ],
-  [
-    'green and approved where merging is wanted',
-    { wishes: { until: 'merged' } },
-    shows({ ...GREEN, approved: true }),
-    'wait',
-  ],
+  ['green and approved where merging is wanted', { wishes: { until: 'merged' } }, APPROVED, 'wait'],
   [
     'merged',
     { wishes: { until: 'merged' } },
@@ -266,20 +218,8 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
   ['gone once', {}, null, 'wait'],
   ['gone twice', { known: { missing: true } }, null, 'gave_up', 'The pull request is gone.'],
   ['gone twice while it works', { known: { missing: true }, works: true }, null, 'gave_up'],
-  [
-    'its sandbox gone while it works',
-    { works: true, gone: true },
-    shows(),
-    'gave_up',
-    'The sandbox of the conversation is gone.',
-  ],
-  [
-    'its sandbox gone when a check fails',
-    { gone: true },
-    FAILED,
-    'gave_up',
-    'The sandbox of the conversation is gone.',
-  ],
+  ['its sandbox gone while it works', { works: true, gone: true }, shows(), 'gave_up', GONE],
+  ['its sandbox gone when a check fails', { gone: true }, FAILED, 'gave_up', GONE],
   ['its sandbox gone when nothing happened', { gone: true }, shows(), 'wait'],
   ['green with its sandbox gone', { gone: true }, GREEN, 'reached'],
   ['its budget spent', { spent: true }, FAILED, 'gave_up', 'The budget of the conversation is spent.'],
@@ -293,85 +233,31 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
     'gave_up',
     'All 5 rounds (max_rounds) are used up.',
   ],
-  [
-    'nothing new after the last round',
-    { round: 5, known: { comments: ['c1'] } },
-    shows({ comments: [comment()] }),
-    'wait',
-  ],
-  [
-    'a known failure just after the last round',
-    { round: 5, known: { checks: ['run-failed'] } },
-    FAILED,
-    'wait',
-  ],
+  ['nothing new after the last round', { round: 5, known: { comments: ['c1'] } }, says(comment()), 'wait'],
+  ['a known failure just after the last round', { round: 5, ...FAILURE_KNOWN }, FAILED, 'wait'],
   [
     'a known failure long after the last round',
-    { round: 5, idleFor: 61_000, known: { checks: ['run-failed'] } },
+    { round: 5, idleFor: 61_000, ...FAILURE_KNOWN },
     FAILED,
     'gave_up',
   ],
-  [
-    'a known failure after another round',
-    { round: 1, idleFor: 61_000, known: { checks: ['run-failed'] } },
-    FAILED,
-    'wait',
-  ],
-  [
-    'a pending check after the last round',
-    { round: 5, idleFor: 61_000, known: { checks: ['run-failed'] } },
-    shows({ checks: [check('failed'), check('pending')] }),
-    'wait',
-  ],
+  ['a known failure after another round', { round: 1, idleFor: 61_000, ...FAILURE_KNOWN }, FAILED, 'wait'],
+  ['a pending check after the last round', { round: 5, idleFor: 61_000, ...FAILURE_KNOWN }, RUNNING, 'wait'],
   ['green after the last round', { round: 5 }, GREEN, 'reached'],
 
-  [
-    'a stop by who may write',
-    {},
-    shows({ comments: [comment({ body: 'Enough, @Slipway  stop please', mayWrite: true })] }),
-    'stopped',
-  ],
-  [
-    'a stop while it works',
-    { works: true },
-    shows({ comments: [comment({ body: '@slipway stop', mayWrite: true })] }),
-    'stopped',
-  ],
+  ['a stop by who may write', {}, says(stop({ body: 'Enough, @Slipway  stop please' })), 'stopped'],
+  ['a stop while it works', { works: true }, says(stop()), 'stopped'],
   [
     'a stop with the account itself while it works',
     { works: true },
-    shows({ comments: [own({ body: '@slipway stop' })] }),
+    says(own({ body: '@slipway stop' })),
     'stopped',
   ],
-  [
-    'a stop beside a failure',
-    {},
-    shows({ ...FAILED, comments: [comment({ body: '@slipway stop', mayWrite: true })] }),
-    'stopped',
-  ],
-  ['a stop by who may not write', {}, shows({ comments: [stranger({ body: '@slipway stop' })] }), 'wait'],
-  [
-    'a stop where the host does not say',
-    {},
-    shows({ comments: [comment({ body: '@slipway stop', mayWrite: null })] }),
-    'round',
-  ],
-  [
-    'a stop of an earlier time',
-    {},
-    shows({
-      comments: [
-        comment({ body: '@slipway stop', mayWrite: true, resolved: true, createdAt: BEGUN - 60_000 }),
-      ],
-    }),
-    'wait',
-  ],
-  [
-    'the word within another one',
-    {},
-    shows({ comments: [comment({ body: '@slipway stopwatch', mayWrite: true, resolved: true })] }),
-    'wait',
-  ],
+  ['a stop beside a failure', {}, shows({ ...FAILED, comments: [stop()] }), 'stopped'],
+  ['a stop by who may not write', {}, says(stranger({ body: '@slipway stop' })), 'wait'],
+  ['a stop where the host does not say', {}, says(stop({ mayWrite: null })), 'round'],
+  ['a stop of an earlier time', {}, says(stop({ resolved: true, createdAt: BEGUN - 60_000 })), 'wait'],
+  ['the word within another one', {}, says(stop({ body: '@slipway stopwatch', resolved: true })), 'wait'],
 ];
 
 describe('what a look decides', () => {

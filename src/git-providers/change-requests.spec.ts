@@ -14,71 +14,57 @@ import { gitlabReasons, newMergeRequest } from './gitlab/gitlab.mapper.js';
 import { refusalSchema as gitlabRefusalSchema } from './gitlab/gitlab.schema.js';
 import { providerReason } from './provider-errors.js';
 
+const INVALID = { resource: 'PullRequest', field: 'head', code: 'invalid' };
+const NO_COMMITS = { code: 'custom', message: 'No commits between a and b' };
+const BAD_REQUEST = {
+  message: 'Bad request',
+  detail: 'twice',
+  fields: { source: ['branch not found'], title: 'blank' },
+};
+const BLANK = { context: 'title', message: 'may not be blank' };
+
 describe('why a change was refused', () => {
-  it.each<[unknown, string[]]>([
-    [
-      { message: 'Validation Failed', errors: [{ resource: 'PullRequest', field: 'head', code: 'invalid' }] },
-      ['head: invalid'],
-    ],
-    [
-      { message: 'Validation Failed', errors: [{ code: 'custom', message: 'No commits between a and b' }] },
-      ['No commits between a and b'],
-    ],
-    [{ message: 'Validation Failed', errors: ['a plain text', 5, null] }, ['a plain text']],
-    [{ message: 'Repository was archived so is read-only.' }, ['Repository was archived so is read-only.']],
-    [null, []],
-    ['<html>', []],
-  ])('GitHub: %j', (body, reasons) => {
+  it.each<[unknown, ...string[]]>([
+    [{ message: 'Validation Failed', errors: [INVALID] }, 'head: invalid'],
+    [{ message: 'Validation Failed', errors: [NO_COMMITS] }, 'No commits between a and b'],
+    [{ message: 'Validation Failed', errors: ['a plain text', 5, null] }, 'a plain text'],
+    [{ message: 'Repository was archived so is read-only.' }, 'Repository was archived so is read-only.'],
+    [null],
+    ['<html>'],
+  ])('GitHub: %j', (body, ...reasons) => {
     expect(githubReasons(githubRefusalSchema.parse(body))).toEqual(reasons);
   });
 
-  it.each<[unknown, string[]]>([
-    [{ message: ['Another open merge request exists: !5'] }, ['Another open merge request exists: !5']],
+  it.each<[unknown, ...string[]]>([
+    [{ message: ['Another open merge request exists: !5'] }, 'Another open merge request exists: !5'],
     [
       { message: { source_branch: ['is invalid'], base: ['is locked'] } },
-      ['source_branch: is invalid', 'is locked'],
+      'source_branch: is invalid',
+      'is locked',
     ],
-    [{ message: '403 Forbidden' }, ['403 Forbidden']],
-    [
-      { error: 'insufficient_scope', error_description: 'The request requires higher privileges.' },
-      ['The request requires higher privileges.'],
-    ],
-    [{ error: 'title is missing' }, ['title is missing']],
-    [{ message: 5 }, []],
-    [null, []],
-  ])('GitLab: %j', (body, reasons) => {
+    [{ message: '403 Forbidden' }, '403 Forbidden'],
+    [{ error: 'insufficient_scope', error_description: 'It requires more.' }, 'It requires more.'],
+    [{ error: 'title is missing' }, 'title is missing'],
+    [{ message: 5 }],
+    [null],
+  ])('GitLab: %j', (body, ...reasons) => {
     expect(gitlabReasons(gitlabRefusalSchema.parse(body))).toEqual(reasons);
   });
 
-  it.each<[unknown, string[]]>([
-    [{ error: { message: 'There are no changes to be pulled' } }, ['There are no changes to be pulled']],
-    [
-      {
-        error: {
-          message: 'Bad request',
-          detail: 'twice',
-          fields: { source: ['branch not found'], title: 'blank' },
-        },
-      },
-      ['Bad request', 'twice', 'source: branch not found', 'title: blank'],
-    ],
-    [{ error: { fields: 5 } }, []],
-    [null, []],
-  ])('Bitbucket: %j', (body, reasons) => {
+  it.each<[unknown, ...string[]]>([
+    [{ error: { message: 'There are no changes to be pulled' } }, 'There are no changes to be pulled'],
+    [{ error: BAD_REQUEST }, 'Bad request', 'twice', 'source: branch not found', 'title: blank'],
+    [{ error: { fields: 5 } }],
+    [null],
+  ])('Bitbucket: %j', (body, ...reasons) => {
     expect(bitbucketReasons(bitbucketRefusalSchema.parse(body))).toEqual(reasons);
   });
 
-  it.each<[unknown, string[]]>([
-    [
-      { errors: [{ context: null, message: 'The branches are up-to-date' }] },
-      ['The branches are up-to-date'],
-    ],
-    [
-      { errors: [{ context: 'title', message: 'may not be blank' }, { context: 'x' }] },
-      ['title: may not be blank'],
-    ],
-    [null, []],
-  ])('Data Center: %j', (body, reasons) => {
+  it.each<[unknown, ...string[]]>([
+    [{ errors: [{ context: null, message: 'They are up-to-date' }] }, 'They are up-to-date'],
+    [{ errors: [BLANK, { context: 'x' }] }, 'title: may not be blank'],
+    [null],
+  ])('Data Center: %j', (body, ...reasons) => {
     expect(dataCenterReasons(dataCenterRefusalSchema.parse(body))).toEqual(reasons);
   });
 });

@@ -45,6 +45,25 @@ describe('apiGuide', () => {
   });
 });
 
+// A token of a person and one of enterprise_sso may be for the same server: their work is shown once.
+describe('serverOf', () => {
+  it.each([
+    ['GitHub', github('https://git.example.com/api/v3'), null, 'https://git.example.com'],
+    ['an Enterprise Server', github('https://api.github.com'), 'git.example.com', 'https://git.example.com'],
+    ['GitLab', gitlab('https://gitlab.com/api'), null, 'https://gitlab.com/api'],
+    [
+      'one below a path',
+      gitlab('http://127.0.0.1:9102/api'),
+      'http://127.0.0.1:9102/root',
+      'http://127.0.0.1:9102/root/api',
+    ],
+    ['Bitbucket', bitbucket('https://api.bitbucket.org/2.0'), null, 'https://api.bitbucket.org/2.0'],
+    ['Data Center', dataCenter, 'git.example.com/ctx', 'https://git.example.com/ctx'],
+  ] as const)('%s: %s', (_name, provider, host, server) => {
+    expect(provider.serverOf(host)).toBe(server);
+  });
+});
+
 describe('workPolicy', () => {
   it.each([
     [github('https://api.github.com'), 60_000, 15_000, 50],

@@ -2,10 +2,15 @@ import { describe, expect, it } from '@jest/globals';
 import type { ToldChangeRequest } from './git-provider.js';
 import { toldChangeRequest, WEBHOOK_SOURCES, webhooksOf } from './git-servers.js';
 
-const GITHUB = { repository: { full_name: 'octo/app' } };
-const GITLAB = { project: { path_with_namespace: 'octo/deep/app' } };
-const CLOUD = { repository: { full_name: 'octo/app' } };
+const COMMIT = 'https://api.bitbucket.org/2.0/repositories/octo/app/commit/abcdef0';
 const DATA_CENTER = { slug: 'app', project: { key: 'OCTO' } };
+/** How each host names the repository of an event. */
+const REPOSITORIES = {
+  github: { repository: { full_name: 'octo/app' } },
+  gitlab: { project: { path_with_namespace: 'octo/app' } },
+  bitbucket: { repository: { full_name: 'octo/app' } },
+  bitbucket_data_center: { repository: DATA_CENTER },
+};
 
 function told(source: string, payload: unknown): ToldChangeRequest | null {
   const webhooks = webhooksOf(source);
@@ -13,116 +18,52 @@ function told(source: string, payload: unknown): ToldChangeRequest | null {
 }
 
 describe('an event', () => {
-  it.each<[string, string, unknown, string, number[], string[]]>([
-    [
-      'github',
-      'a pull request',
-      { ...GITHUB, pull_request: { number: 7, head: { sha: 'a1' } } },
-      'octo/app',
-      [7],
-      ['a1'],
-    ],
-    ['github', 'a comment', { ...GITHUB, issue: { number: 7, pull_request: {} } }, 'octo/app', [7], []],
+  it.each<[keyof typeof REPOSITORIES, string, object, number[], string[]]>([
+    ['github', 'a pull request', { pull_request: { number: 7, head: { sha: 'a1' } } }, [7], ['a1']],
+    ['github', 'a comment', { issue: { number: 7, pull_request: {} } }, [7], []],
     [
       'github',
       'a check',
-      { ...GITHUB, check_run: { head_sha: 'a1', pull_requests: [{ number: 7 }, { number: 8 }] } },
-      'octo/app',
+      { check_run: { head_sha: 'a1', pull_requests: [{ number: 7 }, { number: 8 }] } },
       [7, 8],
       ['a1'],
     ],
-    [
-      'github',
-      'a check of a fork',
-      { ...GITHUB, check_suite: { head_sha: 'a1', pull_requests: [] } },
-      'octo/app',
-      [],
-      ['a1'],
-    ],
-    [
-      'github',
-      'a job of a workflow',
-      { ...GITHUB, workflow_job: { head_sha: 'a1' } },
-      'octo/app',
-      [],
-      ['a1'],
-    ],
-    [
-      'github',
-      'a thread that is resolved',
-      { ...GITHUB, action: 'resolved', thread: { node_id: 'x' }, pull_request: { number: 7 } },
-      'octo/app',
-      [7],
-      [],
-    ],
-    ['github', 'a ping', { ...GITHUB, zen: 'Keep it logically awesome.', hook_id: 1 }, 'octo/app', [], []],
-    ['github', 'a status', { ...GITHUB, sha: 'a1' }, 'octo/app', [], ['a1']],
-    ['github', 'a push', { ...GITHUB, before: 'a0', after: 'a1' }, 'octo/app', [], ['a0']],
-    [
-      'gitlab',
-      'a merge request',
-      { ...GITLAB, object_kind: 'merge_request', object_attributes: { iid: 7 } },
-      'octo/deep/app',
-      [7],
-      [],
-    ],
+    ['github', 'a check of a fork', { check_suite: { head_sha: 'a1', pull_requests: [] } }, [], ['a1']],
+    ['github', 'a job of a workflow', { workflow_job: { head_sha: 'a1' } }, [], ['a1']],
+    ['github', 'a resolved thread', { thread: { node_id: 'x' }, pull_request: { number: 7 } }, [7], []],
+    ['github', 'a ping', { zen: 'Keep it logically awesome.', hook_id: 1 }, [], []],
+    ['github', 'a status', { sha: 'a1' }, [], ['a1']],
+    ['github', 'a push', { before: 'a0', after: 'a1' }, [], ['a0']],
+    ['gitlab', 'a merge request', { object_kind: 'merge_request', object_attributes: { iid: 7 } }, [7], []],
     [
       'gitlab',
       'a note',
-      { ...GITLAB, merge_request: { iid: 7, last_commit: { id: 'a1' } }, object_attributes: { id: 90 } },
-      'octo/deep/app',
+      { merge_request: { iid: 7, last_commit: { id: 'a1' } }, object_attributes: { id: 90 } },
       [7],
       ['a1'],
     ],
-    [
-      'gitlab',
-      'a pipeline',
-      { ...GITLAB, object_attributes: { id: 90, sha: 'a1' } },
-      'octo/deep/app',
-      [],
-      ['a1'],
-    ],
-    [
-      'gitlab',
-      'a job of GitLab',
-      { ...GITLAB, object_kind: 'build', sha: 'a1', before_sha: 'a0', commit: { sha: 'a1' } },
-      'octo/deep/app',
-      [],
-      ['a1', 'a1'],
-    ],
+    ['gitlab', 'a pipeline', { object_attributes: { id: 90, sha: 'a1' } }, [], ['a1']],
+    ['gitlab', 'a job', { sha: 'a1', before_sha: 'a0', commit: { sha: 'a1' } }, [], ['a1', 'a1']],
     [
       'gitlab',
       'a pipeline of a merged result',
-      { ...GITLAB, object_attributes: { id: 90, sha: 'f0' }, merge_request: { iid: 7 } },
-      'octo/deep/app',
+      { object_attributes: { id: 90, sha: 'f0' }, merge_request: { iid: 7 } },
       [7],
       ['f0'],
     ],
-    ['bitbucket', 'a pull request of Bitbucket', { ...CLOUD, pullrequest: { id: 7 } }, 'octo/app', [7], []],
-    [
-      'bitbucket',
-      'a build of Bitbucket',
-      {
-        ...CLOUD,
-        commit_status: {
-          links: { commit: { href: 'https://api.bitbucket.org/2.0/repositories/octo/app/commit/abcdef0' } },
-        },
-      },
-      'octo/app',
-      [],
-      ['abcdef0'],
-    ],
+    ['bitbucket', 'a pull request', { pullrequest: { id: 7 } }, [7], []],
+    ['bitbucket', 'a build', { commit_status: { links: { commit: { href: COMMIT } } } }, [], ['abcdef0']],
     [
       'bitbucket_data_center',
-      'a pull request of Data Center',
-      { pullRequest: { id: 7, toRef: { repository: DATA_CENTER } } },
-      'OCTO/app',
+      'a pull request',
+      { repository: undefined, pullRequest: { id: 7, toRef: { repository: DATA_CENTER } } },
       [7],
       [],
     ],
-    ['bitbucket_data_center', 'a push to Data Center', { repository: DATA_CENTER }, 'OCTO/app', [], []],
-  ])('of %s of %s says which one', (source, _what, payload, repository, numbers, shas) => {
-    expect(told(source, payload)).toEqual({ repository, numbers, shas });
+    ['bitbucket_data_center', 'a push', {}, [], []],
+  ])('of %s of %s says which one', (source, _what, payload, numbers, shas) => {
+    const repository = source === 'bitbucket_data_center' ? 'OCTO/app' : 'octo/app';
+    expect(told(source, { ...REPOSITORIES[source], ...payload })).toEqual({ repository, numbers, shas });
   });
 
   it.each([[null], ['text'], [{}], [{ repository: 'octo/app' }], [{ repository: { full_name: 7 } }]])(
@@ -134,6 +75,31 @@ describe('an event', () => {
 
   it('of no use says no number', () => {
     const numbers = ['7', -1, 1.5, 2 ** 40].map((number) => ({ number }));
-    expect(told('github', { ...GITHUB, check_run: { pull_requests: numbers } })?.numbers).toEqual([]);
+    expect(
+      told('github', { ...REPOSITORIES.github, check_run: { pull_requests: numbers } })?.numbers,
+    ).toEqual([]);
+  });
+});
+
+describe('the key of an event', () => {
+  it.each<[string, string, object, string?]>([
+    [
+      'ping',
+      'github',
+      { zen: 'Keep it logically awesome.', hook_id: 1, hook: { type: 'Repository' } },
+      'ping',
+    ],
+    ['issues.labeled', 'github', { action: 'labeled', label: { name: 'agent' } }, 'issues'],
+    ['push', 'github', { ref: 'refs/heads/main' }, 'push'],
+    ['merge_request.open', 'gitlab', { object_kind: 'merge_request', object_attributes: { action: 'open' } }],
+    ['release.create', 'gitlab', { object_kind: 'release', action: 'create', tag: 'v1.1' }],
+    ['milestone.close', 'gitlab', { object_kind: 'milestone', object_attributes: {}, action: 'close' }],
+    ['user_add_to_group', 'gitlab', { event_name: 'user_add_to_group', group_name: 'octo' }],
+    ['push', 'gitlab', { object_kind: 'push', event_name: 'push', ref: 'refs/heads/main' }],
+    ['pullrequest.created', 'bitbucket', {}, 'pullrequest:created'],
+    ['pr.opened', 'bitbucket_data_center', {}, 'pr:opened'],
+  ])('is %s, at %s', (key, source, payload, header = '') => {
+    const sent = { body: Buffer.alloc(0), header: (name: string) => (/event/.test(name) ? header : '') };
+    expect(webhooksOf(source)?.keyOf(sent, payload)).toBe(key);
   });
 });

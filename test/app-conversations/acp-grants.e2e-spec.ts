@@ -8,9 +8,10 @@ import { CredentialRefreshService } from '../../src/v1/app-conversations/credent
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const VALUES = {
   GITHUB_TOKEN: 'ghp_thetokenofgithub51802',
@@ -27,16 +28,16 @@ const MCP_KEYS = ['header', 'api_key', 'env', 'query'] as const;
 
 describe('what an agent of the operator’s list is given', () => {
   let folder: string;
-  let app: TestApp;
   let user: TestUser;
+
+  const list = (): string => path.join(folder, 'agents.json');
 
   beforeAll(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'agents-'));
-    const list = path.join(folder, 'agents.json');
     const agent = (name: string, secrets: string[]) => ({ name, command: 'agent', secrets });
     const env = { KEY: '${llm_api_key}', SEARCH: '${search_api_key}' };
     await writeFile(
-      list,
+      list(),
       JSON.stringify([
         agent('nothing', []),
         agent('git', ['git_tokens']),
@@ -46,8 +47,11 @@ describe('what an agent of the operator’s list is given', () => {
         agent('custom', ['DEPLOY_KEY', 'OWN']),
       ]),
     );
-    // No server listens there: tokens are stored without a verdict.
-    app = await createTestApp({ ACP_AGENTS_FILE: list, GITHUB_API_URL: 'http://127.0.0.1:1' });
+  });
+  // No server listens there: tokens are stored without a verdict.
+  const app = useTestApp(() => ({ ACP_AGENTS_FILE: list(), GITHUB_API_URL: 'http://127.0.0.1:1' }));
+
+  beforeAll(async () => {
     user = await app.createUser();
     await new TokensClient(app, user).postTokens({ github: { token: VALUES.GITHUB_TOKEN } });
     const post = (route: string, body: object): request.Test =>
@@ -76,10 +80,7 @@ describe('what an agent of the operator’s list is given', () => {
     }).expect(200);
   });
 
-  afterAll(async () => {
-    await app.close();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => rm(folder, { recursive: true }));
 
   async function atStart(agent: string): Promise<unknown> {
     const request = sampleStartRequest({ agent });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
@@ -8,31 +8,22 @@ import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { insertRunningSandbox } from '../support/followed-logs.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import type { TestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 const SECRET = 'value-of-a-custom-secret';
 
-let backend: InProcessSandboxBackend;
-let app: TestApp;
+const backend = new InProcessSandboxBackend();
+const app = useTestApp({}, { sandboxBackend: backend });
 let user: TestUser;
-
-beforeAll(async () => {
-  backend = new InProcessSandboxBackend();
-  app = await createTestApp({}, undefined, { sandboxBackend: backend });
-});
 
 beforeEach(async () => {
   user = await app.createUser();
-});
-
-afterAll(async () => {
-  await app.close();
-  await backend.close();
 });
 
 async function listed(who: TestUser = user): Promise<Record<string, unknown>[]> {
@@ -104,32 +95,16 @@ describe('a conversation that a client begins at an agent server', () => {
     await request(app.url).get(`/api/v1/conversation/${own}/events/count`).set(app.user.headers).expect(404);
   });
 
-  it('is shown with the kind of its agent, which keeps its own model', async () => {
+  it('is named after its first message, like others, and shown with the kind of its agent', async () => {
     const own = id();
-    const agentOfOthers = {
-      kind: 'ACPAgent',
-      llm: { model: 'acp-managed' },
-      acp_model: 'sonnet',
-      acp_command: ['agent', '--stdio'],
-    };
-    agent.open(own, { agent: agentOfOthers });
-
-    await webhook(agent.key, own);
-
-    await until(async () => (await listed()).length === 1);
-    expect(await listed()).toMatchObject([{ agent_kind: 'acp', llm_model: 'sonnet', acp_server: null }]);
-  });
-
-  it('is named after its first message, like others', async () => {
-    const own = id();
-    agent.open(own);
+    agent.open(own, { agent: { kind: 'ACPAgent', acp_model: 'sonnet' } });
     const content = [{ type: 'text', text: 'Make a file.' }];
     agent.append(own, { source: 'user', llm_message: { role: 'user', content } });
 
     await webhook(agent.key, own);
 
     await until(async () => (await listed())[0]?.['title'] === 'Make a file.');
-    expect(await listed()).toHaveLength(1);
+    expect(await listed()).toMatchObject([{ agent_kind: 'acp', llm_model: 'sonnet', acp_server: null }]);
   });
 
   it('is refused under an id that another user has', async () => {
@@ -182,7 +157,12 @@ describe('a conversation that a client begins at an agent server', () => {
   });
 
   it('is one of at most so many in a sandbox', async () => {
-    const [first = ''] = Array.from({ length: MAX_IN_SANDBOX + 30 }, () => {
+    await app.dataSource.query(
+      `INSERT INTO app_conversations (id, user_id, sandbox_id, working_dir, sandbox_generation, adopted)
+       SELECT gen_random_uuid(), $1, $2, '/workspace', 1, true FROM generate_series(1, $3::int)`,
+      [user.id, sandboxId, MAX_IN_SANDBOX - 10],
+    );
+    const [first = ''] = Array.from({ length: 40 }, () => {
       const each = id();
       agent.open(each);
       return each;

@@ -1,26 +1,18 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { insertRunningSandbox } from '../support/followed-logs.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 
 describe('a user with as many conversations as are kept', () => {
-  let app: TestApp;
-  let rows: ConversationRows;
-
-  beforeAll(async () => {
-    app = await createTestApp({ MAX_CONVERSATIONS_PER_USER: '2' });
-    rows = new ConversationRows(app);
-  });
-
-  afterAll(async () => {
-    await app.close();
-  });
+  const app = useTestApp({ MAX_CONVERSATIONS_PER_USER: '2' });
+  const rows = new ConversationRows(app);
 
   const start = ({ headers }: TestUser): request.Test =>
     request(app.url).post(CONVERSATIONS).set(headers).send({});

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
 import { Readable } from 'node:stream';
@@ -6,28 +6,21 @@ import { buffer } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { startListening } from '../support/start-listening.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const MIB = 1024 * 1024;
 const LINE = Buffer.from('a line of "text"\n'.repeat(4_000));
 
-let app: TestApp;
+const app = useTestApp();
 let user: TestUser;
 let agent: Server;
 let hex: string;
 let respond: (response: ServerResponse) => void;
 /** Of this test: what the one before it still sends is counted apart. */
 let sent: { bytes: number };
-
-beforeAll(async () => {
-  app = await createTestApp();
-});
-
-afterAll(async () => {
-  await app.close();
-});
 
 beforeEach(async () => {
   sent = { bytes: 0 };

@@ -1,24 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
+import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { toAgentServerLabel } from '../../src/v1/sandboxes/sandbox-urls.js';
+import { actionEvent } from '../fakes/sample-events.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
+const SCHEMA = { type: 'object', properties: { passed: { type: 'boolean' } }, required: ['passed'] };
 
-let app: TestApp;
-let rows: ConversationRows;
+const app = useTestApp({ PUBLIC_URL: 'https://agents.example.com/' });
+const rows = new ConversationRows(app);
 let user: TestUser;
-
-beforeAll(async () => {
-  app = await createTestApp({ PUBLIC_URL: 'https://agents.example.com/' });
-  rows = new ConversationRows(app);
-});
-
-afterAll(async () => {
-  await app.close();
-});
 
 beforeEach(async () => {
   user = await app.createUser();
@@ -113,18 +108,19 @@ describe('a conversation', () => {
     ['PAUSED', 'PAUSED'],
     ['ERROR', 'ERROR'],
     ['DELETING', 'MISSING'],
+    ['gone', 'MISSING'],
   ] as const)('shows a sandbox that is %s as %s, without key, address and status', async (status, shown) => {
-    const sandbox = await rows.sandbox(user.id, { status, address: 'http://127.0.0.1:1' });
-    const { hex } = await rows.conversation(
-      user.id,
-      { sandboxId: sandbox.id },
-      { executionStatus: 'running' },
-    );
+    const sandbox =
+      status !== 'gone' && (await rows.sandbox(user.id, { status, address: 'http://127.0.0.1:1' }));
+    const { hex, sandboxId } = await rows.conversation(user.id, sandbox ? { sandboxId: sandbox.id } : {}, {
+      executionStatus: 'running',
+    });
 
     const { body } = await get(`?ids=${hex}`).expect(200);
 
     expect(body).toEqual([
       expect.objectContaining({
+        sandbox_id: sandboxId,
         sandbox_status: shown,
         execution_status: null,
         conversation_url: null,
@@ -154,41 +150,23 @@ describe('a conversation', () => {
     ]);
   });
 
-  it('outlives its sandbox', async () => {
-    const { hex, sandboxId } = await rows.conversation(user.id, {}, { executionStatus: 'finished' });
+  it('has the address where clients reach its agent server, wherever the service reaches it', async () => {
+    const other = await createTestApp({ SANDBOX_EXPOSE: 'hosts' }, app.databaseUrl);
+    try {
+      const sandbox = await rows.sandbox(user.id, { address: 'unix:/data/box/agent.sock' });
+      const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
 
-    const { body } = await get(`?ids=${hex}`).expect(200);
+      const { body } = await request(other.url)
+        .get(`${CONVERSATIONS}?ids=${hex}`)
+        .set(user.headers)
+        .expect(200);
 
-    expect(body).toEqual([
-      expect.objectContaining({
-        sandbox_id: sandboxId,
-        sandbox_status: 'MISSING',
-        execution_status: null,
-        session_api_key: null,
-      }),
-    ]);
+      const host = `${toAgentServerLabel(sandbox.id)}.localhost:${new URL(other.url).port}`;
+      expect(body[0].conversation_url).toBe(`http://${host}/api/conversations/${hex}`);
+    } finally {
+      await other.close();
+    }
   });
-
-  it.each(['http://127.0.0.1:41234', 'unix:/data/box/agent.sock'])(
-    'has the address where clients reach its agent server, which the service reaches at %s',
-    async (address) => {
-      const other = await createTestApp({ SANDBOX_EXPOSE: 'hosts' }, app.databaseUrl);
-      try {
-        const sandbox = await rows.sandbox(user.id, { address });
-        const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
-
-        const { body } = await request(other.url)
-          .get(`${CONVERSATIONS}?ids=${hex}`)
-          .set(user.headers)
-          .expect(200);
-
-        const host = `${toAgentServerLabel(sandbox.id)}.localhost:${new URL(other.url).port}`;
-        expect(body[0].conversation_url).toBe(`http://${host}/api/conversations/${hex}`);
-      } finally {
-        await other.close();
-      }
-    },
-  );
 });
 
 describe('GET /api/v1/app-conversations with ids', () => {
@@ -321,25 +299,6 @@ describe('lists of conversations', () => {
     expect(await titles('?include_sub_conversations=true')).toEqual(['part', 'parent']);
     expect((await get('/count', other).expect(200)).body).toBe(2);
   });
-
-  it.each([
-    ['/search?limit=0', 'limit', 'greater_than_equal'],
-    ['/search?limit=101', 'limit', 'less_than_equal'],
-    ['?limit=x', 'limit', 'int_parsing'],
-    ['/search?created_at__gte=yesterday', 'created_at__gte', 'datetime_parsing'],
-    ['/count?updated_at__lt=2026-02-30T00:00:00Z', 'updated_at__lt', 'datetime_parsing'],
-    ['/search?include_sub_conversations=perhaps', 'include_sub_conversations', 'bool_parsing'],
-    ['/search?title__contains=%00', 'title__contains', 'string_unicode'],
-  ])('refuse %s', async (path, name, type) => {
-    const { body } = await get(path).expect(422);
-
-    expect(body.detail).toEqual([{ loc: ['query', name], msg: expect.any(String), type }]);
-  });
-
-  it('need a key', async () => {
-    await request(app.url).get(CONVERSATIONS).expect(401);
-    await request(app.url).get(`${CONVERSATIONS}/search`).expect(401);
-  });
 });
 
 describe('PATCH /api/v1/app-conversations/{id}', () => {
@@ -422,24 +381,89 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
 
     expect((await get(`?ids=${hex}`, stranger)).body[0].title).toBe('theirs');
   });
+});
 
-  it('reports all problems at once', async () => {
-    const { hex } = await rows.conversation(user.id);
+describe('tags and metadata', () => {
+  const patch = (id: string, body: object, who = user): request.Test =>
+    request(app.url).patch(`${CONVERSATIONS}/${id}`).set(who.headers).send(body);
+  const start = (body: object): request.Test =>
+    request(app.url).post(CONVERSATIONS).set(user.headers).send(body);
 
-    const { body } = await patch(hex, {
-      title: ' ',
-      public: 'perhaps',
-      selected_repository: 'https://github.com/octo/app',
-      selected_branch: '-f',
-      git_provider: 'sourceforge',
-    }).expect(422);
+  it('are kept with a conversation, and searched by', async () => {
+    const { hex: one } = await rows.conversation(user.id, { tags: { team: 'checkout', state: 'open' } });
+    const { hex: other } = await rows.conversation(user.id, { tags: { team: 'search', link: 'a:b' } });
+    const stranger = await app.createUser();
+    await rows.conversation(stranger.id, { tags: { team: 'checkout' } });
 
-    expect(body.detail.map(({ loc, type }: { loc: string[]; type: string }) => [...loc, type])).toEqual([
-      ['body', 'title', 'value_error'],
-      ['body', 'public', 'bool_parsing'],
-      ['body', 'selected_repository', 'value_error'],
-      ['body', 'selected_branch', 'value_error'],
-      ['body', 'git_provider', 'enum'],
-    ]);
+    const found = async (query: string): Promise<string[]> =>
+      (await get(`/search?${query}`).expect(200)).body.items.map(({ id }: { id: string }) => id);
+    expect(await found('tag=team:checkout')).toEqual([one]);
+    expect(await found('tag=team:checkout&tag=state:open')).toEqual([one]);
+    expect(await found('tag=team:checkout&tag=state:done')).toEqual([]);
+    expect(await found('tag=link:a:b')).toEqual([other]);
+    expect((await get('/count?tag=team:search').expect(200)).body).toBe(1);
+    await get('/search?tag=team').expect(422);
+  });
+
+  it('are replaced as a whole, and cleared by null', async () => {
+    const { hex } = await rows.conversation(user.id, { tags: { team: 'a' } });
+    const { body } = await patch(hex, { tags: { state: 'done' }, metadata: { ticket: { id: 7 } } }).expect(
+      200,
+    );
+    expect(body).toMatchObject({ tags: { state: 'done' }, metadata: { ticket: { id: 7 } } });
+    expect((await patch(hex, { title: 'Other' }).expect(200)).body).toMatchObject({
+      tags: { state: 'done' },
+    });
+    const cleared = await patch(hex, { tags: null, metadata: null }).expect(200);
+    expect([cleared.body.tags, cleared.body.metadata]).toEqual([{}, {}]);
+    await patch(hex, { tags: {} }, await app.createUser()).expect(404);
+  });
+
+  it('come with the request of a start', async () => {
+    const asked = { tags: { team: 'a' }, metadata: { n: [1] }, result_schema: SCHEMA, secret_names: ['X'] };
+    const { body } = await start(asked).expect(200);
+    expect(body.request).toMatchObject(asked);
+  });
+
+  it.each([
+    [{ tags: { 'no spaces': 'a' } }, ['body', 'tags', 'no spaces']],
+    [{ tags: { team: 5 } }, ['body', 'tags', 'team']],
+    [{ tags: { team: 'x'.repeat(257) } }, ['body', 'tags', 'team']],
+    [{ tags: Object.fromEntries(Array.from({ length: 33 }, (_, n) => [`t${n}`, ''])) }, ['body', 'tags']],
+    [{ metadata: [] }, ['body', 'metadata']],
+    [{ metadata: { text: 'x'.repeat(16_384) } }, ['body', 'metadata']],
+    [{ result_schema: 'object' }, ['body', 'result_schema']],
+    [{ result_schema: { description: 'x'.repeat(32_768) } }, ['body', 'result_schema']],
+    [{ secret_names: 'A' }, ['body', 'secret_names']],
+  ])('refuses %#', async (body, loc) => {
+    const refused = await start(body).expect(422);
+    expect(refused.body.detail[0].loc).toEqual(loc);
+  });
+});
+
+describe('the result of a conversation', () => {
+  const finish = (id: string, args: object) =>
+    actionEvent(id, id, {
+      tool_name: 'finish',
+      action: { kind: 'FinishAction', message: 'Done.' },
+      tool_call: { id, name: 'finish', arguments: JSON.stringify(args), origin: 'completion' },
+    });
+
+  it.each([
+    ['the last one', SCHEMA, [{ passed: false }, { passed: true }], { passed: true }],
+    ['none before the end', SCHEMA, [], null],
+    ['none that nobody asked for', null, [{ passed: true }], null],
+  ])('is %s', async (_, resultSchema, results, expected) => {
+    const { id, hex } = await rows.conversation(user.id, { resultSchema });
+    const events = results.map((result, index) => finish(`call${index}`, { message: 'Done.', result }));
+    await app.app.get(EventStore).store(id, events);
+    expect((await get(`?ids=${hex}`).expect(200)).body).toMatchObject([{ result: expected }]);
+  });
+
+  it('is not what a refused call has', async () => {
+    const { id, hex } = await rows.conversation(user.id, { resultSchema: SCHEMA });
+    const refused = { ...finish('call', { message: 'Done.', result: { passed: 'yes' } }), action: null };
+    await app.app.get(EventStore).store(id, [refused]);
+    expect((await get(`?ids=${hex}`).expect(200)).body).toMatchObject([{ result: null }]);
   });
 });

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { START_TASK_STATUSES } from '../../src/v1/app-conversations/start-task.entity.js';
@@ -6,24 +6,16 @@ import { SANDBOX_ROW_STATUSES } from '../../src/v1/sandboxes/sandbox-status.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { startTestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 
-let app: TestApp;
-let rows: ConversationRows;
+const app = useTestApp();
+const rows = new ConversationRows(app);
 let user: TestUser;
-
-beforeAll(async () => {
-  app = await createTestApp();
-  rows = new ConversationRows(app);
-});
-
-afterAll(async () => {
-  await app.close();
-});
 
 beforeEach(async () => {
   user = await app.createUser();
@@ -71,43 +63,29 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     await remove(hex).expect(404);
   });
 
-  it.each(SANDBOX_ROW_STATUSES)('removes it with a sandbox that is %s', async (status) => {
-    const sandbox = await rows.sandbox(user.id, { status });
-    const { hex } = await rows.conversation(user.id, { sandboxId: sandbox.id });
-
-    await remove(hex).expect(200);
-
-    expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
-  });
-
-  it('removes it when the sandbox is long gone', async () => {
-    const { id, hex } = await rows.conversation(user.id);
+  it.each([...SANDBOX_ROW_STATUSES, undefined])('removes it with a sandbox that is %s', async (status) => {
+    const sandbox = status && (await rows.sandbox(user.id, { status }));
+    const { id, hex } = await rows.conversation(user.id, sandbox && { sandboxId: sandbox.id });
 
     await remove(hex).expect(200);
 
     expect(await count('app_conversations', 'id', id)).toBe(0);
+    expect(await sandboxStatus(sandbox?.id ?? '')).toBe(status && 'DELETING');
   });
 
   it.each(START_TASK_STATUSES.filter((status) => status !== 'READY'))(
     'cancels a start that is %s',
     async (status) => {
-      const sandbox = await rows.sandbox(user.id, { status: 'STARTING' });
-      const task = await rows.startTask(user.id, { status, sandboxId: sandbox.id });
+      // There is none yet.
+      const sandbox = status === 'WORKING' ? undefined : await rows.sandbox(user.id, { status: 'STARTING' });
+      const task = await rows.startTask(user.id, { status, ...(sandbox && { sandboxId: sandbox.id }) });
 
       await remove(task.appConversationId).expect(200);
 
       expect(await count('app_conversation_start_tasks', 'id', task.id)).toBe(0);
-      expect(await sandboxStatus(sandbox.id)).toBe('DELETING');
+      expect(await sandboxStatus(task.sandboxId)).toBe(sandbox && 'DELETING');
     },
   );
-
-  it('cancels a start that has no sandbox yet', async () => {
-    const task = await rows.startTask(user.id);
-
-    await remove(task.appConversationId).expect(200);
-
-    expect(await count('app_conversation_start_tasks', 'id', task.id)).toBe(0);
-  });
 
   it('keeps a sandbox that another conversation uses, and removes the conversation from the agent server', async () => {
     const key = newSessionKey();

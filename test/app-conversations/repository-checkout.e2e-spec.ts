@@ -3,7 +3,7 @@ import { mkdtemp, readdir, readFile, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { toolEnvironment } from '../../packages/agent-server/src/tool-view.js';
 import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
 import { AgentServerClient } from '../../src/v1/agent-servers/agent-server.client.js';
@@ -31,15 +31,25 @@ describe('RepositoryCheckout', () => {
   let git: GitHttpServer;
   let server: TestAgentServer;
   let head: string;
+  let trunk: string;
   let home: string;
   const http = new AgentServerHttp(new AgentServerConnections());
   const commands = new AgentServerCommands(http);
   const checkout = new RepositoryCheckout(new AgentServerClient(http), commands, http);
   const { signal } = new AbortController();
 
-  beforeEach(async () => {
+  beforeAll(async () => {
     git = await startGitHttpServer(`${PASSWORD.username}:${TOKEN}`);
     head = await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+    trunk = await git.commit('octo/trunk', 'main', { 'README.md': 'hello' });
+    await git.nameDefault('octo/trunk', 'trunk');
+    await git.nameDefault('octo/new', 'trunk');
+    const lib = await git.commit('octo/lib', 'main', { 'lib.txt': 'lib' });
+    const gitmodules = '[submodule "lib"]\n\tpath = lib\n\turl = ../lib.git\n';
+    await git.commit('octo/parts', 'main', { '.gitmodules': gitmodules }, { links: { lib } });
+  });
+
+  beforeEach(async () => {
     // The stock kind writes into its user's git configuration.
     home = await mkdtemp(path.join(tmpdir(), 'git-home-'));
     server = await startTestAgentServer({
@@ -50,9 +60,10 @@ describe('RepositoryCheckout', () => {
 
   afterEach(async () => {
     await server.stop();
-    await git.close();
     await rm(home, { recursive: true, force: true });
   });
+
+  afterAll(() => git.close());
 
   const target = () => ({ address: `http://127.0.0.1:${server.port}`, sessionKey: SESSION_KEY });
   const plan = (given: Partial<CheckoutPlan> = {}): CheckoutPlan => ({
@@ -95,32 +106,25 @@ describe('RepositoryCheckout', () => {
     });
 
     it('takes a branch that exists where the default one does not, and says so', async () => {
-      await git.nameDefault('octo/app', 'trunk');
-
-      const notices = await checkOut(dialect);
+      const notices = await checkOut(dialect, { url: `${git.origin}/octo/trunk.git` });
 
       expect(notices).toEqual([
         expect.stringMatching(/default branch .* does not exist: main is checked out/),
       ]);
-      expect(await inClone('rev-parse', 'HEAD')).toBe(head);
+      expect(await inClone('rev-parse', 'HEAD')).toBe(trunk);
       expect(await inClone('branch', '--show-current')).toBe('work');
-      expect(await checkOut(dialect)).toEqual([]);
+      expect(await checkOut(dialect, { url: `${git.origin}/octo/trunk.git` })).toEqual([]);
     });
 
     it('says that a repository has no branch', async () => {
-      await git.nameDefault('octo/new', 'trunk');
-
       expect(await checkOut(dialect, { url: `${git.origin}/octo/new.git` })).toEqual([
         'The repository has no branch yet: its folder is empty.',
       ]);
     });
 
     it('has submodules when they are asked for, or says that it has not', async () => {
-      const lib = await git.commit('octo/lib', 'main', { 'lib.txt': 'lib' });
-      const gitmodules = '[submodule "lib"]\n\tpath = lib\n\turl = ../lib.git\n';
-      await git.commit('octo/app', 'main', { '.gitmodules': gitmodules }, { links: { lib } });
-
-      const notices = await checkOut(dialect, { submodules: true, lfs: true });
+      const url = `${git.origin}/octo/parts.git`;
+      const notices = await checkOut(dialect, { url, submodules: true, lfs: true });
 
       const found = await readdir(path.join(server.workspace, 'app/lib'));
       expect([found.includes('lib.txt'), notices]).toEqual(

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
 import { ConversationResumeWorker } from '../../src/v1/app-conversations/conversation-resume.worker.js';
@@ -6,21 +6,17 @@ import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 /** An agent server with the published routes only, which generates no titles on request. */
 describe('conversations of the stock agent server', () => {
-  let app: TestApp;
-  let rows: ConversationRows;
+  const app = useTestApp();
+  const rows = new ConversationRows(app);
   let user: TestUser;
   let agent: Awaited<ReturnType<typeof FakeConversationServer.start>>;
   let sandbox: Sandbox;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-    rows = new ConversationRows(app);
-  });
 
   beforeEach(async () => {
     agent = await FakeConversationServer.start();
@@ -35,10 +31,6 @@ describe('conversations of the stock agent server', () => {
 
   afterEach(async () => {
     await agent.close();
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const resume = (): Promise<void> => app.app.get(ConversationResumeWorker).resume(sandbox.id);

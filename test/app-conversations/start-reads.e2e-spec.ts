@@ -1,140 +1,56 @@
-import { connect, createServer, type NetConnectOpts, type Server, type Socket } from 'node:net';
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, expect, it, jest } from '@jest/globals';
+import { Client } from 'pg';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { START_TASK_STATUSES } from '../../src/v1/app-conversations/start-task.entity.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { startListening } from '../support/start-listening.js';
 import { StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const TOKEN = 'ghp_reads4217';
 
 interface Statement {
   text: string;
-  values: string[];
+  values: unknown[];
 }
 
-/** A TCP relay in front of a database that records the statements which pass it. */
-class StatementRecorder {
-  readonly statements: Statement[] = [];
-  private readonly sockets = new Set<Socket>();
-  private readonly server: Server;
-
-  constructor(databaseUrl: string) {
-    const { hostname, port, searchParams } = new URL(databaseUrl);
-    const folder = searchParams.get('host');
-    const target: NetConnectOpts =
-      folder === null ? { host: hostname, port: Number(port) } : { path: `${folder}/.s.PGSQL.${port}` };
-    this.server = createServer((client) => {
-      const upstream = connect(target);
-      for (const socket of [client, upstream]) {
-        this.sockets.add(socket);
-        socket.on('error', () => undefined).on('close', () => [client, upstream].map((one) => one.destroy()));
-      }
-      const read = this.reader();
-      client.on('data', read);
-      client.pipe(upstream).pipe(client);
-    });
-  }
-
-  /** @returns the address of the database through the relay */
-  async listen(databaseUrl: string): Promise<string> {
-    const url = new URL(databaseUrl);
-    url.hostname = '127.0.0.1';
-    url.port = String(await startListening(this.server, 0));
-    url.searchParams.delete('host');
-    return url.href;
-  }
-
-  async close(): Promise<void> {
-    this.sockets.forEach((socket) => socket.destroy());
-    await new Promise((resolve) => this.server.close(resolve));
-  }
-
-  /** Reads one connection's messages (https://www.postgresql.org/docs/current/protocol-message-formats.html). */
-  private reader(): (data: Buffer) => void {
-    const prepared = new Map<string, string>();
-    let rest: Buffer = Buffer.alloc(0);
-    let hasStarted = false;
-    return (data) => {
-      rest = Buffer.concat([rest, data]);
-      for (;;) {
-        // The first message has no type.
-        const lengthAt = hasStarted ? 1 : 0;
-        const end = rest.length < lengthAt + 4 ? Infinity : lengthAt + rest.readUInt32BE(lengthAt);
-        if (end > rest.length) {
-          return;
-        }
-        if (hasStarted) {
-          this.record(rest.toString('latin1', 0, 1), rest.subarray(5, end), prepared);
-        }
-        rest = rest.subarray(end);
-        hasStarted = true;
-      }
-    };
-  }
-
-  private record(type: string, body: Buffer, prepared: Map<string, string>): void {
-    const [first = '', second = ''] = body.toString('utf8').split('\0', 2);
-    if (type === 'Q') {
-      this.statements.push({ text: first, values: [] });
-    } else if (type === 'P') {
-      prepared.set(first, second);
-    } else if (type === 'B') {
-      this.statements.push({ text: prepared.get(second) ?? '', values: boundValues(body, first, second) });
-    }
-  }
-}
-
-function boundValues(body: Buffer, portal: string, statement: string): string[] {
-  let at = Buffer.byteLength(portal) + Buffer.byteLength(statement) + 2;
-  at += 2 + 2 * body.readUInt16BE(at);
-  const count = body.readUInt16BE(at);
-  at += 2;
-  return Array.from({ length: count }, () => {
-    const length = body.readInt32BE(at);
-    at += 4 + Math.max(length, 0);
-    return body.toString('utf8', at - Math.max(length, 0), at);
-  });
-}
-
-let database: TestDatabase;
-let recorder: StatementRecorder;
-let backend: InProcessSandboxBackend;
 let git: GitHttpServer;
-let app: TestApp;
 
 beforeAll(async () => {
   git = await startGitHttpServer(`x-access-token:${TOKEN}`);
   await git.commit('octo/app', 'main', { 'README.md': 'hello' });
-  database = await createTestDatabase();
-  recorder = new StatementRecorder(database.url);
-  backend = new InProcessSandboxBackend();
-  app = await createTestApp({ GITHUB_CLONE_URL: git.origin }, await recorder.listen(database.url), {
-    sandboxBackend: backend,
-  });
 });
 
-afterAll(async () => {
-  await app.close();
-  await recorder.close();
-  await backend.close();
-  await database.drop();
-  await git.close();
+const app = useTestApp(() => ({ GITHUB_CLONE_URL: git.origin }), {
+  sandboxBackend: new InProcessSandboxBackend(),
 });
+
+afterAll(() => git.close());
+
+function isStatus(value: unknown): boolean {
+  return START_TASK_STATUSES.some((status) => status === value);
+}
+
+/** Of what the driver is given: a text with values, or an object that has both. */
+function toStatement(query: unknown, values: unknown): Statement {
+  const text = typeof query === 'string' ? query : jsonText(query, 'text');
+  return { text: text ?? '', values: Array.isArray(values) ? values : jsonList(query, 'values') };
+}
 
 /** How often each step of a start read the user's settings, and the list of the user's tokens. */
-function readsByStep(userId: string): Record<string, { settings: number; tokens: number }> {
+function readsByStep(
+  statements: readonly Statement[],
+  userId: string,
+): Record<string, { settings: number; tokens: number }> {
   const steps: Record<string, { settings: number; tokens: number }> = {};
   let step = 'accepted';
-  for (const { text, values } of recorder.statements) {
+  for (const { text, values } of statements) {
     if (text.includes('UPDATE app_conversation_start_tasks SET attempt')) {
       step = 'WORKING';
     } else if (text.includes('UPDATE app_conversation_start_tasks')) {
       // The new status, where there is one, comes after the old one of the condition.
-      step = values.findLast((value) => START_TASK_STATUSES.some((status) => status === value)) ?? step;
+      step = START_TASK_STATUSES.find((status) => status === values.findLast(isStatus)) ?? step;
     }
     const reads = (steps[step] ??= { settings: 0, tokens: 0 });
     if (/^\s*SELECT\b/.test(text) && values.includes(userId)) {
@@ -154,12 +70,14 @@ it('reads the settings of the user once when it is accepted and once for all ste
   await storeProviderToken(app, user, 'github', TOKEN);
   await storeProviderToken(app, user, 'gitlab', 'glpat-reads4217');
   await storeProviderToken(app, user, 'bitbucket', 'bitbucket-reads4217');
-  recorder.statements.length = 0;
+  const sent = jest.spyOn(Client.prototype, 'query');
 
   await client.reached(await client.start({ selected_repository: 'octo/app' }), 'READY');
 
   const none = { settings: 0, tokens: 0 };
-  expect(readsByStep(user.id)).toMatchObject({
+  const statements = sent.mock.calls.map(([query, values]) => toStatement(query, values));
+  sent.mockRestore();
+  expect(readsByStep(statements, user.id)).toMatchObject({
     accepted: { settings: 1, tokens: 0 },
     WORKING: { settings: 1, tokens: 0 },
     WAITING_FOR_SANDBOX: none,

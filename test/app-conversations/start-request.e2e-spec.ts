@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { lockUser } from '../../src/auth/user.repository.js';
@@ -9,30 +9,23 @@ import {
 } from '../../src/v1/app-conversations/start-task.entity.js';
 import { START_TASKS_CHANNEL } from '../../src/v1/app-conversations/start-task.repository.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { TokensClient } from '../support/tokens-client.js';
 import { until } from '../support/until.js';
+import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 const MASK = '**********';
 
-let app: TestApp;
-let rows: ConversationRows;
+// Nothing listens there: tokens are stored without a verdict.
+const app = useTestApp({
+  PUBLIC_URL: 'https://agents.example.com',
+  GITHUB_API_URL: 'http://127.0.0.1:1',
+});
+const rows = new ConversationRows(app);
 let user: TestUser;
-
-beforeAll(async () => {
-  // Nothing listens there: tokens are stored without a verdict.
-  app = await createTestApp({
-    PUBLIC_URL: 'https://agents.example.com',
-    GITHUB_API_URL: 'http://127.0.0.1:1',
-  });
-  rows = new ConversationRows(app);
-});
-
-afterAll(async () => {
-  await app.close();
-});
 
 beforeEach(async () => {
   user = await app.createUser();
@@ -87,12 +80,7 @@ describe('POST /api/v1/app-conversations', () => {
     const statuses = await app.dataSource.transaction(async (manager) => {
       await lockUser(manager, user.id);
       const asked = Promise.all([start(body), start(body)].map(async (asking) => (await asking).status));
-      await until(async () => {
-        const [waiting] = await app.dataSource.query<{ count: number }[]>(
-          `SELECT count(*)::int AS count FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-        );
-        return waiting?.count === 2;
-      });
+      await untilBlocked(app.dataSource, 2);
       return { asked };
     });
 
@@ -188,45 +176,11 @@ describe('POST /api/v1/app-conversations', () => {
   });
 
   it.each([
-    [{ sandbox_id: 5 }, ['sandbox_id'], 'string_type'],
-    [{ conversation_id: 'x' }, ['conversation_id'], 'uuid_parsing'],
-    [{ conversation_id: 5 }, ['conversation_id'], 'uuid_type'],
-    [{ initial_message: 'hello' }, ['initial_message'], 'model_attributes_type'],
-    [{ initial_message: {} }, ['initial_message', 'content'], 'missing'],
-    [{ initial_message: { content: [] } }, ['initial_message', 'content'], 'value_error'],
-    [
-      { initial_message: { content: [{ type: 'text' }] } },
-      ['initial_message', 'content', '0', 'text'],
-      'missing',
-    ],
-    [{ initial_message: { role: 'system', content: [{ text: 'x' }] } }, ['initial_message', 'role'], 'enum'],
-    [{ processors: 'x' }, ['processors'], 'list_type'],
-    [{ processors: [{}] }, ['processors', '0', 'kind'], 'missing'],
-    [{ selected_repository: '../x' }, ['selected_repository'], 'value_error'],
-    [{ selected_repository: 'https://github.com/octo/app' }, ['selected_repository'], 'value_error'],
-    [{ selected_branch: '--upload-pack=x' }, ['selected_branch'], 'value_error'],
-    [{ git_provider: 'sourceforge' }, ['git_provider'], 'enum'],
-    [{ trigger: 'magic' }, ['trigger'], 'enum'],
     [{ agent: 'nobody' }, ['agent'], 'value_error'],
     [{ agent: 'acp:nobody' }, ['agent'], 'value_error'],
     [{ llm_profile: 'nowhere' }, ['llm_profile'], 'value_error'],
-    [{ pr_number: 7 }, ['pr_number'], 'list_type'],
-    [{ pr_number: ['x'] }, ['pr_number', '0'], 'int_parsing'],
-    [{ pr_number: [-1] }, ['pr_number', '0'], 'greater_than_equal'],
-    [{ parent_conversation_id: 'x' }, ['parent_conversation_id'], 'uuid_parsing'],
-    [{ agent_type: 'other' }, ['agent_type'], 'enum'],
-    [{ agent_type: null }, ['agent_type'], 'enum'],
-    [{ public: 'perhaps' }, ['public'], 'bool_parsing'],
-    [{ clone_submodules: 'all' }, ['clone_submodules'], 'bool_parsing'],
-    [{ fetch_lfs: 7 }, ['fetch_lfs'], 'bool_parsing'],
-    [{ observability_metadata: [] }, ['observability_metadata'], 'dict_type'],
-    [{ observability_tags: [1] }, ['observability_tags', '0'], 'string_type'],
-    [{ plugins: [{}] }, ['plugins', '0', 'source'], 'missing'],
-    [{ secrets: ['x'] }, ['secrets'], 'dict_type'],
     [{ secrets: { 'no-name': 'x' } }, ['secrets', 'no-name'], 'value_error'],
     [{ secrets: { NAME: 5 } }, ['secrets', 'NAME'], 'string_type'],
-    [{ title: 'x'.repeat(201) }, ['title'], 'value_error'],
-    [{ suggested_task: {} }, ['suggested_task', 'git_provider'], 'missing'],
   ])('refuses %j', async (body, loc, type) => {
     const { detail } = (await start(body).expect(422)).body;
 
@@ -277,16 +231,6 @@ describe('POST /api/v1/app-conversations', () => {
         initial_message: { content: [{ text: 'Look' }, { type: 'image', image_urls: [image] }] },
       }).expect(200);
     });
-  });
-
-  it('refuses an invalid key', async () => {
-    const { body } = await start({}).set('Idempotency-Key', 'two words').expect(422);
-
-    expect(body.detail[0].loc).toEqual(['header', 'Idempotency-Key']);
-  });
-
-  it('needs an API key', async () => {
-    await request(app.url).post(CONVERSATIONS).send({}).expect(401);
   });
 });
 
@@ -401,10 +345,6 @@ describe('start tasks', () => {
     ).expect(200);
 
     expect(body.map((task: { id: string } | null) => task && task.id)).toEqual([null, own.hex, null, null]);
-    expect((await get('/start-tasks').expect(422)).body.detail[0]).toMatchObject({
-      loc: ['query', 'ids'],
-      type: 'missing',
-    });
   });
 
   it('are listed, filtered, ordered and counted', async () => {
@@ -443,16 +383,6 @@ describe('start tasks', () => {
     expect((await get('/start-tasks/count').expect(200)).body).toBe(3);
     expect((await get('/start-tasks/count?created_at__gte=2026-01-03T00:00:00Z')).body).toBe(1);
     expect((await get(`/start-tasks/count?conversation_id__eq=${conversationId}`)).body).toBe(1);
-  });
-
-  it.each([
-    ['/start-tasks/search?sort_order=RANDOM', 'sort_order', 'enum'],
-    ['/start-tasks/search?limit=101', 'limit', 'less_than_equal'],
-    ['/start-tasks/count?conversation_id__eq=x', 'conversation_id__eq', 'uuid_parsing'],
-  ])('refuse %s', async (path, name, type) => {
-    expect((await get(path).expect(422)).body.detail).toEqual([
-      { loc: ['query', name], msg: expect.any(String), type },
-    ]);
   });
 });
 
@@ -532,16 +462,19 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
     expect(tasks(reading).map(({ status }) => status)).toEqual(expected);
   });
 
-  it('sends the statuses that the start has passed meanwhile', async () => {
+  it('sends new details, and the statuses that the start has passed meanwhile', async () => {
     const reading = await stream();
 
+    await change(reading, 'WORKING', 'Waiting for a place.');
+    await until(() => tasks(reading).length === 2);
     await change(reading, 'STARTING_CONVERSATION', 'Almost.');
-    await until(() => tasks(reading).length === 6);
+    await until(() => tasks(reading).length === 7);
     await change(reading, 'ERROR', 'No.');
 
     await reading.done;
     expect(tasks(reading).map(({ status, detail }) => [status, detail])).toEqual([
       ['WORKING', null],
+      ['WORKING', 'Waiting for a place.'],
       ['WAITING_FOR_SANDBOX', null],
       ['PREPARING_REPOSITORY', null],
       ['RUNNING_SETUP_SCRIPT', null],
@@ -549,17 +482,6 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
       ['STARTING_CONVERSATION', 'Almost.'],
       ['ERROR', 'No.'],
     ]);
-  });
-
-  it('sends a new detail as well', async () => {
-    const reading = await stream();
-
-    await change(reading, 'WORKING', 'Waiting for a place.');
-    await until(() => tasks(reading).length === 2);
-    await change(reading, 'ERROR', 'No.');
-
-    await reading.done;
-    expect(tasks(reading).map(({ detail }) => detail)).toEqual([null, 'Waiting for a place.', 'No.']);
   });
 
   it('ends when the start is deleted', async () => {
@@ -586,16 +508,5 @@ describe('POST /api/v1/app-conversations/stream-start', () => {
     await replica.close();
 
     expect(JSON.parse(await reading.done)).toHaveLength(1);
-  });
-
-  it('responds to invalid requests like every other route', async () => {
-    const send = (body: object): request.Test =>
-      request(app.url).post(`${CONVERSATIONS}/stream-start`).set(user.headers).send(body);
-
-    expect((await send({ git_provider: 'x' }).expect(422)).body.detail[0].loc).toEqual([
-      'body',
-      'git_provider',
-    ]);
-    await request(app.url).post(`${CONVERSATIONS}/stream-start`).send({}).expect(401);
   });
 });

@@ -1,22 +1,21 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { AbandonedStartsReaper } from '../../src/v1/app-conversations/start/start.worker.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
 import { StartsClient } from '../support/starts-client.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 /** The host of the sandboxes that `insertSandboxRow` inserts. */
 const HOST = 'a-host-of-nobody';
 const GRACE_MS = 60_000;
 
 describe('a start whose host is lost', () => {
-  let app: TestApp;
+  const app = useTestApp();
   let client: StartsClient;
   let reaper: AbandonedStartsReaper;
 
-  beforeAll(async () => {
-    app = await createTestApp();
+  beforeAll(() => {
     reaper = app.app.get(AbandonedStartsReaper);
   });
 
@@ -26,10 +25,6 @@ describe('a start whose host is lost', () => {
     await app.dataSource.query('DELETE FROM sandbox_hosts WHERE id = $1', [HOST]);
     await reaper.now();
     client = new StartsClient(app, await app.createUser());
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   /** A start in a sandbox of the host; its job is in a queue that no process works on. */

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { parseHexId } from '../../src/common/identifiers.js';
@@ -7,9 +7,10 @@ import { StartWorkflow } from '../../src/v1/app-conversations/start/start-workfl
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestApp, TestUser } from '../support/create-test-app.js';
 import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 const FULL = 'As many of your sandboxes run as may at a time (1). Pause or delete one, then try again.';
@@ -20,23 +21,16 @@ describe('a start beyond the quota of sandboxes', () => {
   let user: TestUser;
   let client: StartsClient;
 
-  async function begin(environment: Record<string, string>) {
-    backend = new InProcessSandboxBackend();
-    app = await createTestApp({ MAX_RUNNING_SANDBOXES: '1', ...environment }, undefined, {
-      sandboxBackend: backend,
+  function begin(environment: Record<string, string>): void {
+    const machine = new InProcessSandboxBackend();
+    const started = useTestApp({ MAX_RUNNING_SANDBOXES: '1', ...environment }, { sandboxBackend: machine });
+    beforeEach(async () => {
+      [app, backend] = [started, machine];
+      user = await app.createUser();
+      client = new StartsClient(app, user);
+      await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
     });
   }
-
-  async function stop() {
-    await app.close();
-    await backend.close();
-  }
-
-  beforeEach(async () => {
-    user = await app.createUser();
-    client = new StartsClient(app, user);
-    await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model' });
-  });
 
   const post = (body: object = {}, headers: Record<string, string> = {}): request.Test =>
     request(app.url)
@@ -64,8 +58,7 @@ describe('a start beyond the quota of sandboxes', () => {
   };
 
   describe('with pause_oldest_idle', () => {
-    beforeAll(() => begin({ SANDBOX_WAIT_SECONDS: '100000' }));
-    afterAll(stop);
+    begin({ SANDBOX_WAIT_SECONDS: '100000' });
 
     const note = ({ sandboxId }: StartTask): string =>
       `Sandbox ${sandboxId} was idle for longest, and was paused to make room.`;
@@ -123,8 +116,7 @@ describe('a start beyond the quota of sandboxes', () => {
   });
 
   describe('with reject', () => {
-    beforeAll(() => begin({ SANDBOX_LIMIT_POLICY: 'reject' }));
-    afterAll(stop);
+    begin({ SANDBOX_LIMIT_POLICY: 'reject' });
 
     it.each(['', '/stream-start'])('is refused at once, and nothing is paused: %j', async (route) => {
       const first = await started();

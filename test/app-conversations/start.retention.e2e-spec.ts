@@ -1,28 +1,23 @@
 import { randomUUID } from 'node:crypto';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { StartTaskRepository } from '../../src/v1/app-conversations/start-task.repository.js';
-import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { say, StartsClient } from '../support/starts-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const KEPT = 100;
 const PATH = '/api/v1/app-conversations';
 
 describe('ended start tasks', () => {
-  let app: TestApp;
-  let rows: ConversationRows;
+  const app = useTestApp();
+  const rows = new ConversationRows(app);
   let user: TestUser;
   let client: StartsClient;
 
-  beforeAll(async () => {
-    app = await createTestApp({}, undefined, { sandboxBackend: new EmptySandboxBackend() });
-    rows = new ConversationRows(app);
-  });
-  afterAll(() => app.close());
   beforeEach(async () => {
     user = await app.createUser();
     client = new StartsClient(app, user);

@@ -1,32 +1,28 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { AuditRetentionWorker } from '../../src/audit/audit-retention.worker.js';
 import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { AuditClient } from '../support/audit-client.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
 import { runKeysOn } from '../support/run-keys.js';
 import { createTestDatabase } from '../support/test-database.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 describe('GET /api/v1/audit', () => {
-  let app: TestApp;
+  const app = useTestApp();
   let audit: AuditClient;
   let user: TestUser;
 
   beforeAll(async () => {
-    app = await createTestApp();
     audit = new AuditClient(app);
   });
 
   beforeEach(async () => {
     user = await app.createUser();
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const settings = (body: object): request.Test =>
@@ -40,14 +36,6 @@ describe('GET /api/v1/audit', () => {
       [times, members.action, user.id],
     );
   };
-
-  it('is for administrators', async () => {
-    expect(await audit.get({}, user)).toMatchObject({
-      status: 403,
-      body: { code: 'forbidden', detail: 'Only administrators may do this.' },
-    });
-    await request(app.url).get('/api/v1/audit').expect(401);
-  });
 
   it('says who did what to whose secret, from where and in which request', async () => {
     const { headers } = await request(app.url)
@@ -147,17 +135,6 @@ describe('GET /api/v1/audit', () => {
     expect(await times({ resource_id: 'nothing' })).toEqual([]);
     expect(await times({ request_id: 'nothing' })).toEqual([]);
     expect(await times({ caller_request_id: 'nothing' })).toEqual([]);
-  });
-
-  it.each([
-    [{ action: 'secret.read' }, 'enum'],
-    [{ since: 'yesterday' }, 'datetime_parsing'],
-    [{ actor_user_id: 'somebody' }, 'uuid_parsing'],
-    [{ request_id: 'a b' }, 'value_error'],
-    [{ caller_request_id: 'a b' }, 'value_error'],
-    [{ limit: '101' }, 'less_than_equal'],
-  ])('refuses the filter %j', async (filter, type) => {
-    expect(await audit.get(filter, app.admin)).toMatchObject({ status: 422, body: { detail: [{ type }] } });
   });
 
   it('pages through everything once, the newest first, also where times are equal', async () => {

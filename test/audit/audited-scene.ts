@@ -1,10 +1,12 @@
 import { randomUUID } from 'node:crypto';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestApp, TestUser } from '../support/create-test-app.js';
 import type { GitHosts } from '../support/git-hosts.js';
+import { until } from '../support/until.js';
 
 /** Values that must be in no entry, by where they are stored. */
 export const PLANTED = {
@@ -57,123 +59,103 @@ const STATE = `SELECT ${Object.entries(TABLES)
   .join(', ')}`;
 
 /** A user who has one of everything that can be changed. */
-export class AuditedScene {
-  private constructor(
-    private readonly app: TestApp,
-    readonly agent: FakeConversationServer,
-    readonly user: TestUser,
-    readonly other: TestUser,
-    readonly keyId: string,
-    readonly endpointId: string,
-    readonly automationId: string,
-    readonly runId: string,
-    readonly sourceId: string,
-    readonly sandboxId: string,
-    readonly pausedId: string,
-    readonly conversationId: string,
-    readonly sandboxKey: string,
-    readonly githubToken: string,
-    readonly userCode: string,
-  ) {}
-
-  static async make(app: TestApp, hosts: GitHosts): Promise<AuditedScene> {
-    const agent = await FakeConversationServer.start();
-    const rows = new ConversationRows(app);
-    const [user, other] = [await app.createUser(), await app.createUser()];
-    const issued = await app.app.get(ApiKeysService).issue(user.id, 'ci', null);
-    const sandbox = await rows.sandbox(user.id, { key: agent.key, address: agent.address });
-    const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
-    const { id } = await rows.conversation(user.id, {
-      sandboxId: sandbox.id,
-      llmModel: 'first',
-      selectedRepository: 'octo/app',
-      gitProvider: 'github',
+async function makeScene(app: TestApp, hosts: GitHosts) {
+  const agent = await FakeConversationServer.start();
+  const rows = new ConversationRows(app);
+  const [user, other] = [await app.createUser(), await app.createUser()];
+  const issued = await app.app.get(ApiKeysService).issue(user.id, 'ci', null);
+  const sandbox = await rows.sandbox(user.id, { key: agent.key, address: agent.address });
+  const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
+  const { id } = await rows.conversation(user.id, {
+    sandboxId: sandbox.id,
+    llmModel: 'first',
+    selectedRepository: 'octo/app',
+    gitProvider: 'github',
+  });
+  agent.open(id);
+  const post = async (path: string, body: object): Promise<unknown> => {
+    const response = await fetch(`${app.url}${path}`, {
+      method: 'POST',
+      headers: { ...user.headers, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
     });
-    agent.open(id);
-    const post = async (path: string, body: object): Promise<unknown> => {
+    if (!response.ok) {
+      throw new Error(`${path}: ${response.status} ${await response.text()}`);
+    }
+    return response.json();
+  };
+  await post('/api/settings', { llm_model: 'openai/first', llm_api_key: PLANTED.llmKey, language: 'en' });
+  await post('/api/secrets', {
+    name: 'DEPLOY_TOKEN',
+    value: PLANTED.secret,
+    description: PLANTED.description,
+  });
+  await post('/api/v1/settings/profiles/fast', {
+    llm: { model: 'openai/fast', base_url: PLANTED.baseUrl, api_key: PLANTED.profileKey },
+  });
+  await post('/api/add-git-providers', hosts.tokens);
+  const endpoint = await post('/api/v1/webhook-endpoints', { url: PLANTED.webhookUrl });
+  const endpointId = (endpoint as { id: string }).id;
+  const automation = await post('/api/automation/v1/preset/prompt', AUTOMATION);
+  const automationId = (automation as { id: string }).id;
+  const source = await post('/api/automation/v1/webhooks', { name: PLANTED.title, source: 'gitlab' });
+  // Those of other scenes: one address may begin fifty.
+  await app.dataSource.query('DELETE FROM device_logins');
+  const device = await post('/oauth/device/authorize', {});
+  const runId = randomUUID();
+  await app.dataSource.query(
+    `INSERT INTO automation_runs (id, automation_id, user_id, cause, trigger_source, status, work)
+     VALUES ($1, $2, $3, 'manual:waits', 'manual', 'PENDING', '{}')`,
+    [runId, automationId, user.id],
+  );
+  return {
+    agent,
+    user,
+    other,
+    keyId: issued.record.id,
+    endpointId,
+    automationId,
+    runId,
+    sourceId: (source as { id: string }).id,
+    sandboxId: sandbox.id,
+    pausedId: paused.id,
+    conversationId: id,
+    sandboxKey: agent.key,
+    githubToken: hosts.tokens.provider_tokens.github.token,
+    userCode: (device as { user_code: string }).user_code,
+    newCode: () => app.app.get(OneTimeCodes).issue(user.key, 'session'),
+    /** What is stored, and what agent servers were asked to do. */
+    state: async (): Promise<Record<string, unknown>> => {
+      const [stored] = await app.dataSource.query<Record<string, unknown>[]>(STATE, [user.id]);
+      return { ...stored, calls: [...agent.calls] };
+    },
+    /** Stops the sandbox that is to be paused, as the host that has it would: the request waits for that. */
+    finishPause: async (): Promise<void> => {
+      const sandboxes = app.dataSource.getRepository(Sandbox);
+      const asked = { id: sandbox.id, status: 'PAUSING' } as const;
+      await until(async () => (await sandboxes.update(asked, { status: 'PAUSED' })).affected === 1);
+    },
+    /** Answers the id of the request, its status and its response as text. */
+    send: async ({ method, path, body, as = user }: SceneRequest, requestId: string = randomUUID()) => {
       const response = await fetch(`${app.url}${path}`, {
-        method: 'POST',
-        headers: { ...user.headers, 'Content-Type': 'application/json' },
-        body: JSON.stringify(body),
+        method,
+        headers: {
+          ...as.headers,
+          'X-Request-Id': requestId,
+          ...(body !== undefined && { 'Content-Type': 'application/json' }),
+        },
+        ...(body !== undefined && { body: JSON.stringify(body) }),
       });
-      if (!response.ok) {
-        throw new Error(`${path}: ${response.status} ${await response.text()}`);
-      }
-      return response.json();
-    };
-    await post('/api/settings', { llm_model: 'openai/first', llm_api_key: PLANTED.llmKey, language: 'en' });
-    await post('/api/secrets', {
-      name: 'DEPLOY_TOKEN',
-      value: PLANTED.secret,
-      description: PLANTED.description,
-    });
-    await post('/api/v1/settings/profiles/fast', {
-      llm: { model: 'openai/fast', base_url: PLANTED.baseUrl, api_key: PLANTED.profileKey },
-    });
-    await post('/api/add-git-providers', hosts.tokens);
-    const endpoint = await post('/api/v1/webhook-endpoints', { url: PLANTED.webhookUrl });
-    const endpointId = (endpoint as { id: string }).id;
-    const automation = await post('/api/automation/v1/preset/prompt', AUTOMATION);
-    const automationId = (automation as { id: string }).id;
-    const source = await post('/api/automation/v1/webhooks', { name: PLANTED.title, source: 'gitlab' });
-    // Those of other scenes: one address may begin fifty.
-    await app.dataSource.query('DELETE FROM device_logins');
-    const device = await post('/oauth/device/authorize', {});
-    const runId = randomUUID();
-    await app.dataSource.query(
-      `INSERT INTO automation_runs (id, automation_id, user_id, cause, trigger_source, status, work)
-       VALUES ($1, $2, $3, 'manual:waits', 'manual', 'PENDING', '{}')`,
-      [runId, automationId, user.id],
-    );
-    return new AuditedScene(
-      app,
-      agent,
-      user,
-      other,
-      issued.record.id,
-      endpointId,
-      automationId,
-      runId,
-      (source as { id: string }).id,
-      sandbox.id,
-      paused.id,
-      id,
-      agent.key,
-      hosts.tokens.provider_tokens.github.token,
-      (device as { user_code: string }).user_code,
-    );
-  }
-
-  /** What is stored, and what agent servers were asked to do. */
-  async state(): Promise<Record<string, unknown>> {
-    const [stored] = await this.app.dataSource.query<Record<string, unknown>[]>(STATE, [this.user.id]);
-    return { ...stored, calls: [...this.agent.calls] };
-  }
-
-  /** @returns the id of the request, its status and its response as text */
-  newCode(): string {
-    return this.app.app.get(OneTimeCodes).issue(this.user.key, 'session');
-  }
-
-  async send(
-    { method, path, body, as = this.user }: SceneRequest,
-    id: string = randomUUID(),
-  ): Promise<{ id: string; status: number; text: string }> {
-    const response = await fetch(`${this.app.url}${path}`, {
-      method,
-      headers: {
-        ...as.headers,
-        'X-Request-Id': id,
-        ...(body !== undefined && { 'Content-Type': 'application/json' }),
-      },
-      ...(body !== undefined && { body: JSON.stringify(body) }),
-    });
-    return { id, status: response.status, text: await response.text() };
-  }
+      return { id: requestId, status: response.status, text: await response.text() };
+    },
+  };
 }
 
+export type AuditedScene = Awaited<ReturnType<typeof makeScene>>;
+export const AuditedScene = { make: makeScene };
+
 export interface SceneRequest {
-  method: 'POST' | 'PUT' | 'PATCH' | 'DELETE';
+  method: string;
   path: string;
   body?: object;
   /** The scene's user by default. */

@@ -1,17 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('keys of one user', () => {
-  let app: TestApp;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
-
-  afterAll(async () => {
-    await app.close();
-  });
+  const app = useTestApp();
 
   const issue = (headers: Record<string, string>, members: object = {}): request.Test =>
     request(app.url)

@@ -1,21 +1,16 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const TEN_MINUTES_MS = 600_000;
 
 describe('one-time codes of the web application', () => {
-  let app: TestApp;
+  const app = useTestApp();
   let codes: OneTimeCodes;
 
   beforeAll(async () => {
-    app = await createTestApp();
     codes = app.app.get(OneTimeCodes);
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const exchange = (code: unknown, headers: Record<string, string> = {}): request.Test =>

@@ -108,8 +108,6 @@ describe('webhooks of hosts', () => {
     expect((await call('get', '/webhooks').expect(200)).body).toEqual({ webhooks: [shown], total: 1 });
     expect(await webhook({ source: 'own' })).toMatchObject({ webhook_secret: null });
     await call('post', '/webhooks').send({ name: 'Again', source: 'github' }).expect(409);
-    await call('post', '/webhooks').send({ name: '', source: 'nameless' }).expect(422);
-    await call('patch', `/webhooks/${shown.id}`).send({ name: ' ' }).expect(422);
     const { body: changed } = await call('patch', `/webhooks/${shown.id}`)
       .send({ enabled: false })
       .expect(200);
@@ -328,18 +326,6 @@ describe('the signatures of other hosts', () => {
     const headers = { 'x-gitlab-token': SECRET, 'x-gitlab-event': 'Merge Request Hook' };
     expect(await keyOf(deliver(MERGE, { source: 'gitlab', headers }))).toBe('merge_request.open');
     await deliver(MERGE, { source: 'gitlab', headers: { 'x-gitlab-token': 'other' } }).expect(401);
-  });
-
-  it.each([
-    ['merge_request.open', { object_kind: 'merge_request', object_attributes: { action: 'open' } }],
-    ['release.create', { object_kind: 'release', action: 'create', tag: 'v1.1' }],
-    ['milestone.close', { object_kind: 'milestone', object_attributes: { iid: 1 }, action: 'close' }],
-    ['user_add_to_group', { event_name: 'user_add_to_group', group_name: 'octo' }],
-    ['push', { object_kind: 'push', event_name: 'push', ref: 'refs/heads/main' }],
-  ])('and name %s', async (key, payload) => {
-    await webhook({ source: 'gitlab' });
-    const headers = { 'x-gitlab-token': SECRET };
-    expect(await keyOf(deliver(JSON.stringify(payload), { source: 'gitlab', headers }))).toBe(key);
   });
 
   it("are GitLab's signing token, unless it is old", async () => {

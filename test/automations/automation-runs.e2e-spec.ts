@@ -98,6 +98,16 @@ async function conversations(): Promise<string[]> {
   return rows.map(({ id }) => id.replaceAll('-', ''));
 }
 
+/** What each conversation may cost, in the order of their starts. */
+async function budgets(): Promise<string[]> {
+  const rows = await app.dataSource.query<{ budget: string }[]>(
+    `SELECT request ->> 'max_budget' AS budget FROM app_conversation_start_tasks
+     WHERE user_id = $1 ORDER BY created_at`,
+    [user.id],
+  );
+  return rows.map(({ budget }) => budget);
+}
+
 describe('a run', () => {
   it('starts a conversation, is completed with it, and is told to webhook endpoints', async () => {
     await request(app.url)
@@ -105,13 +115,14 @@ describe('a run', () => {
       .set(user.headers)
       .send({ url: `${receiver.origin}/hook`, events: ['automation.run.finished'] })
       .expect(201);
-    const id = await create();
+    const id = await create({ max_budget_per_run: 2.5 });
     const made = await dispatch(id);
     expect(made).toMatchObject({ status: 'PENDING', trigger_source: 'manual', conversation_id: null });
 
     const run = await reached(id, 'COMPLETED');
 
     expect(await conversations()).toEqual([run.conversation_id]);
+    expect(await budgets()).toEqual(['2.5']);
     const { body: conversation } = await request(app.url)
       .get(`/api/v1/app-conversations?ids=${run.conversation_id}`)
       .set(user.headers)
@@ -174,15 +185,6 @@ describe('a run', () => {
       expect(await conversations()).toHaveLength(1);
     },
   );
-
-  it('that two workers begin at the same time starts one conversation', async () => {
-    const id = await create();
-    const { id: runId } = await dispatch(id);
-    const drive = ({ app: nest }: TestApp): Promise<void> => nest.get(AutomationRunWorker).drive(runId);
-    await Promise.all([drive(app), drive(second), drive(app), drive(second)]);
-    await reached(id, 'COMPLETED');
-    expect(await conversations()).toHaveLength(1);
-  });
 
   it('is cancelled with its conversation, once', async () => {
     const id = await create();
@@ -272,17 +274,6 @@ describe('a run', () => {
     await silent.close();
   });
 
-  it('gives its conversation its budget, of which its agent gives to others', async () => {
-    const id = await create({ max_budget_per_run: 2.5 });
-    await dispatch(id);
-    await until(async () => (await conversations()).length === 1);
-    const [row] = await app.dataSource.query(
-      `SELECT request ->> 'max_budget' AS budget FROM app_conversation_start_tasks WHERE user_id = $1`,
-      [user.id],
-    );
-    expect(row).toEqual({ budget: '2.5' });
-  });
-
   it("may cost what is left of its automation's month, and waits for the next one when nothing is", async () => {
     const id = await create({ max_budget_per_month: 3 });
     await dispatch(id);
@@ -290,12 +281,7 @@ describe('a run', () => {
     await app.dataSource.query('UPDATE automation_runs SET cost = 2');
     await dispatch(id);
     await reached(id, 'COMPLETED');
-    const budgets = await app.dataSource.query(
-      `SELECT request ->> 'max_budget' AS budget FROM app_conversation_start_tasks
-       WHERE user_id = $1 ORDER BY created_at`,
-      [user.id],
-    );
-    expect(budgets).toEqual([{ budget: '3' }, { budget: '1' }]);
+    expect(await budgets()).toEqual(['3', '1']);
     await app.dataSource.query('UPDATE automation_runs SET cost = 2');
     expect(await dispatch(id)).toMatchObject({
       status: 'SKIPPED',
@@ -409,14 +395,6 @@ describe('an automation that is busy', () => {
       await app.dataSource.query('DROP FUNCTION hold CASCADE');
     }
     await until(async () => (await runs(id))[0]?.status === 'RUNNING');
-  });
-
-  it('skips further runs, and says so', async () => {
-    const id = await busy({ when_busy: 'skip' });
-    expect(await dispatch(id)).toMatchObject({
-      status: 'SKIPPED',
-      error_detail: expect.stringContaining('busy'),
-    });
   });
 
   it('replaces runs by newer ones', async () => {

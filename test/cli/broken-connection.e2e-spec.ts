@@ -6,17 +6,17 @@ import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { runSlipway } from '../../src/cli/slipway-program.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { Relay } from '../support/relay.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('a service that goes away while slipway follows a conversation', () => {
   let hosts: GitHosts;
   let git: GitHttpServer;
-  let backend: InProcessSandboxBackend;
-  let app: TestApp;
+  const backend = new InProcessSandboxBackend();
   let relay: Relay;
   let user: TestUser;
   let lines: string[];
@@ -30,9 +30,13 @@ describe('a service that goes away while slipway follows a conversation', () => 
     hosts = await startGitHosts();
     git = await startGitHttpServer(`x-access-token:${hosts.worlds.github.token}`);
     await git.commit('octo/app', 'main', { 'README.md': 'hello' });
-    backend = new InProcessSandboxBackend();
-    const environment = { ...hosts.environment, GITHUB_CLONE_URL: git.origin };
-    app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+  });
+  afterAll(() => relay.goAway());
+  const app = useTestApp(() => ({ ...hosts.environment, GITHUB_CLONE_URL: git.origin }), {
+    sandboxBackend: backend,
+  });
+
+  beforeAll(async () => {
     relay = await Relay.before({ host: '127.0.0.1', port: Number(new URL(app.url).port) });
   });
 
@@ -49,9 +53,6 @@ describe('a service that goes away while slipway follows a conversation', () => 
   });
 
   afterAll(async () => {
-    await relay.goAway();
-    await app.close();
-    await backend.close();
     await git.close();
     await hosts.close();
   });

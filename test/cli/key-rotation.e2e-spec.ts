@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, afterEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { DataSource } from 'typeorm';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
@@ -11,28 +11,27 @@ import { createTestApp, type TestApp, type TestUser } from '../support/create-te
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { runKeysOn, type KeysRun } from '../support/run-keys.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { untilBlocked } from '../support/until-blocked.js';
 
 const OLD = `old:${Buffer.alloc(32, 1).toString('base64')}`;
 const NEW = `new:${Buffer.alloc(32, 2).toString('base64')}`;
 
 describe('npm run keys -- reencrypt', () => {
   let hosts: GitHosts;
+  /** With secrets of the user. */
+  let filled: TestDatabase;
+  let user: TestUser;
   let database: TestDatabase;
-  let before: TestApp;
   let dataSource: DataSource;
+
+  const open = (keys: string, url = database.url): Promise<TestApp> =>
+    createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: keys }, url);
 
   beforeAll(async () => {
     hosts = await startGitHosts();
-  });
-
-  afterAll(async () => {
-    await hosts.close();
-  });
-
-  beforeEach(async () => {
-    database = await createTestDatabase();
-    before = await createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: OLD }, database.url);
-    dataSource = await new DataSource(dataSourceOptions(database.url, 4)).initialize();
+    filled = await createTestDatabase();
+    const before = await open(OLD, filled.url);
+    ({ user } = before);
     await store(before, before.user, {
       llm_api_key: 'llm-secret',
       search_api_key: 'search-secret',
@@ -65,12 +64,22 @@ describe('npm run keys -- reencrypt', () => {
       .send({ llm: { model: 'openai/m', api_key: 'profile-secret' } })
       .expect(201);
     await before.app.get(SandboxesService).create(before.user.id, null, null);
+    await before.close();
+  });
+
+  beforeEach(async () => {
+    database = await createTestDatabase(filled);
+    dataSource = await new DataSource(dataSourceOptions(database.url, 4)).initialize();
   });
 
   afterEach(async () => {
-    await before.close();
     await dataSource.destroy();
     await database.drop();
+  });
+
+  afterAll(async () => {
+    await filled.drop();
+    await hosts.close();
   });
 
   const run = (keys: string): Promise<KeysRun> =>
@@ -117,11 +126,11 @@ describe('npm run keys -- reencrypt', () => {
     );
     expect(await columnsUnder('old')).toEqual([]);
     expect(await columnsUnder('new')).toEqual(columns);
-    const after = await createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: NEW }, database.url);
+    const after = await open(NEW);
     try {
       const { status: answered } = await request(after.url)
         .get('/api/user/suggested-tasks')
-        .set(before.user.headers);
+        .set(user.headers);
       expect(answered).toBe(200);
     } finally {
       await after.close();
@@ -130,14 +139,14 @@ describe('npm run keys -- reencrypt', () => {
 
   it('loses nothing that a serving replica writes meanwhile', async () => {
     const keys = `${NEW},${OLD}`;
-    const serving = await createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: keys }, database.url);
+    const serving = await open(keys);
     try {
       let last = '';
       const rotation = { ended: false };
       const writer = (async () => {
         for (let turn = 0; !rotation.ended || turn < 20; turn += 1) {
           last = `llm-secret-${turn}`;
-          await store(serving, before.user, { llm_api_key: last });
+          await store(serving, user, { llm_api_key: last });
         }
       })();
       const { status } = await run(keys);
@@ -146,7 +155,7 @@ describe('npm run keys -- reencrypt', () => {
 
       expect(status).toBe(0);
       expect(await columnsUnder('old')).toEqual([]);
-      expect(decrypt(NEW, await llmKey(), settingsBinding('llm_api_key', before.user.id))).toBe(last);
+      expect(decrypt(NEW, await llmKey(), settingsBinding('llm_api_key', user.id))).toBe(last);
     } finally {
       await serving.close();
     }
@@ -154,20 +163,19 @@ describe('npm run keys -- reencrypt', () => {
 
   it('loses nothing of four writers, and leaves nothing under the old key', async () => {
     const keys = `${NEW},${OLD}`;
-    const serving = await Promise.all(
-      [0, 1].map(() => createTestApp({ ...hosts.environment, ENCRYPTION_KEYS: keys }, database.url)),
-    );
+    const before = await open(OLD);
+    const serving = [await open(keys), await open(keys)];
     const writers = await Promise.all(
       [0, 1, 2, 3].map(async (index) => ({
         app: serving[index % 2] ?? before,
-        user: await before.createUser(),
+        owner: await before.createUser(),
         written: new Map<string, string>(),
       })),
     );
     // All of them have secrets under the old key, which the rotation and the writers then change at the same time.
     await Promise.all(
-      writers.map(({ user }) =>
-        store(before, user, {
+      writers.map(({ owner }) =>
+        store(before, owner, {
           llm_api_key: 'llm-old',
           search_api_key: 'search-old',
           secrets_store: { custom_secrets: { KEPT: { secret: 'kept' }, CUSTOM: { secret: 'custom-old' } } },
@@ -176,9 +184,9 @@ describe('npm run keys -- reencrypt', () => {
     );
     try {
       const rotation = { ended: false };
-      const writing = writers.map(async ({ app, user, written }) => {
+      const writing = writers.map(async ({ app, owner, written }) => {
         for (let turn = 0; !rotation.ended || turn < 20; turn += 1) {
-          await store(app, user, {
+          await store(app, owner, {
             llm_api_key: `llm-${turn}`,
             secrets_store: { custom_secrets: { CUSTOM: { secret: `custom-${turn}` } } },
           });
@@ -191,8 +199,8 @@ describe('npm run keys -- reencrypt', () => {
 
       expect(status).toBe(0);
       expect(await columnsUnder('old')).toEqual([]);
-      for (const { user, written } of writers) {
-        const found = await secretsOf(user.id);
+      for (const { owner, written } of writers) {
+        const found = await secretsOf(owner.id);
         expect(found).toEqual({
           llm_api_key: written.get('llm_api_key'),
           search_api_key: 'search-old',
@@ -201,19 +209,19 @@ describe('npm run keys -- reencrypt', () => {
         });
       }
     } finally {
-      await Promise.all(serving.map((app) => app.close()));
+      await Promise.all([before, ...serving].map((app) => app.close()));
     }
   });
 
   it('never overwrites a value that was written after it was read', async () => {
-    const binding = settingsBinding('llm_api_key', before.user.id);
+    const binding = settingsBinding('llm_api_key', user.id);
     const newer = new SecretCipher(parseEncryptionKeys(NEW)).encrypt('newer', binding);
     const writer = dataSource.createQueryRunner();
     await writer.startTransaction();
     await writer.query('UPDATE settings SET llm_api_key = $1', [newer]);
 
     const rotation = run(`${NEW},${OLD}`);
-    await untilSomebodyWaitsForALock(dataSource);
+    await untilBlocked(dataSource);
     await writer.commitTransaction();
     await writer.release();
 
@@ -224,10 +232,10 @@ describe('npm run keys -- reencrypt', () => {
   it('walks over more rows than one batch holds', async () => {
     const cipher = new SecretCipher(parseEncryptionKeys(OLD));
     const names = Array.from({ length: 1_100 }, (_, index) => `SECRET_${index}`);
-    const values = names.map((name) => cipher.encrypt('value', customSecretBinding(before.user.id, name)));
+    const values = names.map((name) => cipher.encrypt('value', customSecretBinding(user.id, name)));
     await dataSource.query(
       `INSERT INTO custom_secrets (user_id, name, value) SELECT $1, * FROM unnest($2::text[], $3::text[])`,
-      [before.user.id, names, values],
+      [user.id, names, values],
     );
 
     const { stdout } = await run(`${NEW},${OLD}`);
@@ -262,7 +270,7 @@ describe('npm run keys -- reencrypt', () => {
 
     expect(status).toBe(1);
     expect(stderr).toEqual([
-      `settings.llm_api_key of ${before.user.id}: no encryption key with id "lost" is configured`,
+      `settings.llm_api_key of ${user.id}: no encryption key with id "lost" is configured`,
       'slipway keys: ENCRYPTION_KEYS: 1 records cannot be read; keep all keys, and give the missing one too',
     ]);
     expect(await columnsUnder('old')).toEqual(['service_state.key_check']);
@@ -302,16 +310,4 @@ async function store(app: TestApp, user: TestUser, settings: object): Promise<vo
 
 function decrypt(keys: string, record: string, binding: string): string {
   return new SecretCipher(parseEncryptionKeys(keys)).decrypt(record, binding);
-}
-
-async function untilSomebodyWaitsForALock(dataSource: DataSource): Promise<void> {
-  for (;;) {
-    const [row] = await dataSource.query<{ waiting: boolean }[]>(
-      `SELECT EXISTS (SELECT FROM pg_stat_activity
-        WHERE datname = current_database() AND wait_event_type = 'Lock') AS waiting`,
-    );
-    if (row?.waiting === true) {
-      return;
-    }
-  }
 }

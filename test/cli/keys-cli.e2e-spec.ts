@@ -1,26 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { runKeysOn, type KeysRun } from '../support/run-keys.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 describe('npm run keys', () => {
-  let database: TestDatabase;
-  let app: TestApp;
+  const app = useTestApp();
 
-  beforeAll(async () => {
-    database = await createTestDatabase();
-    app = await createTestApp({}, database.url);
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await database.drop();
-  });
-
-  const run = (...args: string[]): Promise<KeysRun> => runKeysOn(database.url, args, { ENCRYPTION_KEYS });
+  const run = (...args: string[]): Promise<KeysRun> => runKeysOn(app.databaseUrl, args, { ENCRYPTION_KEYS });
 
   const whoCanListUsers = async (key: string): Promise<number> => {
     const { status } = await request(app.url).get('/api/v1/users').set('X-Session-API-Key', key);
@@ -154,7 +142,7 @@ describe('npm run keys', () => {
   });
 
   it('says in one line what the configuration lacks', async () => {
-    const { status, stderr } = await runKeysOn(database.url, ['list'], {});
+    const { status, stderr } = await runKeysOn(app.databaseUrl, ['list'], {});
 
     expect(status).toBe(1);
     expect(stderr).toEqual([expect.stringMatching(/^slipway keys: ENCRYPTION_KEYS: is required/)]);

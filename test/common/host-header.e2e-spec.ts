@@ -1,16 +1,17 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
 import { startTestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let app: TestApp | undefined;
-
-afterEach(async () => {
-  await app?.close();
-  app = undefined;
+const app = useTestApp({
+  PUBLIC_URL: 'https://slipway.example.com',
+  SANDBOX_PORTS_URL: 'https://apps.example.net',
+  SANDBOX_CALLBACK_URL: 'http://callback.internal:3000',
+  METRICS_PORT: '0',
 });
 
 interface Answer {
@@ -45,7 +46,6 @@ const PATHS = ['/health/live', '/server_info', '/docs', '/openapi.json', '/api/s
 
 describe('a service on loopback', () => {
   it('answers under no name that a page of a stranger can have', async () => {
-    app = await createTestApp();
     for (const path of PATHS) {
       const { status, body } = await get(`${app.url}${path}`, 'evil.example', app.user.headers);
 
@@ -62,11 +62,6 @@ describe('a service on loopback', () => {
   });
 
   it('answers under its own names and to addresses', async () => {
-    app = await createTestApp({
-      PUBLIC_URL: 'https://slipway.example.com',
-      SANDBOX_PORTS_URL: 'https://apps.example.net',
-      SANDBOX_CALLBACK_URL: 'http://callback.internal:3000',
-    });
     for (const host of [
       'localhost',
       '127.0.0.1:3000',
@@ -84,25 +79,23 @@ describe('a service on loopback', () => {
 });
 
 describe('a service that others reach', () => {
-  it('answers under every name, since it cannot know them', async () => {
-    app = await createTestApp({ HOST: '0.0.0.0' });
+  it.each<[string, Record<string, string>, number]>([
+    ['every name, since it cannot know them', {}, 200],
+    ['the names that the operator has given', { ALLOWED_HOSTS: 'slipway.default.svc, *.example.com' }, 421],
+  ])('answers under %s', async (_names, environment, statusOfOthers) => {
+    const other = await createTestApp({ HOST: '0.0.0.0', ...environment }, app.databaseUrl);
+    const statusAt = async (host: string) => (await get(`${other.url}/health/live`, host)).status;
+    const statuses = await Promise.all(
+      ['slipway.default.svc:3000', 'a.example.com', '10.1.2.3:3000', 'evil.example'].map(statusAt),
+    );
+    await other.close();
 
-    expect(await get(`${app.url}/health/live`, 'slipway.default.svc')).toMatchObject({ status: 200 });
-  });
-
-  it('answers under the names that the operator has given, when there are some', async () => {
-    app = await createTestApp({ HOST: '0.0.0.0', ALLOWED_HOSTS: 'slipway.default.svc, *.example.com' });
-
-    expect(await get(`${app.url}/health/live`, 'slipway.default.svc:3000')).toMatchObject({ status: 200 });
-    expect(await get(`${app.url}/health/live`, 'a.example.com')).toMatchObject({ status: 200 });
-    expect(await get(`${app.url}/health/live`, '10.1.2.3:3000')).toMatchObject({ status: 200 });
-    expect(await get(`${app.url}/health/live`, 'evil.example')).toMatchObject({ status: 421 });
+    expect(statuses).toEqual([200, 200, 200, statusOfOthers]);
   });
 });
 
 describe('other listeners on loopback', () => {
   it('metrics are read under their own names only', async () => {
-    app = await createTestApp({ METRICS_PORT: '0' });
     const url = `http://127.0.0.1:${app.app.get(MetricsServer).port}/metrics`;
 
     expect(await get(url, 'localhost')).toMatchObject({ status: 200 });

@@ -1,26 +1,27 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { messageEvent } from '../fakes/sample-events.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { openLog } from '../support/followed-logs.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
 import { say } from '../support/starts-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const MOST = 4 * 1024 * 1024;
 /** Characters that JSON doubles, in a text that compresses well. */
 const LARGE = '"\n'.repeat(100_000);
-const ROWS = 24;
+/** Of 400 kB in JSON each: more than one page. */
+const ROWS = 12;
 
 describe('a list whose items are large', () => {
-  let app: TestApp;
   let log: string;
 
+  const app = useTestApp({}, { sandboxBackend: new EmptySandboxBackend() });
+
   beforeAll(async () => {
-    app = await createTestApp({}, undefined, { sandboxBackend: new EmptySandboxBackend() });
     const { user } = app;
     const rows = new ConversationRows(app);
     log = await openLog(app, user.id, 'a-sandbox-that-is-gone');
@@ -31,7 +32,6 @@ describe('a list whose items are large', () => {
       await rows.conversation(user.id, { metadata: { text: LARGE } });
     }
   });
-  afterAll(() => app.close());
 
   const get = async (path: string): Promise<{ status: number; bytes: number; body: unknown }> => {
     const response = await fetch(`${app.url}/api/v1/${path}`, { headers: app.user.headers });

@@ -1,21 +1,16 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { connect } from 'node:net';
 import request from 'supertest';
 import { AppLogger } from '../../src/common/logging/app-logger.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('the log of requests', () => {
-  let app: TestApp;
+  const app = useTestApp({ LOG_REQUESTS: 'true' });
   let lines: string[];
 
   beforeAll(async () => {
-    app = await createTestApp({ LOG_REQUESTS: 'true' });
     app.app.useLogger(new AppLogger({ level: 'info', format: 'json' }));
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   beforeEach(() => {

@@ -1,18 +1,21 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
+import { describe, expect, it } from '@jest/globals';
 import { BitbucketDataCenterProvider } from '../../src/git-providers/bitbucket-data-center/bitbucket-data-center.provider.js';
 import {
   type FakeBitbucketDataCenterOptions,
   startFakeBitbucketDataCenter,
 } from '../fakes/fake-bitbucket-data-center.js';
 import { GitProviderError } from '../../src/git-providers/git-provider.js';
-import type { FakeServer } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { RequestWaves } from '../support/request-waves.js';
 import { describeGitProvider } from './git-provider.contract.js';
-import { failureOf, type GitProviderHarness, relaxedCall } from './git-provider.harness.js';
+import {
+  AT_ONCE,
+  failureOf,
+  type GitProviderHarness,
+  harnessOf,
+  harnessOpener,
+} from './git-provider.harness.js';
 
 const DASHBOARD = '/rest/api/latest/dashboard/pull-requests';
 const RECENT = '/rest/api/latest/profile/recent/repos';
@@ -39,38 +42,22 @@ describeGitProvider('Bitbucket Data Center', openHarness, {
 });
 
 describe('BitbucketDataCenterProvider', () => {
-  let harness: GitProviderHarness;
-
-  afterEach(async () => {
-    await harness.close();
-  });
-
-  async function open(
-    options: FakeBitbucketDataCenterOptions = {},
-    world = sampleWorld(),
-  ): Promise<GitProviderHarness> {
-    harness = await openHarness(world, options);
-    return harness;
-  }
+  const open = harnessOpener(openHarness);
 
   it('takes two round trips, with one question for all builds', async () => {
     const waves = new RequestWaves();
-    const { provider, auth } = await open({ gate: waves.gate });
+    const { provider, call } = await open(undefined, { gate: waves.gate });
     // Two lists; the builds of five pull requests beside three looks into each of three repositories.
     waves.expect(2, 1 + 9);
-    const call = { signal: AbortSignal.timeout(10_000), deadlineAt: Date.now() + 10_000 };
-    expect((await provider.findWork({ ...auth, ...call })).changeRequests).toHaveLength(5);
+    expect((await provider.findWork(call)).changeRequests).toHaveLength(5);
     expect([waves.outstanding, waves.surplus]).toEqual([0, []]);
   });
 
   it('works below a context path', async () => {
-    const { provider, auth, server } = await open({ contextPath: '/context' });
-    const there = { ...auth, host: `${server.origin}/context` };
-    expect(await provider.findWork({ ...there, ...relaxedCall() })).toMatchObject({
-      gaps: [],
-      truncated: false,
-    });
-    expect(await provider.checkToken({ ...there, ...relaxedCall() })).toEqual({ status: 'valid' });
+    const { provider, call, server } = await open(undefined, { contextPath: '/context' });
+    const there = { ...call, host: `${server.origin}/context` };
+    expect(await provider.findWork(there)).toMatchObject({ gaps: [], truncated: false });
+    expect(await provider.checkToken(there)).toEqual({ status: 'valid' });
   });
 
   it.each([
@@ -80,9 +67,9 @@ describe('BitbucketDataCenterProvider', () => {
     [STATS, 404, 'unsupported', { changeRequests: 5, recentRepositories: 3 }],
     [STATS, 500, 'unavailable', { changeRequests: 5, recentRepositories: 3 }],
   ])('keeps the rest when %s answers %i', async (path, status, code, counts) => {
-    const { provider, auth, server } = await open();
+    const { provider, call, server } = await open();
     server.injectFault({ kind: 'status', status }, { match: (request) => request.path === path });
-    const work = await provider.findWork({ ...auth, ...relaxedCall() });
+    const work = await provider.findWork(call);
     expect(work.gaps).toEqual([code]);
     expect({
       changeRequests: work.changeRequests.length,
@@ -91,25 +78,25 @@ describe('BitbucketDataCenterProvider', () => {
   });
 
   it('knows of no failing checks when builds cannot be asked for', async () => {
-    const { provider, auth, server } = await open();
+    const { provider, call, server } = await open();
     server.injectFault({ kind: 'status', status: 403 }, { match: ({ path }) => path === STATS });
-    const { changeRequests } = await provider.findWork({ ...auth, ...relaxedCall() });
+    const { changeRequests } = await provider.findWork(call);
     expect(new Set(changeRequests.map(({ failingChecks }) => failingChecks))).toEqual(new Set(['unknown']));
   });
 
   it('leaves out a repository that cannot be looked into', async () => {
-    const { provider, auth, server } = await open();
+    const { provider, call, server } = await open();
     server.injectFault(
       { kind: 'status', status: 403 },
       { match: ({ path }) => path.endsWith('/octo/repos/app/browse') },
     );
-    const work = await provider.findWork({ ...auth, ...relaxedCall() });
+    const work = await provider.findWork(call);
     expect(work.probedRepositories.map(({ name }) => name)).toEqual(['octo/library', 'mona/notes']);
     expect(work.gaps).toEqual(['insufficient_scope']);
   });
 
   it('suggests nothing for a repository whose root is too long to read', async () => {
-    const { provider, auth, server } = await open();
+    const { provider, call, server } = await open();
     server.injectFault(
       {
         kind: 'status',
@@ -118,7 +105,7 @@ describe('BitbucketDataCenterProvider', () => {
       },
       { match: ({ path }) => path.endsWith('/octo/repos/app/browse') },
     );
-    const { probedRepositories } = await provider.findWork({ ...auth, ...relaxedCall() });
+    const { probedRepositories } = await provider.findWork(call);
     expect(probedRepositories.map(({ name }) => name)).toEqual(['octo/library', 'mona/notes']);
   });
 
@@ -128,33 +115,21 @@ describe('BitbucketDataCenterProvider', () => {
       activeAt: `2026-11-0${index + 1}T00:00:00Z`,
     }));
     const world: FakeWorld = { ...sampleWorld(), repositories, changeRequests: [] };
-    const { provider, auth, server } = await open({}, world);
-    const work = await provider.findWork({ ...auth, ...relaxedCall() });
+    const { provider, call, server } = await open(world);
+    const work = await provider.findWork(call);
     expect(work.probedRepositories).toHaveLength(5);
     expect(server.requests.filter(({ path }) => path === STATS)).toEqual([]);
   });
 
   it('gives no verdict on a token whose user the server does not name', async () => {
-    const { provider, auth, server } = await open();
+    const { provider, call, server } = await open();
     server.injectFault({ kind: 'status', status: 200, body: { version: '9.4.0' } });
-    expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
-      status: 'unverified',
-      code: 'unsupported',
-    });
-  });
-
-  it('finds the account of a user name that is a mail address', async () => {
-    const world = { ...sampleWorld(), user: { id: '7', login: 'Mona@example.com', name: null, email: null } };
-    const { provider, auth } = await open({}, world);
-    expect(await provider.getUser({ ...auth, ...relaxedCall() })).toMatchObject({
-      id: '7',
-      login: 'Mona@example.com',
-    });
+    expect(await provider.checkToken(call)).toEqual({ status: 'unverified', code: 'unsupported' });
   });
 
   it('finds the default branch of an old server', async () => {
     const world = sampleWorld();
-    const { provider, auth } = await open({ old: true }, world);
+    const { provider, call } = await open(world, { old: true });
     const request = {
       repository: 'octo/library',
       sourceBranch: 'fix/it',
@@ -163,19 +138,16 @@ describe('BitbucketDataCenterProvider', () => {
       body: '',
       draft: false,
     };
-    await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) => changes.open(request));
+    await provider.changeRequests(call, (changes) => changes.open(request));
     expect(world.changeRequests.at(-1)).toMatchObject({ targetBranch: 'trunk' });
   });
 
   it('has no default server', async () => {
-    const { provider, auth, server } = await open();
-    const nowhere = { ...auth, host: null };
-    expect((await failureOf(provider.findWork({ ...nowhere, ...relaxedCall() }))).code).toBe('unsupported');
+    const { provider, call, server } = await open();
+    const nowhere = { ...call, host: null };
+    expect((await failureOf(provider.findWork(nowhere))).code).toBe('unsupported');
     expect(() => provider.cloneUrl(null, 'octo/app')).toThrow(GitProviderError);
-    expect(await provider.checkToken({ ...nowhere, ...relaxedCall() })).toEqual({
-      status: 'unverified',
-      code: 'unsupported',
-    });
+    expect(await provider.checkToken(nowhere)).toEqual({ status: 'unverified', code: 'unsupported' });
     expect(server.requests).toEqual([]);
   });
 });
@@ -184,20 +156,8 @@ async function openHarness(
   world: FakeWorld,
   options: FakeBitbucketDataCenterOptions = {},
 ): Promise<GitProviderHarness> {
-  const server: FakeServer = await startFakeBitbucketDataCenter(world, options);
-  const http = new GuardedHttpClient({
-    allowlist: HostAllowlist.parse([server.origin]),
-    maxResponseBytes: 5 * 1024 * 1024,
-    timeoutMs: 8_000,
-  });
-  const timing = { now: () => Date.now(), random: () => 0, delay: () => Promise.resolve() };
-  return {
-    provider: new BitbucketDataCenterProvider(http, { apiUrl: '', cloneUrl: '', timing }),
-    auth: { token: world.token, host: server.origin },
-    server,
-    close: async () => {
-      await server.close();
-      await http.close();
-    },
-  };
+  const server = await startFakeBitbucketDataCenter(world, options);
+  const urls = { apiUrl: '', cloneUrl: '', timing: AT_ONCE };
+  const auth = { token: world.token, host: server.origin };
+  return harnessOf([server], auth, (http) => new BitbucketDataCenterProvider(http, urls));
 }

@@ -1,66 +1,49 @@
 import { describe, expect, it } from '@jest/globals';
 import { keycloakToken } from '../fakes/fake-keycloak.js';
 import type { FakeServer, Fault } from '../fakes/fake-server.js';
+import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { until } from '../support/until.js';
-import { openSso, ssoOpener } from './enterprise-sso.harness.js';
-import { describeGitProvider } from './git-provider.contract.js';
-import { failureOf, type GitProviderCapabilities, relaxedCall } from './git-provider.harness.js';
+import { openSso, type SsoOptions, ssoOpener } from './enterprise-sso.harness.js';
+import { describeAccess } from './git-provider.contract.js';
+import { describeFaults } from './git-provider.faults.contract.js';
+import { failureOf } from './git-provider.harness.js';
 
 function brokerFails(keycloak: FakeServer, fault: Fault, times = Infinity): void {
   keycloak.injectFault(fault, { times, match: ({ path }) => path.includes('/broker/') });
 }
 
-const CAPABILITIES: GitProviderCapabilities = {
-  issues: true,
-  repositoryTimes: true,
-  archives: true,
-  forks: false,
-  mirrors: false,
-  maxChangeRequests: 50,
-  rejection: 'reauth_required',
-  lists: {
-    installations: [],
-    octo: null,
-    stars: true,
-    defaultBranches: true,
-    branchTimes: true,
-    protection: true,
-  },
+const CAPABILITIES = {
+  rejection: 'reauth_required' as const,
   authorization: () => `Bearer ${sampleWorld().token}`,
-  follow: {
-    shaLength: 40,
-    mayWrite: true,
-    logs: true,
-    statuses: false,
-    misfit: 'reauth_required',
-    requestsForTwelve: 4,
-  },
   clone: {
-    url: (origin) => `${origin}/octo/app.git`,
+    url: (origin: string) => `${origin}/octo/app.git`,
     credential: { username: 'oauth2', password: sampleWorld().token },
     token: sampleWorld().token,
   },
 };
 
-describeGitProvider('Enterprise SSO (broker v1, JSON)', (world) => openSso(world), CAPABILITIES);
-describeGitProvider(
-  'Enterprise SSO (broker v2, offline token)',
-  (world) =>
-    openSso(world, { apiVersion: 'v2', realm: { rotates: true }, stored: keycloakToken('Offline', 'first') }),
-  CAPABILITIES,
-);
+const offline: SsoOptions = {
+  apiVersion: 'v2',
+  realm: { rotates: true },
+  stored: keycloakToken('Offline', 'first'),
+};
+// The rest is GitLab's adapter.
+describe('Enterprise SSO with an offline token', () => {
+  const setUp = (world: FakeWorld) => openSso(world, offline);
+  describeFaults(setUp, CAPABILITIES);
+  describeAccess(setUp, CAPABILITIES);
+});
 
 describe('Enterprise SSO specials', () => {
   const start = ssoOpener();
 
   it('uses what the user has stored meanwhile, not an older token that could not be stored', async () => {
     const [first, fresh] = [keycloakToken('Offline', 'first'), keycloakToken('Offline', 'fresh')];
-    const { provider, auth, keycloak, realm } = await start({
+    const { provider, call, keycloak, realm } = await start({
       realm: { rotates: true, refreshTokens: [first, fresh] },
       stored: first,
     });
-    const call = { ...auth, ...relaxedCall() };
     const lost = { claimToken: async () => first, replaceToken: () => Promise.reject(new Error('lost')) };
     expect(await failureOf(provider.findWork({ ...call, ...lost }))).toMatchObject({ code: 'unavailable' });
     keycloak.requests.length = 0;
@@ -73,35 +56,35 @@ describe('Enterprise SSO specials', () => {
   });
 
   it('reads GitHub-style form answers', async () => {
-    const { provider, auth } = await start({ realm: { format: 'form' } });
-    expect((await provider.findWork({ ...auth, ...relaxedCall() })).changeRequests).toHaveLength(5);
+    const { provider, call } = await start({ realm: { format: 'form' } });
+    expect((await provider.findWork(call)).changeRequests).toHaveLength(5);
   });
 
   it('asks version 1 with the stored token, and tells the git host nothing of it', async () => {
-    const { provider, auth, keycloak, server } = await start();
-    await provider.findWork({ ...auth, ...relaxedCall() });
+    const { provider, call, keycloak, server } = await start();
+    await provider.findWork(call);
     expect(
       keycloak.requests.map(({ method, path, headers }) => [method, path, headers['authorization']]),
-    ).toEqual([['GET', '/realms/main/broker/corporate-git/token', `Bearer ${auth.token}`]]);
-    expect(JSON.stringify(server.requests)).not.toContain(auth.token);
+    ).toEqual([['GET', '/realms/main/broker/corporate-git/token', `Bearer ${call.token}`]]);
+    expect(JSON.stringify(server.requests)).not.toContain(call.token);
   });
 
   it('asks version 2 with the client, and sends no authorization header', async () => {
-    const { provider, auth, keycloak, realm } = await start({ apiVersion: 'v2' });
-    await provider.findWork({ ...auth, ...relaxedCall() });
+    const { provider, call, keycloak, realm } = await start({ apiVersion: 'v2' });
+    await provider.findWork(call);
     const [request] = keycloak.requests;
     expect([request?.method, request?.headers['authorization']]).toEqual(['POST', undefined]);
     expect(Object.fromEntries(new URLSearchParams(request?.body))).toEqual({
       client_id: realm.clientId,
       client_secret: realm.clientSecret,
-      token: auth.token,
+      token: call.token,
     });
   });
 
   it('asks Keycloak nothing after the deadline', async () => {
-    const { provider, auth, keycloak } = await start();
-    const late = { ...relaxedCall(), deadlineAt: Date.now() - 1 };
-    expect((await failureOf(provider.getUser({ ...auth, ...late }))).code).toBe('timeout');
+    const { provider, call, keycloak } = await start();
+    const late = { ...call, deadlineAt: Date.now() - 1 };
+    expect((await failureOf(provider.getUser(late))).code).toBe('timeout');
     expect(keycloak.requests).toEqual([]);
   });
 
@@ -121,24 +104,19 @@ describe('Enterprise SSO specials', () => {
       ['an alias that does not exist', { alias: 'other' }, 'v1', 'unavailable'],
       ['an alias that does not exist', { alias: 'other' }, 'v2', 'unavailable'],
     ] as const)('%s (%j, %s): %s', async (_, change, apiVersion, code) => {
-      const { provider, auth, realm, server } = await start({ apiVersion });
+      const { provider, call, realm, server } = await start({ apiVersion });
       Object.assign(realm, change);
-      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(code);
-      expect((await failureOf(provider.getUser({ ...auth, ...relaxedCall() }))).code).toBe(code);
-      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
-        status: 'unverified',
-        code,
-      });
+      expect((await failureOf(provider.findWork(call))).code).toBe(code);
+      expect((await failureOf(provider.getUser(call))).code).toBe(code);
+      expect(await provider.checkToken(call)).toEqual({ status: 'unverified', code });
       expect(server.requests).toEqual([]);
     });
 
     it.each(['v1', 'v2'] as const)('the stored token (%s) is definite', async (apiVersion) => {
-      const { provider, auth, realm } = await start({ apiVersion });
+      const { provider, call, realm } = await start({ apiVersion });
       realm.accessTokens.length = 0;
-      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(
-        'reauth_required',
-      );
-      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'invalid' });
+      expect((await failureOf(provider.findWork(call))).code).toBe('reauth_required');
+      expect(await provider.checkToken(call)).toEqual({ status: 'invalid' });
     });
 
     it.each([
@@ -149,18 +127,18 @@ describe('Enterprise SSO specials', () => {
       ],
       ['an unknown client', { clientId: 'unknown' }],
     ])("the operator's client (%s) is not the user's fault", async (_, options) => {
-      const { provider, auth } = await start({ apiVersion: 'v2', ...options });
-      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
+      const { provider, call } = await start({ apiVersion: 'v2', ...options });
+      expect(await provider.checkToken(call)).toEqual({
         status: 'unverified',
         code: 'unavailable',
       });
     });
 
     it('is not remembered', async () => {
-      const { provider, auth, realm } = await start({ realm: { linked: false } });
-      await failureOf(provider.findWork({ ...auth, ...relaxedCall() }));
+      const { provider, call, realm } = await start({ realm: { linked: false } });
+      await failureOf(provider.findWork(call));
       realm.linked = true;
-      expect((await provider.findWork({ ...auth, ...relaxedCall() })).issues).toHaveLength(2);
+      expect((await provider.findWork(call)).issues).toHaveLength(2);
     });
   });
 
@@ -172,24 +150,24 @@ describe('Enterprise SSO specials', () => {
       ['an empty answer', { kind: 'status', status: 200, body: {} }, 'unavailable'],
       ['a broken connection', { kind: 'reset' }, 'unavailable'],
     ])('%s', async (_, fault, code) => {
-      const { provider, auth, keycloak } = await start();
+      const { provider, call, keycloak } = await start();
       brokerFails(keycloak, fault);
-      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(code);
+      expect((await failureOf(provider.findWork(call))).code).toBe(code);
     });
 
     it('once is asked again', async () => {
-      const { provider, auth, keycloak } = await start();
+      const { provider, call, keycloak } = await start();
       brokerFails(keycloak, { kind: 'status', status: 502 }, 1);
-      expect((await provider.findWork({ ...auth, ...relaxedCall() })).issues).toHaveLength(2);
+      expect((await provider.findWork(call)).issues).toHaveLength(2);
       expect(keycloak.requests).toHaveLength(2);
     });
 
     it('is not waited for by a caller who stops, and the answer still serves the others', async () => {
       const gate = Promise.withResolvers<void>();
-      const { provider, auth, keycloak } = await start({ gate: () => gate.promise });
+      const { provider, call, keycloak } = await start({ gate: () => gate.promise });
       const caller = new AbortController();
-      const stopped = failureOf(provider.getUser({ ...auth, ...relaxedCall(caller.signal) }));
-      const waiting = provider.getUser({ ...auth, ...relaxedCall() });
+      const stopped = failureOf(provider.getUser({ ...call, signal: caller.signal }));
+      const waiting = provider.getUser(call);
       await until(() => keycloak.requests.length > 0);
       caller.abort();
       expect((await stopped).code).toBe('timeout');
@@ -201,9 +179,9 @@ describe('Enterprise SSO specials', () => {
 
   describe("the git host's token", () => {
     it('is fetched once for concurrent and later calls', async () => {
-      const { provider, auth, keycloak } = await start();
-      await Promise.all([1, 2, 3].map(() => provider.findWork({ ...auth, ...relaxedCall() })));
-      await provider.getUser({ ...auth, ...relaxedCall() });
+      const { provider, call, keycloak } = await start();
+      await Promise.all([1, 2, 3].map(() => provider.findWork(call)));
+      await provider.getUser(call);
       expect(keycloak.requests).toHaveLength(1);
     });
 
@@ -212,11 +190,11 @@ describe('Enterprise SSO specials', () => {
       ['until a minute before it expires', 100, 40_000],
     ])('is kept %s', async (_, expiresIn, keptMs) => {
       let now = Date.now();
-      const { provider, auth, keycloak } = await start({
+      const { provider, call, keycloak } = await start({
         now: () => now,
         realm: expiresIn ? { expiresIn } : {},
       });
-      const ask = () => provider.getUser({ ...auth, ...relaxedCall(), deadlineAt: now + 60_000 });
+      const ask = () => provider.getUser({ ...call, deadlineAt: now + 60_000 });
       await ask();
       now += keptMs - 1;
       await ask();
@@ -227,32 +205,30 @@ describe('Enterprise SSO specials', () => {
     });
 
     it('is not kept when it is about to expire', async () => {
-      const { provider, auth, keycloak } = await start({ realm: { expiresIn: 30 } });
-      await provider.getUser({ ...auth, ...relaxedCall() });
-      await provider.getUser({ ...auth, ...relaxedCall() });
+      const { provider, call, keycloak } = await start({ realm: { expiresIn: 30 } });
+      await provider.getUser(call);
+      await provider.getUser(call);
       expect(keycloak.requests).toHaveLength(2);
     });
 
     it.each(['findWork', 'getUser', 'checkToken'] as const)(
       'is fetched once more when the host refuses it (%s)',
       async (method) => {
-        const { provider, auth, keycloak, realm, world } = await start();
-        const before = await provider[method]({ ...auth, ...relaxedCall() });
+        const { provider, call, keycloak, realm, world } = await start();
+        const before = await provider[method](call);
         world.token = 'renewed-token-of-mona';
         realm.forgeToken = world.token;
-        expect(await provider[method]({ ...auth, ...relaxedCall() })).toEqual(before);
+        expect(await provider[method](call)).toEqual(before);
         expect(keycloak.requests).toHaveLength(2);
       },
     );
 
     it('that the host refuses twice needs a new sign-in', async () => {
-      const { provider, auth, keycloak, realm, world } = await start();
+      const { provider, call, keycloak, realm, world } = await start();
       world.token = 'what-the-host-wants';
-      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe(
-        'reauth_required',
-      );
+      expect((await failureOf(provider.findWork(call))).code).toBe('reauth_required');
       realm.forgeToken = 'another-stale-token';
-      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
+      expect(await provider.checkToken(call)).toEqual({
         status: 'unverified',
         code: 'reauth_required',
       });

@@ -1,5 +1,4 @@
 import { describe, expect, it } from '@jest/globals';
-import { sampleWorld } from '../fakes/sample-world.js';
 import { describeChangeRequests } from './git-provider.change-requests.contract.js';
 import { describeFaults } from './git-provider.faults.contract.js';
 import { describeFollow } from './git-provider.follow.contract.js';
@@ -8,7 +7,6 @@ import {
   type GitProviderCapabilities,
   type GitProviderSetUp,
   harnessOpener,
-  relaxedCall,
 } from './git-provider.harness.js';
 import { describeLists } from './git-provider.lists.contract.js';
 import { describeWork } from './git-provider.work.contract.js';
@@ -43,72 +41,67 @@ export function describeGitProvider(
       describeLists(setUp, capabilities);
     });
 
-    describe('lets git in', () => {
-      const open = harnessOpener(setUp);
+    describeAccess(setUp, capabilities);
+  });
+}
 
-      it('names the address of a repository, without credentials', async () => {
-        const { provider, auth, server } = await open(sampleWorld());
-        expect(provider.cloneUrl(auth.host, 'octo/app')).toBe(capabilities.clone.url(server.origin));
-      });
+/** What the token stands for: an account, and the way of git. */
+export function describeAccess(
+  setUp: GitProviderSetUp,
+  capabilities: Pick<GitProviderCapabilities, 'clone' | 'rejection' | 'user'>,
+): void {
+  describe('lets git in', () => {
+    const open = harnessOpener(setUp);
 
-      it.each(['octo/../app', 'octo/-app', 'octo', 'octo/app?x', 'octo/app\n'])(
-        'names none for %j',
-        async (name) => {
-          const { provider, auth } = await open(sampleWorld());
-          expect(() => provider.cloneUrl(auth.host, name)).toThrow(
-            expect.objectContaining({ code: 'unsupported', reason: expect.stringContaining('is not named') }),
-          );
-        },
-      );
+    it('names the address of a repository, without credentials', async () => {
+      const { provider, auth, server } = await open();
+      expect(provider.cloneUrl(auth.host, 'octo/app')).toBe(capabilities.clone.url(server.origin));
+      for (const name of ['octo/../app', 'octo', 'octo/app?x']) {
+        expect(() => provider.cloneUrl(auth.host, name)).toThrow(
+          expect.objectContaining({ code: 'unsupported', reason: expect.stringContaining('is not named') }),
+        );
+      }
+    });
 
-      it('tells user name and password', async () => {
-        const { provider, auth } = await open(sampleWorld());
-        expect(await provider.gitCredential({ ...auth, ...relaxedCall() })).toEqual({
-          password: auth.token,
-          ...capabilities.clone.credential,
-        });
-        const { token = auth.token } = capabilities.clone;
-        expect(await provider.apiToken({ ...auth, ...relaxedCall() })).toBe(token);
+    it('tells user name and password', async () => {
+      const { provider, call } = await open();
+      const { credential, token = call.token } = capabilities.clone;
+      expect(await provider.gitCredential(call)).toEqual({ password: call.token, ...credential });
+      expect(await provider.apiToken(call)).toBe(token);
+    });
+  });
+
+  describe('knows accounts', () => {
+    const open = harnessOpener(setUp);
+
+    it('finds a good token valid, with one request', async () => {
+      const { provider, call, server } = await open();
+      expect(await provider.checkToken(call)).toEqual({ status: 'valid' });
+      expect(server.requests).toHaveLength(1);
+    });
+
+    it('finds another token invalid', async () => {
+      const { provider, otherCall } = await open();
+      expect(await provider.checkToken(otherCall)).toMatchObject({ status: 'invalid' });
+    });
+
+    it('tells the account', async () => {
+      const { provider, call, world } = await open();
+      expect(await provider.getUser(call)).toEqual({
+        ...world.user,
+        company: null,
+        avatarUrl: expect.stringMatching(/^https?:\/\//),
+        ...capabilities.user,
       });
     });
 
-    describe('knows accounts', () => {
-      const open = harnessOpener(setUp);
-
-      it('finds a good token valid, with one request', async () => {
-        const { provider, auth, server } = await open(sampleWorld());
-        expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'valid' });
-        expect(server.requests).toHaveLength(1);
-      });
-
-      it('finds another token invalid', async () => {
-        const { provider, auth } = await open(sampleWorld());
-        const other = { ...auth, token: `${auth.token}x` };
-        expect(await provider.checkToken({ ...other, ...relaxedCall() })).toMatchObject({
-          status: 'invalid',
-        });
-      });
-
-      it('tells the account', async () => {
-        const world = sampleWorld();
-        const { provider, auth } = await open(world);
-        expect(await provider.getUser({ ...auth, ...relaxedCall() })).toEqual({
-          ...world.user,
-          company: null,
-          avatarUrl: expect.stringMatching(/^https?:\/\//),
-          ...capabilities.user,
-        });
-      });
-
-      it('tells nothing to another token, even after it told the account', async () => {
-        const { provider, auth } = await open(sampleWorld());
-        const other = { ...auth, token: `${auth.token}x` };
-        await provider.findWork({ ...auth, ...relaxedCall() });
-        await provider.getUser({ ...auth, ...relaxedCall() });
-        const rejection = capabilities.rejection ?? 'unauthorized';
-        expect((await failureOf(provider.findWork({ ...other, ...relaxedCall() }))).code).toBe(rejection);
-        expect((await failureOf(provider.getUser({ ...other, ...relaxedCall() }))).code).toBe(rejection);
-      });
+    it('tells nothing to another token, even after it told the account', async () => {
+      const { provider, call, otherCall } = await open();
+      for (const method of ['findWork', 'getUser'] as const) {
+        await provider[method](call);
+        const { code } = await failureOf(provider[method](otherCall));
+        expect(code).toBe(capabilities.rejection ?? 'unauthorized');
+      }
     });
   });
 }

@@ -1,9 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type {
-  FollowedChangeRequest,
-  CallBounds,
-  ProviderAuth,
-} from '../../src/git-providers/git-provider.js';
+import type { ChangeRequests, FollowedChangeRequest } from '../../src/git-providers/git-provider.js';
 import {
   addCheck,
   addComment,
@@ -17,23 +13,21 @@ import {
   requestChanges,
 } from '../fakes/fake-followed.js';
 import type { Fault } from '../fakes/fake-server.js';
-import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
-import { sampleWorld } from '../fakes/sample-world.js';
+import type { FakeChangeRequest } from '../fakes/fake-world.js';
 import {
   failureOf,
   type GitProviderCapabilities,
   type GitProviderHarness,
   type GitProviderSetUp,
   harnessOpener,
-  relaxedCall,
+  type Opened,
 } from './git-provider.harness.js';
 
 const REF = { repository: 'octo/app', number: 15 };
 
-interface Followed extends GitProviderHarness {
+interface Followed extends GitProviderHarness, Opened {
   change: FakeChangeRequest;
-  world: FakeWorld;
-  call: ProviderAuth & CallBounds;
+  use: <T>(work: (changes: ChangeRequests) => Promise<T>) => Promise<T>;
   read: () => Promise<FollowedChangeRequest | null>;
 }
 
@@ -45,13 +39,14 @@ export function describeFollow(
   const open = harnessOpener(setUp);
 
   async function openFollowed(): Promise<Followed> {
-    const world = sampleWorld();
-    const harness = await open(world);
-    const call = { ...harness.auth, ...relaxedCall() };
-    const change = changeAt(world, 1);
-    const read = async () =>
-      (await harness.provider.changeRequests(call, (changes) => changes.read([REF])))[0] ?? null;
-    return { ...harness, world, change, call, read };
+    const harness = await open();
+    const [, change] = harness.world.changeRequests;
+    if (!change) {
+      throw new Error('the world has no second change request');
+    }
+    const use: Followed['use'] = (work) => harness.provider.changeRequests(harness.call, work);
+    const read = async () => (await use((changes) => changes.read([REF])))[0] ?? null;
+    return { ...harness, change, use, read };
   }
 
   describe('reads', () => {
@@ -70,7 +65,7 @@ export function describeFollow(
     });
 
     it('several in their order, those that are gone among them', async () => {
-      const { provider, call } = await openFollowed();
+      const { use } = await openFollowed();
       const refs = [
         { repository: 'octo/library', number: 12 },
         { repository: 'octo/none', number: 1 },
@@ -78,7 +73,7 @@ export function describeFollow(
         { repository: 'octo/app', number: 999 },
         { repository: 'octo/app', number: 12 },
       ];
-      const found = await provider.changeRequests(call, (changes) => changes.read(refs));
+      const found = await use((changes) => changes.read(refs));
       expect(found.map((one) => one?.url.split('.example/')[1] ?? null)).toEqual([
         'octo/library/12',
         null,
@@ -88,19 +83,13 @@ export function describeFollow(
       ]);
     });
 
-    it('many', async () => {
-      const { provider, call, server } = await openFollowed();
-      server.requests.length = 0;
-      const found = await provider.changeRequests(call, (changes) =>
-        changes.read(Array.from({ length: 12 }, () => REF)),
-      );
+    it('many, and nothing when nothing is asked', async () => {
+      const { use, server } = await openFollowed();
+      const found = await use((changes) => changes.read(Array.from({ length: 12 }, () => REF)));
       expect(found.filter((one) => one !== null)).toHaveLength(12);
       expect(server.requests.length).toBeLessThanOrEqual(follow.requestsForTwelve);
-    });
-
-    it('nothing when nothing is asked', async () => {
-      const { provider, call, server } = await openFollowed();
-      expect(await provider.changeRequests(call, (changes) => changes.read([]))).toEqual([]);
+      server.requests.length = 0;
+      expect(await use((changes) => changes.read([]))).toEqual([]);
       expect(server.requests.length).toBeLessThanOrEqual(2);
     });
 
@@ -141,11 +130,8 @@ export function describeFollow(
 
     it('comments in threads, with place, author and whether they are resolved', async () => {
       const { change, read } = await openFollowed();
-      const root = addComment(change, 'ada', 'Why twice?', {
-        path: 'src/retry.ts',
-        line: 12,
-        createdAt: '2026-11-21T10:00:00Z',
-      });
+      const at = { path: 'src/retry.ts', line: 12 };
+      const root = addComment(change, 'ada', 'Why twice?', { ...at, createdAt: '2026-11-21T10:00:00Z' });
       const reply = addReply(change, root, 'mona', 'Because it fails once.');
       const [first, second] = (await read())?.comments ?? [];
       expect(first).toMatchObject({
@@ -153,8 +139,7 @@ export function describeFollow(
         own: false,
         mayWrite: follow.mayWrite ? true : null,
         body: 'Why twice?',
-        path: 'src/retry.ts',
-        line: 12,
+        ...at,
         createdAt: Date.parse('2026-11-21T10:00:00Z'),
         resolved: false,
       });
@@ -162,7 +147,7 @@ export function describeFollow(
         author: 'mona',
         own: true,
         body: reply.body,
-        path: 'src/retry.ts',
+        path: at.path,
         resolved: false,
       });
       expect(first?.threadId).toEqual(expect.any(String));
@@ -253,24 +238,20 @@ export function describeFollow(
       expect((await read())?.conflicts).toBe('unknown');
     });
 
-    it.each(['merged', 'closed'] as const)('one that was %s', async (state) => {
-      const { change, read } = await openFollowed();
-      endWith(change, state);
-      expect((await read())?.state).toBe(state);
-    });
-
-    it('none of a repository that was deleted', async () => {
-      const { world, read } = await openFollowed();
+    it('one that was closed or merged, and none of a repository that was deleted', async () => {
+      const { world, change, read } = await openFollowed();
+      endWith(change, 'closed');
+      expect((await read())?.state).toBe('closed');
+      endWith(change, 'merged');
+      expect((await read())?.state).toBe('merged');
       deleteRepository(world, 'octo/app');
       expect(await read()).toBeNull();
     });
 
     it('none for another token, and says so', async () => {
-      const { provider, auth } = await openFollowed();
-      const call = { ...auth, token: `${auth.token}x`, ...relaxedCall() };
-      expect((await failureOf(provider.changeRequests(call, (changes) => changes.read([REF])))).code).toBe(
-        rejection ?? 'unauthorized',
-      );
+      const { provider, otherCall } = await openFollowed();
+      const failed = failureOf(provider.changeRequests(otherCall, (changes) => changes.read([REF])));
+      expect((await failed).code).toBe(rejection ?? 'unauthorized');
     });
 
     it.each<[string, Fault]>([
@@ -278,35 +259,28 @@ export function describeFollow(
       ['something else', { kind: 'status', status: 200, body: { data: { viewer: { login: 'mona' } } } }],
       ['a broken connection', { kind: 'reset' }],
     ])('none as gone when the host answers %s', async (_name, fault) => {
-      const { provider, call, server, read } = await openFollowed();
+      const { server, read } = await openFollowed();
       await read();
       server.injectFault(fault, { match: ({ path }) => !path.endsWith('/application-properties') });
-      expect((await failureOf(provider.changeRequests(call, (changes) => changes.read([REF])))).code).toBe(
-        follow.misfit !== undefined && fault.kind === 'status' && fault.status === 200
-          ? follow.misfit
-          : 'unavailable',
-      );
+      const isMisfit = fault.kind === 'status' && fault.status === 200;
+      expect((await failureOf(read())).code).toBe((isMisfit ? follow.misfit : undefined) ?? 'unavailable');
     });
   });
 
   describe('tells the output of a check', () => {
     it('by its last lines', async () => {
-      const { change, provider, call, read } = await openFollowed();
+      const { change, use, read } = await openFollowed();
       const lines = Array.from(
         { length: 50_000 },
         (_, index) => `2026-11-21T10:00:00.1234567Z line ${index}`,
       );
-      addCheck(change, 'unit', {
-        state: 'failed',
-        log: [...lines, '\u001b[31mFAIL\u001b[0m: no'].join('\r\n'),
-      });
+      const log = [...lines, '\u001b[31mFAIL\u001b[0m: no'].join('\r\n');
+      addCheck(change, 'unit', { state: 'failed', log });
       const [check] = (await read())?.checks ?? [];
-      const output = check
-        ? await provider.changeRequests(call, (changes) => changes.output(REF, check))
-        : '';
+      const output = check ? await use((changes) => changes.output(REF, check)) : null;
       if (follow.logs) {
-        expect(output.length).toBeLessThanOrEqual(4_000);
-        expect(output.length).toBeGreaterThan(3_000);
+        expect(output?.length).toBeLessThanOrEqual(4_000);
+        expect(output?.length).toBeGreaterThan(3_000);
         expect(output).toMatch(/^line \d+\n[^]*\nline 49999\nFAIL: no$/);
       } else {
         expect(output).toBe('');
@@ -314,7 +288,7 @@ export function describeFollow(
     });
 
     it('as nothing where another service keeps it, or it is gone', async () => {
-      const { change, provider, call, read } = await openFollowed();
+      const { change, use, read } = await openFollowed();
       const gone = addCheck(change, 'unit', { state: 'failed', log: 'no' });
       if (follow.statuses) {
         addCheck(change, 'deploy', { state: 'failed', isStatus: true, log: 'no' });
@@ -322,47 +296,39 @@ export function describeFollow(
       const { checks = [] } = (await read()) ?? {};
       followedOf(change).checks = followedOf(change).checks.filter((check) => check !== gone);
       for (const check of checks) {
-        expect(await provider.changeRequests(call, (changes) => changes.output(REF, check))).toBe('');
+        expect(await use((changes) => changes.output(REF, check))).toBe('');
       }
     });
   });
 
   describe('answers', () => {
     it('in the thread', async () => {
-      const { change, provider, call, read } = await openFollowed();
+      const { change, use, read } = await openFollowed();
       const root = addComment(change, 'ada', 'Why?', { path: 'a.ts' });
       addReply(change, root, 'grace', 'Yes, why?');
       const asked = (await read())?.comments.at(-1);
       expect(asked?.body).toBe('Yes, why?');
-      const answer =
-        asked &&
-        (await provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Now it "does" 🚢')));
+      const body = 'Now it "does" 🚢';
+      const answer = asked && (await use((changes) => changes.reply(REF, asked, body)));
       const last = (await read())?.comments.at(-1);
-      expect(last).toMatchObject({
-        id: answer?.id,
-        own: true,
-        threadId: asked?.threadId,
-        body: 'Now it "does" 🚢',
-      });
+      expect(last).toMatchObject({ id: answer?.id, own: true, threadId: asked?.threadId, body });
       expect(followedOf(change).comments.at(-1)).toMatchObject({ root: root.id });
     });
 
     it('a comment without a place', async () => {
-      const { change, provider, call, read } = await openFollowed();
+      const { change, use, read } = await openFollowed();
       addComment(change, 'ada', 'And the docs?');
       const asked = (await read())?.comments[0];
-      const answer =
-        asked && (await provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Written.')));
-      expect((await read())?.comments.find(({ id }) => id === answer?.id)).toMatchObject({
-        own: true,
-        body: 'Written.',
-      });
+      const answer = asked && (await use((changes) => changes.reply(REF, asked, 'Written.')));
+      const found = (await read())?.comments.find(({ id }) => id === answer?.id);
+      expect(found).toMatchObject({ own: true, body: 'Written.' });
     });
 
     it('once, and says why when the host refuses', async () => {
-      const { provider, call, server, world, change, read } = await openFollowed();
+      const { use, server, world, change, read } = await openFollowed();
       addComment(change, 'ada', 'Why?', { path: 'a.ts' });
       const asked = (await read())?.comments[0] ?? { id: '', threadId: null };
+      const answer = () => failureOf(use((changes) => changes.reply(REF, asked, 'Because.')));
       const isWritten = ({ method, body }: { method: string; body: string }) =>
         method === 'POST' && body.includes('Because.');
       const message = `the token ${world.token} has no permission`;
@@ -370,15 +336,10 @@ export function describeFollow(
         { kind: 'status', status: 403, body: { message, error: { message }, errors: [{ message }] } },
         { match: isWritten, times: 1 },
       );
-      const error = await failureOf(
-        provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Because.')),
-      );
-      expect([error.code, error.reason]).toEqual(['insufficient_scope', 'the token *** has no permission']);
+      const { code, reason } = await answer();
+      expect([code, reason]).toEqual(['insufficient_scope', 'the token *** has no permission']);
       server.injectFault({ kind: 'status', status: 502 }, { match: isWritten });
-      expect(
-        (await failureOf(provider.changeRequests(call, (changes) => changes.reply(REF, asked, 'Because.'))))
-          .code,
-      ).toBe('unavailable');
+      expect((await answer()).code).toBe('unavailable');
       expect(server.requests.filter(isWritten)).toHaveLength(2);
     });
   });
@@ -386,12 +347,4 @@ export function describeFollow(
 
 function idsOf(found: FollowedChangeRequest | null): string[] {
   return found?.checks.map(({ id }) => id) ?? [];
-}
-
-function changeAt(world: FakeWorld, index: number): FakeChangeRequest {
-  const change = world.changeRequests[index];
-  if (!change) {
-    throw new Error(`the world has no change request ${index}`);
-  }
-  return change;
 }

@@ -1,15 +1,20 @@
 import { afterEach } from '@jest/globals';
+import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
+import { GuardedHttpClient, type GuardedHttpOptions } from '../../src/common/http/guarded-http.client.js';
 import {
   type GitProvider,
   GitProviderError,
   type GitCredential,
   type ProviderAuth,
   type CallBounds,
+  type ProviderCall,
   type ProviderErrorCode,
   type ProviderUser,
 } from '../../src/git-providers/git-provider.js';
+import type { RetryTiming } from '../../src/git-providers/provider-http.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
+import { sampleWorld } from '../fakes/sample-world.js';
 
 /** An adapter in front of the fake host it talks to. */
 export interface GitProviderHarness {
@@ -21,10 +26,7 @@ export interface GitProviderHarness {
 }
 
 /** Builds the adapter over a world. Its retries must not wait, and its address check must allow the fake. */
-export type GitProviderSetUp = (
-  world: FakeWorld,
-  options?: { latencyMs?: number },
-) => Promise<GitProviderHarness>;
+export type GitProviderSetUp = (world: FakeWorld) => Promise<GitProviderHarness>;
 
 /** What a host can know at all. */
 export interface GitProviderCapabilities {
@@ -80,16 +82,62 @@ export interface GitProviderCapabilities {
   pages?: { match: (request: FakeRequest) => boolean; body: (nextPage: string) => unknown };
 }
 
+/** What a test has of a harness, beside the harness. */
+export interface Opened {
+  world: FakeWorld;
+  /** With the token that the fake accepts, in bounds that no healthy call reaches. */
+  call: ProviderCall;
+  /** The same with another token. */
+  otherCall: ProviderCall;
+}
+
 /** Opens harnesses and closes them after each test. Call it inside a `describe`. */
-export function harnessOpener(setUp: GitProviderSetUp): GitProviderSetUp {
+export function harnessOpener<T extends GitProviderHarness, O = object>(
+  setUp: (world: FakeWorld, options?: O) => Promise<T>,
+): (world?: FakeWorld, options?: O) => Promise<T & Opened> {
   const open: { close(): Promise<void> }[] = [];
   afterEach(async () => {
     await Promise.all(open.splice(0).map((harness) => harness.close()));
   });
-  return async (world, options) => {
+  return async (world = sampleWorld(), options) => {
     const harness = await setUp(world, options);
     open.push(harness);
-    return harness;
+    const call = { ...harness.auth, ...relaxedCall() };
+    return { ...harness, world, call, otherCall: { ...call, token: `${call.token}x` } };
+  };
+}
+
+/** Waits for no retry. */
+export const AT_ONCE: RetryTiming = {
+  now: () => Date.now(),
+  random: () => 0,
+  delay: () => Promise.resolve(),
+};
+
+/** An adapter in front of fakes: the first is its host, and it may ask them all. */
+export function harnessOf<T extends GitProvider>(
+  [server, ...others]: [FakeServer, ...FakeServer[]],
+  auth: ProviderAuth,
+  adapterOf: (http: GuardedHttpClient) => T,
+): GitProviderHarness & { provider: T } {
+  const servers = [server, ...others];
+  const http = new GuardedHttpClient(clientOptions(...servers));
+  return {
+    provider: adapterOf(http),
+    auth,
+    server,
+    close: async () => {
+      await Promise.all(servers.map((each) => each.close()));
+      await http.close();
+    },
+  };
+}
+
+export function clientOptions(...servers: FakeServer[]): GuardedHttpOptions {
+  return {
+    allowlist: HostAllowlist.parse(servers.map(({ origin }) => origin)),
+    maxResponseBytes: 5 * 1024 * 1024,
+    timeoutMs: 60_000,
   };
 }
 

@@ -1,20 +1,23 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ProviderWork, RepositoryActivity } from '../../src/git-providers/git-provider.js';
+import type {
+  ChangeRequest,
+  ProviderWork,
+  RepositoryActivity,
+} from '../../src/git-providers/git-provider.js';
 import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import {
   type GitProviderCapabilities,
   type GitProviderSetUp,
   harnessOpener,
-  relaxedCall,
 } from './git-provider.harness.js';
 
 /** What a healthy host contains arrives in our words, the same from every host. */
 export function describeWork(setUp: GitProviderSetUp, capabilities: GitProviderCapabilities): void {
   const open = harnessOpener(setUp);
   const workOf = async (world: FakeWorld): Promise<ProviderWork> => {
-    const { provider, auth } = await open(world);
-    return await provider.findWork({ ...auth, ...relaxedCall() });
+    const { provider, call } = await open(world);
+    return await provider.findWork(call);
   };
 
   describe('the whole world', () => {
@@ -94,54 +97,51 @@ export function describeWork(setUp: GitProviderSetUp, capabilities: GitProviderC
     });
   });
 
-  describe('signals of a change request', () => {
-    it.each<[string, Partial<FakeChangeRequest>, Record<string, unknown>]>([
-      ['conflicts', { conflicts: 'yes' }, { conflicts: 'yes' }],
-      ['no conflicts', { conflicts: 'no' }, { conflicts: 'no' }],
-      ['undetermined conflicts', { conflicts: 'unknown' }, { conflicts: 'unknown' }],
-      ['no checks', { checks: 'none' }, { failingChecks: 'no' }],
-      ['passing checks', { checks: 'passing' }, { failingChecks: 'no' }],
-      ['pending checks', { checks: 'pending' }, { failingChecks: 'no' }],
-      ['failing checks', { checks: 'failing' }, { failingChecks: 'yes' }],
-      ['checks with errors', { checks: 'error' }, { failingChecks: 'yes' }],
-      ['nothing to answer', { unresolved: 'none' }, { unresolvedComments: 'no' }],
-      ['an open thread', { unresolved: 'thread' }, { unresolvedComments: 'yes' }],
-      ['requested changes', { unresolved: 'changes_requested' }, { unresolvedComments: 'yes' }],
-      ['an open task', { unresolved: 'task' }, { unresolvedComments: 'yes' }],
-      ['a draft', { draft: true }, { draft: true }],
-      ['a draft with conflicts', { draft: true, conflicts: 'yes' }, { draft: true, conflicts: 'yes' }],
-    ])('%s', async (_name, change, expected) => {
-      const { changeRequests } = await workOf(worldWithChange(change));
-      expect(changeRequests).toEqual([expect.objectContaining(expected)]);
-    });
+  it('brings the signals of a change request', async () => {
+    const signals: [Partial<FakeChangeRequest>, Partial<ChangeRequest>][] = [
+      [{ conflicts: 'yes' }, { conflicts: 'yes' }],
+      [{ conflicts: 'no' }, { conflicts: 'no' }],
+      [{ conflicts: 'unknown' }, { conflicts: 'unknown' }],
+      [{ checks: 'none' }, { failingChecks: 'no' }],
+      [{ checks: 'passing' }, { failingChecks: 'no' }],
+      [{ checks: 'pending' }, { failingChecks: 'no' }],
+      [{ checks: 'failing' }, { failingChecks: 'yes' }],
+      [{ checks: 'error' }, { failingChecks: 'yes' }],
+      [{ unresolved: 'none' }, { unresolvedComments: 'no' }],
+      [{ unresolved: 'thread' }, { unresolvedComments: 'yes' }],
+      [{ unresolved: 'changes_requested' }, { unresolvedComments: 'yes' }],
+      [{ unresolved: 'task' }, { unresolvedComments: 'yes' }],
+      [{ draft: true }, { draft: true }],
+      [
+        { draft: true, conflicts: 'yes' },
+        { draft: true, conflicts: 'yes' },
+      ],
+    ];
+    const world = worldWithRepository({});
+    world.changeRequests = signals.map(([given], index) => ({ ...numbered(index), ...given }));
+    const { changeRequests } = await workOf(world);
+    expect(changeRequests.toSorted((a, b) => a.number - b.number)).toEqual(
+      signals.map(([, expected]) => expect.objectContaining(expected)),
+    );
   });
 
   describe('a repository to add agent instructions to', () => {
     const { archives, forks, mirrors } = capabilities;
-    const cases: [string, boolean, Partial<FakeRepository>][] = [
+    type Case = [string, boolean, Partial<FakeRepository>];
+    const cases: Case[] = [
       ['no instructions', true, {}],
-      ['AGENTS.md', false, { rootEntries: ['src', 'AGENTS.md'] }],
-      ['claude.md in lower case', false, { rootEntries: ['claude.md'] }],
-      ['.cursorrules', false, { rootEntries: ['.cursorrules', 'src'] }],
-      ['.openhands_instructions', false, { rootEntries: ['.openhands_instructions'] }],
+      ['claude.md in lower case', false, { rootEntries: ['src', 'claude.md'] }],
       ['a microagent', false, { rootEntries: ['.openhands'], microagents: ['style.md'] }],
       ['a skill', false, { rootEntries: ['.openhands'], skills: ['deploy.md'] }],
       ['only a README of microagents', true, { rootEntries: ['.openhands'], microagents: ['README.md'] }],
       ['no Markdown among skills', true, { rootEntries: ['.openhands'], skills: ['setup.sh'] }],
       ['the name .openhands', false, { name: 'octo/.openhands' }],
-      ['the name openhands-config', false, { name: 'octo/openhands-config' }],
       ['nothing in it', false, { empty: true }],
       ['reading permission only', false, { writable: false }],
+      ...(archives ? [['an archive', false, { archived: true }] satisfies Case] : []),
+      ...(forks ? [['a fork', false, { fork: true }] satisfies Case] : []),
+      ...(mirrors ? [['a mirror', false, { mirror: true }] satisfies Case] : []),
     ];
-    if (archives) {
-      cases.push(['an archive', false, { archived: true }]);
-    }
-    if (forks) {
-      cases.push(['a fork', false, { fork: true }]);
-    }
-    if (mirrors) {
-      cases.push(['a mirror', false, { mirror: true }]);
-    }
 
     it.each(cases)('%s: %s', async (_name, wanted, repository) => {
       const { probedRepositories } = await workOf(worldWithRepository(repository));
@@ -155,21 +155,17 @@ export function describeWork(setUp: GitProviderSetUp, capabilities: GitProviderC
   describe('limits', () => {
     const max = capabilities.maxChangeRequests;
 
-    it(`reads the newest ${max} change requests and says that there are more`, async () => {
+    it.each([
+      [max + 1, true],
+      [max, false],
+    ])(`of %d change requests are the newest ${max}, and whether there are more: %s`, async (count, more) => {
       const world = worldWithRepository({});
-      world.changeRequests = Array.from({ length: max + 1 }, (_unused, index) => numbered(index));
+      world.changeRequests = Array.from({ length: count }, (_unused, index) => numbered(index));
       const { changeRequests, truncated } = await workOf(world);
       expect({ truncated, numbers: changeRequests.map(({ number }) => number).toSorted(ascending) }).toEqual({
-        truncated: true,
-        numbers: Array.from({ length: max }, (_unused, index) => index + 2),
+        truncated: more,
+        numbers: Array.from({ length: max }, (_unused, index) => index + 1 + count - max),
       });
-    });
-
-    it(`says nothing of that sort for ${max} change requests`, async () => {
-      const world = worldWithRepository({});
-      world.changeRequests = Array.from({ length: max }, (_unused, index) => numbered(index));
-      const { changeRequests, truncated } = await workOf(world);
-      expect({ truncated, count: changeRequests.length }).toEqual({ truncated: false, count: max });
     });
   });
 
@@ -210,10 +206,6 @@ function worldWithRepository(repository: Partial<FakeRepository>): FakeWorld {
     changeRequests: [],
     issues: [],
   };
-}
-
-function worldWithChange(given: Partial<FakeChangeRequest>): FakeWorld {
-  return { ...worldWithRepository({}), changeRequests: [{ ...numbered(0), ...given }] };
 }
 
 /** The higher the index, the newer. */

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Fault } from '../fakes/fake-server.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { failureOf } from './git-provider.harness.js';
-import { callWithin, githubOpener, isQuery, NOW, variablesOf } from './github.harness.js';
+import { githubOpener, isQuery, NOW, variablesOf } from './github.harness.js';
 
 describe('GithubProvider when GitHub answers only in part', () => {
   const open = githubOpener();
@@ -29,12 +29,12 @@ describe('GithubProvider when GitHub answers only in part', () => {
         60,
       ],
     ])('are recognised %s', async (_name, fault, retryAfterSeconds) => {
-      const { provider, auth, server } = await open(sampleWorld());
+      const { provider, call, server } = await open();
       server.injectFault(fault);
-      const error = await failureOf(provider.findWork({ ...auth, ...callWithin() }));
+      const error = await failureOf(provider.findWork(call));
       expect([error.code, error.retryAfterSeconds]).toEqual(['rate_limited', retryAfterSeconds]);
       expect(server.requests).toHaveLength(2);
-      expect(await provider.checkToken({ ...auth, ...callWithin() })).toMatchObject({
+      expect(await provider.checkToken(call)).toMatchObject({
         status: 'unverified',
         code: 'rate_limited',
       });
@@ -43,7 +43,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
 
   describe('parts of an answer', () => {
     it('stay when an organisation wants single sign-on', async () => {
-      const { provider, auth, server } = await open(sampleWorld());
+      const { provider, call, server } = await open();
       server.injectFault(
         {
           kind: 'status',
@@ -63,7 +63,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
         },
         { match: isQuery('SuggestedTaskReposAndIssues') },
       );
-      const work = await provider.findWork({ ...auth, ...callWithin() });
+      const work = await provider.findWork(call);
       expect(work.gaps).toEqual(['sso_required']);
       expect(work.recentRepositories).toEqual([{ name: 'octo/app', activeAt: null, usable: true }]);
       expect(work.changeRequests).toHaveLength(5);
@@ -77,12 +77,12 @@ describe('GithubProvider when GitHub answers only in part', () => {
         'blocked_by_policy',
       ],
     ])('hide a followed pull request for %s, which is not gone', async (_what, error, code) => {
-      const { provider, auth, server } = await open(sampleWorld());
+      const { provider, call, server } = await open();
       const errors = [{ type: 'FORBIDDEN', path: ['c0'], message: 'No.', ...error }];
       const body = { data: { c0: null }, errors };
       server.injectFault({ kind: 'status', status: 200, body }, { match: isQuery('Followed') });
       const ref = { repository: 'octo/app', number: 15 };
-      const read = provider.changeRequests({ ...auth, ...callWithin() }, (changes) => changes.read([ref]));
+      const read = provider.changeRequests(call, (changes) => changes.read([ref]));
       expect((await failureOf(read)).code).toBe(code);
     });
 
@@ -90,9 +90,9 @@ describe('GithubProvider when GitHub answers only in part', () => {
       ['SuggestedTaskPRs', { changeRequests: 0, issues: 2, repositories: 3 }],
       ['SuggestedTaskReposAndIssues', { changeRequests: 5, issues: 0, repositories: 0 }],
     ])('stay when %s fails', async (query, counts) => {
-      const { provider, auth, server } = await open(sampleWorld());
+      const { provider, call, server } = await open();
       server.injectFault({ kind: 'status', status: 403 }, { match: isQuery(query) });
-      const work = await provider.findWork({ ...auth, ...callWithin() });
+      const work = await provider.findWork(call);
       expect({
         changeRequests: work.changeRequests.length,
         issues: work.issues.length,
@@ -102,19 +102,19 @@ describe('GithubProvider when GitHub answers only in part', () => {
     });
 
     it('matter less than a rejected token when nothing is left', async () => {
-      const { provider, auth, server } = await open(sampleWorld());
+      const { provider, call, server } = await open();
       server.injectFault({ kind: 'status', status: 502 }, { match: isQuery('SuggestedTaskPRs') });
       server.injectFault({ kind: 'status', status: 401 });
-      expect((await failureOf(provider.findWork({ ...auth, ...callWithin() }))).code).toBe('unauthorized');
+      expect((await failureOf(provider.findWork(call))).code).toBe('unauthorized');
     });
 
     it('are none when the whole answer waits for single sign-on', async () => {
-      const { provider, auth, server } = await open(sampleWorld());
+      const { provider, call, server } = await open();
       const headers = {
         'x-github-sso': 'required; url=https://github.com/orgs/octo/sso?authorization_request=A',
       };
       server.injectFault({ kind: 'status', status: 403, headers });
-      expect((await failureOf(provider.findWork({ ...auth, ...callWithin() }))).code).toBe('sso_required');
+      expect((await failureOf(provider.findWork(call))).code).toBe('sso_required');
     });
   });
 
@@ -125,9 +125,9 @@ describe('GithubProvider when GitHub answers only in part', () => {
       ['a 502', { kind: 'status', status: 502 }],
       ['an error in the answer', { kind: 'status', status: 200, body: { data: null, errors: [gaveUp] } }],
     ])('is halved after %s', async (_name, fault) => {
-      const { provider, auth, server, delays } = await open(sampleWorld());
+      const { provider, call, server, delays } = await open();
       server.injectFault(fault, { times: 2 });
-      const { gaps, changeRequests } = await provider.findWork({ ...auth, ...callWithin() });
+      const { gaps, changeRequests } = await provider.findWork(call);
       expect([gaps, changeRequests.length]).toEqual([[], 5]);
       expect(delays).toEqual([500, 500]);
       const [first, second] = server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf);
@@ -146,11 +146,8 @@ describe('GithubProvider when GitHub answers only in part', () => {
     it.each([30, 3, 1])(
       'is halved until it needs no more than one may: %d at once',
       async (resourceLimit) => {
-        const { provider, auth, server } = await open(sampleWorld(), { resourceLimit });
-        const { gaps, changeRequests, recentRepositories, truncated } = await provider.findWork({
-          ...auth,
-          ...callWithin(),
-        });
+        const { provider, call, server } = await open(undefined, { resourceLimit });
+        const { gaps, changeRequests, recentRepositories, truncated } = await provider.findWork(call);
         expect({
           gaps,
           changeRequests: changeRequests.length,
@@ -171,8 +168,8 @@ describe('GithubProvider when GitHub answers only in part', () => {
     );
 
     it('says so where one alone is too much, and keeps the rest', async () => {
-      const { provider, auth, server } = await open(sampleWorld(), { resourceLimit: 0 });
-      const { gaps, changeRequests, issues } = await provider.findWork({ ...auth, ...callWithin() });
+      const { provider, call, server } = await open(undefined, { resourceLimit: 0 });
+      const { gaps, changeRequests, issues } = await provider.findWork(call);
       expect([gaps, changeRequests.length, issues.length]).toEqual([['query_too_large'], 0, 2]);
       expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf).at(-1)).toEqual({
         prs: 1,
@@ -183,7 +180,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
     it.each([{ viewer: { login: 'mona', pullRequests: null } }, { viewer: null }, null])(
       'is halved after the answer %j',
       async (data) => {
-        const { provider, auth, server } = await open(sampleWorld());
+        const { provider, call, server } = await open();
         const body = {
           data,
           errors: [
@@ -196,7 +193,7 @@ describe('GithubProvider when GitHub answers only in part', () => {
         };
         const fault: Fault = { kind: 'status', status: 200, body };
         server.injectFault(fault, { times: 2, match: isQuery('SuggestedTaskPRs') });
-        const { gaps, changeRequests } = await provider.findWork({ ...auth, ...callWithin() });
+        const { gaps, changeRequests } = await provider.findWork(call);
         expect([gaps, changeRequests.length]).toEqual([[], 5]);
         expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf).at(-1)).toEqual({
           prs: 12,
@@ -206,9 +203,9 @@ describe('GithubProvider when GitHub answers only in part', () => {
     );
 
     it('stays as it is after a broken connection', async () => {
-      const { provider, auth, server } = await open(sampleWorld());
+      const { provider, call, server } = await open();
       server.injectFault({ kind: 'reset' }, { times: 2 });
-      await provider.findWork({ ...auth, ...callWithin() });
+      await provider.findWork(call);
       expect(server.requests.filter(isQuery('SuggestedTaskPRs')).map(variablesOf)).toEqual([
         { prs: 50, threads: 30 },
         { prs: 50, threads: 30 },
@@ -223,9 +220,9 @@ describe('GithubProvider when GitHub answers only in part', () => {
         title: `Change ${index + 1}`,
         updatedAt: '2026-11-20T00:00:00Z',
       }));
-      const { provider, auth, server } = await open(world);
+      const { provider, call, server } = await open(world);
       server.injectFault({ kind: 'status', status: 502 }, { times: 1, match: isQuery('SuggestedTaskPRs') });
-      const { changeRequests, truncated } = await provider.findWork({ ...auth, ...callWithin() });
+      const { changeRequests, truncated } = await provider.findWork(call);
       expect([changeRequests.length, truncated]).toEqual([25, true]);
     });
   });

@@ -1,13 +1,9 @@
-import { afterEach } from '@jest/globals';
-import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import type { CallBounds } from '../../src/git-providers/git-provider.js';
 import { GithubProvider } from '../../src/git-providers/github/github.provider.js';
 import { type FakeGithubOptions, startFakeGithub, startFakeGithubStorage } from '../fakes/fake-github.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import type { FakeWorld } from '../fakes/fake-world.js';
-import type { GitProviderHarness } from './git-provider.harness.js';
+import { type GitProviderHarness, harnessOf, harnessOpener, type Opened } from './git-provider.harness.js';
 
 /** The adapter in front of a fake GitHub, with the pauses it wanted to make, in milliseconds. */
 export interface GithubHarness extends GitProviderHarness {
@@ -25,50 +21,31 @@ export async function openGithub(
   const storage = await startFakeGithubStorage(world);
   const server = await startFakeGithub(world, { storage: storage.origin, ...options });
   const delays: number[] = [];
-  const http = new GuardedHttpClient({
-    allowlist: HostAllowlist.parse([server.origin, storage.origin]),
-    maxResponseBytes: 5 * 1024 * 1024,
-    timeoutMs: 8_000,
-  });
-  const provider = new GithubProvider(http, {
-    apiUrl: server.origin,
-    cloneUrl: 'https://github.com',
-    timing: {
-      now: options.now ?? Date.now,
-      random: () => 0.5,
-      delay: async (ms) => {
-        delays.push(ms);
-      },
-    },
-  });
-  return {
-    provider,
-    auth: { token: world.token, host: null },
-    server,
-    delays,
-    close: async () => {
-      await Promise.all([server.close(), storage.close()]);
-      await http.close();
+  const timing = {
+    now: options.now ?? Date.now,
+    random: () => 0.5,
+    delay: async (ms: number) => {
+      delays.push(ms);
     },
   };
+  const auth = { token: world.token, host: null };
+  const harness = harnessOf(
+    [server, storage],
+    auth,
+    (http) => new GithubProvider(http, { apiUrl: server.origin, cloneUrl: 'https://github.com', timing }),
+  );
+  return { ...harness, delays };
 }
 
-/** Opens harnesses at `NOW` and closes them after each test. Call it inside a `describe`. */
-export function githubOpener(): (world: FakeWorld, options?: FakeGithubOptions) => Promise<GithubHarness> {
-  const open: GithubHarness[] = [];
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map((harness) => harness.close()));
-  });
-  return async (world, options) => {
-    const harness = await openGithub(world, { ...options, now: () => NOW });
-    open.push(harness);
-    return harness;
+/** Opens harnesses, and makes calls, at `NOW`. Call it inside a `describe`. */
+export function githubOpener() {
+  const open = harnessOpener((world, options: FakeGithubOptions = {}) =>
+    openGithub(world, { ...options, now: () => NOW }),
+  );
+  return async (world?: FakeWorld, options?: FakeGithubOptions): Promise<GithubHarness & Opened> => {
+    const harness = await open(world, options);
+    return { ...harness, call: { ...harness.call, deadlineAt: NOW + 60_000 } };
   };
-}
-
-/** A call at `NOW`. */
-export function callWithin(remainingMs = 12_000): CallBounds {
-  return { signal: new AbortController().signal, deadlineAt: NOW + remainingMs };
 }
 
 /** Whether a request asks for the document of that name. */

@@ -1,7 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
-import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { GuardedHttpClient } from '../../src/common/http/guarded-http.client.js';
-import type { ProviderAuth, CallBounds } from '../../src/git-providers/git-provider.js';
+import { describe, expect, it } from '@jest/globals';
 import { GitlabProvider } from '../../src/git-providers/gitlab/gitlab.provider.js';
 import type { FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import { type FakeGitlabOptions, startFakeGitlab } from '../fakes/fake-gitlab.js';
@@ -9,12 +6,16 @@ import type { FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
 import { RequestWaves } from '../support/request-waves.js';
 import { describeGitProvider } from './git-provider.contract.js';
+import { describeFollow } from './git-provider.follow.contract.js';
 import {
+  AT_ONCE,
   failureOf,
   type GitProviderCapabilities,
   type GitProviderHarness,
-  relaxedCall,
+  harnessOf,
+  harnessOpener,
 } from './git-provider.harness.js';
+import { describeWork } from './git-provider.work.contract.js';
 
 const isGraphql = (request: FakeRequest) => request.path.endsWith('/graphql');
 const isRest = (request: FakeRequest) => request.path.includes('/v4/');
@@ -34,25 +35,10 @@ async function openGitlab(
   options: FakeGitlabOptions & { now?: () => number } = {},
 ): Promise<GitProviderHarness> {
   const server = await startFakeGitlab(world, options);
-  const http = new GuardedHttpClient({
-    allowlist: HostAllowlist.parse([server.origin]),
-    maxResponseBytes: 5 * 1024 * 1024,
-    timeoutMs: 8_000,
-  });
-  const provider = new GitlabProvider(http, {
-    apiUrl: `${server.origin}/api`,
-    cloneUrl: 'https://gitlab.com',
-    timing: { delay: () => Promise.resolve(), random: () => 0, now: options.now ?? Date.now },
-  });
-  return {
-    provider,
-    auth: { token: world.token, host: null },
-    server,
-    close: async () => {
-      await server.close();
-      await http.close();
-    },
-  };
+  const timing = { ...AT_ONCE, now: options.now ?? Date.now };
+  const urls = { apiUrl: `${server.origin}/api`, cloneUrl: 'https://gitlab.com', timing };
+  const auth = { token: world.token, host: null };
+  return harnessOf([server], auth, (http) => new GitlabProvider(http, urls));
 }
 
 const CAPABILITIES: GitProviderCapabilities = {
@@ -84,40 +70,24 @@ const CAPABILITIES: GitProviderCapabilities = {
 
 describeGitProvider('GitLab', openGitlab, CAPABILITIES);
 
-describeGitProvider(
-  'GitLab before the discussion counters',
-  (world, options) => openGitlab(world, { ...options, old: true }),
-  {
-    ...CAPABILITIES,
-    follow: { ...CAPABILITIES.follow, requestsForTwelve: 5, doubtsThreads: true },
-  },
-);
+describe('GitLab before the discussion counters', () => {
+  const openOld = (world: FakeWorld) => openGitlab(world, { old: true });
+  const follow = { ...CAPABILITIES.follow, requestsForTwelve: 5, doubtsThreads: true };
+  describeWork(openOld, CAPABILITIES);
+  describeFollow(openOld, { ...CAPABILITIES, follow });
+});
 
 describe('GitLab specials', () => {
-  const open: GitProviderHarness[] = [];
-  afterEach(async () => {
-    await Promise.all(open.splice(0).map((harness) => harness.close()));
-  });
-
-  async function start(
-    world: FakeWorld = sampleWorld(),
-    options: Parameters<typeof openGitlab>[1] = {},
-  ): Promise<GitProviderHarness> {
-    const harness = await openGitlab(world, options);
-    open.push(harness);
-    return harness;
-  }
+  const start = harnessOpener(openGitlab);
 
   it('looks for conflicts when REST is asked, but not for GraphQL, so REST is asked where it did not', async () => {
     const world = sampleWorld();
     const [change] = world.changeRequests;
     Object.assign(change ?? {}, { conflicts: 'yes', isUnchecked: true });
-    const { provider, auth, server } = await start(world);
+    const { provider, call, server } = await start(world);
     const ref = { repository: change?.repository ?? '', number: change?.number ?? 0 };
     const conflicts = async () => {
-      const [found] = await provider.changeRequests({ ...auth, ...relaxedCall() }, (changes) =>
-        changes.read([ref]),
-      );
+      const [found] = await provider.changeRequests(call, (changes) => changes.read([ref]));
       return found?.conflicts;
     };
     server.injectFault(
@@ -133,10 +103,10 @@ describe('GitLab specials', () => {
     const world = sampleWorld();
     const [change] = world.changeRequests;
     Object.assign(change ?? {}, { conflicts: 'yes', isUnchecked: true });
-    const { provider, auth, server } = await start(world);
+    const { provider, call, server } = await start(world);
     const isRecheck = ({ path }: { path: string }): boolean => path.endsWith('/v4/merge_requests');
     const look = async () => {
-      const { changeRequests, gaps } = await provider.findWork({ ...auth, ...relaxedCall() });
+      const { changeRequests, gaps } = await provider.findWork(call);
       return [changeRequests.find(({ number }) => number === change?.number)?.conflicts, gaps];
     };
     server.injectFault({ kind: 'status', status: 403 }, { match: isRecheck, times: 1 });
@@ -151,8 +121,8 @@ describe('GitLab specials', () => {
   it('needs one round trip: both requests are sent before either is answered', async () => {
     const waves = new RequestWaves();
     waves.expect(2);
-    const { provider, auth, server } = await start(sampleWorld(), { gate: waves.gate });
-    await provider.findWork({ ...auth, ...relaxedCall() });
+    const { provider, call, server } = await start(undefined, { gate: waves.gate });
+    await provider.findWork(call);
     expect({ outstanding: waves.outstanding, surplus: waves.surplus }).toEqual({
       outstanding: 0,
       surplus: [],
@@ -164,10 +134,10 @@ describe('GitLab specials', () => {
   });
 
   it('keeps the relative root of a host', async () => {
-    const { provider, auth, server } = await start();
-    const nested: ProviderAuth = { ...auth, host: `${server.origin}/tools/gitlab` };
-    expect(await provider.checkToken({ ...nested, ...relaxedCall() })).toEqual({ status: 'valid' });
-    await provider.findWork({ ...nested, ...relaxedCall() });
+    const { provider, call, server } = await start();
+    const nested = { ...call, host: `${server.origin}/tools/gitlab` };
+    expect(await provider.checkToken(nested)).toEqual({ status: 'valid' });
+    await provider.findWork(nested);
     expect(new Set(server.requests.map(({ path }) => path))).toEqual(
       new Set(['/tools/gitlab/api/graphql', '/tools/gitlab/api/v4/issues']),
     );
@@ -181,9 +151,9 @@ describe('GitLab specials', () => {
       [502, {}, 'unavailable'],
       [404, {}, 'unsupported'],
     ] as const)('GraphQL failing with %i leaves the issues', async (status, headers, code) => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       server.injectFault({ kind: 'status', status, headers }, { match: isGraphql });
-      const work = await provider.findWork({ ...auth, ...relaxedCall() });
+      const work = await provider.findWork(call);
       expect(work).toMatchObject({ changeRequests: [], recentRepositories: [], gaps: [code] });
       // Nothing tells the repositories' times now: the issues' own stand for them.
       expect(work.issues.map(({ repository }) => repository)).toEqual([
@@ -193,37 +163,37 @@ describe('GitLab specials', () => {
     });
 
     it('REST failing leaves everything else', async () => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       server.injectFault({ kind: 'status', status: 403 }, { match: isRest });
-      const work = await provider.findWork({ ...auth, ...relaxedCall() });
+      const work = await provider.findWork(call);
       expect(work.changeRequests).toHaveLength(5);
       expect(work).toMatchObject({ issues: [], gaps: ['insufficient_scope'] });
     });
 
     it('REST answering something else than a list is a gap', async () => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       server.injectFault({ kind: 'status', status: 200, body: { message: 'hello' } }, { match: isRest });
-      expect(await provider.findWork({ ...auth, ...relaxedCall() })).toMatchObject({
+      expect(await provider.findWork(call)).toMatchObject({
         issues: [],
         gaps: ['unavailable'],
       });
     });
 
     it('a rejection in either half decides when both fail', async () => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       server.injectFault({ kind: 'status', status: 502 }, { match: isGraphql });
       server.injectFault({ kind: 'status', status: 401 }, { match: isRest });
-      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe('unauthorized');
+      expect((await failureOf(provider.findWork(call))).code).toBe('unauthorized');
     });
   });
 
   describe('GraphQL that answers 200', () => {
     it('without a user is a rejection', async () => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       graphqlAnswers(server, { data: { currentUser: null, recent: { nodes: [] }, probe: { nodes: [] } } });
       server.injectFault({ kind: 'status', status: 401 }, { match: isRest });
-      expect((await failureOf(provider.findWork({ ...auth, ...relaxedCall() }))).code).toBe('unauthorized');
-      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({ status: 'invalid' });
+      expect((await failureOf(provider.findWork(call))).code).toBe('unauthorized');
+      expect(await provider.checkToken(call)).toEqual({ status: 'invalid' });
     });
 
     it.each([
@@ -231,18 +201,18 @@ describe('GitLab specials', () => {
       ['Internal server error', 'unavailable'],
       ['Query has complexity of 300, which exceeds max complexity of 250', 'unsupported'],
     ] as const)('with only the error "%s" gives no verdict on a token', async (message, code) => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       graphqlAnswers(server, { errors: [{ message }] });
-      expect(await provider.checkToken({ ...auth, ...relaxedCall() })).toEqual({
+      expect(await provider.checkToken(call)).toEqual({
         status: 'unverified',
         code,
         said: message,
       });
-      expect(await provider.findWork({ ...auth, ...relaxedCall() })).toMatchObject({ gaps: [code] });
+      expect(await provider.findWork(call)).toMatchObject({ gaps: [code] });
     });
 
     it('with data and errors keeps the data', async () => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       graphqlAnswers(server, {
         data: {
           currentUser: { username: 'mona', authoredMergeRequests: { nodes: [] } },
@@ -251,13 +221,13 @@ describe('GitLab specials', () => {
         },
         errors: [{ message: 'Timeout on Project.repository', path: ['probe'] }],
       });
-      const work = await provider.findWork({ ...auth, ...relaxedCall() });
+      const work = await provider.findWork(call);
       expect(work).toMatchObject({ gaps: ['timeout'], probedRepositories: [] });
       expect(work.issues).toHaveLength(2);
     });
 
     it('with a missing part and no reason is a gap all the same', async () => {
-      const { provider, auth, server } = await start();
+      const { provider, call, server } = await start();
       graphqlAnswers(server, {
         data: {
           currentUser: { username: 'mona', authoredMergeRequests: null },
@@ -265,28 +235,27 @@ describe('GitLab specials', () => {
           probe: null,
         },
       });
-      expect((await provider.findWork({ ...auth, ...relaxedCall() })).gaps).toEqual(['unavailable']);
+      expect((await provider.findWork(call)).gaps).toEqual(['unavailable']);
     });
   });
 
   describe('a server before the discussion counters', () => {
     it('is remembered for an hour', async () => {
       let now = Date.now();
-      const { provider, auth, server } = await start(sampleWorld(), { old: true, now: () => now });
-      const call = (): CallBounds => ({ ...relaxedCall(), deadlineAt: now + 60_000 });
-      await provider.findWork({ ...auth, ...call() });
-      await provider.findWork({ ...auth, ...call() });
+      const { provider, call, server } = await start(undefined, { old: true, now: () => now });
+      await provider.findWork(call);
+      await provider.findWork(call);
       expect(documentsOf(server)).toEqual(['primary', 'fallback', 'fallback']);
       now += 3_600_001;
-      await provider.findWork({ ...auth, ...call() });
+      await provider.findWork({ ...call, deadlineAt: now + 60_000 });
       expect(documentsOf(server).slice(3)).toEqual(['primary', 'fallback']);
     });
 
     it('says nothing about other servers', async () => {
-      const { provider, auth, server } = await start(sampleWorld(), { old: true });
-      await provider.findWork({ ...auth, ...relaxedCall() });
+      const { provider, call, server } = await start(undefined, { old: true });
+      await provider.findWork(call);
       server.requests.length = 0;
-      await provider.findWork({ ...auth, host: `${server.origin}/other`, ...relaxedCall() });
+      await provider.findWork({ ...call, host: `${server.origin}/other` });
       expect(documentsOf(server)).toEqual(['primary', 'fallback']);
     });
   });

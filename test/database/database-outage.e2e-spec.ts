@@ -60,12 +60,12 @@ describe('a database that goes away', () => {
     });
   };
 
-  it.each(requests)('responds 503 while it is down and recovers by itself: %s %s', async (...given) => {
+  it('responds 503 while it is down, and recovers by itself', async () => {
     // The key is cached from here on: what fails is the request's own work.
     await request(app.url).get('/api/secrets').set(app.admin.headers).expect(200);
     await proxy.goAway();
 
-    isUnavailable(await send(given));
+    await Promise.all(requests.map(async (each) => isUnavailable(await send(each))));
     isUnavailable(await request(app.url).get('/health/ready'));
     await request(app.url).get('/health/live').expect(200);
   });

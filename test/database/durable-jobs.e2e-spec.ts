@@ -6,7 +6,7 @@ import { DatabaseAddresses } from '../../src/database/database-addresses.js';
 import { DatabaseModule } from '../../src/database/database.module.js';
 import { DurableJobs, JobsModule } from '../../src/database/jobs/durable-jobs.js';
 import type { JobHandler, JobQueue } from '../../src/database/jobs/job-queue.worker.js';
-import { SecretCipher, CryptoModule } from '../../src/common/crypto/secret-cipher.js';
+import { CryptoModule } from '../../src/common/crypto/secret-cipher.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { forgetWorkers } from '../support/forget-workers.js';
 import { until } from '../support/until.js';
@@ -47,13 +47,17 @@ describe('DurableJobs', () => {
       ],
     }).compile();
     testing.useLogger(false);
-    expect(testing.get(SecretCipher, { strict: false })).toBeDefined();
     for (const [queue, handler] of handlers) {
       testing.get(DurableJobs).handle(queue, handler);
     }
     await testing.init();
     apps.push(testing);
     return testing;
+  };
+  /** A process that notes what it is sent. */
+  const startNoting = async (): Promise<{ app: INestApplicationContext; done: unknown[] }> => {
+    const done: unknown[] = [];
+    return { app: await start([[QUEUE, async ({ data }) => void done.push(data)]]), done };
   };
   const send = (app: INestApplicationContext, name: string): Promise<void> =>
     app.get(DataSource).transaction((manager) => app.get(DurableJobs).send(manager, QUEUE.name, { name }));
@@ -65,9 +69,17 @@ describe('DurableJobs', () => {
     return rows.map(({ state }) => state);
   };
 
-  it('does what was committed, and nothing of what was not', async () => {
-    const done: unknown[] = [];
-    const app = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+  it('does what was committed, and nothing of what was not, with a library that only a job brings along', async () => {
+    const { app, done } = await startNoting();
+    const connections = async (): Promise<number> => {
+      const found = await app
+        .get(DataSource)
+        .query<unknown[]>(
+          `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway jobs'`,
+        );
+      return found.length;
+    };
+    expect(await connections()).toBe(0);
 
     await expect(
       app.get(DataSource).transaction(async (manager) => {
@@ -79,24 +91,6 @@ describe('DurableJobs', () => {
     await until(() => done.length > 0);
 
     expect(done).toEqual([{ name: 'Ada' }]);
-  });
-
-  it('brings the library and its connections along only once there is a job', async () => {
-    const done: unknown[] = [];
-    const app = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
-    const connections = async (): Promise<number> =>
-      (
-        await app
-          .get(DataSource)
-          .query<unknown[]>(
-            `SELECT FROM pg_stat_activity WHERE datname = current_database() AND application_name = 'slipway jobs'`,
-          )
-      ).length;
-    expect(await connections()).toBe(0);
-
-    await send(app, 'Ada');
-    await until(() => done.length > 0);
-
     expect(await connections()).toBeGreaterThan(0);
   });
 
@@ -147,9 +141,8 @@ describe('DurableJobs', () => {
   });
 
   it('reaches other processes at once', async () => {
-    const done: unknown[] = [];
     const sender = await start([]);
-    const worker = await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+    const { app: worker, done } = await startNoting();
     await worker.get(DurableJobs).prepare(QUEUE);
 
     await send(sender, 'Grace');
@@ -174,8 +167,7 @@ describe('DurableJobs', () => {
     await until(() => started);
     await first.close();
 
-    const done: unknown[] = [];
-    await start([[QUEUE, async ({ data }) => void done.push(data)]]);
+    const { done } = await startNoting();
     await until(() => done.length > 0);
 
     expect(done).toEqual([{ name: 'Ada' }]);

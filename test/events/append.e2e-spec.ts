@@ -1,32 +1,22 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { toStorable } from '../../src/v1/events/store/storable-event.js';
 import type { LogProgress } from '../../src/v1/events/followed-conversation.repository.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
-import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let database: TestDatabase;
-let app: TestApp;
+const app = useTestApp({}, {}, ({ dataSource }) => requireDocumentedEvents(dataSource));
 let sandbox: string;
 let id: string;
 
 beforeAll(async () => {
-  database = await createTestDatabase();
-  app = await createTestApp({}, database.url);
   // Nothing listens there, so that only the test stores events.
   sandbox = await insertRunningSandbox(app, app.user.id, { address: 'http://127.0.0.1:1', key: 'k' });
-});
-
-afterAll(async () => {
-  await requireDocumentedEvents(app.dataSource);
-  await app.app.close();
-  await database.drop();
 });
 
 beforeEach(async () => {

@@ -1,37 +1,24 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
-import { FakeServer } from '../fakes/fake-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { EventSource } from '../support/event-source.js';
 import { insertRunningSandbox } from '../support/followed-logs.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const REFUSED = {
   code: 'LlmAuthenticationFailed',
   detail: "The model's provider answered 401: Incorrect API key provided.",
 };
 
-let receiver: FakeServer;
-let service: TestApp;
+const service = useTestApp();
 let agent: FakeConversationServer & { address: string };
 let id: string;
 let hex: string;
 
-beforeAll(async () => {
-  receiver = await FakeServer.start(() => ({ status: 204 }));
-  service = await createTestApp({ WEBHOOK_HOST_ALLOWLIST: receiver.origin });
-  await request(service.url)
-    .post('/api/v1/webhook-endpoints')
-    .set(service.user.headers)
-    .send({ url: `${receiver.origin}/hook`, events: ['conversation.error', 'conversation.stuck'] })
-    .expect(201);
-});
-
 beforeEach(async () => {
   agent = await FakeConversationServer.start();
-  receiver.requests.length = 0;
   const sandboxId = await insertRunningSandbox(service, service.user.id, agent);
   ({ id, hex } = await new ConversationRows(service).conversation(service.user.id, { sandboxId }));
   agent.open(id);
@@ -40,11 +27,6 @@ beforeEach(async () => {
 afterEach(async () => {
   await service.dataSource.query(`UPDATE sandboxes SET status = 'PAUSED', address = NULL`);
   await agent.close();
-});
-
-afterAll(async () => {
-  await service.close();
-  await receiver.close();
 });
 
 interface Shown {
@@ -122,16 +104,6 @@ describe('a conversation that ended in an error', () => {
     expect(error?.code.length).toBeLessThanOrEqual(100);
     expect(error?.detail.length).toBeLessThanOrEqual(2_000);
     expect(error?.detail.isWellFormed()).toBe(true);
-  });
-
-  it('is told to webhooks with its reason', async () => {
-    report(REFUSED);
-    turnTo('error');
-    await until(() => receiver.requests.length === 1);
-    expect(JSON.parse(receiver.requests[0]?.body ?? '')).toMatchObject({
-      type: 'conversation.error',
-      data: { conversation_id: hex, execution_status: 'error', error: REFUSED },
-    });
   });
 
   it('says why in the first message of a stream, wherever that begins', async () => {

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
@@ -7,23 +7,14 @@ import { FollowLeaseRepository } from '../../src/v1/events/follow/follow-lease.r
 import { FollowedConversationRepository } from '../../src/v1/events/followed-conversation.repository.js';
 import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let service: TestApp;
+const service = useTestApp({}, {}, ({ dataSource }) => requireDocumentedEvents(dataSource));
 let agent: FakeConversationServer & { address: string };
 let sandbox: string;
 let id: string;
-
-beforeAll(async () => {
-  service = await createTestApp();
-});
-
-afterAll(async () => {
-  await requireDocumentedEvents(service.dataSource);
-  await service.close();
-});
 
 beforeEach(async () => {
   agent = await FakeConversationServer.start();
@@ -86,31 +77,6 @@ describe.each([true, false])('following a log, with linked frames: %s', (linksFr
     expect(await row()).toMatchObject({ event_count: 280, last_event_id: later.at(-1) });
   });
 
-  it('shows no state before the events that led to it', async () => {
-    agent.socketsWork = false;
-    let last = '';
-    agent.beforeState = () => {
-      agent.beforeState = () => undefined;
-      last = agent.append(id);
-      agent.open(id, { execution_status: 'finished' }, agent.conversations.get(id)?.events);
-    };
-    await openLog(service, service.user.id, sandbox, id);
-    await until(async () => (await row())['execution_status'] === 'finished');
-
-    expect(await ids()).toEqual([last]);
-  });
-
-  it('goes on from the last stored event', async () => {
-    const known = agent.append(id);
-    await openLog(service, service.user.id, sandbox, id);
-    await untilCount(1);
-    agent.reads.length = 0;
-    const next = agent.append(id);
-    await untilCount(2);
-
-    expect(agent.reads.every((read) => read.includes(known) || read.includes(next))).toBe(true);
-  });
-
   it('reads a truncated log from its start, and stores only what is new', async () => {
     const before = Array.from({ length: 120 }, () => agent.append(id));
     await openLog(service, service.user.id, sandbox, id);
@@ -128,6 +94,46 @@ describe.each([true, false])('following a log, with linked frames: %s', (linksFr
     ]).toEqual([...before, ...after, later]);
     // The position is known again.
     expect(agent.reads.every((read) => read.includes('page_id='))).toBe(true);
+  });
+});
+
+describe('following a log', () => {
+  it('tries again after failures', async () => {
+    agent.faults.push(500, 'reset', 503, 404);
+    const first = agent.append(id);
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(1);
+    agent.dropSockets();
+    const second = agent.append(id);
+    await untilCount(2);
+
+    expect(await ids()).toEqual([first, second]);
+  });
+
+  it('shows no state before the events that led to it', async () => {
+    agent.socketsWork = false;
+    let last = '';
+    agent.beforeState = () => {
+      agent.beforeState = () => undefined;
+      last = agent.append(id);
+      agent.open(id, { execution_status: 'finished' }, agent.conversations.get(id)?.events);
+    };
+    await openLog(service, service.user.id, sandbox, id);
+    await until(async () => (await row())['execution_status'] === 'finished');
+
+    expect(await ids()).toEqual([last]);
+  });
+
+  it('goes on from the last stored event', async () => {
+    agent.linksFrames = false;
+    const known = agent.append(id);
+    await openLog(service, service.user.id, sandbox, id);
+    await untilCount(1);
+    agent.reads.length = 0;
+    const next = agent.append(id);
+    await untilCount(2);
+
+    expect(agent.reads.every((read) => read.includes(known) || read.includes(next))).toBe(true);
   });
 
   it('stores unknown kinds, and replaces characters that PostgreSQL refuses', async () => {
@@ -156,18 +162,6 @@ describe.each([true, false])('following a log, with linked frames: %s', (linksFr
     expect(
       await get('/count?timestamp__gte=2026-01-31T10:00:00.123456&timestamp__lt=2026-01-31T10:00:00.123457'),
     ).toBe(1);
-  });
-
-  it('cuts the texts of an event that is too large', async () => {
-    agent.append(id, { text: 'x'.repeat(6_000_000), small: 'kept' });
-    await openLog(service, service.user.id, sandbox, id);
-    await untilCount(1);
-
-    const [event] = jsonList(await get('/search'), 'items');
-    expect(event).toMatchObject({
-      small: 'kept',
-      text: expect.stringMatching(/^x{1048576} \[4951424 characters left out\]$/),
-    });
   });
 
   it('learns status, metrics and title from the log and from the conversation itself', async () => {
@@ -219,24 +213,11 @@ describe.each([true, false])('following a log, with linked frames: %s', (linksFr
     expect(await ids()).toEqual([first, second]);
   });
 
-  it('tries again after failures', async () => {
-    agent.faults.push(500, 'reset', 503, 404);
-    const first = agent.append(id);
-    await openLog(service, service.user.id, sandbox, id);
-    await untilCount(1);
-    agent.dropSockets();
-    const second = agent.append(id);
-    await untilCount(2);
-
-    expect(await ids()).toEqual([first, second]);
-  });
-
   it('follows the agent server to a new address', async () => {
     await openLog(service, service.user.id, sandbox, id);
     const first = agent.append(id);
     await untilCount(1);
     const moved = await FakeConversationServer.start();
-    moved.linksFrames = linksFrames;
     moved.conversations.set(id, agent.conversations.get(id) ?? { info: {}, events: [] });
     await service.dataSource.query(
       'UPDATE sandboxes SET address = $2, generation = generation + 1 WHERE id = $1',
@@ -317,27 +298,6 @@ describe('following a log over linked frames', () => {
     await untilCount(before.length + 3);
 
     expect(await ids()).toEqual([...before, missed, next, last]);
-  });
-
-  it('stores an event once that comes twice, and one with an id of any length', async () => {
-    const before = await ids();
-    const twice = agent.append(id);
-    agent.sendFrame(id, () => ({ after: twice, event: agent.conversations.get(id)?.events.at(-1) }));
-    const long = agent.append(id, { id: 'l'.repeat(3_000) });
-    const last = agent.append(id);
-    await until(async () => (await row())['last_event_id'] === last);
-
-    expect((await ids()).slice(0, before.length + 1)).toEqual([...before, twice]);
-    expect((await ids()).at(-1)).toBe(last);
-    expect(long).toHaveLength(3_000);
-  });
-
-  it('keeps the state that arrives with the events', async () => {
-    agent.open(id, { execution_status: 'running' }, agent.conversations.get(id)?.events);
-    agent.append(id, { kind: 'ConversationStateUpdateEvent', key: 'execution_status', value: 'running' });
-    await until(async () => (await row())['execution_status'] === 'running');
-
-    expect(await ids()).toHaveLength(2);
   });
 });
 

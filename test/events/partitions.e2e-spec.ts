@@ -1,4 +1,4 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { EventPartitionRepository } from '../../src/v1/events/store/event-partition.repository.js';
@@ -8,19 +8,14 @@ import { toStorable } from '../../src/v1/events/store/storable-event.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { EventSource } from '../support/event-source.js';
 import { openLog } from '../support/followed-logs.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let service: TestApp;
+const service = useTestApp();
 const replicas: TestApp[] = [];
 
-beforeEach(async () => {
-  service = await createTestApp();
-});
-
 afterEach(async () => {
-  for (const replica of replicas.splice(0)) {
-    await replica.close();
-  }
-  await service.close();
+  await Promise.all(replicas.splice(0).map((replica) => replica.close()));
+  await sql('DELETE FROM followed_conversations');
 });
 
 function partitionsOf(app: TestApp): EventPartitionRepository {

@@ -1,20 +1,19 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { messageEvent } from '../fakes/sample-events.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { openLog } from '../support/followed-logs.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let service: TestApp;
+const service = useTestApp({}, {}, ({ dataSource }) => requireDocumentedEvents(dataSource));
 let id: string;
 let events: AgentEvent[];
 
 /** A conversation whose sandbox is gone: kinds take turns, a second lies between two events. */
 beforeAll(async () => {
-  service = await createTestApp();
   id = await openLog(service, service.user.id, 'a-sandbox-that-is-gone');
   events = Array.from({ length: 25 }, (_none, index) => ({
     ...(index % 5 === 4
@@ -23,11 +22,6 @@ beforeAll(async () => {
     timestamp: `2026-01-31T12:00:${String(index).padStart(2, '0')}.000001`,
   }));
   await service.app.get(EventStore, { strict: false }).store(id, events);
-});
-
-afterAll(async () => {
-  await requireDocumentedEvents(service.dataSource);
-  await service.close();
 });
 
 async function get(path: string, user = service.user): Promise<{ status: number; body: unknown }> {
@@ -99,10 +93,6 @@ describe('GET /api/v1/conversation/{id}/events/search', () => {
   });
 
   it.each([
-    ['limit=0', 'limit', 'greater_than_equal'],
-    ['limit=101', 'limit', 'less_than_equal'],
-    ['sort_order=RANDOM', 'sort_order', 'enum'],
-    ['timestamp__gte=yesterday', 'timestamp__gte', 'datetime_parsing'],
     ['timestamp__lt=2026-02-31T00:00:00Z', 'timestamp__lt', 'datetime_parsing'],
     ['kind__eq=a&kind__eq=b', 'kind__eq', 'string_type'],
   ])('refuses %s', async (query, member, type) => {
@@ -110,17 +100,6 @@ describe('GET /api/v1/conversation/{id}/events/search', () => {
       status: 422,
       body: { detail: [{ loc: ['query', member], type }] },
     });
-  });
-});
-
-describe('GET /api/v1/conversation/{id}/events/count', () => {
-  it.each([
-    ['', 25],
-    ['kind__eq=PauseEvent', 5],
-    ['timestamp__gte=2026-01-31T12:00:20', 5],
-    ['kind__eq=PauseEvent&timestamp__lt=2026-01-31T12:00:10', 2],
-  ])('counts %s', async (query, expected) => {
-    expect(await get(`${id}/events/count?${query}`)).toEqual({ status: 200, body: expected });
   });
 });
 
@@ -132,10 +111,12 @@ describe('GET /api/v1/events/count', () => {
 
   it.each([
     ['', 25],
-    ['&kind__eq=PauseEvent', 5],
-    ['&timestamp__gte=2026-01-31T12:00:20', 5],
-  ])('counts the events of a conversation%s', async (query, expected) => {
-    expect(await count(`conversation_id__eq=${id}${query}`)).toEqual({ status: 200, body: expected });
+    ['kind__eq=PauseEvent', 5],
+    ['timestamp__gte=2026-01-31T12:00:20', 5],
+    ['kind__eq=PauseEvent&timestamp__lt=2026-01-31T12:00:10', 2],
+  ])('counts the events of a conversation like the address below it: %s', async (query, body) => {
+    expect(await get(`${id}/events/count?${query}`)).toEqual({ status: 200, body });
+    expect(await count(`conversation_id__eq=${id}&${query}`)).toEqual({ status: 200, body });
   });
 
   it('finds none of other users, and none of what is not there', async () => {

@@ -1,5 +1,6 @@
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { pageOf } from './fake-change-requests.js';
+import { failure } from './fake-bitbucket-data-center.lists.js';
 import { addComment, addReply, changeIn, checksOf, followedOf, isOpen, rootOf } from './fake-followed.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeComment, FakeWorld } from './fake-world.js';
@@ -124,8 +125,4 @@ function write(world: FakeWorld, change: FakeChangeRequest, request: FakeRequest
   const { login } = world.user;
   const written = to ? addReply(change, to, login, text) : addComment(change, login, text);
   return { status: 201, body: toComment(change, written) };
-}
-
-function failure(status: number, message: string): FakeResponse {
-  return { status, body: { errors: [{ context: null, message, exceptionName: null }] } };
 }

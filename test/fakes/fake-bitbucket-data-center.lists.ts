@@ -12,67 +12,47 @@ export function answerLists(
   if (method !== 'GET') {
     return null;
   }
+  const paged = (all: unknown[]): FakeResponse => ({ body: page(query, all) });
+  const shown = (found: FakeRepository[]) => paged(found.map((item) => repository(world, item)));
   if (path === '/api/1.0/projects') {
-    return {
-      body: page(
-        query,
-        ownersIn(world).map((key) => ({ key, type: 'NORMAL' })),
-      ),
-    };
+    return paged(ownersIn(world).map((key) => ({ key, type: 'NORMAL' })));
   }
   if (path === '/api/1.0/repos') {
     const project = query.get('projectkey');
-    const found = world.repositories.filter(
-      (item) =>
-        (project === null || ownerOf(item) === project) &&
-        contains(item.name.split('/')[1] ?? '', query.get('name') ?? ''),
+    const named = world.repositories.filter((item) =>
+      contains(item.name.split('/')[1] ?? '', query.get('name') ?? ''),
     );
-    return {
-      body: page(
-        query,
-        found.map((item) => repository(world, item)),
-      ),
-    };
+    return shown(named.filter((item) => project === null || ownerOf(item) === project));
   }
   const [, key] = /^\/api\/1\.0\/projects\/([^/]+)\/repos$/.exec(path) ?? [];
   if (key !== undefined) {
     const found = world.repositories.filter((item) => ownerOf(item) === decodeURIComponent(key));
-    return found.length === 0
-      ? missing(`Project ${key} does not exist.`)
-      : {
-          body: page(
-            query,
-            found.map((item) => repository(world, item)),
-          ),
-        };
+    return found.length === 0 ? failure(404, `Project ${key} does not exist.`) : shown(found);
   }
   const [, project, slug] = /^\/api\/1\.0\/projects\/([^/]+)\/repos\/([^/]+)\/branches$/.exec(path) ?? [];
   if (project === undefined) {
     return null;
   }
   const found = repositoryIn(world, `${decodeURIComponent(project)}/${slug}`);
-  return found
-    ? {
-        body: page(
-          query,
-          branchesOf(found)
-            .filter(({ name }) => contains(name, query.get('filterText') ?? ''))
-            .map(({ name, commit }) => ({
-              id: `refs/heads/${name}`,
-              displayId: name,
-              type: 'BRANCH',
-              latestCommit: commit,
-            })),
-        ),
-      }
-    : missing(`Repository ${project}/${slug} does not exist.`);
+  if (!found) {
+    return failure(404, `Repository ${project}/${slug} does not exist.`);
+  }
+  const branches = branchesOf(found).filter(({ name }) => contains(name, query.get('filterText') ?? ''));
+  return paged(
+    branches.map(({ name, commit }) => ({
+      id: `refs/heads/${name}`,
+      displayId: name,
+      type: 'BRANCH',
+      latestCommit: commit,
+    })),
+  );
 }
 
-function missing(message: string): FakeResponse {
-  return { status: 404, body: { errors: [{ context: null, message, exceptionName: null }] } };
+export function failure(status: number, message: string): FakeResponse {
+  return { status, body: { errors: [{ context: null, message, exceptionName: null }] } };
 }
 
-function page(query: URLSearchParams, all: unknown[]) {
+export function page(query: URLSearchParams, all: unknown[]) {
   const limit = Number(query.get('limit') ?? 25);
   const start = Number(query.get('start') ?? 0);
   const isLastPage = all.length <= start + limit;

@@ -7,6 +7,7 @@ import {
   pageOf,
   repositoryIn,
 } from './fake-change-requests.js';
+import { failure } from './fake-bitbucket-data-center.lists.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -72,10 +73,6 @@ function refusal(why: FakeRefusal): FakeResponse {
     case 'nothing_new':
       return failure(409, 'The branches are already up-to-date');
   }
-}
-
-function failure(status: number, message: string): FakeResponse {
-  return { status, body: { errors: [{ context: null, message, exceptionName: null }] } };
 }
 
 function pullRequest(change: FakeChangeRequest) {

@@ -1,8 +1,8 @@
-import { createHash } from 'node:crypto';
 import { answerFollowed } from './fake-bitbucket-data-center.followed.js';
-import { answerLists } from './fake-bitbucket-data-center.lists.js';
+import { answerLists, failure, page } from './fake-bitbucket-data-center.lists.js';
 import { answerPulls } from './fake-bitbucket-data-center.pulls.js';
-import { isOpen } from './fake-followed.js';
+import { commitNamed, isOpen } from './fake-followed.js';
+import { newestFirst } from './fake-lists.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -73,24 +73,6 @@ function respond(context: Context, request: FakeRequest, path: string): FakeResp
   return other ? { ...other, headers } : failure(404, 'No such resource');
 }
 
-function failure(status: number, message: string): FakeResponse {
-  return { status, body: { errors: [{ context: null, message, exceptionName: null }] } };
-}
-
-function page(request: FakeRequest, all: unknown[]): Record<string, unknown> {
-  const limit = Number(request.query.get('limit') ?? 25);
-  const start = Number(request.query.get('start') ?? 0);
-  const isLastPage = all.length <= start + limit;
-  return {
-    size: Math.min(limit, all.length - start),
-    limit,
-    start,
-    isLastPage,
-    values: all.slice(start, start + limit),
-    ...(isLastPage ? {} : { nextPageStart: start + limit }),
-  };
-}
-
 function showUser({ world: { user } }: Context, request: FakeRequest, [slug]: string[]): FakeResponse {
   if (slug !== user.login.toLowerCase().replace('@', '_')) {
     return failure(404, 'No such user');
@@ -116,12 +98,8 @@ function listPullRequests(context: Context, request: FakeRequest): FakeResponse 
   const changes = (mine ? world.changeRequests.filter(isOpen) : []).toSorted(
     (a, b) => Date.parse(b.updatedAt) - Date.parse(a.updatedAt),
   );
-  return {
-    body: page(
-      request,
-      changes.map((change) => pullRequest(context, change)),
-    ),
-  };
+  const shown = changes.map((change) => pullRequest(context, change));
+  return { body: page(request.query, shown) };
 }
 
 function pullRequest({ world, seen }: Context, change: FakeChangeRequest): Record<string, unknown> {
@@ -161,15 +139,14 @@ function pullRequest({ world, seen }: Context, change: FakeChangeRequest): Recor
   };
 }
 
-function commitOf(change: FakeChangeRequest): string {
-  return createHash('sha1').update(`${change.repository} ${change.number}`).digest('hex');
+function commitOf({ repository, number }: FakeChangeRequest): string {
+  return commitNamed(`${repository} ${number}`);
 }
 
 function listRecentRepositories({ world }: Context, request: FakeRequest): FakeResponse {
   const writableOnly = request.query.get('permission') === 'REPO_WRITE';
   const visible = world.repositories.filter((repository) => !writableOnly || repository.writable !== false);
-  const used = visible.toSorted((a, b) => Date.parse(b.activeAt) - Date.parse(a.activeAt));
-  return { body: page(request, used.map(repositoryBody)) };
+  return { body: page(request.query, newestFirst(visible).map(repositoryBody)) };
 }
 
 function repositoryBody({ name, archived, fork }: FakeRepository): Record<string, unknown> {
@@ -217,7 +194,11 @@ function browse(
     type: name === '.openhands' || !name.includes('.') ? 'DIRECTORY' : 'FILE',
   }));
   return {
-    body: { path: { toString: folder }, revision: 'refs/heads/main', children: page(request, children) },
+    body: {
+      path: { toString: folder },
+      revision: 'refs/heads/main',
+      children: page(request.query, children),
+    },
   };
 }
 

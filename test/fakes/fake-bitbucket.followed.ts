@@ -12,12 +12,14 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
   const [, pulled, number] = /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)$/.exec(path) ?? [];
   if (pulled !== undefined) {
     const change = changeIn(world, pulled, Number(number));
-    return change ? { body: pullRequest(change) } : missing();
+    return change ? { body: pullRequest(change) } : failure(404, 'Resource not found');
   }
   const [, tasked, which] = /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/tasks$/.exec(path) ?? [];
   if (tasked !== undefined) {
     const change = changeIn(world, tasked, Number(which));
-    return change ? { body: { values: followedOf(change).tasks.map(task) } } : missing();
+    return change
+      ? { body: { values: followedOf(change).tasks.map(task) } }
+      : failure(404, 'Resource not found');
   }
   const [, repository, run, step] =
     /^\/repositories\/([^/]+\/[^/]+)\/pipelines\/(\d+)\/steps\/(?:([^/]+)\/log)?$/.exec(path) ?? [];
@@ -26,7 +28,7 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
       .filter((change) => change.repository === repository)
       .flatMap((change) => followedOf(change).checks)
       .find(({ id }) => id === Number(run));
-    return check ? pipeline(check, step) : missing();
+    return check ? pipeline(check, step) : failure(404, 'Resource not found');
   }
   const [, commented, at] =
     /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/comments$/.exec(path) ?? [];
@@ -134,13 +136,13 @@ function write(world: FakeWorld, change: FakeChangeRequest, body: unknown): Fake
   const parent = jsonAt(body, 'parent', 'id');
   const to = followedOf(change).comments.find(({ id }) => id === parent);
   if (parent !== undefined && !to) {
-    return { status: 400, body: { type: 'error', error: { message: 'parent: no such comment' } } };
+    return failure(400, 'parent: no such comment');
   }
   const { login } = world.user;
   const written = to ? addReply(change, to, login, text) : addComment(change, login, text);
   return { status: 201, body: toComment(world, change, written) };
 }
 
-function missing(): FakeResponse {
-  return { status: 404, body: { type: 'error', error: { message: 'Resource not found' } } };
+export function failure(status: number, message: string): FakeResponse {
+  return { status, body: { type: 'error', error: { message } } };
 }

@@ -7,6 +7,7 @@ import {
   pageOf,
   repositoryIn,
 } from './fake-change-requests.js';
+import { failure } from './fake-bitbucket.followed.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -21,7 +22,7 @@ export function answerPulls(world: FakeWorld, request: FakeRequest, path: string
   }
   const repository = repositoryIn(world, decodeURIComponent(name ?? ''));
   if (!repository) {
-    return { status: 404, body: { type: 'error', error: { message: `Repository ${name} not found` } } };
+    return failure(404, `Repository ${name} not found`);
   }
   if (pulls === undefined) {
     return { body: { full_name: repository.name, mainbranch: { name: defaultBranchOf(repository) } } };

@@ -1,9 +1,8 @@
-import { createHash } from 'node:crypto';
 import { defaultBranchOf, repositoryIn } from './fake-change-requests.js';
-import { answerFollowed, commentsOf, statusesOf } from './fake-bitbucket.followed.js';
+import { answerFollowed, commentsOf, failure, statusesOf } from './fake-bitbucket.followed.js';
 import { answerPulls } from './fake-bitbucket.pulls.js';
-import { isOpen } from './fake-followed.js';
-import { branchesOf, contains, isOwnedByUser, repositoryId } from './fake-lists.js';
+import { changeIn, commitNamed, isOpen } from './fake-followed.js';
+import { branchesOf, contains, isOwnedByUser, newestFirst, ownersIn, repositoryId } from './fake-lists.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 import { partialResponse } from './partial-response.js';
@@ -69,18 +68,16 @@ function respond(context: Context, request: FakeRequest): FakeResponse {
   for (const [pattern, route] of ROUTES) {
     const match = request.method === 'POST' ? null : pattern.exec(path);
     if (match) {
-      const answer = route(context, request, match.slice(1).map(decodeURIComponent));
-      const fields = answer.status === undefined ? request.query.get('fields') : null;
-      return { ...answer, body: partialResponse(answer.body, fields) };
+      return withFields(request, route(context, request, match.slice(1).map(decodeURIComponent)));
     }
   }
   const pulls = answerFollowed(context.world, request, path) ?? answerPulls(context.world, request, path);
-  return pulls
-    ? {
-        ...pulls,
-        body: partialResponse(pulls.body, pulls.status === undefined ? request.query.get('fields') : null),
-      }
-    : failure(404, 'Resource not found');
+  return withFields(request, pulls ?? failure(404, 'Resource not found'));
+}
+
+function withFields({ query }: FakeRequest, answer: FakeResponse): FakeResponse {
+  const fields = answer.status === undefined ? query.get('fields') : null;
+  return { ...answer, body: partialResponse(answer.body, fields) };
 }
 
 /** `email:api_token` is Basic; everything else is a Bearer token. */
@@ -88,10 +85,6 @@ function isAuthorized(token: string, header: string | undefined): boolean {
   return (
     header === (token.includes(':') ? `Basic ${Buffer.from(token).toString('base64')}` : `Bearer ${token}`)
   );
-}
-
-function failure(status: number, message: string): FakeResponse {
-  return { status, body: { type: 'error', error: { message } } };
 }
 
 function gone(): FakeResponse {
@@ -127,11 +120,11 @@ function page(context: Context, request: FakeRequest, all: unknown[]): FakeRespo
 }
 
 function listWorkspaces(context: Context, request: FakeRequest): FakeResponse {
-  const slugs = new Set(context.world.repositories.map((repository) => workspaceOf(repository.name)));
+  const spaces = ownersIn(context.world).map((slug) => ({ type: 'workspace_base', slug }));
   return page(
     context,
     request,
-    [...slugs].map((slug) => ({ type: 'workspace_access', workspace: { type: 'workspace_base', slug } })),
+    spaces.map((workspace) => ({ type: 'workspace_access', workspace })),
   );
 }
 
@@ -174,10 +167,7 @@ function pullRequest(context: Context, change: FakeChangeRequest): Record<string
 }
 
 function hash(side: string, change: FakeChangeRequest): string {
-  return createHash('sha1')
-    .update(`${side} ${change.repository} ${change.number}`)
-    .digest('hex')
-    .slice(0, 12);
+  return commitNamed(`${side} ${change.repository} ${change.number}`).slice(0, 12);
 }
 
 function listRepositories(context: Context, request: FakeRequest, [workspace]: string[]): FakeResponse {
@@ -195,18 +185,16 @@ function listRepositories(context: Context, request: FakeRequest, [workspace]: s
   return page(
     context,
     request,
-    visible
-      .toSorted((a, b) => Date.parse(b.activeAt) - Date.parse(a.activeAt))
-      .map((repository) => ({
-        type: 'repository',
-        uuid: `{${repositoryId(world, repository)}}`,
-        full_name: repository.name,
-        is_private: !(repository.isPublic ?? false),
-        owner: { type: isOwnedByUser(world, repository) ? 'user' : 'team' },
-        updated_on: repository.activeAt,
-        mainbranch: repository.empty ? null : { type: 'branch', name: defaultBranchOf(repository) },
-        ...(repository.fork ? { parent: { type: 'repository', full_name: 'upstream/original' } } : {}),
-      })),
+    newestFirst(visible).map((repository) => ({
+      type: 'repository',
+      uuid: `{${repositoryId(world, repository)}}`,
+      full_name: repository.name,
+      is_private: !(repository.isPublic ?? false),
+      owner: { type: isOwnedByUser(world, repository) ? 'user' : 'team' },
+      updated_on: repository.activeAt,
+      mainbranch: repository.empty ? null : { type: 'branch', name: defaultBranchOf(repository) },
+      ...(repository.fork ? { parent: { type: 'repository', full_name: 'upstream/original' } } : {}),
+    })),
   );
 }
 
@@ -335,12 +323,10 @@ function folderEntries(repository: FakeRepository, folder: string): Record<strin
 
 function withChange(
   { world }: Context,
-  [repository, number]: string[],
+  [repository = '', number]: string[],
   answer: (change: FakeChangeRequest) => FakeResponse,
 ): FakeResponse {
-  const found = world.changeRequests.find(
-    (change) => change.repository === repository && String(change.number) === number,
-  );
+  const found = changeIn(world, repository, Number(number));
   return found ? answer(found) : failure(404, 'Resource not found');
 }
 

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { type WebSocket, WebSocketServer } from 'ws';
 import { jsonText } from '@slipway/common/json-access.js';
-import { startListening } from '../support/start-listening.js';
+import { startListening, stopServer } from '../support/start-listening.js';
 
 type Json = Record<string, unknown>;
 
@@ -126,12 +126,7 @@ export class FakeConversationServer {
 
   async close(): Promise<void> {
     this.dropSockets();
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => {
-      this.server.close(() => {
-        resolve();
-      });
-    });
+    await stopServer(this.server);
   }
 
   private respond(request: IncomingMessage, response: ServerResponse): void {

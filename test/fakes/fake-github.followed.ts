@@ -5,7 +5,7 @@ import { addComment, addReply, changeIn, checksOf, followedOf, rootOf, STRANGER 
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeCheck, FakeComment, FakeWorkflow, FakeWorld } from './fake-world.js';
 
-interface Window {
+export interface Window {
   first?: number;
   last?: number;
 }

@@ -1,13 +1,8 @@
 import { GraphQLError } from 'graphql';
 import { changeIn, isOpen } from './fake-followed.js';
-import { followedMembers } from './fake-github.followed.js';
+import { followedMembers, type Window } from './fake-github.followed.js';
 import { branchesOf, contains } from './fake-lists.js';
 import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from './fake-world.js';
-
-interface Window {
-  first?: number;
-  last?: number;
-}
 
 interface Ordered extends Window {
   orderBy?: { field: string; direction: 'ASC' | 'DESC' };

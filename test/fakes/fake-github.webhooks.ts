@@ -55,40 +55,6 @@ export function checkRunDelivery(change: FakeChangeRequest, check: FakeCheck): G
   };
 }
 
-/** `pull_request`: `opened`, `synchronize` after a push, or `closed`. */
-export function pullRequestDelivery(
-  change: FakeChangeRequest,
-  action: 'opened' | 'synchronize' | 'closed',
-  sender: string,
-): GithubDelivery {
-  return {
-    event: 'pull_request',
-    payload: {
-      action,
-      number: change.number,
-      pull_request: pull(change),
-      ...common(change.repository, sender),
-    },
-  };
-}
-
-/** `pull_request_review`, of one who approves or wants changes. */
-export function reviewDelivery(
-  change: FakeChangeRequest,
-  state: 'approved' | 'changes_requested' | 'commented',
-  sender: string,
-): GithubDelivery {
-  return {
-    event: 'pull_request_review',
-    payload: {
-      action: 'submitted',
-      review: { state, user: { login: sender } },
-      pull_request: pull(change),
-      ...common(change.repository, sender),
-    },
-  };
-}
-
 /** `pull_request_review_comment` or `issue_comment`, by what the comment is. */
 export function commentDelivery(change: FakeChangeRequest, comment: FakeComment): GithubDelivery {
   const { id, body, author, kind, root, path, line, mayWrite } = comment;
@@ -137,30 +103,6 @@ export function issueLabeledDelivery(
       ...common(repository, login),
     },
   };
-}
-
-/** What GitHub sends when the webhook is made; for one of an organization without a repository. */
-export function pingDelivery(): GithubDelivery {
-  const hook = { type: 'Organization', id: 1, active: true, updated_at: '2026-11-21T12:00:00Z' };
-  return { event: 'ping', payload: { zen: 'Keep it logically awesome.', hook_id: 1, hook } };
-}
-
-/** `pull_request_review_thread`, as a person resolves one. */
-export function threadResolvedDelivery(change: FakeChangeRequest, sender: string): GithubDelivery {
-  return {
-    event: 'pull_request_review_thread',
-    payload: {
-      action: 'resolved',
-      thread: { node_id: 'PRRT_1', comments: [] },
-      pull_request: pull(change),
-      ...common(change.repository, sender),
-    },
-  };
-}
-
-/** `repository`, after it was deleted. */
-export function repositoryDeletedDelivery(name: string, sender: string): GithubDelivery {
-  return { event: 'repository', payload: { action: 'deleted', ...common(name, sender) } };
 }
 
 function pull(change: FakeChangeRequest) {

@@ -4,7 +4,7 @@ import { addComment, addReply, changeIn, checksOf, followedOf, rootOf } from './
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeCheck, FakeComment, FakeWorld } from './fake-world.js';
 
-interface Page {
+export interface Page {
   first?: number;
   last?: number;
 }
@@ -136,11 +136,17 @@ function missing(): FakeResponse {
   return { status: 404, body: { message: '404 Not found' } };
 }
 
-function connection<T>(all: T[], { first, last }: Page) {
+export function connection<T>(all: T[], { first, last }: Page) {
   const nodes = last === undefined ? all.slice(0, Math.min(first ?? 100, 100)) : all.slice(-last);
   const isCut = nodes.length < all.length;
   return {
     nodes,
-    pageInfo: { hasNextPage: isCut && last === undefined, hasPreviousPage: isCut && last !== undefined },
+    count: all.length,
+    pageInfo: {
+      hasNextPage: isCut && last === undefined,
+      hasPreviousPage: isCut && last !== undefined,
+      startCursor: null,
+      endCursor: last === undefined && nodes.length > 0 ? String(nodes.length) : null,
+    },
   };
 }

@@ -1,17 +1,9 @@
 import { repositoryIn } from './fake-change-requests.js';
 import { changeIn, isOpen } from './fake-followed.js';
-import { followedMembers } from './fake-gitlab.followed.js';
+import { connection, followedMembers, type Page } from './fake-gitlab.followed.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
-interface Page {
-  first?: number;
-}
-
-interface MergeRequestsArgs extends Page {
-  sort?: string;
-}
-
-interface ProjectsArgs extends Page {
+interface Sorted extends Page {
   sort?: string;
 }
 
@@ -23,7 +15,7 @@ export function gitlabGraph(world: FakeWorld, signedIn: boolean, reads: Map<Fake
           id: `gid://gitlab/User/${world.user.id}`,
           username: world.user.login,
           name: world.user.name ?? world.user.login,
-          authoredMergeRequests: (page: MergeRequestsArgs) =>
+          authoredMergeRequests: (page: Sorted) =>
             connection(
               world.changeRequests
                 .filter(isOpen)
@@ -35,7 +27,7 @@ export function gitlabGraph(world: FakeWorld, signedIn: boolean, reads: Map<Fake
             ),
         }
       : null,
-    projects: (args: ProjectsArgs) => {
+    projects: (args: Sorted) => {
       const byActivity = args.sort === 'latest_activity_desc' ? -1 : 1;
       const projects = signedIn
         ? world.repositories
@@ -83,8 +75,7 @@ function mergeRequest(world: FakeWorld, change: FakeChangeRequest, reads: Map<Fa
     ...mergeStatus(change, seen),
     project: project(repository),
     headPipeline: pipeline(change),
-    discussions: (page: Page & { last?: number }) =>
-      connection(discussions.slice(-(page.last ?? discussions.length)), page),
+    discussions: (page: Page) => connection(discussions, page),
     resolvableDiscussionsCount: discussions.filter(({ resolvable }) => resolvable).length,
     resolvedDiscussionsCount: discussions.filter(({ resolved }) => resolved).length,
   };
@@ -162,18 +153,4 @@ function tree(repository: FakeRepository, path: string) {
 /** The world does not say which entries are folders: names without an extension are, except the known dot files. */
 function isFileName(name: string): boolean {
   return name.lastIndexOf('.') > 0 || /^\.[a-z_]*(rules|instructions)$/i.test(name);
-}
-
-function connection<T>(nodes: T[], page: Page) {
-  const shown = nodes.slice(0, Math.min(page.first ?? 100, 100));
-  return {
-    nodes: shown,
-    count: nodes.length,
-    pageInfo: {
-      hasNextPage: shown.length < nodes.length,
-      hasPreviousPage: false,
-      startCursor: null,
-      endCursor: shown.length === 0 ? null : String(shown.length),
-    },
-  };
 }

@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { text as textOf } from 'node:stream/consumers';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { startListening, stopServer } from '../support/start-listening.js';
 
 interface FakeObject {
   metadata: Record<string, unknown>;
@@ -51,15 +52,13 @@ export class FakeKubernetes {
   }
 
   async listen(port = 0): Promise<number> {
-    await new Promise<void>((resolve) => this.#server.listen(port, '127.0.0.1', resolve));
-    return (this.#server.address() as AddressInfo).port;
+    return await startListening(this.#server, port);
   }
 
   /** Goes away in the middle of whatever it does. */
   async close(): Promise<void> {
     this.#watches.clear();
-    this.#server.closeAllConnections();
-    await new Promise((resolve) => this.#server.close(resolve));
+    await stopServer(this.#server);
   }
 
   /** The next requests like this one fail. */
@@ -141,10 +140,7 @@ export class FakeKubernetes {
     const { method = 'GET' } = request;
     const name = `${method} ${url.pathname}${url.searchParams.has('watch') ? '?watch' : ''}`;
     this.requests.push(name);
-    let text = '';
-    for await (const chunk of request) {
-      text += String(chunk);
-    }
+    const text = await textOf(request);
     if (request.headers.authorization !== `Bearer ${this.token}`) {
       send(response, 401, { kind: 'Status', message: 'Unauthorized', reason: 'Unauthorized' });
       return;

@@ -1,7 +1,7 @@
 import { createHash } from 'node:crypto';
 import { createServer, type Server } from 'node:http';
 import { gzipSync } from 'node:zlib';
-import { startListening } from '../support/start-listening.js';
+import { startListening, stopServer } from '../support/start-listening.js';
 
 const MANIFEST = 'application/vnd.docker.distribution.manifest.v2+json';
 /** A tar archive without files. */
@@ -63,10 +63,7 @@ export class FakeRegistry {
   }
 
   async stop(): Promise<void> {
-    await new Promise<void>((resolve) => {
-      this.#server.close(() => resolve());
-      this.#server.closeAllConnections();
-    });
+    await stopServer(this.#server);
   }
 }
 

@@ -1,5 +1,6 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { buffer } from 'node:stream/consumers';
+import { startListening, stopServer } from '../support/start-listening.js';
 
 export interface FakeRequest {
   method: string;
@@ -70,11 +71,7 @@ export class FakeServer {
       });
     });
     server.keepAliveTimeout = 60_000;
-    await new Promise<void>((resolve, reject) => {
-      server.once('error', reject);
-      server.listen(options.port ?? 0, host, resolve);
-    });
-    self = new FakeServer(server, `http://${host}:${(server.address() as AddressInfo).port}`);
+    self = new FakeServer(server, `http://${host}:${await startListening(server, options.port, host)}`);
     return self;
   }
 
@@ -92,12 +89,7 @@ export class FakeServer {
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => {
-      this.server.close(() => {
-        resolve();
-      });
-    });
+    await stopServer(this.server);
   }
 
   private async serve(
@@ -137,11 +129,7 @@ export class FakeServer {
 }
 
 async function readRequest(incoming: IncomingMessage): Promise<FakeRequest> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of incoming) {
-    chunks.push(chunk as Buffer);
-  }
-  const bytes = Buffer.concat(chunks);
+  const bytes = await buffer(incoming);
   const url = new URL(incoming.url ?? '/', 'http://fake');
   return {
     method: incoming.method ?? 'GET',

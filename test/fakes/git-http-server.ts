@@ -8,7 +8,7 @@ import { text } from 'node:stream/consumers';
 import { promisify } from 'node:util';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { Gate } from '../support/gate.js';
-import { startListening } from '../support/start-listening.js';
+import { startListening, stopServer } from '../support/start-listening.js';
 
 const run = promisify(execFile);
 /** Path of the files of Git LFS. */
@@ -122,10 +122,7 @@ export async function startGitHttpServer(
     show: async (repository, branch, format) =>
       (await run('git', ['-C', bare(repository), 'log', '-1', `--format=${format}`, branch])).stdout.trim(),
     close: async () => {
-      server.closeAllConnections();
-      await new Promise((resolve) => {
-        server.close(resolve);
-      });
+      await stopServer(server);
       await rm(root, { recursive: true, force: true });
     },
   };

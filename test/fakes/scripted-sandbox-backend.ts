@@ -1,6 +1,7 @@
 import { hash } from 'node:crypto';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { AddressInfo } from 'node:net';
+import { startListening, stopServer } from '../support/start-listening.js';
 import {
   type PreparationLine,
   SandboxBackendError,
@@ -157,8 +158,7 @@ export class ScriptedSandboxBackend extends SandboxBackend {
       const { server } = box;
       box.server = null;
       box.exit = exit;
-      server.closeAllConnections();
-      await new Promise((resolve) => server.close(resolve));
+      await stopServer(server);
     }
   }
 
@@ -256,7 +256,7 @@ async function serve(box: ScriptedBox, unresponsive: boolean): Promise<Server> {
       respond(box, request, response);
     }
   });
-  await new Promise<void>((resolve) => server.listen(0, '127.0.0.1', resolve));
+  await startListening(server);
   return server;
 }
 

@@ -21,30 +21,40 @@ const run = promisify(execFile);
 const environment = toolEnvironment(process.env);
 const never = new AbortController().signal;
 
+let outer: string;
 let folder: string;
 beforeEach(async () => {
-  folder = await realpath(await mkdtemp(path.join(tmpdir(), 'setup-')));
-  await run('git', ['init', '-q'], { cwd: folder });
+  outer = await realpath(await mkdtemp(path.join(tmpdir(), 'setup-')));
+  folder = await repository('project');
 });
 afterEach(async () => {
-  await rm(folder, { recursive: true, force: true });
+  await rm(outer, { recursive: true, force: true });
 });
 
+async function repository(name: string): Promise<string> {
+  const made = path.join(outer, name);
+  await run('git', ['init', '-q', made]);
+  return made;
+}
+
 /** Runs the setup script as a start does. */
-async function setUp(script: string): Promise<void> {
-  await mkdir(path.join(folder, '.openhands'), { recursive: true });
-  await writeFile(path.join(folder, '.openhands/setup.sh'), script);
-  await run('bash', ['-c', SETUP_SCRIPT], { cwd: folder, env: environment });
+async function setUp(script: string, at = folder): Promise<void> {
+  await mkdir(path.join(at, '.openhands'), { recursive: true });
+  await writeFile(path.join(at, '.openhands/setup.sh'), script);
+  await run('bash', ['-c', SETUP_SCRIPT], { cwd: at, env: environment });
 }
 
 /** The output of commands of the agent, each in the shell of the one before. */
-async function outputs(commands: string[], secrets: Record<string, string> = {}): Promise<unknown[]> {
+async function outputs(
+  commands: string[],
+  { secrets = {}, wrapper = [], at = folder }: { secrets?: object; wrapper?: string[]; at?: string } = {},
+): Promise<unknown[]> {
   const llm = await ScriptedLlm.start(
     inOrder(...commands.map((command) => call('terminal', { command })), say('done')),
   );
-  const engine = new NativeEngine({ view: { environment, wrapper: [] } });
-  const host = new MemoryEngineHost(engineSettings(folder, llm.url));
-  host.secrets = secrets;
+  const engine = new NativeEngine({ view: { environment, wrapper } });
+  const host = new MemoryEngineHost(engineSettings(at, llm.url));
+  host.secrets = { ...secrets };
   await host.say('Please do it.');
   await engine.run(host, never);
   await engine.close();
@@ -55,8 +65,8 @@ async function outputs(commands: string[], secrets: Record<string, string> = {})
   });
 }
 
-async function kept(): Promise<string> {
-  return await readFile(path.join(folder, '.git', SETUP_ENVIRONMENT), 'utf8');
+async function kept(at = folder): Promise<string> {
+  return await readFile(path.join(at, '.git', SETUP_ENVIRONMENT), 'utf8');
 }
 
 // OpenHands/OpenHands#13285: the setup script runs in a process of its own, and its exports end with that.
@@ -85,22 +95,31 @@ cd sub`,
     expect(second).toBe('0there');
   });
 
-  it.each([
+  const ENDINGS = [
     ['exit', 'export HELLO=there\nexit 0'],
     ['a trap of its own', "trap 'echo bye' EXIT\nexport HELLO=there"],
     ['everything exported', 'set -a\nline=1 name=2\nHELLO=there'],
     ['a PATH without programs', 'export HELLO=there\nPATH=/nowhere\nexit'],
     ['a return', 'export HELLO=there\nreturn 0'],
     ['other separators', 'IFS=/\nset -f -o posix\nexport HELLO=there'],
-  ])('with a script that ends with %s', async (_, script) => {
-    await setUp(script);
-    expect(await outputs(['builtin echo "$HELLO"'])).toEqual(['there']);
-    expect(await kept()).not.toContain('slipway');
+  ] as const;
+  it('with a script that ends with an exit, a trap, a return, or in another state', async () => {
+    const seen = await Promise.all(
+      ENDINGS.map(async ([name, script]) => {
+        const at = await repository(name);
+        await setUp(script, at);
+        return [name, ...(await outputs(['builtin echo "$HELLO"'], { at })), await kept(at)];
+      }),
+    );
+    const clean: unknown = expect.not.stringContaining('slipway');
+    expect(seen).toEqual(ENDINGS.map(([name]) => [name, 'there', clean]));
   });
 
   it('but for variables of the conversation, such as secrets', async () => {
     await setUp('export TOKEN=dummy OTHER=set');
-    expect(await outputs(['echo $TOKEN $OTHER'], { TOKEN: 'of the user' })).toEqual(['of the user set']);
+    expect(await outputs(['echo $TOKEN $OTHER'], { secrets: { TOKEN: 'of the user' } })).toEqual([
+      'of the user set',
+    ]);
   });
 
   it('and an agent of others has it too', async () => {
@@ -139,13 +158,7 @@ export SMALL=1`,
   it('does not reach the programs that isolate tools', async () => {
     await setUp('export LD_PRELOAD=/nowhere.so NODE_OPTIONS=--require=/nowhere.js');
     const wrapper = ['bash', '-c', 'echo "wrapped:$LD_PRELOAD" >>wrapped.txt; exec "$@"', 'wrap'];
-    const llm = await ScriptedLlm.start(inOrder(call('terminal', { command: 'true' }), say('done')));
-    const engine = new NativeEngine({ view: { environment, wrapper } });
-    const host = new MemoryEngineHost(engineSettings(folder, llm.url));
-    await host.say('Please do it.');
-    await engine.run(host, never);
-    await engine.close();
-    await llm.close();
+    await outputs(['true'], { wrapper });
     expect(new Set((await readFile(path.join(folder, 'wrapped.txt'), 'utf8')).split('\n'))).toEqual(
       new Set(['wrapped:', '']),
     );

@@ -106,30 +106,6 @@ describe('hosts of git-provider tokens', () => {
     expect(everywhere()).toEqual([]);
   });
 
-  it('takes a blank host beside a new token for the default host', async () => {
-    await client.postTokens({ gitlab: { token: gitlabWorld.token, host: selfManaged.origin } });
-    selfManaged.requests.length = 0;
-    const { token } = hosts.worlds.gitlab;
-
-    await client.postTokens({ gitlab: { token, host: '' } });
-
-    expect(await client.stored()).toEqual([expect.objectContaining({ token, host: null })]);
-    expect(everywhere()).toEqual([`gitlab ${token}`]);
-  });
-
-  it('does not carry a token to where its host redirects', async () => {
-    selfManaged.injectFault({ kind: 'redirect', location: `${foreign.origin}/api/graphql` });
-
-    const response = await client.postTokens({
-      gitlab: { token: gitlabWorld.token, host: selfManaged.origin },
-    });
-
-    expect(response.body.warnings).toEqual([
-      { provider: 'gitlab', code: 'unavailable', detail: expect.any(String) },
-    ]);
-    expect(foreign.requests).toEqual([]);
-  });
-
   it('refuses hostile hosts with one text, and calls none of them', async () => {
     const port = new URL(foreign.origin).port;
     const hostile = [

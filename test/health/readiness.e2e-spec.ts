@@ -1,13 +1,14 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { Draining } from '../../src/health/readiness.js';
 import { SandboxBackendError, type SandboxFacts } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
 import { DatabaseProxy } from '../support/database-proxy.js';
 import { createTestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 /** Where the fake engine is: only the operator may read it. */
 const ENGINE_ADDRESS = '10.11.12.13:2375';
@@ -30,17 +31,9 @@ class AbsentEngine extends EmptySandboxBackend {
     return super.inspect(id);
   }
 }
-
-let service: TestApp;
 const engine = new AbsentEngine();
 
-beforeAll(async () => {
-  service = await createTestApp({}, undefined, { sandboxBackend: engine });
-});
-
-afterAll(async () => {
-  await service.close();
-});
+const service = useTestApp({}, { sandboxBackend: engine });
 
 async function partsOf(headers: Record<string, string> = {}): Promise<Map<string, Part>> {
   const { body } = await request(service.url).get('/health/ready').set(headers);
@@ -62,7 +55,7 @@ describe('GET /health/ready', () => {
     ]);
   });
 
-  it('stays 200 without the sandbox backend, and says what to do', async () => {
+  it('stays 200 without the sandbox backend, says what to do, and tells the cause, which names addresses, to administrators alone', async () => {
     engine.isAway = true;
     try {
       await until(async () => (await partsOf()).get('sandbox_backend')?.status === 'failed');
@@ -71,35 +64,6 @@ describe('GET /health/ready', () => {
       expect(body.status).toBe('degraded');
       expect((await partsOf()).get('sandbox_backend')?.advice).toContain('SANDBOX_BACKEND');
       await request(service.url).get('/ready').expect(200, '"OK"');
-    } finally {
-      engine.isAway = false;
-    }
-    await until(async () => (await partsOf()).get('sandbox_backend')?.status === 'ok');
-  });
-
-  it('leaves an engine alone for seconds that could not be prepared', async () => {
-    const tries: number[] = [];
-    class UnreadyEngine extends EmptySandboxBackend {
-      override async prepare(): Promise<never> {
-        tries.push(performance.now());
-        throw new SandboxBackendError('agent-sandbox is not installed');
-      }
-    }
-    const other = await createTestApp({}, undefined, { sandboxBackend: new UnreadyEngine() });
-    try {
-      await until(() => tries.length === 2);
-      const [first = 0, second = 0] = tries;
-      expect(second - first).toBeGreaterThan(4_900);
-      expect((await request(other.url).get('/health/ready')).body.status).toBe('degraded');
-    } finally {
-      await other.close();
-    }
-  }, 30_000);
-
-  it('tells the cause, which names addresses, to administrators alone', async () => {
-    engine.isAway = true;
-    try {
-      await until(async () => (await partsOf()).get('sandbox_backend')?.status === 'failed');
 
       expect((await partsOf(service.admin.headers)).get('sandbox_backend')?.cause).toContain(ENGINE_ADDRESS);
       const { key } = service.admin;
@@ -115,6 +79,7 @@ describe('GET /health/ready', () => {
     } finally {
       engine.isAway = false;
     }
+    await until(async () => (await partsOf()).get('sandbox_backend')?.status === 'ok');
   });
 
   it('is 503 while a migration of this version is missing', async () => {
@@ -162,9 +127,24 @@ describe('GET /health/ready', () => {
 
       replica.app.get(Draining).begin();
 
-      const { body } = await request(replica.url).get('/health/ready').expect(503);
-      expect(body.detail).toContain('stopping');
+      for (const path of ['/health/ready', '/ready']) {
+        const { body, headers } = await request(replica.url).get(path).expect(503);
+        expect(body).toMatchObject({
+          code: 'unavailable',
+          detail: 'This replica is stopping; another one answers.',
+        });
+        expect(headers['retry-after']).toBe('1');
+      }
+      const { body } = await request(replica.url).get('/health/ready');
       expect((body.parts as Part[])[0]).toMatchObject({ name: 'shutdown', status: 'failed' });
+      // It answers everything else, and sends clients to other connections.
+      await request(replica.url).get('/health/live').expect(200);
+      const { headers } = await request(replica.url)
+        .post('/api/settings')
+        .set({ ...replica.user.headers, connection: 'keep-alive' })
+        .send({ language: 'de' })
+        .expect(200);
+      expect(headers['connection']).toBe('close');
     } finally {
       await replica.close();
       await proxy.goAway();

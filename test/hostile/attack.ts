@@ -34,6 +34,8 @@ export interface Attack {
   what: string;
   /** By backend; it is not run on others. */
   expected: Partial<Record<AttackedBackend, Expectation>>;
+  /** Its verdict is about response times, so it needs a machine that does nothing else. */
+  timed?: true;
   /** Milliseconds it may take; 60,000 unless it says so. */
   timeoutMs?: number;
   /** @throws Error when the attack itself did not work, which says nothing about the service and counts as failed */
@@ -53,6 +55,11 @@ export function notPromised(because: string): Expectation {
 /** The same on every backend. */
 export function everywhere(expected: Expectation): Record<AttackedBackend, Expectation> {
   return { ...onOneMachine(expected), kubernetes: expected };
+}
+
+/** Of an attack on the service alone, which is the same whatever sandboxes run in. */
+export function ofService(expected: Expectation): Record<'process', Expectation> {
+  return { process: expected };
 }
 
 /** The same on every backend whose sandboxes are on the machine of the service. */

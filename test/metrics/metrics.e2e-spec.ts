@@ -1,24 +1,25 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { tracer } from '../../src/common/spans.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox } from '../support/followed-logs.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let service: TestApp;
 let agent: FakeConversationServer & { address: string };
 let metrics: string;
 const backend = new EmptySandboxBackend();
 
+const service = useTestApp({ METRICS_PORT: '0' }, { sandboxBackend: backend });
+
 beforeAll(async () => {
-  service = await createTestApp({ METRICS_PORT: '0' }, undefined, { sandboxBackend: backend });
   agent = await FakeConversationServer.start();
   metrics = `http://127.0.0.1:${service.app.get(MetricsServer).port ?? 0}/metrics`;
 });
 
 afterAll(async () => {
-  await service.close();
   await agent.close();
 });
 
@@ -111,6 +112,10 @@ describe('metrics', () => {
       'slipway_sandbox_disk_bytes{state="free"} 30',
       'slipway_sandbox_disk_bytes{state="used"} 70',
     ]);
+  });
+
+  it('are all that is measured where no collector is configured', () => {
+    expect(tracer().startSpan('work').isRecording()).toBe(false);
   });
 
   it('are off unless a port is given', async () => {

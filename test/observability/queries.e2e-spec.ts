@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
@@ -7,8 +7,8 @@ import { parse } from 'yaml';
 import { githubSlug } from '../../docs/.vitepress/github-slug.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 import { type ExportedMetric, parseExposition, parseQuery, type Selection } from './promql.js';
 
 const ROOT = path.join(import.meta.dirname, '../..');
@@ -41,14 +41,14 @@ const queries: [string, string][] = [
   ...panels.flatMap(({ title, targets = [] }) => targets.map(({ expr }): [string, string] => [title, expr])),
 ];
 
-let service: TestApp;
+const backend = new EmptySandboxBackend();
+backend.space = { freeBytes: 30, totalBytes: 100, freeFiles: null };
+
+const service = useTestApp({ METRICS_PORT: '0' }, { sandboxBackend: backend });
 let text: string;
 let exported: Map<string, ExportedMetric>;
 
 beforeAll(async () => {
-  const backend = new EmptySandboxBackend();
-  backend.space = { freeBytes: 30, totalBytes: 100, freeFiles: null };
-  service = await createTestApp({ METRICS_PORT: '0' }, undefined, { sandboxBackend: backend });
   await request(service.url).get('/health/live').expect(200);
   const address = `http://127.0.0.1:${service.app.get(MetricsServer).port ?? 0}/metrics`;
   await until(async () => {
@@ -62,10 +62,6 @@ beforeAll(async () => {
       exported.set(record, recorded(expr));
     }
   }
-});
-
-afterAll(async () => {
-  await service.close();
 });
 
 function recorded(expr: string): ExportedMetric {

@@ -1,22 +1,17 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import type { DocumentedOperation } from '../../src/common/openapi/operations.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { resolvedOperations } from '../support/resolved-document.js';
+import { addressOf, resolvedOperations } from '../support/resolved-document.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let service: TestApp;
+const service = useTestApp();
 let document: OpenAPIObject;
 let operations: DocumentedOperation[];
 
 beforeAll(async () => {
-  service = await createTestApp();
   document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
   operations = resolvedOperations(document);
-});
-
-afterAll(async () => {
-  await service.close();
 });
 
 const CONVERSATION = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
@@ -229,9 +224,8 @@ async function send(
   operation: string,
   given: { body?: string; headers?: Record<string, string>; query?: [string, string][] },
 ): Promise<Response> {
-  const [method = '', path = ''] = operation.split(' ');
-  const place = path.replaceAll(/\{\w+\}/g, path.includes('profiles') ? 'fast' : CONVERSATION);
-  return fetch(`${service.url}${place}?${new URLSearchParams(given.query ?? []).toString()}`, {
+  const { method, path } = addressOf(operation, operation.includes('profiles') ? 'fast' : CONVERSATION);
+  return fetch(`${service.url}${path}?${new URLSearchParams(given.query ?? []).toString()}`, {
     method,
     headers: {
       ...service.user.headers,

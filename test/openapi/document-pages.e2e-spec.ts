@@ -2,8 +2,8 @@ import { once } from 'node:events';
 import { IncomingMessage, request as httpRequest } from 'node:http';
 import { buffer } from 'node:stream/consumers';
 import { brotliDecompressSync, gunzipSync } from 'node:zlib';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { describe, expect, it } from '@jest/globals';
+import { useTestApp } from '../support/use-test-app.js';
 
 const UNPACK: Record<string, (body: Buffer) => Buffer> = {
   br: brotliDecompressSync,
@@ -18,15 +18,7 @@ interface Answer {
 }
 
 describe('the OpenAPI document and its pages', () => {
-  let app: TestApp;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-  });
-
-  afterAll(async () => {
-    await app.close();
-  });
+  const app = useTestApp();
 
   /** Neither unpacks what comes nor asks for more than the test says. */
   async function get(path: string, headers: Record<string, string> = {}, method = 'GET'): Promise<Answer> {
@@ -80,6 +72,8 @@ describe('the OpenAPI document and its pages', () => {
       expect(status).toBe(200);
       expect(headers['content-type']).toBe('text/html; charset=utf-8');
       expect(headers['content-security-policy']).toContain("script-src 'self'");
+      expect(headers['strict-transport-security']).toBeUndefined();
+      expect(body.toString()).toContain('Slipway API');
       const loaded = [...body.toString().matchAll(/(?:src|href)="([^"]+)"/g)].map(
         ([, address = '']) => address,
       );
@@ -108,10 +102,14 @@ describe('the OpenAPI document and its pages', () => {
     expect(Number(headers['content-length'])).toBe((await get('/openapi.json')).body.length);
   });
 
-  it.each(['/docs/swagger-ui-bundle.js.map', '/docs/package.json', '/docs/absolute-path.js', '/docs/none'])(
-    'has nothing at %s, which no page loads',
-    async (path) => {
-      expect((await get(path)).status).toBe(404);
-    },
-  );
+  it.each([
+    '/docs/swagger-ui-bundle.js.map',
+    '/docs/package.json',
+    '/docs/absolute-path.js',
+    '/docs/none',
+    '/docs-yaml',
+    '/docs-json',
+  ])('has nothing at %s, which no page loads', async (path) => {
+    expect((await get(path)).status).toBe(404);
+  });
 });

@@ -1,5 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { exampleOf } from '../../src/common/openapi/openapi-document.js';
 import type { DocumentedOperation, Operation, Schema, Schemas } from '../../src/common/openapi/operations.js';
@@ -9,9 +9,9 @@ import { SettingsDto } from '../../src/settings/flat/settings.dto.js';
 import { ADD_GIT_PROVIDERS_EXAMPLES, AddGitProvidersDto } from '../../src/settings/secrets/git-tokens.dto.js';
 import { STOCK_EVENTS } from '../fakes/stock-agent-samples.js';
 import { parseBody } from '../support/body-problems.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { resolvedOperations, wholeSchemas } from '../support/resolved-document.js';
 import { schemaProblems, type JsonSchema } from '../support/schema-problems.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 interface Media {
   schema: JsonSchema;
@@ -19,7 +19,7 @@ interface Media {
   examples?: Record<string, { value: unknown }>;
 }
 
-let service: TestApp;
+const service = useTestApp({ GITHUB_API_URL: 'http://127.0.0.1:1' });
 let document: OpenAPIObject;
 let operations: DocumentedOperation[];
 /** Webhooks, by their types. */
@@ -27,8 +27,6 @@ let sent: DocumentedOperation[];
 let schemas: Record<string, JsonSchema>;
 
 beforeAll(async () => {
-  // Nothing listens there: the example tokens are stored without a verdict.
-  service = await createTestApp({ GITHUB_API_URL: 'http://127.0.0.1:1' });
   document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
   operations = resolvedOperations(document);
   sent = Object.entries(document.webhooks ?? {}).flatMap(([name, item]) =>
@@ -36,15 +34,6 @@ beforeAll(async () => {
   );
   schemas = document.components?.schemas as Record<string, JsonSchema>;
 });
-
-afterAll(async () => {
-  await service.close();
-});
-
-/** Only sandboxes call these, which have keys and no sessions. */
-const FOR_SANDBOXES = / \/api\/v1\/(webhooks|sandboxes\/\{sandbox_id\}\/settings)\//;
-/** Hosts have no key: they are refused for their signature. */
-const BY_SIGNATURE = ['POST /api/automation/v1/events/{org_id}/{source}'];
 
 /** One operation under two addresses. */
 const GIT_PROVIDER_OPERATIONS = ['POST /api/add-git-providers', 'POST /api/v1/secrets/git-providers'];
@@ -205,27 +194,6 @@ describe('openapi.json', () => {
     expect(endless.map(([name]) => name)).toEqual([]);
   });
 
-  it('asks for a key or a session exactly where the service does', async () => {
-    const asked = await Promise.all(
-      operations.map(async ({ name, operation }) => {
-        const [method = '', path = ''] = name.split(' ');
-        const response = await fetch(`${service.url}${path.replaceAll(/\{\w+\}/g, 'A')}`, { method });
-        return { name, refused: response.status === 401, security: operation.security };
-      }),
-    );
-
-    expect(asked).toEqual(
-      asked.map(({ name, refused }) => ({
-        name,
-        refused,
-        security:
-          refused && !BY_SIGNATURE.includes(name)
-            ? [{ APIKeyHeader: [] }, ...(FOR_SANDBOXES.test(name) ? [] : [{ SessionCookie: [] }])]
-            : undefined,
-      })),
-    );
-  });
-
   it('documents every kind of error that an operation can end in', () => {
     const missing = operations.flatMap(({ name, operation }) => {
       const takesInput = operation.requestBody !== undefined || hasCheckedParameters(operation);
@@ -377,16 +345,6 @@ describe('openapi.json', () => {
 
     expect(problems).toEqual([]);
     expect(calls.length).toBeGreaterThan(20);
-  });
-});
-
-describe('/docs', () => {
-  it('shows the document under the headers that guard every answer', async () => {
-    const response = await fetch(`${service.url}/docs`);
-
-    expect(response.status).toBe(200);
-    expect(await response.text()).toContain('Slipway API');
-    expect(response.headers.get('content-security-policy')).toContain("script-src 'self'");
   });
 });
 

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { resolvedOperations } from '../support/resolved-document.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const SETTINGS = {
   language: 'de',
@@ -20,14 +20,7 @@ const SETTINGS = {
 };
 const OF_SETTINGS = /^(POST|PUT|PATCH) \/api\/(v1\/)?(settings|secrets|add-git-providers)/;
 
-let service: TestApp;
-
-beforeAll(async () => {
-  // Nothing listens there: tokens are stored without a verdict.
-  service = await createTestApp({ GITHUB_API_URL: 'http://127.0.0.1:1' });
-});
-
-afterAll(() => service.close());
+const service = useTestApp({ GITHUB_API_URL: 'http://127.0.0.1:1' });
 
 async function ask(method: string, path: string, body?: unknown): Promise<Record<string, unknown>> {
   const response = await fetch(`${service.url}${path}`, {

@@ -1,18 +1,17 @@
 import { createServer, type Socket } from 'node:net';
 import { createServer as createTlsServer } from 'node:tls';
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from '@jest/globals';
-import request from 'supertest';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { startListening } from '../support/start-listening.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../support/tls-certificate.js';
-
-const PATH = '/api/v1/webhook-endpoints';
+import { WebhooksClient } from '../support/webhooks-client.js';
 
 /** What the receiver writes when a request has arrived. */
 let answer: (socket: Socket, nth: number) => void;
 const requested: string[] = [];
 const sockets = new Set<Socket>();
 let app: TestApp;
+let webhooks: WebhooksClient;
 let endpoint: string;
 let origin: string;
 let selfSignedPort: number;
@@ -42,11 +41,8 @@ beforeAll(async () => {
   selfSignedPort = await startListening(selfSigned);
   const secure = `127.0.0.1:1,127.0.0.1:${selfSignedPort}`;
   app = await createTestApp({ WEBHOOK_HOST_ALLOWLIST: `${origin},${secure}` });
-  const made = await request(app.url)
-    .post(PATH)
-    .set(app.user.headers)
-    .send({ url: `${origin}/hook` });
-  endpoint = `${PATH}/${made.body.id}`;
+  webhooks = new WebhooksClient(app, app.user);
+  ({ id: endpoint } = await webhooks.create(`${origin}/hook`));
 });
 
 beforeEach(() => {
@@ -66,8 +62,8 @@ afterAll(async () => {
 });
 
 async function tried(url = `${origin}/hook`): Promise<Record<string, unknown>> {
-  await request(app.url).patch(endpoint).set(app.user.headers).send({ url }).expect(200);
-  return (await request(app.url).post(`${endpoint}/test`).set(app.user.headers).expect(200)).body;
+  await webhooks.call('patch', `/${endpoint}`).send({ url }).expect(200);
+  return (await webhooks.call('post', `/${endpoint}/test`).expect(200)).body;
 }
 
 // fanout/webhookinbox#13, MrZoller/vantage-point#49: a GET that follows has no event in it, and is answered with 200.

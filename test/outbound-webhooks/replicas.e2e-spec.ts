@@ -1,16 +1,10 @@
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
-import request from 'supertest';
-import {
-  DELIVERIES_CHANNEL,
-  WebhookDeliveryRepository,
-} from '../../src/outbound-webhooks/webhook-delivery.repository.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { Gate } from '../support/gate.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
-
-const PATH = '/api/v1/webhook-endpoints';
+import { announceDeliveries, WebhooksClient } from '../support/webhooks-client.js';
 
 let gate: Gate;
 let receiver: FakeServer;
@@ -33,12 +27,7 @@ beforeEach(async () => {
   });
   database = await createTestDatabase();
   first = await replica();
-  const { body } = await request(first.url)
-    .post(PATH)
-    .set(first.user.headers)
-    .send({ url: `${receiver.origin}/hook` })
-    .expect(201);
-  endpointId = body.id;
+  ({ id: endpointId } = await at(first).create(`${receiver.origin}/hook`));
 });
 
 afterEach(async () => {
@@ -53,18 +42,9 @@ async function stop(app: TestApp): Promise<void> {
   await app.close();
 }
 
-async function publish({ dataSource, app }: TestApp): Promise<void> {
-  await dataSource.transaction(async (manager) => {
-    const event = { type: 'conversation.finished', data: {} } as const;
-    await app.get(WebhookDeliveryRepository).publish(manager, first.user.id, event);
-  });
-}
-
-async function deliveries({ url }: TestApp): Promise<Record<string, unknown>[]> {
-  const path = `${PATH}/${endpointId}/deliveries`;
-  const { body } = await request(url).get(path).set(first.user.headers).expect(200);
-  return body.items;
-}
+const at = (replica: TestApp): WebhooksClient => new WebhooksClient(replica, first.user);
+const publish = (replica: TestApp) => at(replica).publish();
+const deliveries = (replica: TestApp) => at(replica).deliveries(endpointId);
 
 it('an attempt that a stopping replica breaks off is made by another one at once', async () => {
   gate.close();
@@ -73,7 +53,7 @@ it('an attempt that a stopping replica breaks off is made by another one at once
   const second = await replica();
   await stop(first);
   gate.open();
-  await until(async () => (await deliveries(second))[0]?.['status'] === 'delivered');
+  await until(async () => (await deliveries(second))[0]?.status === 'delivered');
 
   expect(await deliveries(second)).toMatchObject([{ attempts: 1 }]);
   expect(new Set(receiver.requests.map(({ headers }) => headers['webhook-id'])).size).toBe(1);
@@ -85,13 +65,13 @@ it('an attempt that outlasts its claim, since its process stalled, is made again
   await until(() => receiver.requests.length === 1);
   const second = await replica();
   second.clock.advance(60_000);
-  await second.dataSource.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
-  await until(async () => (await deliveries(second))[0]?.['status'] === 'delivered');
+  await announceDeliveries(second);
+  await until(async () => (await deliveries(second))[0]?.status === 'delivered');
   await stop(second);
   receiver.hangUp();
   // It sends the next one when that attempt has ended.
   await publish(first);
-  await until(async () => (await deliveries(first))[0]?.['status'] === 'delivered');
+  await until(async () => (await deliveries(first))[0]?.status === 'delivered');
 
   expect(await deliveries(first)).toMatchObject([
     { status: 'delivered', attempts: 1 },
@@ -104,7 +84,7 @@ it('an attempt that outlasts its claim, since its process stalled, is made again
 it('an endpoint that failed before the service was off for days is tried again, not disabled', async () => {
   receiver.injectFault({ kind: 'status', status: 503 }, { times: 2 });
   await publish(first);
-  await until(async () => (await deliveries(first))[0]?.['last_response_status'] === 503);
+  await until(async () => (await deliveries(first))[0]?.last_response_status === 503);
   await first.dataSource.query(
     "UPDATE webhook_endpoints SET failing_since = failing_since - interval '3 days'",
   );
@@ -112,17 +92,16 @@ it('an endpoint that failed before the service was off for days is tried again, 
   const second = await replica();
   await until(async () => {
     second.clock.advance(10_000);
-    await second.dataSource.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
-    return (await deliveries(second))[0]?.['status'] === 'delivered';
+    await announceDeliveries(second);
+    return (await deliveries(second))[0]?.status === 'delivered';
   });
   expect(await deliveries(second)).toMatchObject([{ attempts: 3 }]);
 });
 
 it('an attempt that somebody waits for ends before its replica does', async () => {
   gate.close();
-  const tried = request(first.url)
-    .post(`${PATH}/${endpointId}/test`)
-    .set(first.user.headers)
+  const tried = at(first)
+    .call('post', `/${endpointId}/test`)
     .then(({ status, body }) => ({ status, body }));
   await until(() => gate.waiting === 1);
   const stopped = stop(first);

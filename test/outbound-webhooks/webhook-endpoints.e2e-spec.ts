@@ -1,11 +1,9 @@
 import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import type { OpenAPIObject } from '@nestjs/swagger';
 import request from 'supertest';
 import type { MetricsSnapshot } from '@slipway/agent-protocol/conversation-api.js';
-import {
-  DELIVERIES_CHANNEL,
-  WebhookDeliveryRepository,
-} from '../../src/outbound-webhooks/webhook-delivery.repository.js';
+import { WebhookDeliveryRepository } from '../../src/outbound-webhooks/webhook-delivery.repository.js';
 import { jsonBodyOf } from '../../src/common/openapi/invalid-input-example.js';
 import { buildOpenApiDocument } from '../../src/common/openapi/openapi-document.js';
 import type { WebhookEvent } from '../../src/outbound-webhooks/webhook-event.js';
@@ -16,14 +14,19 @@ import { createTestApp, type TestApp, type TestUser } from '../support/create-te
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 import { until } from '../support/until.js';
 import { untilBlocked } from '../support/until-blocked.js';
+import {
+  announceDeliveries,
+  FINISHED,
+  type ShownDelivery,
+  WebhooksClient,
+} from '../support/webhooks-client.js';
 
-const PATH = '/api/v1/webhook-endpoints';
-const FINISHED: WebhookEvent = { type: 'conversation.finished', data: { conversation_id: 'c' } };
 const A_DAY = 24 * 3600;
 
 let receiver: FakeServer;
 let app: TestApp;
 let user: TestUser;
+let document: OpenAPIObject | undefined;
 
 beforeAll(async () => {
   receiver = await FakeServer.start(() => ({ status: 204 }));
@@ -38,8 +41,10 @@ beforeEach(async () => {
   receiver.requests.length = 0;
 });
 
-afterEach(() => {
+// What still waits would be sent to the next test.
+afterEach(async () => {
   receiver.clearFaults();
+  await app.dataSource.query('DELETE FROM webhook_endpoints');
 });
 
 afterAll(async () => {
@@ -47,41 +52,16 @@ afterAll(async () => {
   await receiver.close();
 });
 
-function call(method: 'get' | 'post' | 'patch' | 'delete', path = '', as = user): request.Test {
-  return request(app.url)[method](`${PATH}${path}`).set(as.headers);
-}
-
-async function create(body: object = {}): Promise<{ id: string; secret: string }> {
-  const { body: created } = await call('post')
-    .send({ url: `${receiver.origin}/hook`, ...body })
-    .expect(201);
-  return created;
-}
-
-async function publish(event: WebhookEvent = FINISHED, owner = user): Promise<void> {
-  await app.dataSource.transaction(async (manager) => {
-    await app.app.get(WebhookDeliveryRepository).publish(manager, owner.id, event);
-  });
-}
-
-interface Delivery {
-  id: string;
-  event_type: string;
-  status: string;
-  attempts: number;
-  last_response_status: number | null;
-  last_error: string | null;
-  next_attempt_at: string | null;
-}
-
-async function deliveries(id: string, query = ''): Promise<Delivery[]> {
-  const { body } = await call('get', `/${id}/deliveries${query}`).expect(200);
-  return body.items;
-}
+const as = (who: TestUser): WebhooksClient => new WebhooksClient(app, who);
+const call = (...given: Parameters<WebhooksClient['call']>): request.Test => as(user).call(...given);
+const create = (body: object = {}) => as(user).create(`${receiver.origin}/hook`, body);
+const publish = (event?: WebhookEvent) => as(user).publish(event);
+const deliveries = (id: string, query?: string) => as(user).deliveries(id, query);
 
 /** Where a body differs from what the document says of its type. */
 function undocumented(body: { type: string }): string[] {
-  const { webhooks, components } = buildOpenApiDocument(app.app);
+  document ??= buildOpenApiDocument(app.app);
+  const { webhooks, components } = document;
   const operation = webhooks?.[body.type]?.post;
   const schema = operation && jsonBodyOf(operation)?.schema;
   return schema
@@ -92,7 +72,7 @@ function undocumented(body: { type: string }): string[] {
 /** Lets time pass, and workers look. */
 async function pass(seconds: number): Promise<void> {
   app.clock.advance(seconds * 1000);
-  await app.dataSource.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
+  await announceDeliveries(app);
 }
 
 /** Lets time pass until the next attempt, and waits for it. */
@@ -158,12 +138,6 @@ describe('webhook endpoints', () => {
     [{ url: 'https://elsewhere.example.org/' }, ['body', 'url']],
     [{ url: 'https://me:pass@ci.example.com/' }, ['body', 'url']],
     [{ url: 'ftp://ci.example.com/' }, ['body', 'url']],
-    [{ url: '' }, ['body', 'url']],
-    [{}, ['body', 'url']],
-    [{ url: 'https://ci.example.com/', events: [] }, ['body', 'events']],
-    [{ url: 'https://ci.example.com/', events: ['conversation.dreaming'] }, ['body', 'events']],
-    [{ url: 'https://ci.example.com/', events: ['*', '*'] }, ['body', 'events']],
-    [{ url: 'https://ci.example.com/', secret: 'short' }, ['body', 'secret']],
   ])('refuses %j', async (body, loc) => {
     const { body: refused } = await call('post').send(body).expect(422);
     expect(refused.detail[0].loc).toEqual(loc);
@@ -185,15 +159,15 @@ describe('webhook endpoints', () => {
     const [delivery] = await deliveries(id);
     const stranger = await app.createUser();
 
-    expect((await call('get', '', stranger).expect(200)).body).toEqual([]);
-    await call('get', `/${id}`, stranger).expect(404);
-    await call('patch', `/${id}`, stranger).send({ enabled: false }).expect(404);
-    await call('delete', `/${id}`, stranger).expect(404);
-    await call('post', `/${id}/rotate-secret`, stranger).expect(404);
-    await call('post', `/${id}/test`, stranger).expect(404);
-    await call('get', `/${id}/deliveries`, stranger).expect(404);
-    await call('post', `/${id}/deliveries/${delivery?.id}/redeliver`, stranger).expect(404);
-    await publish(FINISHED, stranger);
+    expect((await as(stranger).call('get').expect(200)).body).toEqual([]);
+    await as(stranger).call('get', `/${id}`).expect(404);
+    await as(stranger).call('patch', `/${id}`).send({ enabled: false }).expect(404);
+    await as(stranger).call('delete', `/${id}`).expect(404);
+    await as(stranger).call('post', `/${id}/rotate-secret`).expect(404);
+    await as(stranger).call('post', `/${id}/test`).expect(404);
+    await as(stranger).call('get', `/${id}/deliveries`).expect(404);
+    await as(stranger).call('post', `/${id}/deliveries/${delivery?.id}/redeliver`).expect(404);
+    await as(stranger).publish();
     expect((await call('get', `/${id}`).expect(200)).body.enabled).toBe(true);
     expect(await deliveries(id)).toHaveLength(1);
   });
@@ -398,9 +372,13 @@ describe('deliveries', () => {
     receiver.injectFault({ kind: 'status', status: 503 });
     await publish();
     await until(async () => (await deliveries(id))[0]?.last_error !== null);
-    for (let attempt = 2; attempt <= 11; attempt += 1) {
-      await attemptAgain(id);
-    }
+    await app.dataSource.query('UPDATE webhook_deliveries SET attempts = 9 WHERE endpoint_id = $1', [id]);
+    await attemptAgain(id);
+    await app.dataSource.query(
+      `UPDATE webhook_endpoints SET failing_since = failing_since - interval '2 days' WHERE id = $1`,
+      [id],
+    );
+    await attemptAgain(id);
     await until(async () => !(await call('get', `/${id}`)).body.enabled);
     expect((await deliveries(id, '?status=failed'))[0]).toMatchObject({
       attempts: 11,
@@ -426,9 +404,7 @@ describe('deliveries', () => {
     await publish();
     await until(async () => (await deliveries(id))[0]?.last_error !== null);
     for (let hours = 0; hours < 47; hours += 1) {
-      await publish();
-      await publish();
-      await publish();
+      await Promise.all([publish(), publish(), publish()]);
       await pass(3600);
     }
     expect(await isEnabled()).toBe(true);
@@ -451,9 +427,10 @@ describe('deliveries', () => {
     receiver.injectFault({ kind: 'status', status: 503 });
     await publish();
     await until(async () => (await deliveries(id))[0]?.last_error !== null);
-    for (let attempt = 2; attempt <= 4; attempt += 1) {
-      await attemptAgain(id);
-    }
+    await app.dataSource.query('UPDATE webhook_deliveries SET next_attempt_at = $2 WHERE endpoint_id = $1', [
+      id,
+      new Date(app.clock.now() + 1000 * A_DAY),
+    ]);
     receiver.clearFaults();
     await call('patch', `/${id}`).send(change()).expect(200);
 
@@ -527,7 +504,7 @@ describe('deliveries', () => {
       200,
     );
     expect(second.body.next_page_id).toBeNull();
-    const ids = [...first.body.items, ...second.body.items].map((item: Delivery) => item.id);
+    const ids = [...first.body.items, ...second.body.items].map((item: ShownDelivery) => item.id);
     expect(ids).toEqual((await deliveries(id)).map((item) => item.id));
   });
 

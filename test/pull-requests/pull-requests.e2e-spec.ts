@@ -4,52 +4,45 @@ import request from 'supertest';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PATH = '/api/v1/webhooks/pull-requests';
-type Provider = 'github' | 'gitlab' | 'bitbucket';
 
 let hosts: GitHosts;
-let app: TestApp;
 let user: TestUser;
 let sandbox: SandboxRowHandle;
-let before: Record<Provider, number>;
+let before: number;
 
 beforeAll(async () => {
   hosts = await startGitHosts();
-  app = await createTestApp(hosts.environment);
 });
+const app = useTestApp(() => hosts.environment);
+afterAll(() => hosts.close());
 
 beforeEach(async () => {
   user = await app.createUser();
   sandbox = await insertSandboxRow(app.dataSource, user.id);
   await new TokensClient(app, user).post(hosts.tokens);
   hosts.github.requests.length = 0;
-  before = { github: count('github'), gitlab: count('gitlab'), bitbucket: count('bitbucket') };
+  before = count();
 });
 
 afterEach(() => {
   hosts.clearFaults();
-  for (const provider of ['github', 'gitlab', 'bitbucket'] as const) {
-    hosts.worlds[provider].changeRequests.length = before[provider];
-  }
+  hosts.worlds.github.changeRequests.length = before;
 });
 
-afterAll(async () => {
-  await app.close();
-  await hosts.close();
-});
-
-function count(provider: Provider): number {
-  return hosts.worlds[provider].changeRequests.length;
+function count(): number {
+  return hosts.worlds.github.changeRequests.length;
 }
 
 async function insertConversation(
   repository: string | null = 'octo/app',
-  provider: Provider | null = 'github',
+  provider: string | null = 'github',
   place = sandbox,
 ): Promise<string> {
   const id = randomUUID();
@@ -87,38 +80,35 @@ function post(body: object, headers: Record<string, string> = sandbox.headers) {
 const isCreation = ({ method, path }: FakeRequest) => method === 'POST' && path.endsWith('/pulls');
 
 describe('POST /api/v1/webhooks/pull-requests', () => {
-  it.each(['github', 'gitlab', 'bitbucket'] as const)(
-    'opens one at %s with the token of the owner, and notes its number',
-    async (provider) => {
-      const id = await insertConversation('octo/app', provider);
-      const told = 'Because.\n/merge';
-      const { body } = await post(bodyFor(id, { draft: true, body: told })).expect(201);
+  it('opens one with the token of the owner, and notes its number', async () => {
+    const id = await insertConversation();
+    const told = 'Because.\n/merge';
+    const { body } = await post(bodyFor(id, { draft: true, body: told })).expect(201);
 
-      expect(body).toEqual({ number: 16, url: 'https://code.example/octo/app/16' });
-      expect(hosts.worlds[provider].changeRequests.at(-1)).toMatchObject({
-        repository: 'octo/app',
-        sourceBranch: 'fix/it',
-        targetBranch: 'release',
-        title: 'Fix it',
-        // A line that begins with a slash would be a command of the user, which the agent may not give.
-        body: 'Because.\n\\/merge',
-        draft: true,
-      });
-      expect(await numbersOf(id)).toEqual([16]);
-      const { body: conversations } = await request(app.url)
-        .get(`/api/v1/app-conversations?ids=${id}`)
-        .set(user.headers)
-        .expect(200);
-      expect(conversations).toMatchObject([
-        {
-          branch: 'fix/it',
-          pull_requests: [
-            { number: 16, url: 'https://code.example/octo/app/16', title: 'Fix it', source_branch: 'fix/it' },
-          ],
-        },
-      ]);
-    },
-  );
+    expect(body).toEqual({ number: 16, url: 'https://code.example/octo/app/16' });
+    expect(hosts.worlds.github.changeRequests.at(-1)).toMatchObject({
+      repository: 'octo/app',
+      sourceBranch: 'fix/it',
+      targetBranch: 'release',
+      title: 'Fix it',
+      // A line that begins with a slash would be a command of the user, which the agent may not give.
+      body: 'Because.\n\\/merge',
+      draft: true,
+    });
+    expect(await numbersOf(id)).toEqual([16]);
+    const { body: conversations } = await request(app.url)
+      .get(`/api/v1/app-conversations?ids=${id}`)
+      .set(user.headers)
+      .expect(200);
+    expect(conversations).toMatchObject([
+      {
+        branch: 'fix/it',
+        pull_requests: [
+          { number: 16, url: 'https://code.example/octo/app/16', title: 'Fix it', source_branch: 'fix/it' },
+        ],
+      },
+    ]);
+  });
 
   it('accepts an id without dashes, the default branch, and the first provider', async () => {
     const id = await insertConversation('octo/library', null);
@@ -141,7 +131,7 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       [id],
     );
     expect(rows[0]?.pull_requests).toHaveLength(1);
-    expect(count('github')).toBe(before.github + 1);
+    expect(count()).toBe(before + 1);
   });
 
   it('keeps earlier numbers', async () => {
@@ -162,17 +152,6 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
   });
 
   describe('refuses', () => {
-    it.each<Record<string, string>>([{}, { 'X-Session-API-Key': 'nobody' }])(
-      'what presents no key of a sandbox: %j',
-      async (headers) => {
-        await post(bodyFor(await insertConversation()), headers).expect(401);
-      },
-    );
-
-    it("a user's key", async () => {
-      await post(bodyFor(await insertConversation()), user.headers).expect(401);
-    });
-
     it("conversations of other sandboxes, also the user's own", async () => {
       const other = await insertSandboxRow(app.dataSource, user.id);
       const elsewhere = await insertConversation('octo/app', 'github', other);
@@ -197,26 +176,6 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
         code: 'no_git_provider',
         detail: 'There is no github token: store one with POST /api/v1/secrets/git-providers.',
       });
-    });
-
-    it('invalid members, and reports all of them', async () => {
-      const { body } = await post({
-        conversation_id: 'x',
-        source_branch: '--force',
-        target_branch: 5,
-        title: ' ',
-        draft: 'maybe',
-      }).expect(422);
-      const problems: { loc: string[]; type: string }[] = body.detail;
-
-      expect(problems.map(({ loc, type }) => `${loc.join('.')} ${type}`)).toEqual([
-        'body.conversation_id uuid_parsing',
-        'body.source_branch value_error',
-        'body.target_branch string_type',
-        'body.title value_error',
-        'body.body missing',
-        'body.draft bool_parsing',
-      ]);
     });
   });
 
@@ -249,23 +208,16 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       expect(body.detail).toBe('The github token may not do this: Resource not accessible by ***.');
     });
 
-    it('that the token is refused', async () => {
-      hosts.github.injectFault({ kind: 'status', status: 401 });
-      const { body } = await post(bodyFor(await insertConversation())).expect(401);
+    it.each([
+      ['that the token is refused', { status: 401 }, 'invalid_git_token', undefined],
+      ['how long to wait', { status: 429, headers: { 'retry-after': '41' } }, 'rate_limited', '41'],
+      ['that the provider is in trouble', { status: 502 }, 'upstream_error', undefined],
+    ])('%s', async (_name, fault, code, retryAfter) => {
+      hosts.github.injectFault({ kind: 'status', ...fault });
+      const { body, headers } = await post(bodyFor(await insertConversation())).expect(fault.status);
 
-      expect(body).toMatchObject({ code: 'invalid_git_token' });
-    });
-
-    it('how long to wait', async () => {
-      hosts.github.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
-      const { headers } = await post(bodyFor(await insertConversation())).expect(429);
-
-      expect(headers['retry-after']).toBe('41');
-    });
-
-    it('that the provider is in trouble', async () => {
-      hosts.github.injectFault({ kind: 'status', status: 502 });
-      await post(bodyFor(await insertConversation())).expect(502);
+      expect(body).toMatchObject({ code });
+      expect(headers['retry-after']).toBe(retryAfter);
     });
   });
 });
@@ -350,7 +302,7 @@ describe('POST /api/v1/app-conversations/{id}/pull-request', () => {
     expect(body.detail).toBe(
       'The branch cannot be pushed: main is the default branch; commit to another one.',
     );
-    expect(count('github')).toBe(before.github);
+    expect(count()).toBe(before);
   });
 
   it('trusts that the agent of a stock agent server has pushed the branch', async () => {
@@ -363,7 +315,6 @@ describe('POST /api/v1/app-conversations/{id}/pull-request', () => {
     const stranger = await app.createUser();
 
     await open({}, stranger.headers).expect(404);
-    await open({}, {}).expect(401);
     await request(app.url)
       .post(`/api/v1/app-conversations/${randomUUID()}/pull-request`)
       .set(user.headers)

@@ -1,68 +1,52 @@
 import { once } from 'node:events';
-import {
-  createServer,
-  type IncomingHttpHeaders,
-  type IncomingMessage,
-  request,
-  type Server,
-} from 'node:http';
-import type { AddressInfo } from 'node:net';
+import { type IncomingHttpHeaders, type IncomingMessage, request } from 'node:http';
+import type { Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { WebSocket, WebSocketServer } from 'ws';
+import { WebSocket } from 'ws';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
+import { RawServer } from '../support/raw-server.js';
 import { insertReachableSandbox } from '../support/sandbox-rows.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 interface Received {
   method: string;
   url: string;
   headers: IncomingHttpHeaders;
   body: string;
+  socket: Socket;
 }
 
 const LARGE = 3_000_000;
 
 describe('the proxy of agent servers', () => {
-  let app: TestApp;
-  let agentServer: Server;
+  const app = useTestApp();
+  let agentServer: RawServer;
   let received: Received[];
-  let address: string;
 
   beforeAll(async () => {
-    app = await createTestApp();
-    agentServer = createServer((request, response) => {
-      const chunks: Buffer[] = [];
-      request.on('data', (chunk: Buffer) => chunks.push(chunk));
-      request.on('end', () => {
-        received.push({
-          method: request.method ?? '',
-          url: request.url ?? '',
-          headers: request.headers,
-          body: Buffer.concat(chunks).toString('utf8'),
+    agentServer = await RawServer.start(
+      async (incoming, response) => {
+        const { method = '', url = '', headers, socket } = incoming;
+        received.push({ method, url, headers, body: await text(incoming), socket });
+        response.writeHead(201, { 'x-made-by': 'agent server' }).end('{"made":true}');
+      },
+      (socket, { url = '' }) => {
+        socket.send(url);
+        socket.on('message', (message: Buffer) => {
+          const heard = message.toString('utf8');
+          if (heard === 'bye') {
+            socket.close(4001, 'left');
+          } else {
+            socket.send(`heard ${heard}`);
+          }
         });
-        response.statusCode = 201;
-        response.setHeader('x-made-by', 'agent server');
-        response.end('{"made":true}');
-      });
-    });
-    const sockets = new WebSocketServer({ server: agentServer });
-    sockets.on('connection', (socket, request) => {
-      socket.send(request.url ?? '');
-      socket.on('message', (message: Buffer) => {
-        const text = message.toString('utf8');
-        if (text === 'bye') {
-          socket.close(4001, 'left');
-        } else {
-          socket.send(`heard ${text}`);
-        }
-      });
-    });
-    agentServer.listen(0, '127.0.0.1');
-    await once(agentServer, 'listening');
-    address = `http://127.0.0.1:${(agentServer.address() as AddressInfo).port}`;
+      },
+    );
   });
 
   beforeEach(() => {
@@ -74,13 +58,11 @@ describe('the proxy of agent servers', () => {
   });
 
   afterAll(async () => {
-    await app.close();
-    agentServer.closeAllConnections();
-    agentServer.close();
+    await agentServer.close();
   });
 
   it('forwards a request unchanged, without credentials for the service', async () => {
-    await insertSandbox('Proxied1', 'RUNNING', address);
+    await insertSandbox('Proxied1', 'RUNNING', agentServer.origin);
     const body = 'x'.repeat(LARGE);
     const response = await fetch(
       `${app.url}/api/v1/sandboxes/Proxied1/agent-server/api/file/upload?path=%2Fa`,
@@ -116,7 +98,7 @@ describe('the proxy of agent servers', () => {
       '?session_api_key=key+of+Proxied8&session_api_key=key+of+somebody+else',
     ],
   ])('keeps a key of somebody else from the agent server: %s', async (_, headers, query) => {
-    await insertSandbox('Proxied8', 'RUNNING', address);
+    await insertSandbox('Proxied8', 'RUNNING', agentServer.origin);
     const url = `${app.url}/api/v1/sandboxes/Proxied8/agent-server/api/x${query}`;
 
     expect((await fetch(url, { headers })).status).toBe(401);
@@ -124,40 +106,32 @@ describe('the proxy of agent servers', () => {
   });
 
   it('uses a connection again for requests with the key, and only for those', async () => {
-    await insertSandbox('Proxied9', 'RUNNING', address);
+    await insertSandbox('Proxied9', 'RUNNING', agentServer.origin);
     const url = `${app.url}/api/v1/sandboxes/Proxied9/agent-server/alive`;
-    const connections = new Set<number | undefined>();
-    const note = ({ socket }: IncomingMessage): unknown => connections.add(socket.remotePort);
-    agentServer.on('request', note);
     const ask = async (key: string | null): Promise<void> => {
       await (await fetch(url, { headers: key === null ? {} : { 'x-session-api-key': key } })).text();
     };
     for (const key of ['key of Proxied9', 'key of Proxied9', null, 'key of Proxied9', null]) {
       await ask(key);
     }
-    agentServer.off('request', note);
 
     expect(received).toHaveLength(5);
-    expect(connections.size).toBe(3);
+    expect(new Set(received.map(({ socket }) => socket)).size).toBe(3);
   });
 
   it('sends no key over a connection of an earlier start', async () => {
-    await insertSandbox('Proxied10', 'RUNNING', address);
+    await insertSandbox('Proxied10', 'RUNNING', agentServer.origin);
     const url = `${app.url}/api/v1/sandboxes/Proxied10/agent-server/alive`;
     const headers = { 'x-session-api-key': 'key of Proxied10' };
-    const ports: (number | undefined)[] = [];
-    const note = ({ socket }: IncomingMessage): unknown => ports.push(socket.remotePort);
-    agentServer.on('request', note);
     await (await fetch(url, { headers })).text();
     // As another replica does it, without telling this one.
     await app.dataSource
       .getRepository(Sandbox)
       .update({ id: 'Proxied10' }, { generation: 7, address: 'http://127.0.0.1:1' });
-    agentServer.closeIdleConnections();
+    received[0]?.socket.destroy();
     const response = await fetch(url, { headers });
-    agentServer.off('request', note);
 
-    expect(ports).toHaveLength(1);
+    expect(received).toHaveLength(1);
     expect([404, 502]).toContain(response.status);
   });
 
@@ -165,7 +139,7 @@ describe('the proxy of agent servers', () => {
     ['does not count as use of the sandbox when it only reads', 'GET', 'Proxied6', false],
     ['counts as use of the sandbox when it changes something', 'POST', 'Proxied7', true],
   ])('%s', async (_, method, id, counts) => {
-    await insertSandbox(id, 'RUNNING', address);
+    await insertSandbox(id, 'RUNNING', agentServer.origin);
     const trafficAt = async () =>
       (
         await app.dataSource.query<{ traffic_at: Date | null }[]>(
@@ -189,7 +163,7 @@ describe('the proxy of agent servers', () => {
     ['being removed', 'DELETING'],
   ])('responds alike for a sandbox that is %s', async (_, status) => {
     if (status !== null) {
-      await insertSandbox('Proxied2', status, status === 'DELETING' ? address : null);
+      await insertSandbox('Proxied2', status, status === 'DELETING' ? agentServer.origin : null);
     }
     const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied2/agent-server/alive`);
     expect(response.status).toBe(404);
@@ -200,31 +174,10 @@ describe('the proxy of agent servers', () => {
   });
 
   it('reports an agent server that does not answer', async () => {
-    const gone = createServer().listen(0, '127.0.0.1');
-    await once(gone, 'listening');
-    const { port } = gone.address() as AddressInfo;
-    gone.close();
-    await insertSandbox('Proxied3', 'RUNNING', `http://127.0.0.1:${port}`);
+    await insertSandbox('Proxied3', 'RUNNING', 'http://127.0.0.1:1');
     const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied3/agent-server/alive`);
     expect(response.status).toBe(502);
     expect(jsonText(await response.json(), 'code')).toBe('upstream_error');
-  });
-
-  it('breaks a response off that the agent server breaks off', async () => {
-    const breaking = createServer((_request, response) => {
-      response.writeHead(200, { 'content-length': '100' });
-      response.write('half of it', () => response.destroy());
-    }).listen(0, '127.0.0.1');
-    await once(breaking, 'listening');
-    await insertSandbox(
-      'Proxied6',
-      'RUNNING',
-      `http://127.0.0.1:${(breaking.address() as AddressInfo).port}`,
-    );
-    const response = await fetch(`${app.url}/api/v1/sandboxes/Proxied6/agent-server/api/file/download`);
-
-    await expect(response.text()).rejects.toThrow('terminated');
-    breaking.close();
   });
 
   describe('below a path of the service', () => {
@@ -244,10 +197,10 @@ describe('the proxy of agent servers', () => {
       'set-login': 'logged-out',
       'strict-transport-security': 'max-age=31536000',
     };
-    let speaking: Server;
+    let speaking: RawServer;
 
     beforeAll(async () => {
-      speaking = createServer((incoming, response) => {
+      speaking = await RawServer.start((incoming, response) => {
         const { searchParams } = new URL(incoming.url ?? '/', 'http://program');
         response.setHeader('content-security-policy', [
           "script-src 'unsafe-inline'",
@@ -262,13 +215,10 @@ describe('the proxy of agent servers', () => {
           'x-frame-options': 'ALLOWALL',
         });
         response.end('<script></script>');
-      }).listen(0, '127.0.0.1');
-      await once(speaking, 'listening');
+      });
     });
 
-    afterAll(() => {
-      speaking.close();
-    });
+    afterAll(() => speaking.close());
 
     const ask = async (id: string, init: RequestInit, query = ''): Promise<Response> =>
       await fetch(`${app.url}/api/v1/sandboxes/${id}/agent-server/page${query}`, {
@@ -287,8 +237,7 @@ describe('the proxy of agent servers', () => {
       ['GET', 404, 'text/html', {}],
       ['GET', 500, 'text/html', {}],
     ])('no program speaks for the service: %s, %i, %s', async (method, status, type, headers) => {
-      const { port } = speaking.address() as AddressInfo;
-      await insertSandbox('Proxied7', 'RUNNING', `http://127.0.0.1:${port}`);
+      await insertSandbox('Proxied7', 'RUNNING', speaking.origin);
       for (const key of [{}, { 'X-Session-API-Key': 'key of Proxied7' }]) {
         const query = `?status=${status}&type=${encodeURIComponent(type)}`;
         const answer = await ask('Proxied7', { method, headers: { ...headers, ...key } }, query);
@@ -316,21 +265,21 @@ describe('the proxy of agent servers', () => {
   });
 
   it('forwards a WebSocket both ways, with the close code', async () => {
-    await insertSandbox('Proxied4', 'RUNNING', address);
+    await insertSandbox('Proxied4', 'RUNNING', agentServer.origin);
     const socket = open('/api/v1/sandboxes/Proxied4/agent-server/sockets/events/1?resend_all=true');
-    expect(await socket.next()).toBe('/sockets/events/1?resend_all=true');
+    const next = async () => String((await once(socket, 'message'))[0]);
+    expect(await next()).toBe('/sockets/events/1?resend_all=true');
     socket.send('hello');
-    expect(await socket.next()).toBe('heard hello');
+    expect(await next()).toBe('heard hello');
     socket.send('bye');
-    expect(await socket.closed).toBe(4001);
+    expect((await once(socket, 'close'))[0]).toBe(4001);
   });
 
   it.each([
     ['of an unknown sandbox', '/api/v1/sandboxes/Nobody/agent-server/sockets/events/1'],
     ['anywhere else', '/api/settings'],
   ])('refuses a WebSocket %s', async (_, path) => {
-    const socket = new WebSocket(`${app.url.replace('http', 'ws')}${path}`);
-    const [error] = (await once(socket, 'error')) as [Error];
+    const [error] = (await once(open(path), 'error')) as [Error];
     expect(error.message).toContain('404');
   });
 
@@ -346,43 +295,17 @@ describe('the proxy of agent servers', () => {
 
   it('closes open WebSockets when the service stops, so that clients connect again', async () => {
     const second = await createTestApp({}, app.databaseUrl);
-    await insertSandbox('Proxied5', 'RUNNING', address);
+    await insertSandbox('Proxied5', 'RUNNING', agentServer.origin);
     const socket = open('/api/v1/sandboxes/Proxied5/agent-server/sockets/events/1', second.url);
-    await socket.next();
+    await once(socket, 'message');
+    const closed = once(socket, 'close');
     await second.close();
     // Service restart.
-    expect(await socket.closed).toBe(1012);
+    expect((await closed)[0]).toBe(1012);
   });
 
-  function open(
-    path: string,
-    base = app.url,
-  ): { next(): Promise<string>; send(text: string): void; closed: Promise<number> } {
-    const socket = new WebSocket(`${base.replace('http', 'ws')}${path}`);
-    const waiting: ((text: string) => void)[] = [];
-    const early: string[] = [];
-    socket.on('message', (data: Buffer) => {
-      const give = waiting.shift();
-      if (give) {
-        give(data.toString('utf8'));
-      } else {
-        early.push(data.toString('utf8'));
-      }
-    });
-    return {
-      next: () => {
-        const text = early.shift();
-        return text === undefined
-          ? new Promise((resolve) => {
-              waiting.push(resolve);
-            })
-          : Promise.resolve(text);
-      },
-      send: (text) => socket.send(text),
-      closed: new Promise((resolve) => {
-        socket.once('close', resolve);
-      }),
-    };
+  function open(path: string, base = app.url): WebSocket {
+    return new WebSocket(`${base.replace('http', 'ws')}${path}`);
   }
 
   async function insertSandbox(id: string, status: SandboxRowStatus, at: string | null): Promise<void> {

@@ -1,6 +1,5 @@
 import { once } from 'node:events';
 import { createServer, type IncomingHttpHeaders, request as httpRequest, type Server } from 'node:http';
-import type { AddressInfo } from 'node:net';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { WebSocket, WebSocketServer } from 'ws';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
@@ -8,10 +7,12 @@ import { toHostLabels } from '../../src/v1/sandboxes/sandbox-urls.js';
 import { portToken } from '../../src/v1/sandboxes/session-key.js';
 import type { SandboxRowStatus } from '../../src/v1/sandboxes/sandbox-status.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
+import { RawServer } from '../support/raw-server.js';
 import { insertReachableSandbox } from '../support/sandbox-rows.js';
 import { createUnixFolder, listenOnUnix, type UnixFolder } from '../support/unix-folder.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 interface PortResponse {
   status: number;
@@ -31,33 +32,30 @@ const TOKEN = portToken(KEY);
 const PAGE = { accept: 'text/html,*/*' };
 
 describe('the proxy of sandbox ports', () => {
-  let app: TestApp;
-  let page: Server;
+  const app = useTestApp();
+  let page: RawServer;
   let received: Received[];
 
   beforeAll(async () => {
-    app = await createTestApp();
-    page = createServer((request, response) => {
-      const { method = '', url = '', headers } = request;
-      received.push({ method, url, headers });
-      response.setHeader('Set-Cookie', [
-        'of-the-app=1; Domain=localhost; Path=/',
-        'slipway_session=planted; Domain=localhost; Path=/',
-      ]);
-      response.setHeader('Content-Security-Policy', "script-src 'self'");
-      response.setHeader('Strict-Transport-Security', 'max-age=1000');
-      response.end('the page');
-    });
-    new WebSocketServer({ server: page }).on('connection', (socket, request) => {
-      socket.send(request.url ?? '');
-    });
-    page.listen(0, '127.0.0.1');
-    await once(page, 'listening');
+    page = await RawServer.start(
+      (request, response) => {
+        const { method = '', url = '', headers } = request;
+        received.push({ method, url, headers });
+        response.setHeader('Set-Cookie', [
+          'of-the-app=1; Domain=localhost; Path=/',
+          'slipway_session=planted; Domain=localhost; Path=/',
+        ]);
+        response.setHeader('Content-Security-Policy', "script-src 'self'");
+        response.setHeader('Strict-Transport-Security', 'max-age=1000');
+        response.end('the page');
+      },
+      (socket, { url = '' }) => socket.send(url),
+    );
   });
 
   beforeEach(async () => {
     received = [];
-    await insertSandbox({ WORKER_1: urlOf(page) });
+    await insertSandbox({ WORKER_1: page.origin });
   });
 
   afterEach(async () => {
@@ -65,9 +63,7 @@ describe('the proxy of sandbox ports', () => {
   });
 
   afterAll(async () => {
-    await app.close();
-    page.closeAllConnections();
-    page.close();
+    await page.close();
   });
 
   it('lists an address for each port that opens it', async () => {
@@ -75,7 +71,7 @@ describe('the proxy of sandbox ports', () => {
       .getRepository(Sandbox)
       .update(
         { id: ID },
-        { portAddresses: { generation: 0, addresses: { WORKER_1: urlOf(page), APP_2: urlOf(page) } } },
+        { portAddresses: { generation: 0, addresses: { WORKER_1: page.origin, APP_2: page.origin } } },
       );
     const answer = await fetch(`${app.url}/api/v1/sandboxes?id=${ID}`, {
       headers: { 'X-Session-API-Key': app.user.key },
@@ -115,6 +111,11 @@ describe('the proxy of sandbox ports', () => {
     expect(second).toMatchObject({ status: 200, body: 'the page' });
     expect(received).toMatchObject([{ method: 'GET', url: '/a%2Fb?x=1&y=%20' }]);
     expect(received[0]?.headers.cookie).toBe('of-the-app=1; z=2');
+    // Headers about the site itself are kept, those about others dropped.
+    expect(second.headers['content-security-policy']).toBe("script-src 'self'");
+    expect(second.headers['set-cookie']).toEqual(['of-the-app=1; Path=/']);
+    expect(second.headers['strict-transport-security']).toBeUndefined();
+    expect(second.headers['x-frame-options']).toBeUndefined();
   });
 
   it.each([
@@ -138,14 +139,6 @@ describe('the proxy of sandbox ports', () => {
     expect(request?.headers.authorization).toBe("Bearer of-the-app's");
     expect(JSON.stringify(request)).not.toContain(TOKEN);
     expect(JSON.stringify(request)).not.toContain(KEY);
-  });
-
-  it('keeps headers about the site itself and drops those about others', async () => {
-    const { headers } = await ask('/', { 'x-session-api-key': KEY });
-    expect(headers['content-security-policy']).toBe("script-src 'self'");
-    expect(headers['set-cookie']).toEqual(['of-the-app=1; Path=/']);
-    expect(headers['strict-transport-security']).toBeUndefined();
-    expect(headers['x-frame-options']).toBeUndefined();
   });
 
   it.each<[string, string, Record<string, string>]>([
@@ -184,10 +177,7 @@ describe('the proxy of sandbox ports', () => {
   });
 
   it('reports that nothing listens there yet', async () => {
-    const gone = createServer().listen(0, '127.0.0.1');
-    await once(gone, 'listening');
-    const portAddresses = { generation: 0, addresses: { WORKER_1: urlOf(gone) } };
-    gone.close();
+    const portAddresses = { generation: 0, addresses: { WORKER_1: 'http://127.0.0.1:1' } };
     await app.dataSource.getRepository(Sandbox).update({ id: ID }, { portAddresses });
     const answer = await ask('/', { 'x-session-api-key': KEY });
     expect(answer.status).toBe(502);
@@ -211,22 +201,6 @@ describe('the proxy of sandbox ports', () => {
     expect((await ask('/health/live', { 'x-session-api-key': KEY }, { host })).status).toBe(status);
   });
 
-  it('leaves the service its own host name, even below that of the ports', async () => {
-    const below = await createTestApp(
-      { SANDBOX_PORTS_URL: 'https://example.com', PUBLIC_URL: 'https://slipway.example.com' },
-      app.databaseUrl,
-    );
-    try {
-      const statusAt = async (host: string) =>
-        (await ask('/health/live', {}, { host, url: below.url })).status;
-      expect(await statusAt('slipway.example.com')).toBe(200);
-      expect(await statusAt('example.com')).toBe(200);
-      expect(await statusAt('other.example.com')).toBe(404);
-    } finally {
-      await below.close();
-    }
-  });
-
   it('refuses its cookie from pages of other sandboxes', async () => {
     const cookie = `slipway_port=${TOKEN}`;
     const answer = await ask('/', { cookie, 'sec-fetch-site': 'same-site', 'sec-fetch-mode': 'cors' });
@@ -240,7 +214,7 @@ describe('the proxy of sandbox ports', () => {
   it('counts as use of the sandbox', async () => {
     // A fresh sandbox, because recent use is not recorded again.
     const id = 'Port0fAnother';
-    await insertSandbox({ WORKER_1: urlOf(page) }, id);
+    await insertSandbox({ WORKER_1: page.origin }, id);
     const host = hostOf('WORKER_1', id);
     const trafficAt = async () =>
       (await app.dataSource.getRepository(Sandbox).findOneByOrFail({ id })).trafficAt;
@@ -274,19 +248,24 @@ describe('the proxy of sandbox ports', () => {
     expect(error.message).toContain(status);
   });
 
-  it('uses host names below the configured address, over TLS with a cookie for that host only', async () => {
+  it('uses host names below the configured address, over TLS with a cookie for that host only, and leaves the service its own', async () => {
     const behindTls = await createTestApp(
-      { SANDBOX_PORTS_URL: 'https://apps.example.com', PUBLIC_URL: 'https://slipway.example.com' },
+      { SANDBOX_PORTS_URL: 'https://example.com', PUBLIC_URL: 'https://slipway.example.com' },
       app.databaseUrl,
     );
+    const at = (host: string, path: string) => ask(path, PAGE, { host, url: behindTls.url });
+    const statusAt = async (host: string) => (await at(host, '/health/live')).status;
     try {
-      const host = `${toHostLabels(ID, ['WORKER_1']).join('')}.apps.example.com`;
-      const answer = await ask(`/?slipway_token=${TOKEN}`, PAGE, { host, url: behindTls.url });
+      const host = `${toHostLabels(ID, ['WORKER_1']).join('')}.example.com`;
+      const answer = await at(host, `/?slipway_token=${TOKEN}`);
       expect(answer.status).toBe(303);
       expect(answer.headers.location).toBe(`https://${host}/`);
       expect(answer.headers['set-cookie']).toEqual([
         `__Host-slipway_port=${TOKEN}; Path=/; HttpOnly; SameSite=Lax; Secure`,
       ]);
+      expect(await statusAt('slipway.example.com')).toBe(200);
+      expect(await statusAt('example.com')).toBe(200);
+      expect(await statusAt('other.example.com')).toBe(404);
     } finally {
       await behindTls.close();
     }
@@ -396,7 +375,3 @@ describe('the proxy of sandbox ports', () => {
     });
   }
 });
-
-function urlOf(server: Server): string {
-  return `http://127.0.0.1:${(server.address() as AddressInfo).port}`;
-}

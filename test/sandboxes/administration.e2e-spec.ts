@@ -1,27 +1,21 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import type { SandboxPageDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { AuditClient } from '../support/audit-client.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('administrators and the sandboxes of all users', () => {
   const backend = new ScriptedSandboxBackend();
-  let app: TestApp;
+  const app = useTestApp({}, { sandboxBackend: backend });
   let admin: SandboxesClient;
   let owner: SandboxesClient;
   let other: SandboxesClient;
 
   beforeAll(async () => {
-    app = await createTestApp({}, undefined, { sandboxBackend: backend });
     admin = new SandboxesClient(app.url, app.admin);
     owner = new SandboxesClient(app.url, app.user);
     other = new SandboxesClient(app.url, await app.createUser());
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await backend.close();
   });
 
   it('see them with owner and state, page by page, but not what opens them', async () => {

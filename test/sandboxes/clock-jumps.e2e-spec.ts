@@ -1,37 +1,34 @@
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { SandboxLifecycleRepository } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const HOUR_MS = 3_600_000;
 
 describe('a clock of the machine that is set anew', () => {
-  let backend: ScriptedSandboxBackend;
-  let first: TestApp;
+  const backend = new ScriptedSandboxBackend();
+  const gate = Promise.withResolvers<void>();
   let second: TestApp;
-  let me: SandboxesClient;
   let started: { id: string };
-  let gate: PromiseWithResolvers<void>;
 
-  beforeEach(async () => {
-    gate = Promise.withResolvers();
-    backend = new ScriptedSandboxBackend();
-    first = await createTestApp({}, undefined, { sandboxBackend: backend, ownClock: true });
+  afterAll(async () => {
+    gate.resolve();
+    await second.close();
+  });
+  const first = useTestApp({}, { sandboxBackend: backend, ownClock: true });
+
+  beforeAll(async () => {
     second = await createTestApp({}, first.databaseUrl, { sandboxBackend: backend, ownClock: true });
-    me = new SandboxesClient(first.url, await first.createUser());
     backend.script.gate = gate.promise;
-    started = await me.create();
+    started = await new SandboxesClient(first.url, first.user).create();
     await until(() => backend.callsOf(started.id).includes('start'));
   });
 
-  afterEach(async () => {
+  afterEach(() => {
     jest.restoreAllMocks();
-    gate.resolve();
-    await second.close();
-    await first.close();
-    await backend.close();
   });
 
   function setClock(byMs: number): void {

@@ -18,6 +18,8 @@ const SANDBOXES = '/apis/agents.x-k8s.io/v1beta1/namespaces/agents/sandboxes';
 const PODS = '/api/v1/namespaces/agents/pods';
 const SIGNAL = new AbortController().signal;
 
+const UNBOUND = 'pod has unbound immediate PersistentVolumeClaims';
+
 const isCreate = (request: string) => request === `POST ${SANDBOXES}`;
 const isAny = (request: string) => !request.includes('?watch');
 
@@ -59,6 +61,15 @@ describe('sandboxes on an API server with faults', () => {
   /** A stock agent server: its start needs no attach. */
   const launch = (): SandboxLaunch =>
     sandboxLaunch({ program: { kind: 'image', image: 'stock:1', args: [] }, workingDir: 'project' });
+
+  /** A pod for which there is no node, or no volume. */
+  const unscheduled = (message: string) => ({
+    phase: 'Pending',
+    conditions: [{ type: 'PodScheduled', status: 'False', message }],
+  });
+  const podOf = (id: string) => `${PODS}/${sandboxObjectName(id)}`;
+  const setStatus = (id: string, status: object, isQuiet = false) =>
+    cluster.put(podOf(id), { metadata: {}, ...cluster.objects.get(podOf(id)), status }, isQuiet);
 
   const listed = async () => (await backend.list()).map(({ id, state }) => `${id} ${state}`);
   const objectsOf = (prefix: string) => [...cluster.objects.keys()].filter((key) => key.startsWith(prefix));
@@ -202,13 +213,11 @@ describe('sandboxes on an API server with faults', () => {
     await backend.start(one, SIGNAL);
     await until(async () => (await listed()).length === 1);
     // What the watches miss, the list has.
-    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
-    const known = cluster.objects.get(pod);
     const status = {
       phase: 'Failed',
       containerStatuses: [{ name: 'agent', state: { terminated: { exitCode: 3 } } }],
     };
-    cluster.put(pod, { ...known, metadata: known?.metadata ?? {}, status }, true);
+    setStatus(one.id, status, true);
     if (text === null) {
       cluster.breakWatches();
     } else {
@@ -224,7 +233,7 @@ describe('sandboxes on an API server with faults', () => {
     await backend.start(one, SIGNAL);
     await until(async () => (await listed()).length === 1);
     const before = changes;
-    cluster.remove(`${PODS}/${sandboxObjectName(one.id)}`);
+    cluster.remove(podOf(one.id));
     await until(async () => (await listed()).includes(`${one.id} stopped`));
     await until(() => changes > before);
     const [fact] = await backend.list();
@@ -246,33 +255,17 @@ describe('sandboxes on an API server with faults', () => {
     ],
     [
       'node',
-      { conditions: [{ type: 'PodScheduled', status: 'False', message: '0/1 nodes are available' }] },
+      unscheduled('0/1 nodes are available'),
       /no node of the cluster can run its pod: 0\/1 nodes are available \(smaller resources/,
     ],
     [
       'node without a taint',
-      {
-        conditions: [
-          {
-            type: 'PodScheduled',
-            status: 'False',
-            message: '0/3 nodes are available: 3 node(s) had untolerated taint(s).',
-          },
-        ],
-      },
+      unscheduled('0/3 nodes are available: 3 node(s) had untolerated taint(s).'),
       /SANDBOX_POD_TEMPLATE has the tolerations/,
     ],
     [
       'volume',
-      {
-        conditions: [
-          {
-            type: 'PodScheduled',
-            status: 'False',
-            message: 'pod has unbound immediate PersistentVolumeClaims',
-          },
-        ],
-      },
+      unscheduled(UNBOUND),
       /unbound immediate PersistentVolumeClaims \(its volume is missing: is the storage class there/,
     ],
   ])('fails with the cause where there is no %s, and can be started again', async (_, status, cause) => {
@@ -298,16 +291,7 @@ describe('sandboxes on an API server with faults', () => {
       reason,
       message,
     });
-  const NO_VOLUME_YET = {
-    phase: 'Pending',
-    conditions: [
-      {
-        type: 'PodScheduled',
-        status: 'False',
-        message: 'pod has unbound immediate PersistentVolumeClaims',
-      },
-    ],
-  };
+  const NO_VOLUME_YET = unscheduled(UNBOUND);
 
   it('waits for a volume that its provisioner makes', async () => {
     const { podStatus } = cluster;
@@ -316,12 +300,11 @@ describe('sandboxes on an API server with faults', () => {
     volumeEvent(one.id, 'ExternalProvisioning', 'Waiting for a volume to be created');
     const said: string[] = [];
     const starting = backend.start({ ...one, onProgress: (line) => said.push(line) }, SIGNAL);
-    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
     await until(() => cluster.requests.filter((request) => request.endsWith('/events')).length > 0);
     volumeEvent(one.id, 'Provisioning', 'External provisioner is provisioning volume');
-    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: NO_VOLUME_YET });
+    setStatus(one.id, NO_VOLUME_YET);
     await until(() => said.length === 2);
-    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
+    setStatus(one.id, podStatus);
     await starting;
     expect(said).toEqual([
       'its volume is not there yet: Waiting for a volume to be created',
@@ -342,10 +325,7 @@ describe('sandboxes on an API server with faults', () => {
 
   it('waits for accounts, rights and a node where the API server has just been away', async () => {
     const { podStatus } = cluster;
-    cluster.podStatus = {
-      phase: 'Pending',
-      conditions: [{ type: 'PodScheduled', status: 'False', message: '1 node(s) had untolerated taint(s)' }],
-    };
+    cluster.podStatus = unscheduled('1 node(s) had untolerated taint(s)');
     cluster.fail(isCreate, { kind: 'status', status: 503 });
     cluster.fail(isCreate, { kind: 'status', status: 401, reason: 'Unauthorized' }, 2);
     cluster.fail(isCreate, { kind: 'status', status: 403, reason: 'Forbidden' }, 2);
@@ -353,9 +333,8 @@ describe('sandboxes on an API server with faults', () => {
     const said: string[] = [];
     const starting = backend.start({ ...one, onProgress: (line) => said.push(line) }, SIGNAL);
     await until(() => said.some((line) => line.startsWith('its pod waits for a node')));
-    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
-    await until(() => cluster.objects.has(pod));
-    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
+    await until(() => cluster.objects.has(podOf(one.id)));
+    setStatus(one.id, podStatus);
     await starting;
     expect(await backend.inspect(one.id)).toMatchObject({ state: 'running' });
   });
@@ -371,17 +350,16 @@ describe('sandboxes on an API server with faults', () => {
     const one = launch();
     const said: string[] = [];
     const starting = backend.start({ ...one, onProgress: (line) => said.push(line) }, SIGNAL);
-    const pod = `${PODS}/${sandboxObjectName(one.id)}`;
     await until(() => said.length > 0);
     const looks = () => cluster.requests.filter((request) => request.startsWith(`GET ${PODS}`)).length;
     const retries = ['ErrImagePull', 'ImagePullBackOff', 'ErrImagePull', 'ImagePullBackOff'];
     for (const [index, reason] of retries.entries()) {
       const status = pull(reason, 40002 + index);
       const before = looks();
-      cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status });
+      setStatus(one.id, status);
       await until(() => looks() > before);
     }
-    cluster.put(pod, { metadata: {}, ...cluster.objects.get(pod), status: podStatus });
+    setStatus(one.id, podStatus);
     await starting;
     expect(said).toEqual([
       expect.stringContaining('the image stock:1 cannot be pulled (ErrImagePull'),

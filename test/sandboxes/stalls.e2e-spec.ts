@@ -1,37 +1,26 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { StepInterrupted } from '../../src/v1/sandboxes/lifecycle/sandbox-starter.js';
 import { SandboxTransitionsRunner } from '../../src/v1/sandboxes/lifecycle/sandbox-transitions.runner.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 /** A process that stalls notices nothing: its checks run after the step that it was in the middle of. */
 const UNNOTICED = new AbortController().signal;
 
 describe('a process that stalled for longer than its lease', () => {
-  let backend: ScriptedSandboxBackend;
-  let app: TestApp;
+  const backend = new ScriptedSandboxBackend();
+  const app = useTestApp({}, { sandboxBackend: backend });
   let me: SandboxesClient;
   let id: string;
-
-  beforeAll(async () => {
-    backend = new ScriptedSandboxBackend();
-    app = await createTestApp({}, undefined, { sandboxBackend: backend });
-  });
 
   beforeEach(async () => {
     me = new SandboxesClient(app.url, await app.createUser());
     ({ id } = await me.running());
     backend.calls.length = 0;
-  });
-
-  afterAll(async () => {
-    backend.script.failure = null;
-    await app.close();
-    await backend.close();
   });
 
   async function row(): Promise<Sandbox> {

@@ -11,6 +11,7 @@ import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const HOUR_MS = 3_600_000;
 /** The same for every service of a test, whatever port it listens on. */
@@ -29,53 +30,59 @@ const LAUNCH: WarmTemplate = {
   callbackUrl: null,
 };
 
+let backend: ScriptedSandboxBackend;
+let database: TestDatabase;
+let app: TestApp;
+let me: SandboxesClient;
+
+/** @returns the warm sandboxes that are ready then */
+async function start(environment: Record<string, string> = {}): Promise<string[]> {
+  app = await open({ SANDBOX_WARM: '2', ...environment });
+  me = new SandboxesClient(app.url, await app.createUser());
+  return await kept();
+}
+
+async function open(environment: Record<string, string>): Promise<TestApp> {
+  return await createTestApp({ ...CALLBACK, ...environment }, database.url, { sandboxBackend: backend });
+}
+
+/** The next service, after this one has ended. */
+async function restart(environment: Record<string, string> = {}): Promise<string[]> {
+  await app.close();
+  return await start(environment);
+}
+
+async function kept(of = app): Promise<string[]> {
+  await of.app.get(WarmSandboxKeeper).now();
+  return await ready(of);
+}
+
+async function ready(of = app): Promise<string[]> {
+  const rows = await of.dataSource.getRepository(WarmSandbox).findBy({ status: 'READY' });
+  return rows.map(({ id }) => id).toSorted();
+}
+
 describe('warm sandboxes', () => {
-  let backend: ScriptedSandboxBackend;
-  let database: TestDatabase;
-  let app: TestApp;
-  let me: SandboxesClient;
+  const machine = new ScriptedSandboxBackend();
+  const shared = useTestApp(
+    { ...CALLBACK, SANDBOX_WARM: '2', MAX_RUNNING_SANDBOXES: '2' },
+    { sandboxBackend: machine },
+  );
 
   beforeEach(async () => {
-    backend = new ScriptedSandboxBackend();
-    database = await createTestDatabase();
-  });
-
-  afterEach(async () => {
-    await app.close();
-    await backend.close();
-    await database.drop();
-  });
-
-  /** @returns the warm sandboxes that are ready then */
-  async function start(environment: Record<string, string> = {}): Promise<string[]> {
-    app = await open({ SANDBOX_WARM: '2', ...environment });
+    [app, backend] = [shared, machine];
     me = new SandboxesClient(app.url, await app.createUser());
-    return await kept();
-  }
+  });
 
-  async function open(environment: Record<string, string>): Promise<TestApp> {
-    return await createTestApp({ ...CALLBACK, ...environment }, database.url, { sandboxBackend: backend });
-  }
-
-  /** The next service, after this one has ended. */
-  async function restart(environment: Record<string, string> = {}): Promise<string[]> {
-    await app.close();
-    return await start(environment);
-  }
-
-  async function kept(of = app): Promise<string[]> {
-    await of.app.get(WarmSandboxKeeper).now();
-    return await ready(of);
-  }
-
-  async function ready(of = app): Promise<string[]> {
-    const rows = await of.dataSource.getRepository(WarmSandbox).findBy({ status: 'READY' });
-    return rows.map(({ id }) => id).toSorted();
+  /** Both, once they are ready. */
+  async function two(): Promise<string[]> {
+    await until(async () => (await kept()).length === 2);
+    return await ready();
   }
 
   it('are started before anybody asks, belong to nobody, and are what the next request gets', async () => {
-    const warm = await start({ MAX_RUNNING_SANDBOXES: '1' });
-    expect(warm).toHaveLength(2);
+    const warm = await two();
+    expect(await app.app.get(WarmSandboxRepository).countByStatus()).toEqual(new Map([['ready', 2]]));
     expect(warm.map((id) => backend.callsOf(id))).toEqual([['warm'], ['warm']]);
     expect((await me.call('GET', '/search')).body).toMatchObject({ items: [] });
     expect((await me.call('GET', `?id=${warm[0]}`)).body).toEqual([null]);
@@ -88,16 +95,14 @@ describe('warm sandboxes', () => {
     // It counts towards the quota now; the others do not.
     expect((await me.call('GET', '/search')).body).toMatchObject({ items: [{ id, status: 'RUNNING' }] });
     expect(await ready()).toEqual(expect.arrayContaining(warm.filter((each) => each !== id)));
-    const next = await kept();
-    expect(next).toHaveLength(2);
-    expect(next).not.toContain(id);
+    expect(await two()).not.toContain(id);
   });
 
   it('get owner and session key when they are claimed, and are nobody else’s', async () => {
-    const [warm = ''] = await start({ SANDBOX_WARM: '1' });
-    expect(backend.box(warm).launch.sessionKey).toBe('');
+    const warm = await two();
+    expect(warm.map((each) => backend.box(each).launch.sessionKey)).toEqual(['', '']);
     const { id } = await me.running();
-    expect(id).toBe(warm);
+    expect(warm).toContain(id);
     const key = (await me.get(id))?.session_api_key;
     expect(key).toMatch(/^[0-9A-Za-z]{43}$/);
     expect(backend.box(id).launch.sessionKey).toBe(key);
@@ -106,6 +111,83 @@ describe('warm sandboxes', () => {
     expect(await stranger.remove(id)).toBe(404);
     // Nothing of a warm one is worth encrypting.
     expect(SANDBOX_ENCRYPTED_COLUMNS.map(({ table }) => table)).toEqual(['sandboxes']);
+  });
+
+  it('are not for starts that their settings do not allow, however many', async () => {
+    const warm = await two();
+    const client = new StartsClient(app, me.user);
+    for (let count = 0; count < 4; count += 1) {
+      await client.reached(await client.start(), 'ERROR');
+    }
+    expect(await ready()).toEqual(warm);
+    await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
+    expect(warm).toContain((await client.start()).sandboxId);
+  });
+
+  it('go back when the request that claimed one fails', async () => {
+    const warm = await two();
+    const repository = app.app.get(WarmSandboxRepository);
+    const [row] = await app.dataSource.getRepository(WarmSandbox).find();
+    const claim = app.dataSource.transaction(async (manager) => {
+      expect(warm).toContain(await repository.claim(manager, 'test-host', row?.fingerprint ?? ''));
+      throw new Error('the request failed');
+    });
+    await expect(claim).rejects.toThrow('the request failed');
+    expect(await ready()).toEqual(warm);
+  });
+
+  it('are left alone by starts whose settings ask for something else', async () => {
+    const warm = await two();
+    const store = async (settings: object) => {
+      const headers = { ...me.user.headers, 'Content-Type': 'application/json' };
+      const init = { method: 'POST', headers, body: JSON.stringify(settings) };
+      expect((await fetch(`${app.url}/api/settings`, init)).status).toBe(200);
+    };
+    await store({ remote_runtime_resource_factor: 2 });
+    const { id } = await me.running();
+    expect(backend.callsOf(id)).toEqual(['start']);
+    expect(await ready()).toEqual(warm);
+    // An image has no effect on process sandboxes, so what is warm is what would be started.
+    await store({ remote_runtime_resource_factor: 1, sandbox_runtime_container_image: 'an-image' });
+    const claimed = await me.running();
+    expect(warm).toContain(claimed.id);
+    expect(claimed.status_detail).toMatch(/an-image .* has no effect/);
+  });
+
+  it('of a host that is gone are forgotten', async () => {
+    await two();
+    await app.dataSource.query(
+      `INSERT INTO warm_sandboxes (id, spec_id, fingerprint, status, backend, host_id, created_at)
+       VALUES ('lost', 'slipway', 'f', 'READY', 'process', 'host-of-nobody', now())`,
+    );
+    await kept();
+    expect(await app.app.get(WarmSandboxRepository).exists('lost')).toBe(false);
+  });
+
+  it('are neither idle nor orphans, however long they wait', async () => {
+    const warm = await two();
+    for (const id of warm) {
+      backend.box(id).createdAt = 0;
+      backend.box(id).idleSeconds = 1_000_000;
+    }
+    app.clock.advance(48 * HOUR_MS);
+    await app.app.get(IdleReaper).reap();
+    await app.app.get(SandboxReconciler).now();
+    expect(await kept()).toEqual(warm);
+    expect(warm.map((id) => backend.callsOf(id))).toEqual([['warm'], ['warm']]);
+  });
+});
+
+describe('warm sandboxes of one service after another', () => {
+  beforeEach(async () => {
+    backend = new ScriptedSandboxBackend();
+    database = await createTestDatabase();
+  });
+
+  afterEach(async () => {
+    await app.close();
+    await backend.close();
+    await database.drop();
   });
 
   it('are handed out once, to whoever comes first', async () => {
@@ -123,17 +205,6 @@ describe('warm sandboxes', () => {
     }
   });
 
-  it('are not for starts that their settings do not allow, however many', async () => {
-    const warm = await start();
-    const client = new StartsClient(app, me.user);
-    for (let count = 0; count < 4; count += 1) {
-      await client.reached(await client.start(), 'ERROR');
-    }
-    expect(await ready()).toEqual(warm);
-    await client.settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
-    expect(warm).toContain((await client.start()).sandboxId);
-  });
-
   it('are never more than they should be, however many replicas keep them', async () => {
     app = await open({ SANDBOX_WARM: '3' });
     me = new SandboxesClient(app.url, app.user);
@@ -149,52 +220,6 @@ describe('warm sandboxes', () => {
     } finally {
       await Promise.all(others.map((each) => each.close()));
     }
-  });
-
-  it('go back when the request that claimed one fails', async () => {
-    const warm = await start();
-    const repository = app.app.get(WarmSandboxRepository);
-    const [row] = await app.dataSource.getRepository(WarmSandbox).find();
-    const claim = app.dataSource.transaction(async (manager) => {
-      expect(warm).toContain(await repository.claim(manager, 'test-host', row?.fingerprint ?? ''));
-      throw new Error('the request failed');
-    });
-    await expect(claim).rejects.toThrow('the request failed');
-    expect(await ready()).toEqual(warm);
-  });
-
-  it('are left alone by starts whose settings ask for something else', async () => {
-    const warm = await start();
-    const store = async (settings: object) => {
-      const headers = { ...me.user.headers, 'Content-Type': 'application/json' };
-      const init = { method: 'POST', headers, body: JSON.stringify(settings) };
-      expect((await fetch(`${app.url}/api/settings`, init)).status).toBe(200);
-    };
-    await store({ remote_runtime_resource_factor: 2 });
-    const { id } = await me.running();
-    expect(backend.callsOf(id)).toEqual(['start']);
-    expect(await ready()).toEqual(warm);
-    // An image has no effect on process sandboxes, so what is warm is what would be started.
-    await store({ remote_runtime_resource_factor: 1, sandbox_runtime_container_image: 'an-image' });
-    const claimed = await me.running();
-    expect(warm).toContain(claimed.id);
-    expect(claimed.status_detail).toMatch(/an-image .* has no effect/);
-  });
-
-  it('are what conversations start in', async () => {
-    const warm = await start();
-    await new StartsClient(app, me.user).settings({ llm_model: 'openai/scripted', llm_api_key: 'sk-warm' });
-    const response = await fetch(`${app.url}/api/v1/app-conversations`, {
-      method: 'POST',
-      headers: { ...me.user.headers, 'Content-Type': 'application/json' },
-      body: '{}',
-    });
-    expect(response.status).toBe(200);
-    // The start goes on after the response.
-    await until(() => backend.calls.some((call) => call.startsWith('start ')));
-    expect(warm.map((id) => `start ${id}`)).toContain(
-      backend.calls.find((call) => call.startsWith('start ')),
-    );
   });
 
   it('are handed out after a restart of the service, as before', async () => {
@@ -304,33 +329,5 @@ describe('warm sandboxes', () => {
     expect((await me.running()).id).not.toBe(warm);
     // As any other without a row, it stays for a while.
     expect(backend.callsOf(warm)).not.toContain('remove');
-  });
-
-  it('are neither idle nor orphans, however long they wait', async () => {
-    const warm = await start();
-    for (const id of warm) {
-      backend.box(id).createdAt = 0;
-      backend.box(id).idleSeconds = 1_000_000;
-    }
-    app.clock.advance(48 * HOUR_MS);
-    await app.app.get(IdleReaper).reap();
-    await app.app.get(SandboxReconciler).now();
-    expect(await kept()).toEqual(warm);
-    expect(backend.calls.filter((call) => !call.startsWith('warm'))).toEqual([]);
-  });
-
-  it('are counted', async () => {
-    await start();
-    expect(await app.app.get(WarmSandboxRepository).countByStatus()).toEqual(new Map([['ready', 2]]));
-  });
-
-  it('of a host that is gone are forgotten', async () => {
-    await start();
-    await app.dataSource.query(
-      `INSERT INTO warm_sandboxes (id, spec_id, fingerprint, status, backend, host_id, created_at)
-       VALUES ('lost', 'slipway', 'f', 'READY', 'process', 'host-of-nobody', now())`,
-    );
-    await kept();
-    expect(await app.app.get(WarmSandboxRepository).exists('lost')).toBe(false);
   });
 });

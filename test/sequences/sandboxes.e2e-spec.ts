@@ -1,11 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { afterAll, describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import assert from 'node:assert/strict';
 import type { SandboxPageDto } from '../../src/v1/sandboxes/api/sandbox.dto.js';
 import { ScriptedSandboxBackend } from '../fakes/scripted-sandbox-backend.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { failedSequence, step } from '../support/sequences.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 type Who = 0 | 1;
 
@@ -27,18 +27,13 @@ const MOST_RUNNING = 2;
 const UNKNOWN_ID = 'AAAAAAAAAAAAAAAAAAAAAA';
 
 const backend = new ScriptedSandboxBackend();
-let app: TestApp;
 
-beforeAll(async () => {
-  app = await createTestApp(
-    { MAX_RUNNING_SANDBOXES: String(MOST_RUNNING), SANDBOX_LIMIT_POLICY: 'reject' },
-    undefined,
-    { sandboxBackend: backend },
-  );
-});
+const app = useTestApp(
+  { MAX_RUNNING_SANDBOXES: String(MOST_RUNNING), SANDBOX_LIMIT_POLICY: 'reject' },
+  { sandboxBackend: backend },
+);
 
 afterAll(async () => {
-  await app.close();
   await backend.close();
 });
 

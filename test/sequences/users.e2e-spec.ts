@@ -1,10 +1,11 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import fc from 'fast-check';
 import assert from 'node:assert/strict';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { failedSequence, step } from '../support/sequences.js';
 import { SettingsClient } from '../support/settings-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 interface Key {
   text: string;
@@ -32,15 +33,7 @@ type Who = 0 | 1;
 
 const MINUTE_MS = 60_000;
 
-let app: TestApp;
-
-beforeAll(async () => {
-  app = await createTestApp();
-});
-
-afterAll(async () => {
-  await app.close();
-});
+const app = useTestApp();
 
 const who = fc.constantFrom<Who[]>(0, 1);
 const secretName = fc.constantFrom('A', 'B', 'C_1');

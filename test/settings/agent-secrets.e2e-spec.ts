@@ -1,4 +1,4 @@
-import { afterEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { ProviderTokenRepository } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { type AgentSecret, AgentSecretsReader } from '../../src/settings/secrets/agent-secrets.reader.js';
@@ -12,42 +12,50 @@ describe('AgentSecretsReader', () => {
   const open: { close(): Promise<void> }[] = [];
   let hosts: GitHosts;
   let app: TestApp;
+  let user: TestUser;
+  let reader: AgentSecretsReader;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    app = await createTestApp(hosts.environment);
+  });
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    reader = app.app.get(AgentSecretsReader);
+  });
 
   afterEach(async () => {
     await Promise.all(open.splice(0).map((one) => one.close()));
   });
 
-  async function start(environment: Record<string, string> = {}): Promise<AgentSecretsReader> {
-    hosts = await startGitHosts();
-    app = await createTestApp({ ...hosts.environment, ...environment });
-    open.push(hosts, app);
-    return app.app.get(AgentSecretsReader);
+  afterAll(async () => {
+    await app.close();
+    await hosts.close();
+  });
+
+  /** The one of another operator. */
+  async function start(environment: Record<string, string>): Promise<TestApp> {
+    const other = await createTestApp({ ...hosts.environment, ...environment }, app.databaseUrl);
+    open.push(other);
+    reader = other.app.get(AgentSecretsReader);
+    return other;
   }
 
-  async function secretsOf(reader: AgentSecretsReader, { id }: TestUser): Promise<Map<string, AgentSecret>> {
-    return reader.forUser(id, await app.app.get(ProviderTokenRepository).list(id));
+  async function secrets(): Promise<Map<string, AgentSecret>> {
+    return reader.forUser(user.id, await app.app.get(ProviderTokenRepository).list(user.id));
   }
 
-  async function storeSecret(
-    user: TestUser,
-    name: string,
-    value: string,
-    description?: string,
-  ): Promise<void> {
-    await request(app.url)
-      .post('/api/secrets')
-      .set(user.headers)
-      .send({ name, value, description })
-      .expect(201);
+  async function storeSecret(secret: object, owner = user): Promise<void> {
+    await request(app.url).post('/api/secrets').set(owner.headers).send(secret).expect(201);
   }
 
   it('gives custom secrets and git tokens under their names', async () => {
-    const reader = await start();
-    await storeSecret(app.user, 'DEPLOY_KEY', 'deploy-value', 'For deployments');
-    await new TokensClient(app, app.user).post(hosts.tokens);
-    await storeSecret(await app.createUser(), 'FOREIGN', 'foreign-value');
+    await storeSecret({ name: 'DEPLOY_KEY', value: 'deploy-value', description: 'For deployments' });
+    await new TokensClient(app, user).post(hosts.tokens);
+    await storeSecret({ name: 'FOREIGN', value: 'foreign-value' }, await app.createUser());
 
-    expect(Object.fromEntries(await secretsOf(reader, app.user))).toEqual({
+    expect(Object.fromEntries(await secrets())).toEqual({
       DEPLOY_KEY: { value: 'deploy-value', description: 'For deployments' },
       GITHUB_TOKEN: { value: hosts.worlds.github.token, description: 'Token of the git provider github' },
       GITLAB_TOKEN: { value: hosts.worlds.gitlab.token, description: 'Token of the git provider gitlab' },
@@ -56,80 +64,78 @@ describe('AgentSecretsReader', () => {
         description: 'Token of the git provider bitbucket',
       },
     });
-    expect((await reader.describe(app.user.id)).map(({ name }) => name)).toEqual([
+    expect((await reader.describe(user.id)).map(({ name }) => name)).toEqual([
       'BITBUCKET_TOKEN',
       'DEPLOY_KEY',
       'GITHUB_TOKEN',
       'GITLAB_TOKEN',
     ]);
-    expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBe(hosts.worlds.github.token);
-    expect(await reader.find(app.user.id, 'github_token')).toBe(hosts.worlds.github.token);
-    expect(await reader.find(app.user.id, 'FOREIGN')).toBeNull();
+    expect(await reader.find(user.id, 'GITHUB_TOKEN')).toBe(hosts.worlds.github.token);
+    expect(await reader.find(user.id, 'github_token')).toBe(hosts.worlds.github.token);
+    expect(await reader.find(user.id, 'FOREIGN')).toBeNull();
   });
 
   it('prefers a custom secret of the same name', async () => {
-    const reader = await start();
-    await new TokensClient(app, app.user).post(hosts.tokens);
-    await storeSecret(app.user, 'GITHUB_TOKEN', 'my-own-token');
+    await new TokensClient(app, user).post(hosts.tokens);
+    await storeSecret({ name: 'GITHUB_TOKEN', value: 'my-own-token' });
 
-    expect((await secretsOf(reader, app.user)).get('GITHUB_TOKEN')).toEqual({
+    expect((await secrets()).get('GITHUB_TOKEN')).toEqual({
       value: 'my-own-token',
       description: null,
     });
-    expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBe('my-own-token');
-    expect(await reader.find(app.user.id, 'github_token')).toBe('my-own-token');
+    expect(await reader.find(user.id, 'GITHUB_TOKEN')).toBe('my-own-token');
+    expect(await reader.find(user.id, 'github_token')).toBe('my-own-token');
   });
 
   it('keeps git tokens back where the operator says so', async () => {
-    const reader = await start({ AGENT_EXPOSE_GIT_TOKENS: 'false' });
-    await new TokensClient(app, app.user).post(hosts.tokens);
-    await storeSecret(app.user, 'DEPLOY_KEY', 'deploy-value');
+    await start({ AGENT_EXPOSE_GIT_TOKENS: 'false' });
+    await new TokensClient(app, user).post(hosts.tokens);
+    await storeSecret({ name: 'DEPLOY_KEY', value: 'deploy-value' });
 
-    expect([...(await secretsOf(reader, app.user)).keys()]).toEqual(['DEPLOY_KEY']);
-    expect(await reader.describe(app.user.id)).toEqual([{ name: 'DEPLOY_KEY', description: null }]);
-    expect(await reader.find(app.user.id, 'GITHUB_TOKEN')).toBeNull();
-    expect(await reader.find(app.user.id, 'github_token')).toBeNull();
+    expect([...(await secrets()).keys()]).toEqual(['DEPLOY_KEY']);
+    expect(await reader.describe(user.id)).toEqual([{ name: 'DEPLOY_KEY', description: null }]);
+    expect(await reader.find(user.id, 'GITHUB_TOKEN')).toBeNull();
+    expect(await reader.find(user.id, 'github_token')).toBeNull();
   });
 
   it('gives the token behind enterprise_sso by the kind of its server, and goes without it when it is not told', async () => {
-    hosts = await startGitHosts();
     const realm = sampleRealm(hosts.worlds.gitlab.token);
     const keycloak = await startFakeKeycloak(realm);
-    open.push(keycloak, hosts);
-    const reader = await start({
+    open.push(keycloak);
+    const other = await start({
       ENTERPRISE_SSO_ISSUER: `${keycloak.origin}/realms/main`,
       ENTERPRISE_SSO_ALIAS: realm.alias,
       ENTERPRISE_SSO_KIND: 'gitlab',
       ENTERPRISE_SSO_HOST: hosts.gitlab.origin,
     });
-    const client = new TokensClient(app, app.user);
-    await client.postTokens({ enterprise_sso: { token: keycloakToken('Bearer', 'first') } });
+    await new TokensClient(other, user).postTokens({
+      enterprise_sso: { token: keycloakToken('Bearer', 'first') },
+    });
 
-    expect(await reader.find(app.user.id, 'GITLAB_TOKEN')).toBe(realm.forgeToken);
-    expect((await secretsOf(reader, app.user)).get('GITLAB_TOKEN')?.value).toBe(realm.forgeToken);
+    expect(await reader.find(user.id, 'GITLAB_TOKEN')).toBe(realm.forgeToken);
+    expect((await secrets()).get('GITLAB_TOKEN')?.value).toBe(realm.forgeToken);
 
     realm.linked = false;
-    app.clock.advance(600_000);
+    other.clock.advance(600_000);
 
-    expect([...(await secretsOf(reader, app.user)).keys()]).toEqual([]);
-    await expect(reader.find(app.user.id, 'GITLAB_TOKEN')).rejects.toMatchObject({
+    expect([...(await secrets()).keys()]).toEqual([]);
+    await expect(reader.find(user.id, 'GITLAB_TOKEN')).rejects.toMatchObject({
       code: 'invalid_git_token',
     });
   });
 
   it('gives the keys of the settings', async () => {
-    await start();
     const settings = app.app.get(SettingsRepository);
     const nothing = { llm_api_key: null, search_api_key: null, sandbox_api_key: null };
-    expect((await settings.loadWithKeys(app.user.id)).keys).toEqual(nothing);
+    expect((await settings.loadWithKeys(user.id)).keys).toEqual(nothing);
 
     await request(app.url)
       .post('/api/settings')
-      .set(app.user.headers)
+      .set(user.headers)
       .send({ llm_api_key: 'llm-key', sandbox_api_key: 'sandbox-key' })
       .expect(200);
 
-    expect((await settings.loadWithKeys(app.user.id)).keys).toEqual({
+    expect((await settings.loadWithKeys(user.id)).keys).toEqual({
       ...nothing,
       llm_api_key: 'llm-key',
       sandbox_api_key: 'sandbox-key',

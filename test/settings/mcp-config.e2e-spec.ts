@@ -102,78 +102,9 @@ describe('MCP configuration', () => {
     });
   });
 
-  it.each([
-    ['a text', 'search'],
-    ['numbers', [1]],
-    ['a long name', ['x'.repeat(257)]],
-    ['too many names', Array.from({ length: 1_001 }, (_, index) => `tool-${index}`)],
-  ])('refuses tools that are %s', async (_, tools) => {
-    const { status, body } = await client.post({ mcp_config: { sse_servers: [{ url: SSE_URL, tools }] } });
-    expect(status).toBe(422);
-    expect(JSON.stringify(body)).toContain('"sse_servers","0","tools"');
-  });
-
-  it('takes arguments and variables as one text each, and shows them as lists and objects', async () => {
-    const server = {
-      name: 'files',
-      command: 'npx',
-      args: "-y 'a b'",
-      env: 'TOKEN=hush-token,MODE=hush-mode',
-    };
-    await client.store({ mcp_config: { stdio_servers: [server] } });
-
-    expect(await shown()).toMatchObject({
-      stdio_servers: [
-        { name: 'files', command: 'npx', args: ['-y', 'a b'], env: { TOKEN: MASK, MODE: MASK } },
-      ],
-    });
-    await client.store({ mcp_config: { stdio_servers: [{ ...server, env: `TOKEN=${MASK}` }] } });
-    expect((await read())?.stdioServers).toEqual([
-      { name: 'files', command: 'npx', args: ['-y', 'a b'], env: new Map([['TOKEN', 'hush-token']]) },
-    ]);
-  });
-
-  // What the server of OpenHands says of the same bodies: every type and place. Sentences are ours, and repeat no value.
-  it.each<[object, ...string[]]>([
-    [{ args: '"secret', env: 'secret' }, 'value_error args', 'value_error env'],
-    [{ args: [1], env: { A: 1 } }, 'string_type args.0', 'string_type env.A'],
-    [{ args: { a: 1 }, env: [1] }, 'list_type args', 'dict_type env'],
-    [{ env: '1A=secret' }, 'value_error env'],
-    [{ env: '=secret' }, 'value_error env'],
-    [{ args: 5, env: 5 }, 'list_type args', 'dict_type env'],
-  ])('says what is wrong with %j, in types that clients know', async (server, ...expected) => {
-    const { status, body } = await client.post({
-      mcp_config: { stdio_servers: [{ name: 'a', command: 'npx', ...server }] },
-    });
-
-    expect(status).toBe(422);
-    const place = ['body', 'mcp_config', 'stdio_servers', '0'];
-    expect(body.detail).toEqual(
-      expected.map((problem) => {
-        const [type, member = ''] = problem.split(' ');
-        const msg = expect.stringMatching(/^Expected (?!.*secret)/);
-        return { type, loc: [...place, ...member.split('.')], msg };
-      }),
-    );
-    expect(await read()).toBeNull();
-  });
-
-  it('takes null for no arguments and no variables', async () => {
-    const server = { name: 'files', command: 'npx', args: null, env: null };
-    await client.store({ mcp_config: { stdio_servers: [server] } });
-
-    expect(await shown()).toMatchObject({ stdio_servers: [{ ...server, args: [], env: {} }] });
-  });
-
-  it('shows masks for secrets, and has the secrets for agents', async () => {
+  it('shows masks for secrets, and keeps everything when a client sends back what it got', async () => {
     await client.store({ mcp_config: CONFIG });
-
     expect(await shown()).toEqual(SHOWN);
-    expect(await read()).toEqual(CLEAR);
-  });
-
-  it('keeps everything when a client sends back what it got', async () => {
-    await client.store({ mcp_config: CONFIG });
     await client.store(await client.stored());
     await request(app.url)
       .post('/api/add-git-providers')
@@ -254,25 +185,6 @@ describe('MCP configuration', () => {
       [client.user.id],
     );
     expect(app.app.get(SecretCipher).decrypt(row.secrets, place?.binding(row) ?? '')).toContain('hush-sse');
-  });
-
-  it('keeps variables with the names of object members', async () => {
-    const body =
-      '{"mcp_config":{"stdio_servers":[{"name":"a","command":"b","env":{"__proto__":"hush-1","constructor":"hush-2"}}]}}';
-    await request(app.url)
-      .post('/api/settings')
-      .set({ ...client.user.headers, 'Content-Type': 'application/json' })
-      .send(body)
-      .expect(200);
-
-    const config = await read();
-    expect(config?.stdioServers[0]?.env).toEqual(
-      new Map([
-        ['__proto__', 'hush-1'],
-        ['constructor', 'hush-2'],
-      ]),
-    );
-    expect((await client.get()).text).toContain('"__proto__":"**********"');
   });
 
   describe('with OUTBOUND_ALLOWLIST', () => {

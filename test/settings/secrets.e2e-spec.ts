@@ -31,17 +31,6 @@ describe('custom secrets', () => {
   const stored = async (): ReturnType<SettingsClient['customSecrets']> =>
     new SettingsClient(app, user).customSecrets();
 
-  it('need a key', async () => {
-    const responses = await Promise.all([
-      request(app.url).get('/api/secrets'),
-      request(app.url).post('/api/secrets').send({ name: 'A', value: 'a' }),
-      request(app.url).put('/api/secrets/A').send({ name: 'A' }),
-      request(app.url).delete('/api/secrets/A'),
-    ]);
-
-    expect(responses.map(({ status }) => status)).toEqual([401, 401, 401, 401]);
-  });
-
   it('are stored with a warning where their values cannot be hidden', async () => {
     const warned = [
       await post({ name: 'IS_TRUE', value: 'true' }),
@@ -205,9 +194,6 @@ describe('custom secrets', () => {
   });
 
   it('have names that can be variables', async () => {
-    const created = await post({ name: 'A-B', value: 'a' });
-    expect(created.status).toBe(422);
-    expect(created.body).toMatchObject({ detail: [{ loc: ['body', 'name'], type: 'value_error' }] });
     const renamed = await put('1A', { name: 'A' });
     expect(renamed.status).toBe(422);
     expect(renamed.body).toMatchObject({ detail: [{ loc: ['path', 'name'], type: 'value_error' }] });

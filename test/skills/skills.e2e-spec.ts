@@ -5,27 +5,21 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { toHexId } from '../../src/common/identifiers.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { StartsClient } from '../support/starts-client.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 describe('skills of the operator', () => {
   let folder: string;
-  let backend: InProcessSandboxBackend;
-  let app: TestApp;
+  const backend = new InProcessSandboxBackend();
 
   beforeAll(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'skills-'));
     await writeFile(path.join(folder, 'tests.md'), 'Run the tests.');
     await writeFile(path.join(folder, 'changes.md'), '---\ntriggers: [changelog]\n---\nOne line each.');
-    backend = new InProcessSandboxBackend();
-    app = await createTestApp({ SKILLS_DIR: folder }, undefined, { sandboxBackend: backend });
   });
+  const app = useTestApp(() => ({ SKILLS_DIR: folder }), { sandboxBackend: backend });
 
-  afterAll(async () => {
-    await app.close();
-    await backend.close();
-    await rm(folder, { recursive: true });
-  });
+  afterAll(() => rm(folder, { recursive: true }));
 
   const search = (query = ''): request.Test =>
     request(app.url).get(`/api/v1/skills/search${query}`).set(app.user.headers);
@@ -41,7 +35,6 @@ describe('skills of the operator', () => {
       items: [TESTS],
       next_page_id: null,
     });
-    expect((await search('?limit=101').expect(422)).body.detail[0].loc).toEqual(['query', 'limit']);
   });
 
   it('are given to every agent', async () => {
@@ -64,9 +57,5 @@ describe('skills of the operator', () => {
         },
       },
     });
-  });
-
-  it('need an API key', async () => {
-    await request(app.url).get('/api/v1/skills/search').expect(401);
   });
 });

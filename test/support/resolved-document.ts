@@ -1,3 +1,5 @@
+import { readFileSync } from 'node:fs';
+import path from 'node:path';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import {
   type DocumentedOperation,
@@ -25,6 +27,18 @@ export function resolvedDocument<T extends Pick<OpenAPIObject, 'components'>>(do
 
 export function resolvedOperations(document: OpenAPIObject): DocumentedOperation[] {
   return operationsOf(resolvedDocument(document));
+}
+
+/** The document as it is committed: rows of a table are written before a service runs. */
+export function committedDocument(): OpenAPIObject {
+  const file = path.join(import.meta.dirname, '../../openapi.json');
+  return JSON.parse(readFileSync(file, 'utf8')) as OpenAPIObject;
+}
+
+/** How to ask for an operation, with one id in all places of its path. */
+export function addressOf(name: string, id: string): { method: string; path: string } {
+  const [method = '', template = ''] = name.split(' ');
+  return { method, path: template.replaceAll(/\{\w+\}/g, id) };
 }
 
 /** Schemas that extend another, with the members of that. */

@@ -1,3 +1,4 @@
+import type { Server as HttpServer } from 'node:http';
 import type { Server } from 'node:net';
 
 /** Starts a server, on any free port and on loopback unless something else is said, and answers the port. */
@@ -11,4 +12,12 @@ export async function startListening(server: Server, port = 0, host = '127.0.0.1
     throw new Error('the server listens on no port');
   }
   return address.port;
+}
+
+/** Ends a server with all of its connections. */
+export async function stopServer(server: HttpServer): Promise<void> {
+  server.closeAllConnections();
+  await new Promise<void>((resolve) => {
+    server.close(() => resolve());
+  });
 }

@@ -15,9 +15,14 @@ export function databaseUrl(serverUrl: string, database: string): string {
   return url.href;
 }
 
-/** Clones the template that the global setup made; safe in any number of workers at once. */
-export async function createTestDatabase(): Promise<TestDatabase> {
-  return create(`template ${required('SLIPWAY_TEST_TEMPLATE')} strategy file_copy`);
+/**
+ * Clones the template that the global setup made; safe in any number of workers at once.
+ *
+ * @param template one of the test's own instead, to which nobody is connected
+ */
+export async function createTestDatabase(template?: TestDatabase): Promise<TestDatabase> {
+  const name = template ? new URL(template.url).pathname.slice(1) : required('SLIPWAY_TEST_TEMPLATE');
+  return create(`template ${name} strategy file_copy`);
 }
 
 /** For tests that migrate themselves: it has no tables. */

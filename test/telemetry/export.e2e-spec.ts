@@ -1,9 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { Logger } from '@nestjs/common';
+import { ROOT_CONTEXT } from '@opentelemetry/api';
 import request from 'supertest';
 import { jsonNumber, jsonList } from '@slipway/common/json-access.js';
-import { AppLogger } from '../../src/common/logging/app-logger.js';
 import { tracer } from '../../src/common/spans.js';
+import { parseConfig } from '../../src/config/load-config.js';
+import { Metrics } from '../../src/observability/metrics.js';
+import { OtlpExport } from '../../src/observability/otlp-export.js';
 import { FakeOtlpCollector } from '../fakes/fake-otlp-collector.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
@@ -77,89 +80,75 @@ describe.each(['http/protobuf', 'http/json'])('export by %s', (protocol) => {
   });
 });
 
-describe('a collector that is away', () => {
+describe('a collector with a fault', () => {
   let collector: FakeOtlpCollector;
-  let written: { level: string; message: string; trace_id?: string; span_id?: string }[];
+  let exporting: OtlpExport;
+  let written: string[];
 
   beforeEach(async () => {
     collector = await FakeOtlpCollector.start();
     written = [];
-    const capture = (chunk: unknown): boolean => {
-      written.push(JSON.parse(String(chunk)));
-      return true;
-    };
-    jest.spyOn(process.stdout, 'write').mockImplementation(capture);
-    jest.spyOn(process.stderr, 'write').mockImplementation(capture);
   });
 
   afterEach(async () => {
-    jest.restoreAllMocks();
+    await exporting.stop();
     await collector.close();
   });
 
-  /** For a collector that never answers; one that answers may take its time, as on a busy machine. */
-  const IMPATIENT = { OTEL_EXPORTER_OTLP_TIMEOUT: '200' };
-  /** The exporter tries again within this time before it reports a failure. */
-  const BRIEF = { OTEL_EXPORTER_OTLP_TIMEOUT: '2000' };
-  const start = async (environment: Record<string, string> = {}): Promise<TestApp> => {
-    const app = await createTestApp({
-      OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin,
-      OTEL_BSP_SCHEDULE_DELAY: '20',
-      OTEL_METRICS_EXPORTER: 'none',
-      ...environment,
-    });
-    Logger.overrideLogger(new AppLogger({ level: 'info', format: 'json' }));
-    return app;
+  /** @param timeoutMs short where nothing is to arrive; a collector that answers may take its time, as on a busy machine */
+  const start = async (timeoutMs = 10_000): Promise<void> => {
+    const { telemetry: config, outbound: proxy } = parseConfig(
+      {
+        OTEL_EXPORTER_OTLP_ENDPOINT: collector.origin,
+        OTEL_EXPORTER_OTLP_HEADERS: 'X-Collector-Key=key%2C4217',
+        OTEL_EXPORTER_OTLP_TIMEOUT: String(timeoutMs),
+        OTEL_BSP_SCHEDULE_DELAY: '20',
+        OTEL_METRICS_EXPORTER: 'none',
+      },
+      true,
+    );
+    if (config === null) {
+      throw new Error('nothing is exported');
+    }
+    const logger = new Logger();
+    for (const level of ['log', 'warn', 'error'] as const) {
+      logger[level] = (...line: unknown[]) => void written.push(JSON.stringify([level, ...line]));
+    }
+    exporting = await OtlpExport.start({ config, proxy, metrics: new Metrics(), logger });
   };
-  const warnings = () =>
-    written.filter(({ message }) => message === 'failed to export traces').map(({ level }) => level);
-  const search = (app: TestApp) => request(app.url).get(SEARCH).set(app.user.headers).expect(200);
+  const work = () => tracer().startSpan('work', {}, ROOT_CONTEXT).end();
+  const lines = (message: string) => written.filter((line) => line.includes(message));
 
   it.each([
-    ['resets connections', { kind: 'reset' } as const, BRIEF],
-    ['never answers', { kind: 'hang' } as const, IMPATIENT],
-    ['is overloaded', { kind: 'status', status: 503 } as const, BRIEF],
-  ])(
-    'where it %s, loses nothing that the queue holds, and is one warning',
-    async (_what, fault, environment) => {
-      const app = await start(environment);
-      try {
-        collector.server.injectFault(fault);
-        await search(app);
-        await until(() => collector.server.requests.length >= 2 && warnings().length > 0);
-        expect(warnings()).toEqual(['warn']);
+    ['resets connections', { kind: 'reset' } as const],
+    ['never answers', { kind: 'hang' } as const],
+    ['is overloaded', { kind: 'status', status: 503 } as const],
+  ])('where it %s, loses nothing that the queue holds, and is one warning', async (_what, fault) => {
+    await start(200);
+    collector.server.injectFault(fault);
+    work();
+    await until(() => collector.server.requests.length >= 2 && lines('failed to export').length > 0);
 
-        collector.server.clearFaults();
-        await until(() => collector.named(`GET ${SEARCH}`).length > 0);
-        await until(() => written.some(({ message }) => message === 'export of traces resumed'));
-        expect(warnings()).toEqual(['warn']);
-      } finally {
-        Logger.overrideLogger(false);
-        await app.close();
-      }
-    },
-  );
+    collector.server.clearFaults();
+    await until(() => collector.named('work').length > 0);
+    await until(() => lines('export of traces resumed').length > 0);
+    expect(lines('["warn","failed to export traces"')).toHaveLength(1);
+    expect(written).toHaveLength(2);
+  });
 
   it.each([
     ['redirects', { kind: 'redirect', location: 'http://127.0.0.1:1/' } as const],
     ['refuses', { kind: 'status', status: 401 } as const],
   ])('where it %s, is one warning, and its spans are dropped', async (_what, fault) => {
-    const app = await start();
-    try {
-      collector.server.injectFault(fault);
-      await search(app);
-      await until(() => warnings().length > 0);
-      const before = collector.server.requests.length;
-      await search(app);
-      await until(() => collector.server.requests.length > before);
-      await search(app);
+    await start();
+    collector.server.injectFault(fault);
+    work();
+    await until(() => exporting.dropped.get('refused') === 1);
+    work();
+    await until(() => exporting.dropped.get('refused') === 2);
 
-      expect(warnings()).toEqual(['warn']);
-      expect(JSON.stringify(written)).not.toContain(app.user.key);
-    } finally {
-      Logger.overrideLogger(false);
-      await app.close();
-    }
+    expect(lines('["warn","failed to export traces"')).toHaveLength(1);
+    expect(written.join()).not.toContain('4217');
   });
 
   it.each([
@@ -167,41 +156,24 @@ describe('a collector that is away', () => {
     ['a number of rejected spans', { partialSuccess: { rejectedSpans: '-5' } }],
     ['more than any collector says', 'x'.repeat(1_000_000)],
   ])('where it answers %s, harms nothing', async (_what, body) => {
-    const app = await start();
-    try {
-      collector.server.injectFault({ kind: 'status', status: 200, body });
-      await search(app);
-      await until(() => collector.server.requests.length > 0);
-      collector.server.clearFaults();
-      await search(app);
-      await until(() => collector.named(`GET ${SEARCH}`).length > 0);
+    await start();
+    collector.server.injectFault({ kind: 'status', status: 200, body });
+    work();
+    await until(() => collector.server.requests.length > 0);
+    collector.server.clearFaults();
+    work();
+    await until(() => collector.named('work').length > 0);
 
-      expect(warnings()).toEqual([]);
-    } finally {
-      Logger.overrideLogger(false);
-      await app.close();
-    }
+    expect(written).toEqual([]);
   });
 
   it('holds up no stop', async () => {
-    const app = await start(IMPATIENT);
+    await start(200);
     collector.server.injectFault({ kind: 'hang' });
-    await search(app);
-    await app.close();
-    Logger.overrideLogger(false);
+    work();
+    await exporting.stop();
 
-    expect(written.some(({ message }) => message === 'spans dropped at the stop')).toBe(true);
+    expect(lines('spans dropped at the stop')).toHaveLength(1);
     expect(isMeasuring()).toBe(false);
-  });
-});
-
-describe('without an endpoint', () => {
-  it('nothing is measured', async () => {
-    const app = await createTestApp();
-    try {
-      expect(isMeasuring()).toBe(false);
-    } finally {
-      await app.close();
-    }
   });
 });

@@ -68,14 +68,15 @@ describe('the trace of a start', () => {
     return collector.spans.filter(({ traceId }) => isTrace(traceId));
   }
 
-  it('has one of request, statements, job, steps, sandbox, agent server and git', async () => {
+  it('is one tree of request, statements, job, steps, sandbox, agent server and git, below the span of the caller', async () => {
     const traceId = '4bf92f3577b34da6a3ce929d0e0e4736';
     const trace = await traceOf(
-      { traceparent: `00-${traceId}-${CALLER_SPAN}-01`, 'X-Request-Id': 'one-trace' },
+      // The caller does not decide that it is kept.
+      { traceparent: `00-${traceId}-${CALLER_SPAN}-00`, 'X-Request-Id': 'one-trace' },
       { initial_message: { role: 'user', content: [{ type: 'text', text: 'hello' }] } },
     );
 
-    expect(new Set(trace.map(({ traceId }) => traceId))).toEqual(new Set([traceId]));
+    expect(new Set(trace.map((span) => span.traceId))).toEqual(new Set([traceId]));
     const names = trace.map(({ name, service }) => `${service}: ${name}`);
     expect(names).toEqual(
       expect.arrayContaining([
@@ -95,12 +96,6 @@ describe('the trace of a start', () => {
       ]),
     );
     expect(trace.filter(({ failed }) => failed)).toEqual([]);
-  });
-
-  it('is one tree below the request, whose parent is the span of the caller, who does not decide that it is kept', async () => {
-    const traceparent = `00-5bf92f3577b34da6a3ce929d0e0e4737-${CALLER_SPAN}-00`;
-    const trace = await traceOf({ traceparent, 'X-Request-Id': 'one-tree' }, {});
-
     const byId = new Map(trace.map((span) => [span.spanId, span]));
     const orphans = trace.filter(({ parentId }) => !byId.has(parentId));
     expect(new Set(orphans.map(({ name, parentId }) => `${name} < ${parentId}`))).toEqual(
@@ -119,11 +114,7 @@ describe('the trace of a start', () => {
       'process conversation-start-test-host',
       'POST /api/conversations',
     ]);
-  });
-
-  it('keeps what an agent server says within the call that it describes', async () => {
-    const trace = await traceOf({ 'X-Request-Id': 'in-time' }, {});
-
+    // What an agent server says is within the call that it describes.
     const call = trace.find(({ name, kind }) => name === 'POST /api/conversations' && kind === CLIENT);
     const inside = trace.filter(({ service }) => service === 'slipway-agent-server');
     const create = inside.find(({ name }) => name === 'create conversation');

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { beforeAll, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
@@ -6,23 +6,23 @@ import { CredentialRefreshService } from '../../src/v1/app-conversations/credent
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const OWN = ['https://slipway.example.com/mcp', 'https://slipway.internal/mcp/'];
 const OTHERS = ['https://slipway.example.com/other', 'https://tools.example.com/mcp'];
 const REQUEST = sampleStartRequest({ max_budget: 1.5 });
 
 describe('an agent whose user has our tool server among the tool servers', () => {
-  let app: TestApp;
+  const app = useTestApp({
+    PUBLIC_URL: 'https://slipway.example.com',
+    ALLOWED_HOSTS: 'slipway.internal',
+    OUTBOUND_ALLOWLIST: 'slipway.example.com,slipway.internal,tools.example.com',
+  });
   let user: TestUser;
 
   beforeAll(async () => {
-    app = await createTestApp({
-      PUBLIC_URL: 'https://slipway.example.com',
-      ALLOWED_HOSTS: 'slipway.internal',
-      OUTBOUND_ALLOWLIST: 'slipway.example.com,slipway.internal,tools.example.com',
-    });
     user = await app.createUser();
     await request(app.url)
       .post('/api/settings')
@@ -34,10 +34,6 @@ describe('an agent whose user has our tool server among the tool servers', () =>
         mcp_config: { shttp_servers: [...OWN, ...OTHERS].map((url) => ({ url, api_key: 'a-key' })) },
       })
       .expect(200);
-  });
-
-  afterAll(async () => {
-    await app.close();
   });
 
   const headersOf = (sent: unknown, ...path: string[]): unknown[] =>

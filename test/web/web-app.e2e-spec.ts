@@ -14,6 +14,15 @@ const INLINE = 'window.begun = true;';
 const PAGE = `<!DOCTYPE html><html><head><title>App</title></head><body><script>${INLINE}</script></body></html>`;
 const AS_BROWSER = { Accept: 'text/html,application/xhtml+xml,*/*;q=0.8' };
 
+function scriptsOf(page: string): string[] {
+  return [...page.matchAll(/<script>([^]*?)<\/script>/g)].map(([, text = '']) => text);
+}
+
+/** A script as a policy names it. */
+function sourceOf(script: string): string {
+  return `'sha256-${createHash('sha256').update(script).digest('base64')}'`;
+}
+
 describe('a web application on the origin of the service', () => {
   let folder: string;
   let app: TestApp;
@@ -33,10 +42,12 @@ describe('a web application on the origin of the service', () => {
     await rm(folder, { recursive: true, force: true });
   });
 
-  it.each(['/', '/index.html', '/conversations/0f3b', '/settings/mcp?from=home', '/apiary'])(
+  const visit = (address: string) => fetch(`${app.url}${address}`, { headers: AS_BROWSER });
+
+  it.each(['/', '/index.html', '/conversations/0f3b', '/settings/mcp?from=home', '/apiary', '/.hidden'])(
     'has its page at %s',
     async (address) => {
-      const response = await fetch(`${app.url}${address}`, { headers: AS_BROWSER });
+      const response = await visit(address);
 
       expect(response.status).toBe(200);
       expect(response.headers.get('content-type')).toBe('text/html; charset=utf-8');
@@ -46,12 +57,10 @@ describe('a web application on the origin of the service', () => {
   );
 
   it('runs no scripts but those of the page, and is framed by nobody else', async () => {
-    const response = await fetch(`${app.url}/`, { headers: AS_BROWSER });
+    const response = await visit('/');
     const policy = response.headers.get('content-security-policy') ?? '';
     const scripts = policy.split('; ').find((directive) => directive.startsWith('script-src'));
-    const inline = [...(await response.text()).matchAll(/<script>([^]*?)<\/script>/g)].map(
-      ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
-    );
+    const inline = scriptsOf(await response.text()).map(sourceOf);
 
     expect(inline).toHaveLength(2);
     expect(scripts).toBe(`script-src 'self' 'wasm-unsafe-eval' ${inline.join(' ')}`);
@@ -64,11 +73,10 @@ describe('a web application on the origin of the service', () => {
     const shared = await createTestApp({ WEB_APP_FOLDER: path.join(folder, 'build'), HOST: '0.0.0.0' });
     try {
       const response = await fetch(`${shared.url}/`, { headers: AS_BROWSER });
-      const digest = createHash('sha256').update(INLINE).digest('base64');
 
       expect(await response.text()).toBe(PAGE);
       expect(response.headers.get('content-security-policy')).toContain(
-        `script-src 'self' 'wasm-unsafe-eval' 'sha256-${digest}'; `,
+        `script-src 'self' 'wasm-unsafe-eval' ${sourceOf(INLINE)}; `,
       );
       const link = `${shared.url}/settings/integrations`;
       const followed = await fetch(link, { headers: AS_BROWSER, redirect: 'manual' });
@@ -87,7 +95,7 @@ describe('a web application on the origin of the service', () => {
 
     /** Runs the scripts of the page as a browser does that has this key stored, and perhaps a session. */
     const follow = async (key: string | null, cookie: string | null = null): Promise<Followed> => {
-      const response = await fetch(`${app.url}/settings/integrations`, { headers: AS_BROWSER });
+      const response = await visit('/settings/integrations');
       const opened = Promise.withResolvers<string>();
       let session = cookie;
       const backend = { kind: 'cloud', host: app.url, apiKey: key };
@@ -106,8 +114,7 @@ describe('a web application on the origin of the service', () => {
           return answer;
         },
       };
-      const scripts = [...(await response.text()).matchAll(/<script>([^]*?)<\/script>/g)];
-      runInNewContext(scripts.map(([, text = '']) => text).join('\n'), { ...page, window: {} });
+      runInNewContext(scriptsOf(await response.text()).join('\n'), { ...page, window: {} });
       return { at: await opened.promise, session };
     };
 
@@ -138,11 +145,8 @@ describe('a web application on the origin of the service', () => {
     });
 
     it('runs the scripts of the service only', async () => {
-      const response = await fetch(`${app.url}/settings/integrations`, { headers: AS_BROWSER });
-      const scripts = [...(await response.text()).matchAll(/<script>([^]*?)<\/script>/g)];
-      const digests = scripts.map(
-        ([, text = '']) => `'sha256-${createHash('sha256').update(text).digest('base64')}'`,
-      );
+      const response = await visit('/settings/integrations');
+      const digests = scriptsOf(await response.text()).map(sourceOf);
 
       expect(response.headers.get('content-security-policy')).toContain(
         `script-src 'self' 'wasm-unsafe-eval' ${digests.join(' ')}; `,
@@ -193,8 +197,8 @@ describe('a web application on the origin of the service', () => {
   it('leaves the API, the documentation and programs that ask for data alone', async () => {
     const data = { Accept: 'application/json' };
 
-    expect((await fetch(`${app.url}/api/settings`, { headers: AS_BROWSER })).status).toBe(401);
-    expect(await (await fetch(`${app.url}/docs`, { headers: AS_BROWSER })).text()).toContain('swagger');
+    expect((await visit('/api/settings')).status).toBe(401);
+    expect(await (await visit('/docs')).text()).toContain('swagger');
     expect((await fetch(`${app.url}/conversations/0f3b`, { headers: data })).status).toBe(404);
     // Clients of tool servers look for a way to sign in, and take anything.
     const metadata = await fetch(`${app.url}/.well-known/oauth-authorization-server`);
@@ -216,11 +220,5 @@ describe('a web application on the origin of the service', () => {
     expect(() => webAppMiddleware(path.join(folder, 'none'), [], true)).toThrow(
       /WEB_APP_FOLDER: .*none has no index\.html; npm run web installs one/,
     );
-  });
-
-  it('does not send hidden files', async () => {
-    const response = await fetch(`${app.url}/.hidden`, { headers: AS_BROWSER });
-
-    expect(await response.text()).toContain('<title>App</title>');
   });
 });

@@ -1,21 +1,13 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
-let service: TestApp;
+const service = useTestApp();
 let agent: FakeConversationServer & { address: string };
 let id: string;
-
-beforeAll(async () => {
-  service = await createTestApp();
-});
-
-afterAll(async () => {
-  await service.close();
-});
 
 beforeEach(async () => {
   agent = await FakeConversationServer.start();
@@ -107,19 +99,6 @@ describe('webhooks of agent servers', () => {
       });
     },
   );
-
-  it.each([
-    ['no key', {}],
-    ['an unknown key', { 'X-Session-API-Key': 'unknown' }],
-  ])('refuse %s, before a body is read', async (_name, headers) => {
-    const answer = await post(`events/${id}`, `["${'x'.repeat(2_000_000)}"]`, headers);
-
-    expect(answer).toMatchObject({ status: 401, body: { code: 'unauthorized', detail: 'Unauthorized' } });
-  });
-
-  it("refuse a user's key", async () => {
-    expect(await post(`events/${id}`, [], service.user.headers)).toMatchObject({ status: 401 });
-  });
 
   it('accept large bodies with any text in them', async () => {
     expect(await post(`events/${id}`, [{ text: 'x'.repeat(20_000_000), nul: '\0\uD800' }])).toEqual(ACCEPTED);

@@ -1,22 +1,14 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { describe, expect, it } from '@jest/globals';
+import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Script } from 'node:vm';
 import { CODE_CACHE, loadBundle } from './bundle-loader.js';
+import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 
-let folder: string;
-
-beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'bundle-loader-'));
-});
-
-afterEach(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
+const folder = temporaryFolder();
 
 async function write(name: string, code: string | Buffer): Promise<string> {
-  const file = path.join(folder, name);
+  const file = folder(name);
   await mkdir(path.dirname(file), { recursive: true });
   await writeFile(file, code);
   return file;
@@ -45,7 +37,7 @@ describe('loadBundle', () => {
       "module.exports = [__filename, __dirname, new Error('here').stack];",
     );
     const [filename, dirname, stack] = Object(loadBundle(entry));
-    expect([filename, dirname]).toEqual([entry, folder]);
+    expect([filename, dirname]).toEqual([entry, folder()]);
     expect(stack).toContain(`${entry}:1`);
   });
 

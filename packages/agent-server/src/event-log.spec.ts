@@ -1,10 +1,9 @@
 import { readFileSync } from 'node:fs';
-import { appendFile, mkdtemp, readFile, rm, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { appendFile, readFile, truncate, writeFile } from 'node:fs/promises';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonText } from '@slipway/common/json-access.js';
 import { EventLog, nextTimestamp, normalizeTimestamp, searchLog } from './event-log.js';
+import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 
 interface Note {
   id: string;
@@ -25,31 +24,36 @@ function texts(log: EventLog<Note>): string[] {
 }
 
 describe('EventLog', () => {
-  let folder: string;
+  const folder = temporaryFolder();
   let file: string;
+  let opened: EventLog<Note> | null = null;
 
   beforeEach(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'event-log-'));
-    file = path.join(folder, 'deep', 'events.jsonl');
+    file = folder('deep', 'events.jsonl');
   });
 
   afterEach(async () => {
-    await rm(folder, { recursive: true, force: true });
+    await opened?.close();
+    opened = null;
   });
 
-  const open = () => EventLog.open(file, isNote);
+  /** As after a restart: the log that was open before is closed. */
+  const open = async (limits?: Parameters<typeof EventLog.open>[2]): Promise<EventLog<Note>> => {
+    await opened?.close();
+    opened = null;
+    opened = await EventLog.open(file, isNote, limits);
+    return opened;
+  };
 
   it('keeps entries across a restart, in the order of the calls, with increasing timestamps', async () => {
     const first = await open();
     const added = await Promise.all(['a', 'b', 'c'].map((text) => add(first, text)));
-    await first.close();
     const again = await open();
     await add(again, 'd');
     expect(texts(again)).toEqual(['a', 'b', 'c', 'd']);
     expect(again.get(added[1]?.id ?? '')?.text).toBe('b');
     const timestamps = again.entries.map(({ timestamp }) => timestamp);
     expect([...new Set(timestamps)].toSorted()).toEqual(timestamps);
-    await again.close();
   });
 
   it('writes an entry before it notifies listeners', async () => {
@@ -60,7 +64,6 @@ describe('EventLog', () => {
     stop();
     await add(log, 'b');
     expect(heard).toEqual([`${JSON.stringify(entry)}\n`]);
-    await log.close();
   });
 
   it.each([
@@ -69,24 +72,19 @@ describe('EventLog', () => {
   ])('cuts %s off', async (_case, rest) => {
     const first = await open();
     await add(first, 'a');
-    await first.close();
     await appendFile(file, rest);
     const second = await open();
     await add(second, 'b');
-    await second.close();
     const third = await open();
     expect(texts(third)).toEqual(['a', 'b']);
-    await third.close();
   });
 
   it('skips a damaged line in the middle and keeps what follows', async () => {
     const first = await open();
     await add(first, 'a');
-    await first.close();
     await writeFile(file, `garbage\n{"id":1}\n${await readFile(file, 'utf8')}`);
     const second = await open();
     expect(texts(second)).toEqual(['a']);
-    await second.close();
   });
 
   it('reads lines of any length, and skips one that is too long to be an event', async () => {
@@ -96,18 +94,15 @@ describe('EventLog', () => {
       await add(first, 'ä'.repeat(length));
     }
     await expect(add(first, 'x'.repeat(8 * 1_048_576))).rejects.toThrow('less than 8 MiB');
-    await first.close();
-    await appendFile(file, `{"id":"${'x'.repeat(40 * 1_048_576)}"}\n{"id":"torn`);
+    await appendFile(file, `{"id":"${'x'.repeat(9 * 1_048_576)}"}\n{"id":"torn`);
     const second = await open();
     await add(second, 'last');
-    await second.close();
     const third = await open();
     expect(texts(third).map(({ length }) => length)).toEqual([...lengths, 4]);
-    await third.close();
   });
 
   it('refuses entries and files beyond its limit', async () => {
-    const first = await EventLog.open(file, isNote, { maxBytes: 1_000 });
+    const first = await open({ maxBytes: 1_000 });
     await add(first, 'x'.repeat(500));
     await expect(add(first, 'x'.repeat(500))).rejects.toMatchObject({
       status: 409,
@@ -115,24 +110,21 @@ describe('EventLog', () => {
     });
     await add(first, 'small');
     expect(first.entries).toHaveLength(2);
-    await first.close();
-    await expect(EventLog.open(file, isNote, { maxBytes: 100 })).rejects.toThrow('the most allowed');
+    await expect(open({ maxBytes: 100 })).rejects.toThrow('the most allowed');
   });
 
   it('starts over when it is full, if configured to', async () => {
     const limits = { maxBytes: 1_000, whenFull: 'clear' } as const;
-    const first = await EventLog.open(file, isNote, limits);
+    const first = await open(limits);
     await add(first, 'x'.repeat(500));
     await add(first, 'y'.repeat(500));
     expect(texts(first)).toEqual(['y'.repeat(500)]);
-    await first.close();
-    const second = await EventLog.open(file, isNote, { ...limits, maxBytes: 100 });
+    const second = await open({ ...limits, maxBytes: 100 });
     expect(texts(second)).toEqual([]);
-    await second.close();
   });
 
   it('refuses a gigabyte without reading it', async () => {
-    await (await open()).close();
+    await open();
     await truncate(file, 1024 * 1024 * 1024);
     await expect(open()).rejects.toThrow('256 MiB');
   });
@@ -146,7 +138,6 @@ describe('EventLog', () => {
     );
     await add(log, 'a');
     expect(texts(log)).toEqual(['a']);
-    await log.close();
   });
 
   it('is paged by size too: the service would ask for less, and a hundred pictures fill the memory', async () => {
@@ -154,14 +145,12 @@ describe('EventLog', () => {
     for (let count = 0; count < 10; count += 1) {
       await add(log, 'x'.repeat(1_048_576));
     }
-    await log.close();
     const again = await open();
     const page = searchLog(again, { limit: 100, sort_order: 'TIMESTAMP' }, () => true);
     expect(page.items).toHaveLength(7);
     expect(page.next_page_id).toBe(again.entries[7]?.id);
     const rest = { page_id: page.next_page_id ?? '', limit: 100, sort_order: 'TIMESTAMP' } as const;
     expect(searchLog(again, rest, () => true)).toEqual({ items: again.entries.slice(7), next_page_id: null });
-    await again.close();
   });
 
   it('can be cleared', async () => {
@@ -169,10 +158,8 @@ describe('EventLog', () => {
     await add(log, 'a');
     expect(await log.clear()).toBe(1);
     await add(log, 'b');
-    await log.close();
     const again = await open();
     expect(texts(again)).toEqual(['b']);
-    await again.close();
   });
 });
 

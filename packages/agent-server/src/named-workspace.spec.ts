@@ -1,21 +1,10 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdir, mkdtemp, readFile, realpath, rm, symlink, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
+import { mkdir, readFile, realpath, symlink, writeFile } from 'node:fs/promises';
+import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 import { nameWorkspace, parseWorkspaceName } from './tool-view.js';
 
 const NAME = '/workspace/project';
-let volume: string;
-
-beforeEach(async () => {
-  volume = await realpath(await mkdtemp(path.join(tmpdir(), 'named-workspace-')));
-});
-
-afterEach(async () => {
-  await rm(volume, { recursive: true, force: true });
-});
-
-const at = (name: string) => path.join(volume, name);
+const at = temporaryFolder();
 const nameIt = async (from: string) => await nameWorkspace(at(from), { folder: at('project'), name: NAME });
 const named = (from: string) => ({
   workspace: NAME,

@@ -1,11 +1,13 @@
 import { describe, expect, it } from '@jest/globals';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
+import { readFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { setTimeout } from 'node:timers/promises';
+import { processLives } from '../../../test/support/process-lives.js';
+import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 import { until } from '../../../test/support/until.js';
 import { type RunCommandOptions, runCommand } from './process-tree.js';
 
+const folder = temporaryFolder();
 const ENV = { PATH: process.env['PATH'] ?? '/usr/bin:/bin' };
 
 async function run(script: string, options: Partial<RunCommandOptions> = {}) {
@@ -21,21 +23,6 @@ async function run(script: string, options: Partial<RunCommandOptions> = {}) {
     ...options,
   });
   return { ...result, ...output };
-}
-
-async function inFolder<T>(work: (folder: string) => Promise<T>): Promise<T> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'process-tree-'));
-  try {
-    return await work(folder);
-  } finally {
-    await rm(folder, { recursive: true, force: true });
-  }
-}
-
-/** Whether a process is running; a zombie is not. */
-async function lives(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return stat !== '' && !/\) [ZX] /.test(stat);
 }
 
 async function pidIn(file: string): Promise<number> {
@@ -78,36 +65,30 @@ describe('runCommand', () => {
   });
 
   it('kills the whole tree after the timeout, a setsid child too', async () => {
-    await inFolder(async (folder) => {
-      const result = await run(`setsid bash -c 'echo $$ > ${folder}/pid; exec sleep 1000' & sleep 1000`, {
-        timeoutMs: 3_000,
-      });
-      expect(result).toMatchObject({ exitCode: null, timedOut: true });
-      expect(await lives(await pidIn(`${folder}/pid`))).toBe(false);
+    const result = await run(`setsid bash -c 'echo $$ > ${folder()}/pid; exec sleep 1000' & sleep 1000`, {
+      timeoutMs: 3_000,
     });
+    expect(result).toMatchObject({ exitCode: null, timedOut: true });
+    expect(await processLives(await pidIn(`${folder()}/pid`))).toBe(false);
   });
 
   it('kills the tree when it is aborted, children without our marker too', async () => {
-    await inFolder(async (folder) => {
-      const aborter = new AbortController();
-      const running = run(`env -i /bin/bash -c 'echo $$ > ${folder}/pid; exec /bin/sleep 1000'; true`, {
-        signal: aborter.signal,
-      });
-      const pid = await pidIn(`${folder}/pid`);
-      aborter.abort();
-      expect(await running).toMatchObject({ exitCode: null, timedOut: false });
-      expect(await lives(pid)).toBe(false);
+    const aborter = new AbortController();
+    const running = run(`env -i /bin/bash -c 'echo $$ > ${folder()}/pid; exec /bin/sleep 1000'; true`, {
+      signal: aborter.signal,
     });
+    const pid = await pidIn(`${folder()}/pid`);
+    aborter.abort();
+    expect(await running).toMatchObject({ exitCode: null, timedOut: false });
+    expect(await processLives(pid)).toBe(false);
   });
 
   it('leaves nothing behind after a normal end, and does not wait for processes that hold the pipes', async () => {
-    await inFolder(async (folder) => {
-      const result = await run(
-        `setsid sleep 1000 & echo $! > ${folder}/pid; until [ -s ${folder}/pid ]; do :; done`,
-      );
-      expect(result.exitCode).toBe(0);
-      expect(await lives(await pidIn(`${folder}/pid`))).toBe(false);
-    });
+    const result = await run(
+      `setsid sleep 1000 & echo $! > ${folder()}/pid; until [ -s ${folder()}/pid ]; do :; done`,
+    );
+    expect(result.exitCode).toBe(0);
+    expect(await processLives(await pidIn(`${folder()}/pid`))).toBe(false);
   });
 
   // As `service` starts the daemons of Debian: without the environment, in a session of their own, and orphaned.
@@ -115,27 +96,23 @@ describe('runCommand', () => {
     ['ends', 'true', 10_000],
     ['takes too long', 'sleep 1000', 2_000],
   ])('waits for no daemon that holds the pipes when a program %s', async (_, last, timeoutMs) => {
-    await inFolder(async (folder) => {
-      const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/pid; exec /bin/sleep 1000'`;
-      const result = await run(`echo begun; ${daemon}; until [ -s ${folder}/pid ]; do :; done; ${last}`, {
-        timeoutMs,
-      });
-      process.kill(await pidIn(`${folder}/pid`));
-      expect(result).toMatchObject({ timedOut: last !== 'true', stdout: 'begun\n' });
+    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/pid; exec /bin/sleep 1000'`;
+    const result = await run(`echo begun; ${daemon}; until [ -s ${folder()}/pid ]; do :; done; ${last}`, {
+      timeoutMs,
     });
+    process.kill(await pidIn(`${folder()}/pid`));
+    expect(result).toMatchObject({ timedOut: last !== 'true', stdout: 'begun\n' });
   });
 
   it('stops reading what such a daemon goes on writing', async () => {
-    await inFolder(async (folder) => {
-      const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/pid; exec /usr/bin/yes'`;
-      const result = await run(`${daemon}; until [ -s ${folder}/pid ]; do :; done`, {
-        onOutput: async () => await setTimeout(1),
-      });
-      expect(result.exitCode).toBe(0);
-      // Its pipe is closed, which ends it.
-      const pid = await pidIn(`${folder}/pid`);
-      await until(async () => !(await lives(pid)));
+    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/pid; exec /usr/bin/yes'`;
+    const result = await run(`${daemon}; until [ -s ${folder()}/pid ]; do :; done`, {
+      onOutput: async () => await setTimeout(1),
     });
+    expect(result.exitCode).toBe(0);
+    // Its pipe is closed, which ends it.
+    const pid = await pidIn(`${folder()}/pid`);
+    await until(async () => !(await processLives(pid)));
   });
 
   it('reads all output of a program that has ended, however slow its consumer is', async () => {

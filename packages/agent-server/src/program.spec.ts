@@ -1,12 +1,11 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
-import { existsSync, mkdtempSync, readFileSync, rmSync, symlinkSync, writeFileSync } from 'node:fs';
+import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { getCACertificates, rootCertificates, setDefaultCACertificates } from 'node:tls';
+import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../test/support/tls-certificate.js';
 import { fetchInRanges, nodeProblem, OLDEST_NODE, trustAuthorities } from './program.js';
 
@@ -59,28 +58,23 @@ describe('the build of an image', () => {
 
 describe('trustAuthorities', () => {
   const before = getCACertificates();
-  let home: string;
-
-  beforeEach(() => {
-    home = mkdtempSync(path.join(tmpdir(), 'home-'));
-  });
+  const home = temporaryFolder();
 
   afterEach(() => {
     setDefaultCACertificates(before);
-    rmSync(home, { recursive: true });
   });
 
   const trusting = async (
     environment: NodeJS.ProcessEnv,
     bundles: string[] = [],
   ): Promise<NodeJS.ProcessEnv> => {
-    const own = { HOME: home, SLIPWAY_AUTHORITY_0: TEST_CERTIFICATE, ...environment };
+    const own = { HOME: home(), SLIPWAY_AUTHORITY_0: TEST_CERTIFICATE, ...environment };
     await trustAuthorities(own, bundles);
     return own;
   };
   const file = (name: string, text: string): string => {
-    writeFileSync(path.join(home, name), text);
-    return path.join(home, name);
+    writeFileSync(home(name), text);
+    return home(name);
   };
   const text = ({ SSL_CERT_FILE: bundle = '' }: NodeJS.ProcessEnv): string => readFileSync(bundle, 'utf8');
 
@@ -114,7 +108,7 @@ describe('trustAuthorities', () => {
 
   it('gives Java the same ones, beside the options that it has', async () => {
     const environment = await trusting({ JAVA_TOOL_OPTIONS: '-Xmx1g' });
-    const store = path.join(home, '.authorities.jks');
+    const store = home('.authorities.jks');
     expect(environment['JAVA_TOOL_OPTIONS']).toBe(`-Djavax.net.ssl.trustStore=${store} -Xmx1g`);
     const bytes = readFileSync(store);
     expect([bytes.readUInt32BE(0), bytes.readUInt32BE(8)]).toEqual([0xfeedfeed, rootCertificates.length + 1]);
@@ -122,15 +116,15 @@ describe('trustAuthorities', () => {
 
   it('follows no link that a tool has put in the place of its files', async () => {
     const kept = file('kept', 'kept');
-    symlinkSync(kept, path.join(home, '.authorities.pem'));
+    symlinkSync(kept, home('.authorities.pem'));
     await trusting({});
     expect(readFileSync(kept, 'utf8')).toBe('kept');
   });
 
   it('changes nothing without any', async () => {
-    const environment = { HOME: home };
+    const environment = { HOME: home() };
     await trustAuthorities(environment);
-    expect(environment).toEqual({ HOME: home });
-    expect(existsSync(path.join(home, '.authorities.pem'))).toBe(false);
+    expect(environment).toEqual({ HOME: home() });
+    expect(existsSync(home('.authorities.pem'))).toBe(false);
   });
 });

@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import path from 'node:path';
-import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { AcpEngine } from '../src/engine/acp/acp.engine.js';
 import { toolEnvironment } from '../src/tool-view.js';
 import { shapeProblems } from './support/agent-protocol-shapes.js';
@@ -64,7 +64,7 @@ describe('a conversation with an agent of others', () => {
 
   it('says what its agent is and can', async () => {
     const id = await start({ acp_model: 'large' });
-    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({
+    expect(await server.client.info(id)).toMatchObject({
       agent: { kind: 'ACPAgent', acp_env: { HOME: '**********' } },
       agent_state: {
         acp_agent_name: 'scripted',
@@ -89,11 +89,11 @@ describe('a conversation with an agent of others', () => {
   it('switches to a model that the agent has', async () => {
     const id = await start();
     const change = async (model: unknown): Promise<number> =>
-      (await server.client.post(`/api/conversations/${id}/switch_acp_model`, { model })).status;
+      (await server.client.act(id, 'switch_acp_model', { model })).status;
     expect(await change('large')).toBe(200);
     expect(await change('huge')).toBe(400);
     expect(await change('')).toBe(422);
-    expect(jsonAt(await server.client.get(`/api/conversations/${id}`), 'current_model_id')).toBe('large');
+    expect(jsonAt(await server.client.info(id), 'current_model_id')).toBe('large');
     const unknown = '00000000-0000-4000-8000-000000000000';
     const path404 = `/api/conversations/${unknown}/switch_acp_model`;
     expect((await server.client.post(path404, { model: 'x' })).status).toBe(404);
@@ -115,36 +115,6 @@ describe('a conversation with an agent of others', () => {
     expect(await server.client.get('/api/conversations/count')).toBe(before);
   });
 
-  it('waits for a confirmation, and is answered', async () => {
-    const id = await start({}, { confirmation_policy: { kind: 'AlwaysConfirm' } });
-    await saidTo(id, 'ask rm', 'waiting_for_confirmation');
-    const respond = `/api/conversations/${id}/events/respond_to_confirmation`;
-    await server.client.post(respond, { accept: true });
-    await server.client.untilStatus(id, 'finished');
-    expect(await server.client.answers(id)).toEqual(['allowed: rm']);
-    await saidTo(id, 'ask mv', 'waiting_for_confirmation');
-    await server.client.say(id, 'hello');
-    await server.client.untilStatus(id, 'finished');
-    expect((await server.client.answers(id)).at(-1)).toBe('Hello, world.');
-  });
-
-  it('is paused in the middle of a call', async () => {
-    const id = await start();
-    await server.client.say(id, 'wait');
-    await server.client.untilStatus(id, 'running');
-    await server.client.post(`/api/conversations/${id}/pause`);
-    await server.client.untilStatus(id, 'paused');
-    const calls = jsonList(
-      await server.client.get(`/api/conversations/${id}/events/search?limit=100&kind=ACPToolCallEvent`),
-      'items',
-    );
-    const open = new Set(calls.map((event) => jsonText(event, 'tool_call_id')));
-    calls
-      .filter((event) => jsonAt(event, 'status') === 'failed')
-      .forEach((event) => open.delete(jsonText(event, 'tool_call_id')));
-    expect(open).toEqual(new Set());
-  });
-
   it('starts its agent after a restart only as its client says again', async () => {
     const id = await start();
     await saidTo(id, 'first');
@@ -152,7 +122,7 @@ describe('a conversation with an agent of others', () => {
     const refused = await server.client.say(id, 'remember');
     expect(refused.status).toBe(400);
     expect(jsonText(refused.body, 'detail')).toContain('acp, secrets');
-    const given = await server.client.post(`/api/conversations/${id}/credentials`, {
+    const given = await server.client.act(id, 'credentials', {
       acp: launch(),
       secrets: { FAKE_SECRET: SECRET },
     });

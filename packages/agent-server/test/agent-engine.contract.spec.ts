@@ -1,5 +1,3 @@
-import { mkdtemp, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { AcpEngine } from '../src/engine/acp/acp.engine.js';
 import { NativeEngine } from '../src/engine/native/native.engine.js';
@@ -7,12 +5,13 @@ import { toolEnvironment } from '../src/tool-view.js';
 import { engineSettings, MemoryEngineHost } from './fakes/memory-engine-host.js';
 import { call, say } from './fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from './fakes/scripted-llm.js';
+import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 import { describeAgentEngine } from './agent-engine.contract.js';
 
+const folder = temporaryFolder();
 const MESSAGES = { answer: 'hello', call: 'ask rm', hang: 'wait', endless: 'many 1000' };
 
 describeAgentEngine('native', async () => {
-  const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'engine-')));
   const llm = await ScriptedLlm.start(({ messages, index }) => {
     const last = messages.findLast(({ role }) => role === 'user');
     const asked = JSON.stringify(last?.content ?? '');
@@ -27,26 +26,22 @@ describeAgentEngine('native', async () => {
   });
   return {
     createEngine: () => new NativeEngine(),
-    createHost: (changes) => new MemoryEngineHost(engineSettings(folder, llm.url, changes)),
+    createHost: (changes) => new MemoryEngineHost(engineSettings(folder(), llm.url, changes)),
     messages: MESSAGES,
-    close: async () => {
-      await llm.close();
-      await rm(folder, { recursive: true, force: true });
-    },
+    close: async () => await llm.close(),
   };
 });
 
 describeAgentEngine('acp', async () => {
-  const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'engine-')));
   const agent = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
   return {
     createEngine: () => new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] }),
     createHost: (changes) =>
       new MemoryEngineHost(
-        engineSettings(folder, 'http://127.0.0.1:9', {
+        engineSettings(folder(), 'http://127.0.0.1:9', {
           acp: {
             command: [process.execPath, agent],
-            environment: { HOME: folder },
+            environment: { HOME: folder() },
             model: null,
             sessionMode: null,
             authMethod: null,
@@ -57,6 +52,6 @@ describeAgentEngine('acp', async () => {
         }),
       ),
     messages: MESSAGES,
-    close: async () => await rm(folder, { recursive: true, force: true }),
+    close: async () => undefined,
   };
 });

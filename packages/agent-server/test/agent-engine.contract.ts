@@ -9,7 +9,7 @@ export interface EngineHarness {
   /** Another one over the same log, as after a restart. */
   createEngine: () => AgentEngine;
   createHost: (changes: Partial<EngineSettings>) => MemoryEngineHost;
-  /** Messages: answer with words, call a tool and then answer, call a tool that does not end, call tools without end. */
+  /** Messages: answer with words, call a tool that says `ran` and then answer, call a tool that does not end, call tools without end. */
   messages: Record<'answer' | 'call' | 'hang' | 'endless', string>;
   close: () => Promise<void>;
 }
@@ -42,6 +42,10 @@ export function describeAgentEngine(name: string, start: () => Promise<EngineHar
       return host;
     }
 
+    /** What calls came to. */
+    const results = (host: MemoryEngineHost): string =>
+      JSON.stringify([...host.ofKind('ObservationEvent'), ...host.ofKind('ACPToolCallEvent')]);
+
     function expectNothingOpen(host: MemoryEngineHost): void {
       expect([...openCalls(host.log), ...openAcpCalls(host.log)]).toEqual([]);
     }
@@ -63,8 +67,10 @@ export function describeAgentEngine(name: string, start: () => Promise<EngineHar
       const host = await run('call', { confirmationPolicy: 'always' });
       expect(host.status).toBe('waiting_for_confirmation');
       expect([...openCalls(host.log), ...openAcpCalls(host.log)]).toHaveLength(1);
+      expect(results(host)).not.toMatch(/\bran\b/);
       await engine.confirm(host, true, null, never);
       expect(host.status).toBe('finished');
+      expect(results(host)).toMatch(/\bran\b/);
       expectNothingOpen(host);
     });
 
@@ -95,6 +101,7 @@ export function describeAgentEngine(name: string, start: () => Promise<EngineHar
       const host = await run('endless', { maxIterations: 3, stuckDetection: false });
       expect(host.status).toBe('error');
       expect(host.ofKind('ConversationErrorEvent').map(({ code }) => code)).toEqual(['MaxIterationsReached']);
+      expect(host.totals().iterations).toBeGreaterThanOrEqual(3);
       expectNothingOpen(host);
     });
 

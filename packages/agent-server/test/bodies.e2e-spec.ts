@@ -61,10 +61,11 @@ describe('bodies of requests to the agent server', () => {
     });
   });
 
-  it('have a bounded depth', async () => {
-    expect(await post(`${'['.repeat(100)}${']'.repeat(100)}`)).toEqual({
-      status: 422,
-      body: { detail: [{ type: 'json_invalid', loc: ['body'], msg: 'JSON may have at most 64 levels' }] },
-    });
+  it.each([
+    ['have a bounded depth', `${'['.repeat(100)}${']'.repeat(100)}`, 'JSON may have at most 64 levels'],
+    ['are JSON', '{"secret":', 'JSON decode error'],
+  ])('%s', async (_, body, msg) => {
+    const detail = [{ type: 'json_invalid', loc: ['body'], msg }];
+    expect(await post(body)).toEqual({ status: 422, body: { detail } });
   });
 });

@@ -21,15 +21,13 @@ async function talk(...messages: string[]): Promise<string> {
 
 async function goOn(id: string, ...messages: string[]): Promise<void> {
   for (const message of messages) {
-    await server.client.say(id, message);
-    await server.client.untilStatus(id, 'finished');
+    await server.client.talk(id, message);
   }
 }
 
-const fork = async (id: string, body?: Record<string, unknown>) =>
-  await server.client.post(`/api/conversations/${id}/fork`, body);
+const fork = async (id: string, body?: Record<string, unknown>) => await server.client.act(id, 'fork', body);
 const navigate = async (id: string, eventId: string | null) =>
-  await server.client.post(`/api/conversations/${id}/navigate`, { event_id: eventId });
+  await server.client.act(id, 'navigate', { event_id: eventId });
 const firstAnswer = async (id: string): Promise<string> =>
   jsonText((await server.client.events(id, '&kind=MessageEvent&source=agent'))[0], 'id') ?? '';
 
@@ -52,10 +50,10 @@ describe('a fork', () => {
 
     await server.restart();
     expect(await server.client.answers(wanted)).toEqual(['one', 'two', 'three']);
-    expect(await server.client.get(`/api/conversations/${wanted}`)).toMatchObject({
+    expect(await server.client.info(wanted)).toMatchObject({
       tags: { copied: 'yes' },
     });
-    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({ tags: { purpose: 'test' } });
+    expect(await server.client.info(id)).toMatchObject({ tags: { purpose: 'test' } });
   });
 
   it('ends at an event, and counts usage anew unless it is told not to', async () => {
@@ -76,7 +74,7 @@ describe('a fork', () => {
     const [error] = await server.client.events(copy, '&kind=AgentErrorEvent');
     const [action] = await server.client.events(id, '&kind=ActionEvent');
     expect(jsonText(error, 'tool_call_id')).toBe(jsonText(action, 'tool_call_id'));
-    await server.client.post(`/api/conversations/${id}/interrupt`);
+    await server.client.act(id, 'interrupt');
   });
 
   it('is refused without a source or an event, and with an id that is taken', async () => {
@@ -106,9 +104,9 @@ describe('navigation', () => {
     });
 
     await server.restart();
-    await server.client.post(`/api/conversations/${id}/credentials`, CREDENTIALS);
+    await server.client.act(id, 'credentials', CREDENTIALS);
     await navigate(id, null);
-    expect((await server.client.post(`/api/conversations/${id}/run`)).status).toBe(400);
+    expect((await server.client.act(id, 'run')).status).toBe(400);
     await goOn(id, 'say four');
     const again = await fork(id);
     expect(await server.client.answers(jsonText(again.body, 'id') ?? '')).toEqual(['four']);
@@ -119,13 +117,12 @@ describe('navigation', () => {
     expect((await navigate(id, randomUUID())).status).toBe(404);
     await server.client.say(id, 'call x');
     expect((await navigate(id, await firstAnswer(id))).status).toBe(409);
-    await server.client.post(`/api/conversations/${id}/interrupt`);
+    await server.client.act(id, 'interrupt');
   });
 
   it('takes what waited for confirmation out of the history', async () => {
     const id = await talk('say one');
-    await server.client.say(id, 'ask x');
-    await server.client.untilStatus(id, 'waiting_for_confirmation');
+    await server.client.talk(id, 'ask x', 'waiting_for_confirmation');
     await navigate(id, await firstAnswer(id));
     expect(await server.client.status(id)).toBe('idle');
   });

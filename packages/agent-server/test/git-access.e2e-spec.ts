@@ -1,20 +1,35 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { createNativeEngine } from '../src/engine/native/native.engine.js';
 import { toolEnvironment } from '../src/tool-view.js';
 import { call, say } from './fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';
-import { SESSION_KEY, startRequest } from './support/agent-server-client.js';
+import { credentialsWithModelAt, SESSION_KEY, startWithModelAt } from './support/agent-server-client.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 
 const TOKEN = 'token-of-the-git-host';
 const NAME = 'team/project';
+const IDENTITY = { name: 'Ada', email: 'ada@example.com' };
 const WORK = 'echo b > b.txt && git add . && git commit -qm b && git log -1 --format=%an,%ae';
+
+let host: GitHttpServer;
+let server: TestAgentServer;
+
+async function prepare(new_branch: string, identity: object | null): Promise<void> {
+  await host.commit(NAME, 'main', { 'a.txt': 'a' });
+  await server.client.post('/api/git/prepare', {
+    url: `${host.origin}/${NAME}.git`,
+    directory: 'project',
+    branch: null,
+    new_branch,
+    username: 'user',
+    password: TOKEN,
+    identity,
+  });
+}
 
 describe('an agent and its git server', () => {
   let llm: ScriptedLlm;
-  let host: GitHttpServer;
-  let server: TestAgentServer;
 
   beforeEach(async () => {
     llm = await ScriptedLlm.start(inOrder(say('done')));
@@ -40,37 +55,21 @@ describe('an agent and its git server', () => {
 
   /** Starts a conversation in a clone, and gives it credentials as the service does after a restart. */
   async function start(expose: boolean): Promise<string> {
-    await host.commit(NAME, 'main', { 'a.txt': 'a' });
-    const url = `${host.origin}/${NAME}.git`;
-    await server.client.post('/api/git/prepare', {
-      url,
-      directory: 'project',
-      branch: null,
-      new_branch: 'work',
-      username: 'user',
-      password: TOKEN,
-      identity: null,
-    });
+    // The shell has the name of the user from the conversation alone.
+    await prepare('work', null);
     const git = {
       credentials: [{ origin: host.origin, username: 'user', password: TOKEN }],
       expose,
-      identity: { name: 'Ada', email: 'ada@example.com' },
+      identity: IDENTITY,
     };
-    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
-    const id = await server.client.start(startRequest({ agent, slipway: { git } }));
+    const id = await server.client.start({ ...startWithModelAt(llm.url), slipway: { git } });
     await server.restart();
-    await server.client.post(`/api/conversations/${id}/credentials`, {
-      llm_model: 'openai/fake',
-      llm_base_url: llm.url,
-      llm_api_key: 'llm-key',
-      git,
-    });
+    await server.client.act(id, 'credentials', { ...credentialsWithModelAt(llm.url), git });
     return id;
   }
 
   async function converse(id: string): Promise<string> {
-    await server.client.say(id, 'Go.');
-    await server.client.untilStatus(id, 'finished');
+    await server.client.talk(id, 'Go.');
     const events = JSON.stringify(await server.client.events(id));
     expect(events).not.toContain(TOKEN);
     return events;
@@ -111,49 +110,61 @@ describe('an agent and its git server', () => {
     expect(await host.show(NAME, 'work', '%an %s')).toBe('Ada b');
     expect(llm.requests[0]?.tools).toContain('git_remote');
   });
+});
 
-  describe('POST /api/git/push', () => {
-    const pushed = async (change: object = {}): Promise<{ status: number; body: unknown }> =>
-      server.client.post('/api/git/push', {
-        url: `${host.origin}/${NAME}.git`,
-        directory: `${server.folder}/workspace/project`,
-        branch: null,
-        username: 'user',
-        password: TOKEN,
-        ...change,
-      });
-    const inShell = async (command: string): Promise<unknown> =>
-      server.client.post('/api/bash/execute_bash_command', { command, cwd: 'project' });
+describe('POST /api/git/push', () => {
+  beforeAll(async () => {
+    host = await startGitHttpServer(`user:${TOKEN}`);
+    server = await startTestAgentServer();
+    await prepare('work', IDENTITY);
+  });
 
-    it('pushes the branch that is checked out, or the named one', async () => {
-      await start(false);
-      await inShell(WORK);
-      expect(await pushed()).toMatchObject({ status: 200, body: { ok: true, branch: 'work' } });
-      expect(await host.show(NAME, 'work', '%s')).toBe('b');
-      await inShell('git checkout -qb other && git commit --allow-empty -qm c && git checkout -q work');
-      expect(await pushed({ branch: 'other' })).toMatchObject({ body: { ok: true, branch: 'other' } });
+  afterAll(async () => {
+    await server.stop();
+    await host.close();
+  });
+
+  const pushed = async (change: object = {}): Promise<{ status: number; body: unknown }> =>
+    server.client.post('/api/git/push', {
+      url: `${host.origin}/${NAME}.git`,
+      directory: `${server.folder}/workspace/project`,
+      branch: null,
+      username: 'user',
+      password: TOKEN,
+      ...change,
     });
-
-    it('never pushes the default branch', async () => {
-      await start(false);
-      await inShell('git checkout -q main && git commit --allow-empty -qm mine');
-      const refused = { ok: false, branch: 'main', output: expect.stringContaining('default branch') };
-      expect(await pushed()).toMatchObject({ status: 200, body: refused });
-      expect(await pushed({ branch: 'main' })).toMatchObject({ body: refused });
-      expect(await host.show(NAME, 'main', '%s')).not.toBe('mine');
+  const inShell = async (command: string): Promise<void> => {
+    const { body } = await server.client.post('/api/bash/execute_bash_command', {
+      command,
+      cwd: 'project',
     });
+    expect(body).toMatchObject({ exit_code: 0 });
+  };
 
-    it('says why it cannot, without the credentials', async () => {
-      await start(false);
-      await inShell(WORK);
-      const { body } = await pushed({ password: 'wrong-token-of-the-host' });
-      expect(body).toMatchObject({ ok: false, branch: 'work' });
-      expect(JSON.stringify(body)).not.toContain('wrong-token-of-the-host');
-      expect(await pushed({ branch: 'none' })).toMatchObject({ body: { ok: false } });
-      expect(await pushed({ directory: server.workspace })).toMatchObject({
-        body: { ok: false, branch: null },
-      });
-      expect(await pushed({ branch: '--all' })).toMatchObject({ status: 422 });
+  it('pushes the branch that is checked out, or the named one', async () => {
+    await inShell(WORK);
+    expect(await pushed()).toMatchObject({ status: 200, body: { ok: true, branch: 'work' } });
+    expect(await host.show(NAME, 'work', '%s')).toBe('b');
+    await inShell('git checkout -qb other && git commit --allow-empty -qm c && git checkout -q work');
+    expect(await pushed({ branch: 'other' })).toMatchObject({ body: { ok: true, branch: 'other' } });
+  });
+
+  it('says why it cannot, without the credentials', async () => {
+    const { body } = await pushed({ password: 'wrong-token-of-the-host' });
+    expect(body).toMatchObject({ ok: false, branch: 'work' });
+    expect(JSON.stringify(body)).not.toContain('wrong-token-of-the-host');
+    expect(await pushed({ branch: 'none' })).toMatchObject({ body: { ok: false } });
+    expect(await pushed({ directory: server.workspace })).toMatchObject({
+      body: { ok: false, branch: null },
     });
+    expect(await pushed({ branch: '--all' })).toMatchObject({ status: 422 });
+  });
+
+  it('never pushes the default branch', async () => {
+    await inShell('git checkout -q main && git commit --allow-empty -qm mine');
+    const refused = { ok: false, branch: 'main', output: expect.stringContaining('default branch') };
+    expect(await pushed()).toMatchObject({ status: 200, body: refused });
+    expect(await pushed({ branch: 'main' })).toMatchObject({ body: refused });
+    expect(await host.show(NAME, 'main', '%s')).not.toBe('mine');
   });
 });

@@ -5,6 +5,7 @@ import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { NativeEngine } from '../src/engine/native/native.engine.js';
 import { call, fails, say, type ScriptedAnswer } from './fakes/scripted-llm.answers.js';
 import { type ChatRequest, ScriptedLlm } from './fakes/scripted-llm.js';
+import { credentialsWithModelAt, startWithModelAt } from './support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
@@ -42,14 +43,10 @@ async function start(
     createEngine: async () => new NativeEngine({ wait: async () => undefined }),
     pauseGraceMs: 100,
   });
-  return await server.client.start({
-    agent: { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } },
-    ...members,
-  });
+  return await server.client.start({ ...startWithModelAt(llm.url), ...members });
 }
 
-const post = async (id: string, action: string, body?: object) =>
-  await server.client.post(`/api/conversations/${id}/${action}`, body);
+const post = async (id: string, action: string, body?: object) => await server.client.act(id, action, body);
 const begin = async (id: string, members: object = {}) =>
   await post(id, 'goal', { objective: OBJECTIVE, ...members });
 
@@ -169,8 +166,7 @@ describe('a goal', () => {
     const id = await start([{ kind: 'hang' }]);
     await begin(id);
     await until(() => llm.requests.some(isJudging));
-    await server.client.say(id, 'Something else.');
-    await server.client.untilStatus(id, 'finished');
+    await server.client.talk(id, 'Something else.');
     expect((await told(id)).at(-1)).toMatchObject({ active: false, status: 'interrupted' });
     expect(llm.requests.filter(isJudging)).toHaveLength(1);
   });
@@ -225,11 +221,7 @@ describe('a goal', () => {
       status: 400,
       body: { detail: expect.stringContaining('/credentials') },
     });
-    await post(id, 'credentials', {
-      llm_model: 'openai/fake',
-      llm_base_url: llm.url,
-      llm_api_key: 'llm-key',
-    });
+    await post(id, 'credentials', credentialsWithModelAt(llm.url));
     expect(await post(id, 'goal/resume')).toMatchObject({ status: 200 });
     await untilTold(id, 'complete');
     expect((await told(id)).at(-1)).toMatchObject({ iteration: 1, max_iterations: 3 });

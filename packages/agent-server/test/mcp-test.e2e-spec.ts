@@ -76,9 +76,7 @@ describe('a tool server that is tried', () => {
       mcp_config: { calculator, off: { url: mcp.httpUrl, enabled: false } },
     };
     const id = await server.client.start({ agent });
-    await server.client.say(id, 'settings');
-    await server.client.untilStatus(id, 'finished');
-    const [settings] = await server.client.answers(id);
+    const settings = await server.client.answerTo(id, 'settings');
     expect(JSON.parse(String(settings))).toMatchObject({
       mcpConfig: { calculator: { url: mcp.httpUrl, transport: 'http', headers: expect.anything() } },
     });

@@ -21,19 +21,13 @@ function named(name: string, value: unknown): unknown {
   return JSON.parse(`{"${name}":${JSON.stringify(value)}}`);
 }
 
-async function answerTo(id: string, text: string): Promise<unknown> {
-  await server.client.say(id, text);
-  await server.client.untilStatus(id, 'finished');
-  return (await server.client.answers(id)).at(-1);
-}
-
 describe('names that people choose', () => {
   it.each(NAMES)('are names of secrets: %s', async (name) => {
     const id = await server.client.start({ secrets: named(name, 'seventeen letters') });
 
-    expect(await answerTo(id, `length ${name}`)).toBe('17');
-    await server.client.post(`/api/conversations/${id}/secrets`, { secrets: named(name, 'short') });
-    expect(await answerTo(id, `length ${name}`)).toBe('5');
+    expect(await server.client.answerTo(id, `length ${name}`)).toBe('17');
+    await server.client.act(id, 'secrets', { secrets: named(name, 'short') });
+    expect(await server.client.answerTo(id, `length ${name}`)).toBe('5');
   });
 
   it.each(NAMES)('are names of tool servers and of their variables: %s', async (name) => {
@@ -42,7 +36,7 @@ describe('names that people choose', () => {
       agent: { llm: { model: 'openai/fake', api_key: 'k' }, mcp_config: { mcpServers: servers } },
     };
     const id = await server.client.start({ agent });
-    const settings: unknown = JSON.parse(String(await answerTo(id, 'settings')));
+    const settings: unknown = JSON.parse(String(await server.client.answerTo(id, 'settings')));
     const config = jsonAt(settings, 'mcpConfig');
 
     expect(Object.entries(Object(config))).toMatchObject([[name, { command: 'true' }]]);

@@ -5,10 +5,16 @@ import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { WebSocket } from 'ws';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import type { AgentServerOptions } from '../src/command-line.js';
 import { NativeEngine } from '../src/engine/native/native.engine.js';
 import { call, calls, say } from './fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';
-import { SESSION_KEY, startRequest } from './support/agent-server-client.js';
+import {
+  credentialsWithModelAt,
+  SESSION_KEY,
+  startRequest,
+  startWithModelAt,
+} from './support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
@@ -20,41 +26,38 @@ afterEach(async () => {
   await llm.close();
 });
 
+/** A conversation whose model answers so. */
+async function start(
+  answers: Parameters<typeof inOrder>,
+  members: Record<string, unknown> = {},
+  options: Partial<AgentServerOptions> = {},
+): Promise<string> {
+  llm = await ScriptedLlm.start(inOrder(...answers));
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine(), ...options });
+  return await server.client.start({ ...startWithModelAt(llm.url), ...members });
+}
+
 it('continues after the budget that stopped it was raised', async () => {
-  llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
-  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
-  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const id = await start([say('It is done.')], { slipway: { max_budget: 0 } });
   const { client } = server;
-  const id = await client.start(startRequest({ agent, slipway: { max_budget: 0 } }));
-  await client.say(id, 'Do it.');
-  await client.untilStatus(id, 'error');
+  await client.talk(id, 'Do it.', 'error');
   expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
     { code: 'MaxBudgetReached', detail: expect.stringContaining('Raise it in the settings') },
   ]);
   expect(llm.requests).toEqual([]);
 
-  await client.post(`/api/conversations/${id}/credentials`, { max_budget: 1 });
-  await client.say(id, 'Go on.');
-  await client.untilStatus(id, 'finished');
+  await client.act(id, 'credentials', { max_budget: 1 });
+  await client.talk(id, 'Go on.');
   expect(await client.answers(id)).toEqual(['It is done.']);
 });
 
 it('works for a user: a command in the workspace, its result to the model, a reply', async () => {
-  llm = await ScriptedLlm.start(
-    inOrder(
-      {
-        kind: 'answer',
-        calls: [{ name: 'terminal', arguments: { command: 'echo "$TOKEN" > out; cat out' } }],
-      },
-      { kind: 'answer', text: 'It is done.' },
-    ),
+  const id = await start(
+    [call('terminal', { command: 'echo "$TOKEN" > out; cat out' }), say('It is done.')],
+    { secrets: { TOKEN: 'a-secret-token' } },
   );
-  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
-  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
   const { client } = server;
-  const id = await client.start(startRequest({ agent, secrets: { TOKEN: 'a-secret-token' } }));
-  await client.say(id, 'Write the file.');
-  await client.untilStatus(id, 'finished');
+  await client.talk(id, 'Write the file.');
   expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
     'MessageEvent',
     'ActionEvent',
@@ -69,16 +72,11 @@ it('works for a user: a command in the workspace, its result to the model, a rep
 
 it('shows an answer while it is written, and takes it back when the user pauses', async () => {
   let chunks = 4;
-  llm = await ScriptedLlm.start(
-    inOrder(
-      { kind: 'answer', text: 'It is almost done.', pace: async (chunk) => until(() => chunk < chunks) },
-      say('It is done.'),
-    ),
-  );
-  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
-  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
+  const id = await start([
+    { kind: 'answer', text: 'It is almost done.', pace: async (chunk) => until(() => chunk < chunks) },
+    say('It is done.'),
+  ]);
   const { client } = server;
-  const id = await client.start(startRequest({ agent }));
   const frames: unknown[] = [];
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/session/${id}?drafts=only`, {
     headers: { 'X-Session-API-Key': SESSION_KEY },
@@ -90,14 +88,14 @@ it('shows an answer while it is written, and takes it back when the user pauses'
   await until(() => told() === 'It is almost done.');
   chunks = 5;
 
-  await client.post(`/api/conversations/${id}/pause`);
+  await client.act(id, 'pause');
   await client.untilStatus(id, 'paused');
   await until(() => jsonText(frames.at(-1), 'type') === 'item_aborted');
   expect(await client.answers(id)).toEqual([]);
   // Nobody reads the rest; waiting for it would keep Jest from its end.
   chunks = Infinity;
 
-  await client.post(`/api/conversations/${id}/run`);
+  await client.act(id, 'run');
   await client.untilStatus(id, 'finished');
   expect(await client.answers(id)).toEqual(['It is done.']);
   const stats = (await client.events(id)).filter((event) => jsonAt(event, 'key') === 'stats');
@@ -106,11 +104,8 @@ it('shows an answer while it is written, and takes it back when the user pauses'
 });
 
 it('calls no model, and sends no key, where a record on the disk says so', async () => {
-  llm = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'It is done.' }));
-  const stranger = await ScriptedLlm.start(inOrder({ kind: 'answer', text: 'Thank you for the key.' }));
-  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
-  const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
-  const id = await server.client.start(startRequest({ agent }));
+  const id = await start([say('It is done.')]);
+  const stranger = await ScriptedLlm.start(inOrder(say('Thank you for the key.')));
   await server.halt();
   const record = path.join(server.folder, 'conversations', id.replaceAll('-', ''), 'conversation.json');
   const written = await readFile(record, 'utf8');
@@ -132,31 +127,19 @@ it('calls no model, and sends no key, where a record on the disk says so', async
     status: 400,
     body: { detail: expect.stringContaining(`POST /api/conversations/${id}/credentials`) },
   });
-  await client.post(`/api/conversations/${id}/credentials`, { llm_api_key: 'llm-key' });
+  await client.act(id, 'credentials', { llm_api_key: 'llm-key' });
   expect(await client.say(id, 'Do it.')).toMatchObject({ status: 400 });
-  await client.post(`/api/conversations/${id}/credentials`, {
-    llm_model: 'openai/fake',
-    llm_base_url: llm.url,
-    llm_api_key: 'llm-key',
-  });
-  await client.say(id, 'Do it.');
-  await client.untilStatus(id, 'finished');
+  await client.act(id, 'credentials', credentialsWithModelAt(llm.url));
+  await client.talk(id, 'Do it.');
   expect(await client.answers(id)).toEqual(['It is done.']);
   expect(stranger.requests).toEqual([]);
   await stranger.close();
 });
 
 describe('a pause', () => {
-  const start = async (...answers: Parameters<typeof inOrder>): Promise<string> => {
-    llm = await ScriptedLlm.start(inOrder(...answers));
-    server = await startTestAgentServer({ createEngine: async () => new NativeEngine(), pauseGraceMs: 100 });
-    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
-    return await server.client.start(startRequest({ agent }));
-  };
-  const pause = async (id: string): Promise<unknown> =>
-    await server.client.post(`/api/conversations/${id}/pause`);
+  const pause = async (id: string): Promise<unknown> => await server.client.act(id, 'pause');
   const goOn = async (id: string): Promise<void> => {
-    await server.client.post(`/api/conversations/${id}/run`);
+    await server.client.act(id, 'run');
     await server.client.untilStatus(id, 'finished');
   };
 
@@ -164,7 +147,7 @@ describe('a pause', () => {
     ['says nothing', { kind: 'hang' } as const],
     ['has said a part', { kind: 'stall', text: 'half of an answer' } as const],
   ])('does not await a model that %s, and keeps nothing of it', async (_what, silent) => {
-    const id = await start(silent, say('It is done.'));
+    const id = await start([silent, say('It is done.')], {}, { pauseGraceMs: 100 });
     await server.client.say(id, 'Do it.');
     await until(() => llm.requests.length === 1);
 
@@ -182,11 +165,15 @@ describe('a pause', () => {
 
   it('ends a tool that takes longer than its grace, and says so to the model', async () => {
     const id = await start(
-      calls(
-        { name: 'terminal', arguments: { command: 'touch begun; sleep 1000' } },
-        { name: 'think', arguments: { thought: 'not begun' } },
-      ),
-      say('It is done.'),
+      [
+        calls(
+          { name: 'terminal', arguments: { command: 'touch begun; sleep 1000' } },
+          { name: 'think', arguments: { thought: 'not begun' } },
+        ),
+        say('It is done.'),
+      ],
+      {},
+      { pauseGraceMs: 100 },
     );
     await server.client.say(id, 'Do it.');
     await until(() => existsSync(path.join(server.workspace, 'project/begun')));
@@ -207,18 +194,16 @@ describe('a pause', () => {
   it('lets a tool complete within its grace, and begins no other', async () => {
     const gate = 'until [ -e go ]; do sleep 0.01; done';
     const id = await start(
-      calls(
-        { name: 'terminal', arguments: { command: gate } },
-        { name: 'think', arguments: { thought: 'not begun' } },
-      ),
-      say('It is done.'),
+      [
+        calls(
+          { name: 'terminal', arguments: { command: gate } },
+          { name: 'think', arguments: { thought: 'not begun' } },
+        ),
+        say('It is done.'),
+      ],
+      {},
+      { pauseGraceMs: 60_000 },
     );
-    await server.restart({ pauseGraceMs: 60_000 });
-    await server.client.post(`/api/conversations/${id}/credentials`, {
-      llm_model: 'openai/fake',
-      llm_base_url: llm.url,
-      llm_api_key: 'llm-key',
-    });
     await server.client.say(id, 'Do it.');
     await until(async () => (await server.client.kinds(id)).includes('ActionEvent'));
     await pause(id);
@@ -228,18 +213,6 @@ describe('a pause', () => {
     expect(observation).toMatchObject({ observation: { exit_code: 0 } });
     expect(await server.client.events(id, '&kind=AgentErrorEvent')).toMatchObject([{ tool_name: 'think' }]);
     await goOn(id);
-  });
-
-  it('lasts over a restart of the agent server', async () => {
-    const id = await start({ kind: 'hang' }, say('It is done.'));
-    await server.client.say(id, 'Do it.');
-    await until(() => llm.requests.length === 1);
-    await pause(id);
-    await server.restart();
-    expect(await server.client.get(`/api/conversations/${id}`)).toMatchObject({
-      execution_status: 'paused',
-      agent_state: {},
-    });
   });
 });
 
@@ -260,27 +233,20 @@ describe('a result of a form that the client chose', () => {
     $defs: { failure: { type: 'string', minLength: 1 } },
   };
 
-  async function start(script: ScriptedLlm): Promise<string> {
-    llm = script;
-    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
-    const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
-    return await server.client.start(startRequest({ agent, slipway: { result_schema: resultSchema } }));
-  }
+  const form = { slipway: { result_schema: resultSchema } };
 
   it('ends the work only when it fits, and is asked for where the agent ends with words', async () => {
     const id = await start(
-      await ScriptedLlm.start(
-        inOrder(
-          say('All tests pass.'),
-          call('finish', { message: 'Done.', result: { passed: 'yes' } }),
-          call('finish', { message: 'Done.' }),
-          call('finish', { message: 'Done.', result: { passed: false, failures: ['parser'] } }),
-        ),
-      ),
+      [
+        say('All tests pass.'),
+        call('finish', { message: 'Done.', result: { passed: 'yes' } }),
+        call('finish', { message: 'Done.' }),
+        call('finish', { message: 'Done.', result: { passed: false, failures: ['parser'] } }),
+      ],
+      form,
     );
     const { client } = server;
-    await client.say(id, 'Run the tests.');
-    await client.untilStatus(id, 'finished');
+    await client.talk(id, 'Run the tests.');
     expect((await client.kinds(id)).filter((kind) => kind !== 'SystemPromptEvent')).toEqual([
       'MessageEvent',
       'MessageEvent',
@@ -297,12 +263,9 @@ describe('a result of a form that the client chose', () => {
   });
 
   it('is missing when the agent never gives it', async () => {
-    const id = await start(
-      await ScriptedLlm.start(inOrder(...Array.from({ length: 4 }, () => say('Done.')))),
-    );
+    const id = await start([say('Done.')], form);
     const { client } = server;
-    await client.say(id, 'Run the tests.');
-    await client.untilStatus(id, 'error');
+    await client.talk(id, 'Run the tests.', 'error');
     expect(await client.events(id, '&kind=ConversationErrorEvent')).toMatchObject([
       { code: 'ResultMissing' },
     ]);
@@ -310,15 +273,10 @@ describe('a result of a form that the client chose', () => {
   });
 
   it('is refused with a schema that nothing can be checked with', async () => {
-    llm = await ScriptedLlm.start(inOrder());
-    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    await start([]);
     for (const schema of [{ type: 'strange' }, { $ref: 'https://example.com/schema' }, { pattern: '(' }]) {
-      const agent = { kind: 'Agent', llm: { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url } };
-      const refused = await server.client.post(
-        '/api/conversations',
-        startRequest({ agent, slipway: { result_schema: schema } }),
-      );
-      expect(refused).toMatchObject({ status: 422 });
+      const request = startRequest({ slipway: { result_schema: schema } });
+      expect(await server.client.post('/api/conversations', request)).toMatchObject({ status: 422 });
     }
   });
 });

@@ -37,12 +37,8 @@ describe('plugins', () => {
     });
   };
   const load = async (id: string, plugin_ref: unknown) =>
-    await server.client.post(`/api/conversations/${id}/load_plugin`, { plugin_ref });
-  const settings = async (id: string): Promise<unknown> => {
-    await server.client.say(id, 'settings');
-    await server.client.untilStatus(id, 'finished');
-    return (await server.client.answers(id)).at(-1);
-  };
+    await server.client.act(id, 'load_plugin', { plugin_ref });
+  const settings = async (id: string): Promise<unknown> => await server.client.answerTo(id, 'settings');
 
   it('bring their skills into a conversation, which keeps them after a restart', async () => {
     const id = await start(LOCAL);
@@ -53,7 +49,7 @@ describe('plugins', () => {
 
     await server.restart();
     const model = { llm_model: 'openai/fake', llm_base_url: null, llm_api_key: 'k' };
-    await server.client.post(`/api/conversations/${id}/credentials`, model);
+    await server.client.act(id, 'credentials', model);
     expect(await settings(id)).toContain('lint-style');
   });
 

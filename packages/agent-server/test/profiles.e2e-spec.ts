@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import { jsonAt } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
 import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
 
@@ -50,16 +50,12 @@ describe('profiles of models', () => {
   it('are switched to by their name, with address, key and parameters', async () => {
     await save('fast', FAST);
     const id = await server.client.start();
-    const answer = await server.client.post(`/api/conversations/${id}/switch_profile`, {
+    const answer = await server.client.act(id, 'switch_profile', {
       profile_name: 'fast',
     });
     expect(answer).toEqual({ status: 200, body: { success: true } });
-    expect(jsonAt(await server.client.get(`/api/conversations/${id}`), 'agent', 'llm', 'model')).toBe(
-      FAST.model,
-    );
-    await server.client.say(id, 'settings');
-    await server.client.untilStatus(id, 'finished');
-    const [settings] = await server.client.answers(id);
+    expect(jsonAt(await server.client.info(id), 'agent', 'llm', 'model')).toBe(FAST.model);
+    const settings = await server.client.answerTo(id, 'settings');
     expect(JSON.parse(String(settings))).toMatchObject({
       llm: {
         model: 'openai/fast',
@@ -72,7 +68,7 @@ describe('profiles of models', () => {
 
   it('that do not exist are not switched to, nor is a conversation that does not', async () => {
     const id = await server.client.start();
-    const answer = await server.client.post(`/api/conversations/${id}/switch_profile`, {
+    const answer = await server.client.act(id, 'switch_profile', {
       profile_name: 'gone',
     });
     expect(answer).toEqual({ status: 404, body: { detail: "Profile 'gone' not found" } });
@@ -94,10 +90,9 @@ describe('profiles of models', () => {
   });
 
   it('are bounded in number', async () => {
-    const answers = [];
-    for (let index = 0; index < 101; index += 1) {
-      answers.push((await save(`many-${index}`, FAST)).status);
-    }
-    expect(answers.at(-1)).toBe(409);
+    const before = jsonList(await server.client.get('/api/profiles'), 'profiles').length;
+    const saves = Array.from({ length: 101 - before }, async (_, index) => await save(`many-${index}`, FAST));
+    const statuses = (await Promise.all(saves)).map(({ status }) => status);
+    expect(statuses.toSorted((a, b) => a - b)).toEqual([...Array<number>(100 - before).fill(201), 409]);
   });
 });

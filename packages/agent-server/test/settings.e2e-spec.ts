@@ -107,14 +107,10 @@ describe('/api/settings/secrets', () => {
     });
     const secrets = { STORED: lookup(SESSION_KEY), REFUSED: lookup('another-key') };
     const id = await server.client.start({ secrets });
-    for (const name of Object.keys(secrets)) {
-      await server.client.say(id, `length ${name}`);
-      await server.client.untilStatus(id, 'finished');
-    }
-    expect(await server.client.answers(id)).toEqual(['15', 'undefined']);
-    await server.client.say(id, 'env STORED');
-    await server.client.untilStatus(id, 'finished');
-    expect((await server.client.answers(id)).at(-1)).toBe('<secret-hidden>');
+    const answerTo = async (text: string): Promise<unknown> => await server.client.answerTo(id, text);
+    expect(await answerTo('length STORED')).toBe('15');
+    expect(await answerTo('length REFUSED')).toBe('undefined');
+    expect(await answerTo('env STORED')).toBe('<secret-hidden>');
   });
 
   it('forgets everything with the server', async () => {

@@ -116,7 +116,7 @@ describe('POST /api/skills', () => {
 
   it('reads a bounded number of files', async () => {
     await Promise.all(
-      Array.from({ length: 150 }, (_, index) => put(`.openhands/skills/s${String(index)}.md`, 'text')),
+      Array.from({ length: 101 }, (_, index) => put(`.openhands/skills/s${String(index)}.md`, 'text')),
     );
     expect((await list()).names).toHaveLength(100);
   });
@@ -183,29 +183,26 @@ describe('a conversation with skills', () => {
         skills: [{ name: 'given', content: 'Given by the client.', trigger: null }],
       }),
     );
-    await server.client.say(id, 'settings for the FLAKY test');
-    await server.client.untilStatus(id, 'finished');
+    await server.client.talk(id, 'settings for the FLAKY test');
     const suffix = await promptSuffix(id);
     expect(suffix).toContain('Given by the client.');
     expect(suffix).toContain('Use tabs.');
     expect(suffix).toContain('- flaky: Run it three times.');
     expect(suffix).not.toContain('not wanted');
     expect(suffix.endsWith('The client said so.')).toBe(true);
-    await server.client.say(id, 'say Is it still flaky?');
-    await server.client.untilStatus(id, 'finished');
+    await server.client.talk(id, 'say Is it still flaky?');
     const messages = await server.client.events(id, '&kind=MessageEvent&source=user');
     expect(messages.map((event) => jsonAt(event, 'activated_skills'))).toEqual([['flaky'], []]);
     expect(JSON.stringify(jsonAt(messages[0], 'extended_content'))).toContain('Run it three times.');
     expect(jsonAt(messages[1], 'extended_content')).toEqual([{ type: 'text', text: 'Answer in verse.' }]);
-    const info = await server.client.get(`/api/conversations/${id}`);
+    const info = await server.client.info(id);
     expect(jsonAt(info, 'activated_knowledge_skills')).toEqual(['flaky']);
   });
 
   it('has none that nobody asked for', async () => {
     await put('AGENTS.md', 'Use tabs.');
     const id = await server.client.start();
-    await server.client.say(id, 'settings');
-    await server.client.untilStatus(id, 'finished');
+    await server.client.talk(id, 'settings');
     expect(await promptSuffix(id)).toBe('');
   });
 });

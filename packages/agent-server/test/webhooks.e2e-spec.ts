@@ -52,8 +52,7 @@ const statuses = (hooks: Hook[]) =>
 it('sends states and events to the service, in order', async () => {
   const hooks = await start([]);
   const id = await server.client.start();
-  await server.client.say(id, 'say hello');
-  await server.client.untilStatus(id, 'finished');
+  await server.client.talk(id, 'say hello');
   const logged = await server.client.events(id);
   await until(() => events(hooks).length === logged.length && statuses(hooks).at(-1) === 'finished');
   expect(events(hooks)).toEqual(logged);
@@ -68,8 +67,7 @@ it('sends states and events to the service, in order', async () => {
 it('retries while the service is unavailable, and blocks nothing', async () => {
   const hooks = await start([503, 500, 429]);
   const id = await server.client.start();
-  await server.client.say(id, 'say hello');
-  await server.client.untilStatus(id, 'finished');
+  await server.client.talk(id, 'say hello');
   const logged = await server.client.events(id);
   await until(() => events(hooks).length === logged.length);
   expect(events(hooks)).toEqual(logged);
@@ -88,8 +86,7 @@ it('drops what is rejected', async () => {
 it('sends no events that the service reads over a socket, until the socket closes', async () => {
   const hooks = await start([]);
   const id = await server.client.start();
-  await server.client.say(id, 'say hello');
-  await server.client.untilStatus(id, 'finished');
+  await server.client.talk(id, 'say hello');
   const before = await server.client.events(id);
   await until(() => events(hooks).length === before.length);
   const socket = new WebSocket(`ws://127.0.0.1:${server.port}/sockets/events/${id}?frames=linked`, {
@@ -98,8 +95,7 @@ it('sends no events that the service reads over a socket, until the socket close
   const frames: unknown[] = [];
   socket.on('message', (data: Buffer) => frames.push(JSON.parse(data.toString('utf8'))));
   await until(() => frames.length > 0);
-  await server.client.say(id, 'say more');
-  await server.client.untilStatus(id, 'finished');
+  await server.client.talk(id, 'say more');
   const logged = await server.client.events(id);
   await until(() => frames.some((frame) => jsonAt(frame, 'event', 'id') === jsonAt(logged.at(-1), 'id')));
   await until(() => statuses(hooks).at(-1) === 'finished');
@@ -108,8 +104,7 @@ it('sends no events that the service reads over a socket, until the socket close
   socket.close();
   await once(socket, 'close');
   await until(async () => {
-    await server.client.say(id, 'say hello');
-    await server.client.untilStatus(id, 'finished');
+    await server.client.talk(id, 'say hello');
     return events(hooks).length > before.length;
   });
 });

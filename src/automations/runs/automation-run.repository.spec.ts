@@ -5,23 +5,24 @@ import { admit, type RunCounts } from './automation-run.repository.js';
 const COUNTS: RunCounts = { active: 0, today: 0, skippedToday: 0, costThisMonth: 0 };
 
 describe('a cause', () => {
-  it.each<[string, WhenBusy, Partial<RunCounts>, string]>([
+  it.each<[string, WhenBusy, Partial<RunCounts>, string, RegExp?]>([
     ['makes a run', 'queue', {}, 'make'],
     ['makes one beside others', 'queue', { active: 1, today: 1 }, 'make'],
     ['makes one that waits while it is busy', 'queue', { active: 2 }, 'make'],
-    ['is skipped while it is busy', 'skip', { active: 2 }, 'skip'],
+    ['is skipped while it is busy', 'skip', { active: 2 }, 'skip', /busy/],
     ['is not skipped beside fewer than may run', 'skip', { active: 1 }, 'make'],
     ['replaces a run', 'replace', { active: 2 }, 'replace'],
-    ['is skipped at the maximum of the day', 'queue', { today: 10 }, 'skip'],
+    ['is skipped at the maximum of the day', 'queue', { today: 10 }, 'skip', /10 runs .*max_runs_per_day/],
     ['makes one below the budget of the month', 'queue', { costThisMonth: 4.9 }, 'make'],
-    ['is skipped at the budget of the month', 'queue', { costThisMonth: 5 }, 'skip'],
+    ['is skipped at the budget of the month', 'queue', { costThisMonth: 5 }, 'skip', /budget/],
     ['replaces none at the maximum of the day', 'replace', { active: 2, today: 10 }, 'skip'],
     ['is not even kept after as many skipped ones', 'queue', { today: 10, skippedToday: 10 }, 'refuse'],
-    ['is not even kept while busy', 'skip', { active: 2, skippedToday: 10 }, 'refuse'],
-  ])('%s', (_what, when_busy, counts, admission) => {
+    ['is not even kept while busy', 'skip', { active: 2, skippedToday: 10 }, 'refuse', /busy/],
+  ])('%s', (_what, when_busy, counts, admission, why = /./) => {
     const limits = { max_runs_per_day: 10, max_budget_per_month: 5, concurrency: { limit: 2, when_busy } };
     const result = admit({ ...new Automation().work, ...limits }, { ...COUNTS, ...counts });
     expect(result.admission).toBe(admission);
-    expect(result.reason === null).toBe(['make', 'replace'].includes(admission));
+    const isMade = ['make', 'replace'].includes(admission);
+    expect(result.reason).toEqual(isMade ? null : expect.stringMatching(why));
   });
 });

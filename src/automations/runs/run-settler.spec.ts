@@ -27,15 +27,12 @@ function held(
   };
 }
 
-const STARTING: ConversationOfRun = {
-  start: { status: 'WAITING_FOR_SANDBOX', detail: null },
-  conversation: null,
-};
-const FAILED_START: ConversationOfRun = {
-  start: { status: 'ERROR', detail: 'No such branch.' },
-  conversation: null,
-};
-const GONE: ConversationOfRun = { start: null, conversation: null };
+const starts = (start: ConversationOfRun['start']): ConversationOfRun => ({ start, conversation: null });
+const STARTING = starts({ status: 'WAITING_FOR_SANDBOX', detail: null });
+const FAILED_START = starts({ status: 'ERROR', detail: 'No such branch.' });
+const GONE = starts(null);
+const REFUSED = held('error', { error: { code: 'Refused', detail: 'no key' } });
+const NO_SANDBOX = { sandbox_status: null };
 
 describe('a run', () => {
   it.each<[string, ConversationOfRun[], string | null, string | null]>([
@@ -44,25 +41,15 @@ describe('a run', () => {
     ['goes on while it is paused', [held('paused', { sandbox_status: 'PAUSED' })], null, null],
     ['goes on while one of two works', [held('finished'), held('running')], null, null],
     ['is completed with all of them', [held('finished'), held('finished')], 'COMPLETED', null],
-    [
-      'is completed although the sandbox is gone',
-      [held('finished', { sandbox_status: null })],
-      'COMPLETED',
-      null,
-    ],
+    ['is completed although the sandbox is gone', [held('finished', NO_SANDBOX)], 'COMPLETED', null],
     ['fails with a start', [FAILED_START], 'FAILED', 'No such branch.'],
     ['fails with one of two', [held('finished'), FAILED_START], 'FAILED', 'No such branch.'],
     ['fails without its conversation', [GONE], 'FAILED', 'Its conversation was deleted.'],
-    [
-      'fails with what the conversation says',
-      [held('error', { error: { code: 'Refused', detail: 'no key' } })],
-      'FAILED',
-      'Refused: no key',
-    ],
+    ['fails with what the conversation says', [REFUSED], 'FAILED', 'Refused: no key'],
     ['fails when it is stuck', [held('stuck')], 'FAILED', 'Its conversation ended with stuck.'],
     [
       'fails without its sandbox',
-      [held('running', { sandbox_status: null })],
+      [held('running', NO_SANDBOX)],
       'FAILED',
       'The sandbox of its conversation is gone.',
     ],

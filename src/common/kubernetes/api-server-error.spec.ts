@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { ApiServerError, ApiServerOutages } from './api-server.js';
+import { ApiServerError, ApiServerOutages, pauseBefore } from './api-server.js';
 
 const FORBIDDEN = new ApiServerError('RBAC: role "slipway" not found', 403, 'Forbidden');
 const SOON_MS = 29_000;
@@ -40,5 +40,17 @@ describe('ApiServerOutages', () => {
     outages.judge(new Error('read ECONNRESET'), 0);
     const gone = new ApiServerError('too old', 410, 'Expired');
     expect(outages.judge(gone, 1)).toBe(gone);
+  });
+});
+
+describe('pauseBefore', () => {
+  it.each([
+    [0, 50, 100],
+    [3, 400, 800],
+    [20, 2_500, 5_000],
+  ])('is longer with each attempt, up to a bound: %i', (attempt, least, most) => {
+    const pause = pauseBefore(attempt, null);
+    expect([pause >= least, pause <= most]).toEqual([true, true]);
+    expect(pauseBefore(attempt, new ApiServerError('busy', 429, null, 7))).toBe(7);
   });
 });

@@ -1,10 +1,10 @@
 import { spawnSync } from 'node:child_process';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { FakeKubernetes } from '../../../test/fakes/fake-kubernetes.js';
 import { until } from '../../../test/support/until.js';
+import { useFolder } from '../../../test/support/use-folder.js';
 import { ApiServer } from './api-server.js';
 
 const POD = '/api/v1/namespaces/agents/pods/one';
@@ -22,7 +22,7 @@ const NOT_THE_DEADLINE = [
 
 describe('the credentials of an API server', () => {
   let cluster: FakeKubernetes;
-  let folder: string;
+  const folder = useFolder();
   let file: string;
   let port: number;
   let api: ApiServer;
@@ -31,8 +31,7 @@ describe('the credentials of an API server', () => {
     cluster = new FakeKubernetes();
     cluster.put(POD, { metadata: { name: 'one' } });
     port = await cluster.listen();
-    folder = await mkdtemp(path.join(tmpdir(), 'api-server-'));
-    file = path.join(folder, 'config');
+    file = path.join(folder.path, 'config');
     await writeFile(file, FakeKubernetes.kubeconfig(port));
     api = new ApiServer(file);
   });
@@ -40,7 +39,6 @@ describe('the credentials of an API server', () => {
   afterEach(async () => {
     await api.close();
     await cluster.close();
-    await rm(folder, { recursive: true });
   });
 
   /** A plugin that `aws`, `gcloud` and others bring for a kubeconfig. */
@@ -97,8 +95,8 @@ describe('the credentials of an API server', () => {
   });
 
   it('come from one run of a plugin for all requests that wait for them, until they are refused', async () => {
-    const runs = path.join(folder, 'runs');
-    const token = path.join(folder, 'token');
+    const runs = path.join(folder.path, 'runs');
+    const token = path.join(folder.path, 'token');
     await writeFile(token, credential('a-token'));
     await runsPlugin(`echo run >> ${runs}; cat ${token}`);
     const five = async () => await Promise.all(Array.from({ length: 5 }, () => api.call(POD)));
@@ -120,7 +118,7 @@ describe('the credentials of an API server', () => {
   });
 
   it('are not waited for without end where a plugin asks somebody to log in', async () => {
-    const id = path.join(folder, 'id');
+    const id = path.join(folder.path, 'id');
     await runsPlugin(`echo $$ > ${id}; exec sleep 600`);
     jest.useFakeTimers({ doNotFake: [...NOT_THE_DEADLINE] });
     const sent = api.call(POD, { patienceMs: 0 }).catch((error: unknown) => error);

@@ -1,8 +1,7 @@
 import { once } from 'node:events';
-import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { writeFile } from 'node:fs/promises';
 import { createServer, type Server } from 'node:http';
 import type { Socket } from 'node:net';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { text } from 'node:stream/consumers';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
@@ -10,6 +9,7 @@ import { type WebSocket, WebSocketServer } from 'ws';
 import { FakeKubernetes } from '../../../test/fakes/fake-kubernetes.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
+import { useFolder } from '../../../test/support/use-folder.js';
 import { ApiServer } from './api-server.js';
 import { connectToPod } from './pod-socket.js';
 
@@ -22,7 +22,7 @@ const MANY = 64;
 const FORMER_POD = 'network namespace for sandbox "0a" is closed';
 
 describe('a tunnel to a pod', () => {
-  let folder: string;
+  const folder = useFolder();
   let server: Server;
   let sockets: WebSocketServer;
   let tunnels: WebSocket[];
@@ -31,7 +31,6 @@ describe('a tunnel to a pod', () => {
   let socket: Socket | null;
 
   beforeEach(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'pod-socket-'));
     server = createServer((_request, response) => response.writeHead(404).end('{"message":"no such pod"}'));
     sockets = new WebSocketServer({ noServer: true });
     tunnels = [];
@@ -45,7 +44,7 @@ describe('a tunnel to a pod', () => {
         [DATA, ERROR].forEach((channel) => tunnel.send(Buffer.of(channel, ...PORT)));
       });
     });
-    const file = path.join(folder, 'config');
+    const file = path.join(folder.path, 'config');
     await writeFile(file, FakeKubernetes.kubeconfig(await startListening(server)));
     api = new ApiServer(file);
   });
@@ -57,7 +56,6 @@ describe('a tunnel to a pod', () => {
     server.close();
     sockets.close();
     await api.close();
-    await rm(folder, { recursive: true });
   });
 
   const connected = async (): Promise<Socket> => {

@@ -1,27 +1,21 @@
-import { chownSync, mkdtempSync, readFileSync, rmSync, statSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
+import { useFolder } from '../../../test/support/use-folder.js';
 import { createPassword, ensureDataDir, openLog, readPassword } from './cluster.js';
 
 const asRoot = process.getuid?.() === 0;
-let base: string;
-beforeEach(() => {
-  base = mkdtempSync(path.join(tmpdir(), 'slipway-folder-'));
-});
-afterEach(() => {
-  rmSync(base, { recursive: true, force: true });
-});
+const folder = useFolder();
 
 describe('ensureDataDir', () => {
   it('makes a private folder', async () => {
-    await ensureDataDir(path.join(base, 'a/data'), null);
-    expect(statSync(path.join(base, 'a/data')).mode & 0o777).toBe(0o700);
+    await ensureDataDir(path.join(folder.path, 'a/data'), null);
+    expect(statSync(path.join(folder.path, 'a/data')).mode & 0o777).toBe(0o700);
   });
 
   it('says which folder cannot be made', async () => {
-    writeFileSync(path.join(base, 'file'), '');
-    await expect(ensureDataDir(path.join(base, 'file/data'), null)).rejects.toThrow(
+    writeFileSync(path.join(folder.path, 'file'), '');
+    await expect(ensureDataDir(path.join(folder.path, 'file/data'), null)).rejects.toThrow(
       /DATA_DIR: .*file\/data.*ENOTDIR/,
     );
   });
@@ -29,7 +23,7 @@ describe('ensureDataDir', () => {
 
 describe('createPassword', () => {
   it('keeps a new password where only the owner reads it', async () => {
-    const file = path.join(base, 'password');
+    const file = path.join(folder.path, 'password');
     expect(await readPassword(file)).toBeNull();
     const password = await createPassword(file);
     expect(password).toHaveLength(32);
@@ -40,7 +34,7 @@ describe('createPassword', () => {
 
 describe('openLog', () => {
   it('continues a short log and puts a long one aside', async () => {
-    const file = path.join(base, 'log');
+    const file = path.join(folder.path, 'log');
     writeFileSync(file, 'short');
     const short = await openLog(file);
     await short.close();
@@ -53,9 +47,9 @@ describe('openLog', () => {
   });
 
   it('leaves the log to the owner of the folder, whoever starts', async () => {
-    const owner = asRoot ? 12_345 : statSync(base).uid;
-    chownSync(base, owner, statSync(base).gid);
-    await (await openLog(path.join(base, 'log'))).close();
-    expect(statSync(path.join(base, 'log')).uid).toBe(owner);
+    const owner = asRoot ? 12_345 : statSync(folder.path).uid;
+    chownSync(folder.path, owner, statSync(folder.path).gid);
+    await (await openLog(path.join(folder.path, 'log'))).close();
+    expect(statSync(path.join(folder.path, 'log')).uid).toBe(owner);
   });
 });

@@ -13,7 +13,7 @@ import {
 import { rm, stat } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Client } from 'pg';
 import request from 'supertest';
 import { createTestApp } from '../../../test/support/create-test-app.js';
@@ -31,25 +31,43 @@ const MIB = 2 ** 20;
 const RESERVE = { bytes: 16 * MIB, fullBytes: MIB, patienceMs: 500 };
 const DISK = '192m';
 
+const FAST = {
+  initdbArgs: ['--no-sync', '--wal-segsize=1'],
+  settings: { shared_buffers: '16MB', min_wal_size: '2MB' },
+};
+
+/** The data folder of a finished first start, of which each test has a copy. */
+let template: string;
 let base: string;
 let database: EmbeddedPostgres;
 let reports: { level: string; message: string; fields: Readonly<Record<string, unknown>> }[];
 
 const messages = (): string[] => reports.map(({ message }) => message);
 
+beforeAll(async () => {
+  template = makeBase();
+  await (await startEmbeddedPostgres({ ...FAST, dataDir: path.join(template, 'data') })).stop();
+});
+
+afterAll(() => rm(template, { recursive: true, force: true }));
+
 beforeEach(() => {
-  base = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-supervised-')));
-  chmodSync(base, 0o755);
+  base = makeBase();
   reports = [];
 });
 
+function makeBase(): string {
+  const folder = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-supervised-')));
+  chmodSync(folder, 0o755);
+  return folder;
+}
+
+/** Owners and modes stay as they are. */
 async function start(dataDir: string): Promise<void> {
-  database = await startEmbeddedPostgres({
-    dataDir,
-    initdbArgs: ['--no-sync', '--wal-segsize=1'],
-    settings: { shared_buffers: '16MB', min_wal_size: '2MB' },
-    reserve: RESERVE,
-  });
+  if (!existsSync(dataDir)) {
+    execFileSync('cp', ['-a', path.join(template, 'data'), dataDir]);
+  }
+  database = await startEmbeddedPostgres({ ...FAST, dataDir, reserve: RESERVE });
   database.supervise((level, message, fields) => reports.push({ level, message, fields }));
 }
 

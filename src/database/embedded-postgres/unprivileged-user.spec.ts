@@ -1,7 +1,7 @@
 import { chmodSync, mkdirSync, mkdtempSync, realpathSync, rmSync, statSync, symlinkSync } from 'node:fs';
-import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { useFolder } from '../../../test/support/use-folder.js';
 import {
   canReach,
   chooseUser,
@@ -40,16 +40,10 @@ describe('socketDirectoryFor', () => {
 });
 
 describe('ensureSocketDirectory', () => {
-  let base: string;
-  beforeEach(() => {
-    base = mkdtempSync(path.join(tmpdir(), 'slipway-socket-'));
-  });
-  afterEach(() => {
-    rmSync(base, { recursive: true, force: true });
-  });
+  const base = useFolder();
 
   it('makes a private folder and accepts it again', async () => {
-    const folder = path.join(base, 'run');
+    const folder = path.join(base.path, 'run');
     await ensureSocketDirectory(folder, null);
     await ensureSocketDirectory(folder, null);
     expect(statSync(folder).mode & 0o777).toBe(0o700);
@@ -59,13 +53,13 @@ describe('ensureSocketDirectory', () => {
     ['others can enter', (folder: string) => (mkdirSync(folder), chmodSync(folder, 0o755))],
     ['is a link', (folder: string) => symlinkSync(path.dirname(folder), folder)],
   ])('refuses one that %s', async (_, prepare) => {
-    const folder = path.join(base, 'run');
+    const folder = path.join(base.path, 'run');
     prepare(folder);
     await expect(ensureSocketDirectory(folder, null)).rejects.toThrow(/not a private folder/);
   });
 
   it('refuses one of another user', async () => {
-    const folder = path.join(base, 'run');
+    const folder = path.join(base.path, 'run');
     mkdirSync(folder, { mode: 0o700 });
     const stranger = { name: 'stranger', uid: 54_321, gid: 54_321 };
     await expect(ensureSocketDirectory(folder, stranger)).rejects.toThrow(/not a private folder/);

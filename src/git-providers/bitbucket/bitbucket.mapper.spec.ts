@@ -154,16 +154,8 @@ describe('lists and accounts', () => {
     expect(workspacesSchema.parse([{ workspace: { slug: 'team' } }, { workspace: null }, null])).toEqual([
       { workspace: { slug: 'team' } },
     ]);
-    expect(
-      toEntryNames(
-        entriesSchema.parse([
-          { path: 'AGENTS.md' },
-          { path: '.openhands/skills/style.md' },
-          { path: 'src/' },
-          {},
-        ]),
-      ),
-    ).toEqual(['AGENTS.md', 'style.md', 'src']);
+    const paths = ['AGENTS.md', '.openhands/skills/style.md', 'src/'].map((path) => ({ path }));
+    expect(toEntryNames(entriesSchema.parse([...paths, {}]))).toEqual(['AGENTS.md', 'style.md', 'src']);
   });
 
   it.each<[object, object | null]>([

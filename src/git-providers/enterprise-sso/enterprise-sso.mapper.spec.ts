@@ -57,50 +57,35 @@ describe('parseKeycloakTokens', () => {
   });
 });
 
+/** As version 1 of the broker says it, and as version 2 does. */
+const message = (errorMessage: string): string => JSON.stringify({ errorMessage });
+const error = (code: string, error_description?: string): string =>
+  JSON.stringify({ error: code, error_description });
+
 describe('mapKeycloakError', () => {
   it.each([
-    [400, '{"errorMessage":"Identity Provider [git] does not support this operation."}', 'unsupported'],
-    [
-      400,
-      '{"error":"invalid_request","error_description":"Identity Brokering API feature not enabled"}',
-      'unsupported',
-    ],
-    [400, '{"errorMessage":"User [1] is not associated with identity provider [git]."}', 'not_linked'],
-    [
-      400,
-      '{"error":"invalid_request","error_description":"User not associated to identity provider"}',
-      'not_linked',
-    ],
-    [404, '{"errorMessage":"No token stored for user [1]"}', 'not_linked'],
-    [400, '{"errorMessage":"Invalid token."}', 'unauthorized'],
-    [400, '{"error":"invalid_token","error_description":"Invalid token"}', 'unauthorized'],
-    [400, '{"error":"invalid_grant","error_description":"Token is not active"}', 'unauthorized'],
-    [
-      400,
-      '{"error":"invalid_request","error_description":"Failed to retrieve token from identity provider"}',
-      'reauth_required',
-    ],
-    [400, '{"error":"invalid_request","error_description":"Invalid identity provider"}', 'unavailable'],
+    [400, message('Identity Provider [git] does not support this operation.'), 'unsupported'],
+    [400, error('invalid_request', 'Identity Brokering API feature not enabled'), 'unsupported'],
+    [400, message('User [1] is not associated with identity provider [git].'), 'not_linked'],
+    [400, error('invalid_request', 'User not associated to identity provider'), 'not_linked'],
+    [404, message('No token stored for user [1]'), 'not_linked'],
+    [400, message('Invalid token.'), 'unauthorized'],
+    [400, error('invalid_token', 'Invalid token'), 'unauthorized'],
+    [400, error('invalid_grant', 'Token is not active'), 'unauthorized'],
+    [400, error('invalid_request', 'Failed to retrieve token from identity provider'), 'reauth_required'],
+    [400, error('invalid_request', 'Invalid identity provider'), 'unavailable'],
     [401, '', 'unauthorized'],
-    [401, '{"error":"invalid_client"}', 'unavailable'],
-    [401, '{"error":"unauthorized_client"}', 'unavailable'],
-    [403, '{"error":"unauthorized_client"}', 'reauth_required'],
-    [
-      403,
-      '{"error":"invalid_client","error_description":"Client not allowed to retrieve token"}',
-      'unavailable',
-    ],
-    [403, '{"errorMessage":"Client [c] not authorized to retrieve tokens"}', 'reauth_required'],
-    [
-      403,
-      '{"errorMessage":"Realm has not migrated to support the broker token exchange service"}',
-      'unsupported',
-    ],
-    [404, '{"error":"Realm does not exist"}', 'unavailable'],
-    [404, '{"error":"Unable to find matching target resource method"}', 'unavailable'],
+    [401, error('invalid_client'), 'unavailable'],
+    [401, error('unauthorized_client'), 'unavailable'],
+    [403, error('unauthorized_client'), 'reauth_required'],
+    [403, error('invalid_client', 'Client not allowed to retrieve token'), 'unavailable'],
+    [403, message('Client [c] not authorized to retrieve tokens'), 'reauth_required'],
+    [403, message('Realm has not migrated to support the broker token exchange service'), 'unsupported'],
+    [404, error('Realm does not exist'), 'unavailable'],
+    [404, error('Unable to find matching target resource method'), 'unavailable'],
     [429, '', 'rate_limited'],
-    [502, '{"errorMessage":"Unable to refresh token"}', 'reauth_required'],
-    [502, '{"error":"Could not obtain token from identity provider."}', 'unavailable'],
+    [502, message('Unable to refresh token'), 'reauth_required'],
+    [502, error('Could not obtain token from identity provider.'), 'unavailable'],
     [500, 'does not support this operation', 'unavailable'],
     [502, '<html>', 'unavailable'],
   ])('%i %s: %s', (status, text, expected) => {

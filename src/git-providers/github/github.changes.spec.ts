@@ -12,14 +12,8 @@ function checks(...nodes: object[]): object {
 }
 
 function run(id: number, name: string, members: object = {}): object {
-  return {
-    kind: 'CheckRun',
-    fullDatabaseId: id,
-    name,
-    status: 'COMPLETED',
-    conclusion: 'SUCCESS',
-    ...members,
-  };
+  const passed = { status: 'COMPLETED', conclusion: 'SUCCESS' };
+  return { kind: 'CheckRun', fullDatabaseId: id, name, ...passed, ...members };
 }
 
 function comment(id: number, members: object = {}): object {
@@ -62,25 +56,17 @@ describe('followed pull requests', () => {
     ['PENDING', 'pending'],
     ['EXPECTED', 'pending'],
   ])('have a status %s as %s', (state, expected) => {
-    const status = {
-      kind: 'StatusContext',
-      id: 'SC_1',
-      context: 'ci/circle',
-      state,
-      targetUrl: 'javascript:x',
-    };
-    expect(followed(checks(status)).checks).toEqual([
-      { id: 'SC_1', name: 'ci/circle', state: expected, url: null },
-    ]);
+    const status = { kind: 'StatusContext', id: 'SC_1', context: 'ci', state, targetUrl: 'javascript:x' };
+    expect(followed(checks(status)).checks).toEqual([{ id: 'SC_1', name: 'ci', state: expected, url: null }]);
   });
 
   it('have the newest run of each check of each workflow', () => {
-    const ci = { checkSuite: { workflowRun: { event: 'push', workflow: { name: 'CI' } } } };
+    const of = (name: string) => ({ checkSuite: { workflowRun: { event: 'push', workflow: { name } } } });
     const found = followed(
       checks(
-        run(12, 'unit', { ...ci, conclusion: 'FAILURE' }),
-        run(9, 'unit', ci),
-        run(10, 'unit', { checkSuite: { workflowRun: { event: 'push', workflow: { name: 'Nightly' } } } }),
+        run(12, 'unit', { ...of('CI'), conclusion: 'FAILURE' }),
+        run(9, 'unit', of('CI')),
+        run(10, 'unit', of('Nightly')),
         { kind: 'CheckRun', name: 'without a number' },
         { kind: 'Deployment' },
       ),
@@ -114,35 +100,22 @@ describe('followed pull requests', () => {
     return { commits: { nodes: [{ commit: { checkSuites: { nodes } } }] } };
   }
   function workflow(databaseId: number, status: string, conclusion: string | null = null): object {
-    const workflowRun = {
-      url: 'https://github.com/octo/app/runs/1',
-      event: 'push',
-      workflow: { name: 'CI' },
-    };
+    const url = 'https://github.com/octo/app/runs/1';
+    const workflowRun = { url, event: 'push', workflow: { name: 'CI' } };
     return { databaseId, status, conclusion, workflowRun };
   }
+
+  const over = (conclusion: string, id = 1): object => workflow(id, 'COMPLETED', conclusion);
 
   it.each<[string, object[], [string, string][]]>([
     // https://github.com/handarbeit/fabrik/issues/1822: a job is no check before it begins.
     ['that runs', [workflow(1, 'IN_PROGRESS')], [['CI', 'pending']]],
     // https://github.com/breferrari/vigia/issues/236
     ['that is queued', [workflow(1, 'QUEUED')], [['CI', 'pending']]],
-    [
-      'that waits for the approval of a person',
-      [workflow(1, 'COMPLETED', 'ACTION_REQUIRED')],
-      [['CI', 'pending']],
-    ],
-    [
-      'whose file is wrong',
-      [workflow(1, 'COMPLETED', 'STARTUP_FAILURE')],
-      [['CI (could not start)', 'failed']],
-    ],
-    ['that is over, as its jobs tell', [workflow(1, 'COMPLETED', 'FAILURE')], []],
-    [
-      'that ran again',
-      [workflow(2, 'COMPLETED', 'SUCCESS'), workflow(1, 'COMPLETED', 'STARTUP_FAILURE')],
-      [],
-    ],
+    ['that waits for the approval of a person', [over('ACTION_REQUIRED')], [['CI', 'pending']]],
+    ['whose file is wrong', [over('STARTUP_FAILURE')], [['CI (could not start)', 'failed']]],
+    ['that is over, as its jobs tell', [over('FAILURE')], []],
+    ['that ran again', [over('SUCCESS', 2), over('STARTUP_FAILURE')], []],
     // https://github.com/sourcegraph/sourcegraph-public-snapshot/pull/9058
     ['of an app that never reports', [{ databaseId: 1, status: 'QUEUED', workflowRun: null }], []],
   ])('have beside its jobs a workflow %s: %j', (_which, nodes, expected) => {

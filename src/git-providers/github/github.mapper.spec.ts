@@ -72,36 +72,18 @@ describe('mapPullRequests', () => {
     ['checks expected', rollup('EXPECTED'), { failingChecks: 'no' }],
     ['checks pending', rollup('PENDING'), { failingChecks: 'no' }],
     ['checks not readable', { commits: null }, { failingChecks: 'unknown' }],
-    ['an open thread', { reviewThreads: { nodes: [{ isResolved: false }] } }, { unresolvedComments: 'yes' }],
-    [
-      'only resolved threads',
-      { reviewThreads: { nodes: [{ isResolved: true }] } },
-      { unresolvedComments: 'no' },
-    ],
+    ['an open thread', thread(false), { unresolvedComments: 'yes' }],
+    ['only resolved threads', thread(true), { unresolvedComments: 'no' }],
     ['threads not readable', { reviewThreads: null }, { unresolvedComments: 'unknown' }],
     ['a review requesting changes', reviews('CHANGES_REQUESTED'), { unresolvedComments: 'yes' }],
     ['a review approving', reviews('APPROVED'), { unresolvedComments: 'no' }],
     ['a review dismissed', reviews('DISMISSED'), { unresolvedComments: 'no' }],
     ['reviews not known', { latestOpinionatedReviews: undefined }, { unresolvedComments: 'no' }],
-    [
-      'an archived repository',
-      { repository: { ...REPOSITORY, isArchived: true } },
-      { repository: expect.objectContaining({ usable: false }) },
-    ],
-    [
-      'a disabled repository',
-      { repository: { ...REPOSITORY, isDisabled: true } },
-      { repository: expect.objectContaining({ usable: false }) },
-    ],
-    [
-      'a repository never pushed to',
-      { repository: { ...REPOSITORY, pushedAt: null } },
-      { repository: expect.objectContaining({ activeAt: null }) },
-    ],
+    ['an archived repository', at({ isArchived: true }), { repository: { usable: false } }],
+    ['a disabled repository', at({ isDisabled: true }), { repository: { usable: false } }],
+    ['a repository never pushed to', at({ pushedAt: null }), { repository: { activeAt: null } }],
   ])('%s', (_name, change, expected) => {
-    expect(mapNodes({ ...PULL_REQUEST, ...change }).changeRequests).toEqual([
-      expect.objectContaining(expected),
-    ]);
+    expect(mapNodes({ ...PULL_REQUEST, ...change }).changeRequests).toMatchObject([expected]);
   });
 
   it.each([
@@ -199,22 +181,9 @@ describe('mapRepositoriesAndIssues', () => {
 
 describe('mapAccount', () => {
   it('translates an account', () => {
-    const body = {
-      id: 1,
-      login: 'mona',
-      avatar_url: 'https://a.example/1',
-      company: null,
-      name: '',
-      email: null,
-    };
-    expect(mapAccount(accountSchema.parse(body))).toEqual({
-      id: '1',
-      login: 'mona',
-      avatarUrl: 'https://a.example/1',
-      company: null,
-      name: null,
-      email: null,
-    });
+    const [same, avatarUrl] = [{ login: 'mona', company: null, email: null }, 'https://a.example/1'];
+    const body = { ...same, id: 1, avatar_url: avatarUrl, name: '' };
+    expect(mapAccount(accountSchema.parse(body))).toEqual({ ...same, id: '1', avatarUrl, name: null });
   });
 
   it.each([[null], ['text'], [{ login: 'mona' }], [{ id: 1 }]])('finds no account in %j', (body) => {
@@ -224,6 +193,14 @@ describe('mapAccount', () => {
 
 function rollup(state: string) {
   return { commits: { nodes: [{ commit: { statusCheckRollup: { state } } }] } };
+}
+
+function thread(isResolved: boolean) {
+  return { reviewThreads: { nodes: [{ isResolved }] } };
+}
+
+function at(repository: object) {
+  return { repository: { ...REPOSITORY, ...repository } };
 }
 
 function reviews(state: string) {
@@ -239,6 +216,7 @@ function mapProbe(probe: unknown) {
   return mapRepositoriesAndIssues(data).probedRepositories;
 }
 
+const NOT_ACCESSIBLE = 'Resource not accessible by personal access token';
 const UNKNOWN_FIELD = {
   path: ['query', 'viewer', 'isMirror'],
   extensions: { code: 'undefinedField', typeName: 'Repository', fieldName: 'isMirror' },
@@ -250,18 +228,10 @@ describe('mapGraphqlError', () => {
     ['an exhausted limit', 'rate_limited', { type: 'RATE_LIMITED', message: 'API rate limit exceeded' }],
     ['its newer name', 'rate_limited', { type: 'RATE_LIMIT', code: 'graphql_rate_limit', message: 'Wait' }],
     ['a secondary limit', 'rate_limited', { message: 'You have exceeded a secondary rate limit' }],
-    [
-      'single sign-on',
-      'sso_required',
-      { type: 'FORBIDDEN', extensions: { saml_failure: true }, message: 'x' },
-    ],
+    ['single sign-on', 'sso_required', { type: 'FORBIDDEN', extensions: { saml_failure: true } }],
     ['a forbidden field', 'insufficient_scope', { type: 'FORBIDDEN', extensions: { saml_failure: false } }],
     ['a missing scope', 'insufficient_scope', { type: 'INSUFFICIENT_SCOPES', message: 'Your token has not' }],
-    [
-      'a fine-grained token',
-      'insufficient_scope',
-      { message: 'Resource not accessible by personal access token' },
-    ],
+    ['a fine-grained token', 'insufficient_scope', { message: NOT_ACCESSIBLE }],
     ['something gone', null, { type: 'NOT_FOUND', message: 'Could not resolve to a node' }],
     ['an unknown field', 'unsupported', UNKNOWN_FIELD],
     ['a query given up', 'unavailable', { message: 'Something went wrong while executing your query.' }],

@@ -180,16 +180,11 @@ describe('GitLab issues', () => {
   });
 
   it("give an unknown repository its newest issue's time", () => {
-    const older = issue({
-      iid: 2,
-      updated_at: '2026-01-01T00:00:00Z',
-      references: { full: 'group/project#2' },
-    });
+    const references = { full: 'group/project#2' };
+    const older = issue({ iid: 2, updated_at: '2026-01-01T00:00:00Z', references });
+    const known = { name: 'group/project', activeAt: AT, usable: true };
     const found = mapListed([older, issue()], new Map());
-    expect(found.map(({ repository }) => repository)).toEqual([
-      { name: 'group/project', activeAt: AT, usable: true },
-      { name: 'group/project', activeAt: AT, usable: true },
-    ]);
+    expect(found.map(({ repository }) => repository)).toEqual([known, known]);
   });
 
   it.each([
@@ -217,18 +212,16 @@ describe('GitLab issues', () => {
 
 describe('GitLab users', () => {
   it('map to an account', () => {
-    expect(
-      mapAccount(
-        accountSchema.parse({
-          id: 42,
-          username: 'mona',
-          name: 'Mona',
-          email: '',
-          organization: 'ACME',
-          avatar_url: null,
-        }),
-      ),
-    ).toEqual({ id: '42', login: 'mona', name: 'Mona', email: null, company: 'ACME', avatarUrl: '' });
+    const sent = {
+      id: 42,
+      username: 'mona',
+      name: 'Mona',
+      email: '',
+      organization: 'ACME',
+      avatar_url: null,
+    };
+    const account = { id: '42', login: 'mona', name: 'Mona', email: null, company: 'ACME', avatarUrl: '' };
+    expect(mapAccount(accountSchema.parse(sent))).toEqual(account);
   });
 
   it.each([[null], [{ id: 42 }], [{ username: 'mona' }], [[]]])('%j is none', (body) => {

@@ -48,6 +48,17 @@ describe('masks of an MCP configuration', () => {
     expect(resolveMasks(shown, STORED, [])).toEqual({ config: STORED, problems: [] });
   });
 
+  it('accepts one among variables that are one text', () => {
+    const server = { name: 'files', command: 'npx', env: `TOKEN=${MASK},MODE=new` };
+    const { config, problems } = resolveMasks(dto(JSON.stringify({ stdio_servers: [server] })), STORED, []);
+
+    expect([...(config.stdioServers[0]?.env ?? [])]).toEqual([
+      ['TOKEN', 'token-1'],
+      ['MODE', 'new'],
+    ]);
+    expect(problems).toEqual([]);
+  });
+
   it.each([
     ['new secrets', '{"sse_servers":[{"url":"https://a.example","api_key":"new"}]}', 'new'],
     ['a mask', `{"sse_servers":[{"url":"https://a.example","api_key":"${MASK}"}]}`, 'key-a'],

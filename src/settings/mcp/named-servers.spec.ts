@@ -18,20 +18,19 @@ function after(...patches: JsonObject[]): ClearMcpConfig | null {
 }
 
 describe('patchNamedServers', () => {
-  it.each<[string, JsonObject, JsonObject, string | null, Record<string, string>]>([
-    ['a key in place of Basic', { auth: BASIC }, { auth: BEARER }, 'hush-2', {}],
-    ['a bare key in place of Basic', { auth: BASIC }, { api_key: 'hush-2' }, 'hush-2', {}],
+  it.each<[string, JsonObject, JsonObject, string | null, Record<string, string>?]>([
+    ['a key in place of Basic', { auth: BASIC }, { auth: BEARER }, 'hush-2'],
+    ['a bare key in place of Basic', { auth: BASIC }, { api_key: 'hush-2' }, 'hush-2'],
     [
-      'a header of its own in place of Basic',
+      'a header in place of Basic',
       { auth: BASIC },
       { headers: { authorization: 'Bearer hush-2' } },
       'hush-2',
-      {},
     ],
-    ['none in place of Basic', { auth: BASIC }, { auth: { strategy: 'none' } }, null, {}],
-    ['null in place of Basic', { auth: BASIC }, { auth: null }, null, {}],
-    ['no header in place of Basic', { auth: BASIC }, { headers: { Authorization: null } }, null, {}],
-    ['no headers and a key', { auth: BASIC }, { headers: null, api_key: 'hush-2' }, 'hush-2', {}],
+    ['none in place of Basic', { auth: BASIC }, { auth: { strategy: 'none' } }, null],
+    ['null in place of Basic', { auth: BASIC }, { auth: null }, null],
+    ['no header in place of Basic', { auth: BASIC }, { headers: { Authorization: null } }, null],
+    ['no headers and a key', { auth: BASIC }, { headers: null, api_key: 'hush-2' }, 'hush-2'],
     ['Basic in place of a key', { auth: BEARER }, { auth: BASIC }, null, { Authorization: BASIC_HEADER }],
     [
       'a header of Basic in place of a key',
@@ -54,25 +53,16 @@ describe('patchNamedServers', () => {
       null,
       { Authorization: BASIC_HEADER, 'X-Team': 'hush-3' },
     ],
-    ['what is shown of a key', { auth: BEARER }, { auth: { ...BEARER, value: MASK } }, 'hush-2', {}],
-    [
-      'what is shown of a key as a header',
-      { auth: BEARER },
-      { headers: { Authorization: MASK } },
-      'hush-2',
-      {},
-    ],
+    ['what is shown of a key', { auth: BEARER }, { auth: { ...BEARER, value: MASK } }, 'hush-2'],
+    ['what is shown of it as a header', { auth: BEARER }, { headers: { Authorization: MASK } }, 'hush-2'],
     [
       'other headers only',
       { auth: BASIC },
       { headers: { 'X-Team': 'x' } },
       null,
-      {
-        Authorization: BASIC_HEADER,
-        'X-Team': 'x',
-      },
+      { Authorization: BASIC_HEADER, 'X-Team': 'x' },
     ],
-  ])('signs in one way at a time: %s', (_what, stored, change, apiKey, headers) => {
+  ])('signs in one way at a time: %s', (_what, stored, change, apiKey, headers = {}) => {
     const [server] = after({ url, ...stored }, change)?.shttpServers ?? [];
 
     expect(server?.apiKey).toBe(apiKey);

@@ -9,6 +9,8 @@ import { AgentServerHttp } from './agent-server.http.js';
 import { AgentServerWatch } from './agent-server.watch.js';
 import type { AgentServerTarget } from './sandbox-address.js';
 
+const nothing = (): void => undefined;
+
 describe('an agent server on a Unix socket', () => {
   let folder: UnixFolder;
   let server: Server;
@@ -38,6 +40,20 @@ describe('an agent server on a Unix socket', () => {
     await folder.remove();
   });
 
+  /** The socket of a conversation, at both of its ends. */
+  async function watched(changed: () => void = nothing) {
+    const accepted = once(new WebSocketServer({ server }), 'connection');
+    const watch = new AgentServerWatch(target, 'c1', {
+      opened: nothing,
+      appended: nothing,
+      stateChanged: nothing,
+      changed,
+      closed: nothing,
+    });
+    const [socket, request] = await accepted;
+    return { socket, request, watch };
+  }
+
   it('gets requests over kept-alive connections', async () => {
     const answer = { url: '/a/b?limit=1', host: 'localhost', key: 'the key' };
     for (let requests = 0; requests < 10; requests += 1) {
@@ -47,18 +63,8 @@ describe('an agent server on a Unix socket', () => {
   });
 
   it('gets the socket of a conversation', async () => {
-    const sockets = new WebSocketServer({ server });
-    const accepted = once(sockets, 'connection');
     let changes = 0;
-    const nothing = (): void => undefined;
-    const watch = new AgentServerWatch(target, 'c1', {
-      opened: nothing,
-      appended: nothing,
-      stateChanged: nothing,
-      changed: () => (changes += 1),
-      closed: nothing,
-    });
-    const [socket, request] = await accepted;
+    const { socket, request, watch } = await watched(() => (changes += 1));
     expect(request.url).toBe('/sockets/events/c1?frames=linked');
     expect(request.headers['x-session-api-key']).toBe('the key');
     socket.send('{}');
@@ -67,18 +73,8 @@ describe('an agent server on a Unix socket', () => {
   });
 
   it('is not read while it floods the socket of a conversation', async () => {
-    const sockets = new WebSocketServer({ server });
-    const accepted = once(sockets, 'connection');
     let changes = 0;
-    const nothing = (): void => undefined;
-    const watch = new AgentServerWatch(target, 'c1', {
-      opened: nothing,
-      appended: nothing,
-      stateChanged: nothing,
-      changed: () => (changes += 1),
-      closed: nothing,
-    });
-    const [socket] = await accepted;
+    const { socket, watch } = await watched(() => (changes += 1));
     const frame = 'x'.repeat(1024 * 1024);
     const frames = 400;
     for (let sent = 0; sent < frames; sent += 1) {
@@ -92,17 +88,7 @@ describe('an agent server on a Unix socket', () => {
   });
 
   it('gets a pong for its ping', async () => {
-    const sockets = new WebSocketServer({ server });
-    const accepted = once(sockets, 'connection');
-    const nothing = (): void => undefined;
-    const watch = new AgentServerWatch(target, 'c1', {
-      opened: nothing,
-      appended: nothing,
-      stateChanged: nothing,
-      changed: nothing,
-      closed: nothing,
-    });
-    const [socket] = await accepted;
+    const { socket, watch } = await watched();
     socket.ping('hello');
     const [pong] = await once(socket, 'pong');
     expect(pong).toBeDefined();

@@ -3,7 +3,7 @@ import { stat } from 'node:fs/promises';
 import { createServer, type IncomingMessage, request, type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import path from 'node:path';
-import { startListening } from '../../support/start-listening.js';
+import { startListening, stopServer } from '../../support/start-listening.js';
 
 const TYPES: Record<string, string> = {
   '.css': 'text/css',
@@ -52,10 +52,7 @@ export class Site {
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise((resolve) => {
-      this.server.close(resolve);
-    });
+    await stopServer(this.server);
   }
 
   private serve(incoming: IncomingMessage, response: ServerResponse): void {

@@ -44,6 +44,7 @@ const ANSWERS: Readonly<Record<string, (response: ServerResponse) => void>> = {
 export const answersOfGitHost: Attack = {
   name: 'answers-of-git-host',
   finding: 3,
+  timed: true,
   what: "Bob's git host answers ten requests at a time with mebibytes that cost far more to parse than to send.",
   expected: {
     process: held('Bob gets 502, and nobody else notices'),

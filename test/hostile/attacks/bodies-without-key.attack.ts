@@ -12,6 +12,7 @@ const MAX_GROWTH_MIB = 100;
 export const bodiesWithoutKey: Attack = {
   name: 'bodies-without-key',
   finding: 2,
+  timed: true,
   what: 'Packed kilobytes that cost gigabytes once they are parsed, ten at a time, without a key and with one, with a heap of 256 MB.',
   expected: { process: held('401 before anything is unpacked, and 413 with a key; nobody else notices') },
   timeoutMs: 120_000,

@@ -31,6 +31,7 @@ const EVENT = {
 export const bombsInEvents: Attack = {
   name: 'bombs-in-events',
   finding: 'not tried',
+  timed: true,
   what: 'Bob has events judged by expressions that grow without end, and sends bodies that are deep, wide, packed and larger than a mebibyte.',
   expected: {
     process: held(

@@ -1,6 +1,6 @@
 import { jsonText } from '@slipway/common/json-access.js';
 import { until } from '../../support/until.js';
-import { type Attack, onOneMachine, held } from '../attack.js';
+import { type Attack, ofService, held } from '../attack.js';
 
 const SANDBOXES = 4;
 /** A machine whose clock is an hour ahead, and is set back and forth while the service runs. */
@@ -15,9 +15,7 @@ export const clockOfReplica: Attack = {
   name: 'clock-of-replica',
   finding: 'not tried',
   what: 'A second replica has a clock that jumps by hours while sandboxes are started and paused.',
-  expected: onOneMachine(
-    held('leases go by the time of the database: each sandbox is started and paused once'),
-  ),
+  expected: ofService(held('leases go by the time of the database: each sandbox is started and paused once')),
   timeoutMs: 240_000,
   run: async (world) =>
     world.apart({}, async (apart) => {

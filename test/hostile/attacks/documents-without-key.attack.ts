@@ -72,6 +72,7 @@ const toldSchema = z.object({ answers: z.number(), bytes: z.number(), others: z.
 export const documentsWithoutKey: Attack = {
   name: 'documents-without-key',
   finding: 10,
+  timed: true,
   what: 'Ten connections, then fifty, fetch the OpenAPI document and the files of its pages without a key, one after the other.',
   expected: { process: held('each costs little more than its bytes; Alice gets her settings as before') },
   timeoutMs: 120_000,

@@ -76,6 +76,7 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
 export const excessiveAnswers: Attack = {
   name: 'excessive-answers',
   finding: 6,
+  timed: true,
   what: "What listens in Bob's sandbox answers the service with 120 MB of empty objects.",
   expected: {
     process: held('the sandbox becomes ERROR with the cause, and nobody else notices'),

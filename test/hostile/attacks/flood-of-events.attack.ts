@@ -18,6 +18,7 @@ const EXPENSIVE = '[@,@,@,@,@,@,@,@]|[*].[@,@,@,@,@,@,@,@]|[]|[*].[@,@,@,@,@,@,@
 export const floodOfEvents: Attack = {
   name: 'flood-of-events',
   finding: 'not tried',
+  timed: true,
   what: `Bob's repository sends ${EVENTS} events, ${AT_ONCE} at a time, each to ${AUTOMATIONS} automations whose filters cost as much as filters may.`,
   expected: {
     process: held(

@@ -6,6 +6,7 @@ const SLOW_MS = 5_000;
 export const forkBomb: Attack = {
   name: 'fork-bomb',
   finding: 'not tried',
+  timed: true,
   what: 'A tool of Bob starts processes without end.',
   expected: onOneMachine(held('the service and Alice go on, and the sandbox can be paused and removed')),
   timeoutMs: 180_000,

@@ -4,7 +4,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as wait } from 'node:timers/promises';
 import { jsonText } from '@slipway/common/json-access.js';
-import { type Attack, held } from '../attack.js';
+import { type Attack, held, ofService } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
 
 /** Room for the database with its reserve, for sandboxes, and for what Bob writes until he is stopped. */
@@ -17,10 +17,7 @@ export const fullDisk: Attack = {
   name: 'full-disk',
   finding: 11,
   what: 'Bob fills the disk that the database is on, to the last byte, and goes on writing.',
-  expected: {
-    process: held('Alice goes on writing, or is told what is wrong until she can'),
-    unwrapped: held('Alice goes on writing, or is told what is wrong until she can'),
-  },
+  expected: ofService(held('Alice goes on writing, or is told what is wrong until she can')),
   timeoutMs: 240_000,
   run: async (world) => {
     if (process.getuid?.() !== 0) {

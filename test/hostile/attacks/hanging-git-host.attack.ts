@@ -25,6 +25,7 @@ const WAYS: Readonly<Record<string, (response: ServerResponse) => void>> = {
 export const hangingGitHost: Attack = {
   name: 'hanging-git-host',
   finding: 9,
+  timed: true,
   what: 'Bob has 130 requests at a git host that never answers him, and that Alice uses too.',
   expected: {
     process: held('what is beyond his share is refused at once, and Alice finds her repositories'),

@@ -1,29 +1,14 @@
 import { type Attack, everywhere, held } from '../attack.js';
-
-const LOOK = '/api/bash/execute_bash_command';
-const COMMAND = { command: 'printenv DEPLOY_TOKEN', timeout: 5 };
+import { useOldKey } from '../support/old-key.js';
 
 export const keyAfterQuickResume: Attack = {
   name: 'key-after-quick-resume',
   finding: 'not tried',
   what: "Bob has learned the key of Alice's sandbox, and uses it after she has paused and resumed at once, before her program has ended.",
   expected: everywhere(held('each start has a key of its own; the old one is answered 401')),
-  run: async ({ alice, bob }) => {
-    const old = await alice.sessionKey();
-    await alice.pause();
-    await alice.resume();
-    const now = await alice.sessionKey();
-    const agentServer = `/api/v1/sandboxes/${alice.sandboxId}/agent-server${LOOK}`;
-    const secrets = `/api/v1/sandboxes/${alice.sandboxId}/settings/secrets/DEPLOY_TOKEN`;
-    const withOld = { 'X-Session-API-Key': old };
-    const answers = [
-      await bob.send('POST', agentServer, COMMAND, withOld),
-      await bob.send('GET', secrets, undefined, withOld),
-    ];
-    const statuses = answers.map(({ status }) => status);
-    return {
-      held: now !== old && statuses.every((status) => status === 401 || status === 403 || status === 404),
-      seen: `the key is ${now === old ? 'the same' : 'another one'}; with the old one: ${statuses.join(', ')}`,
-    };
-  },
+  run: async (world) =>
+    useOldKey(world, async () => {
+      await world.alice.pause();
+      await world.alice.resume();
+    }),
 };

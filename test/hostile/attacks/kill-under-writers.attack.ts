@@ -1,5 +1,5 @@
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, ofService, held } from '../attack.js';
 
 const WRITERS = 4;
 const ROUNDS = 2;
@@ -9,7 +9,7 @@ export const killUnderWriters: Attack = {
   name: 'kill-under-writers',
   finding: 'held',
   what: 'The service is killed while four users write secrets, twice.',
-  expected: everywhere(held('what was acknowledged is there after the restart')),
+  expected: ofService(held('what was acknowledged is there after the restart')),
   timeoutMs: 180_000,
   run: async (world) =>
     world.apart({}, async (apart) => {

@@ -7,6 +7,7 @@ const AT_ONCE = 8;
 export const largeFiles: Attack = {
   name: 'large-files',
   finding: 7,
+  timed: true,
   what: 'Bob reads a file of 120 MiB through the service, eight times at once, and one of 300 MiB.',
   expected: everywhere(held('files are sent as they are read; what is too large for a string is a 413')),
   timeoutMs: 180_000,

@@ -15,6 +15,7 @@ const OVER = ['COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'];
 export const loopsOfAutomations: Attack = {
   name: 'loops-of-automations',
   finding: 'not tried',
+  timed: true,
   what: 'Each run of one automation of Bob comments, which starts the other one, whose comment starts the first; and the agent of a run starts agents with its own prompt, each of which does the same.',
   expected: {
     process: held(

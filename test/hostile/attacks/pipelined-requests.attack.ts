@@ -39,6 +39,7 @@ async function add(world: HostileWorld, socket: Socket, large: string, until: nu
 export const pipelinedRequests: Attack = {
   name: 'pipelined-requests',
   finding: 1,
+  timed: true,
   what: 'Somebody without a key pipelines thousands of requests over connections that are never read, and adds more all the time.',
   expected: { process: held('others are answered as before, memory stays, and the connections are closed') },
   timeoutMs: 120_000,

@@ -10,6 +10,7 @@ const HOLD_MS = 25_000;
 export const placesOfOthers: Attack = {
   name: 'places-of-others',
   finding: 15,
+  timed: true,
   what: 'Bob opens 1,500 connections and sends a POST without its body over each, as many as all may have under way.',
   expected: { process: held('he gets a quarter of the places at most, and each body has 20 seconds') },
   timeoutMs: 120_000,

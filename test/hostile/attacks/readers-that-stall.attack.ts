@@ -27,6 +27,7 @@ async function open(world: HostileWorld, path: string, headers: string[]): Promi
 export const readersThatStall: Attack = {
   name: 'readers-that-stall',
   finding: 'not tried',
+  timed: true,
   what: 'Bob has his agent print 100,000 lines, and opens streams and WebSockets of its events that he never reads.',
   expected: onOneMachine(held('he gets his share of places, and what he does not read stays where it was')),
   timeoutMs: 180_000,

@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
 import { inheritedEnvironment } from '../../support/service-process.js';
-import { type Attack, onOneMachine, held } from '../attack.js';
+import { type Attack, ofService, held } from '../attack.js';
 
 const KEYS_PROGRAM = fileURLToPath(new URL('../../../scripts/keys.mjs', import.meta.url));
 const WRITERS = 4;
@@ -15,7 +15,7 @@ export const rotateUnderWriters: Attack = {
   name: 'rotate-under-writers',
   finding: 'not tried',
   what: 'The encryption key is rotated while four users write keys and secrets; then the old one is taken away.',
-  expected: onOneMachine(held('nothing is under the old key, and everybody has what they wrote last')),
+  expected: ofService(held('nothing is under the old key, and everybody has what they wrote last')),
   timeoutMs: 180_000,
   run: async (world) =>
     world.apart({}, async (apart) => {

@@ -1,7 +1,7 @@
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { until } from '../../support/until.js';
 import type { ApiClient } from '../../system/journeys/support/api-client.js';
-import { type Attack, onOneMachine, held } from '../attack.js';
+import { type Attack, ofService, held } from '../attack.js';
 
 const SANDBOXES = 4;
 const ROUNDS = 2;
@@ -11,7 +11,7 @@ export const stallOfReplica: Attack = {
   name: 'stall-of-replica',
   finding: 'not tried',
   what: `A second replica is stopped for longer than its leases while it pauses ${SANDBOXES} sandboxes and starts a conversation, and goes on when another one has done that and the sandboxes run again.`,
-  expected: onOneMachine(
+  expected: ofService(
     held('it does nothing that another replica has done, and ends nothing that runs by then'),
   ),
   timeoutMs: 300_000,

@@ -77,6 +77,7 @@ async function attack(world: HostileWorld): Promise<{ held: boolean; seen: strin
 export const startsThatFail: Attack = {
   name: 'starts-that-fail',
   finding: 4,
+  timed: true,
   what: 'Bob starts 160 conversations of 900 KB that fail at once, and lists them ten at a time.',
   expected: { process: held('the newest hundred are kept, and no page is larger than 4 MiB') },
   timeoutMs: 300_000,

@@ -1,5 +1,5 @@
 import { jsonText } from '@slipway/common/json-access.js';
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, ofService, held } from '../attack.js';
 
 const REPETITIONS = 12;
 const SANDBOXES = 4;
@@ -8,7 +8,7 @@ export const twoReplicas: Attack = {
   name: 'two-replicas',
   finding: 'not tried',
   what: 'Bob sends one request to two replicas many times at once, and starts, pauses and resumes through both.',
-  expected: everywhere(
+  expected: ofService(
     held('one key makes one conversation, and each sandbox is worked on by one replica at a time'),
   ),
   timeoutMs: 240_000,

@@ -23,6 +23,7 @@ const MAX_GROWTH_MIB = 200;
 export const webhooksOfOthersDelayed: Attack = {
   name: 'webhooks-of-others-delayed',
   finding: 8,
+  timed: true,
   what: `${TENANTS} tenants have ${ENDPOINTS} webhook endpoints each whose servers take a delivery and never answer; one of them sends ${TESTS} test deliveries.`,
   expected: {
     process: held(

@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { HostileWorld } from './hostile-world.js';
 
 const EVERY_MS = 10;
-const MIB = 1024 * 1024;
+export const MIB = 1024 * 1024;
 /** What another user may wait for, 99 times of 100. */
 const MAX_P99_MS = 250;
 
@@ -66,12 +66,13 @@ function described(times: readonly number[]): string {
   return `p50 ${p50} p99 ${p99} max ${max} ms`;
 }
 
-function quantile(times: readonly number[], share: number): number {
+export function quantile(times: readonly number[], share: number): number {
   const sorted = times.toSorted((a, b) => a - b);
   return sorted[Math.ceil(share * sorted.length) - 1] ?? Infinity;
 }
 
-function residentBytes(pid: number): number {
+/** What a process has in memory. */
+export function residentBytes(pid: number): number {
   const [, kilobytes = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
   return Number(kilobytes) * 1024;
 }

@@ -1,9 +1,8 @@
-import { readFileSync } from 'node:fs';
 import { setTimeout as wait } from 'node:timers/promises';
 import type { HostileWorld } from './hostile-world.js';
+import { MIB, quantile, residentBytes } from './response-times.js';
 
 const EVERY_MS = 50;
-const MIB = 1024 * 1024;
 /** What others may notice at most on a machine that also runs the attack. */
 const MAX_PULSE_MS = 5_000;
 
@@ -18,7 +17,7 @@ export class Vitals {
   private readonly sampling: Promise<void>;
 
   private constructor(private readonly world: HostileWorld) {
-    this.before = residentMemory(world.service.pid);
+    this.before = residentBytes(world.service.pid);
     this.highest = this.before;
     this.sampling = this.sample();
   }
@@ -36,16 +35,13 @@ export class Vitals {
     this.stopped = true;
     await this.sampling;
     const growth = Math.round((this.highest - this.before) / MIB);
-    const [p50, p99, slowest] = [this.percentile(0.5), this.percentile(0.99), this.percentile(1)];
+    const [p50 = 0, p99 = 0, slowest = 0] = [0.5, 0.99, 1].map((part) =>
+      Math.round(quantile(this.times, part)),
+    );
     return {
       held: this.missed === 0 && p99 < maxP99Ms && slowest < MAX_PULSE_MS && growth < maxGrowthMib,
       seen: `others waited ${p50} ms (p50), ${p99} ms (p99), ${slowest} ms at most, ${this.missed} without an answer, +${growth} MiB`,
     };
-  }
-
-  private percentile(part: number): number {
-    const sorted = this.times.toSorted((one, other) => one - other);
-    return Math.round(sorted[Math.ceil(part * sorted.length) - 1] ?? 0);
   }
 
   /** A request that needs nothing, and one of Alice that needs the database. */
@@ -57,7 +53,7 @@ export class Vitals {
         this.missed += 1;
       } else {
         this.times.push(pulse, answer);
-        this.highest = Math.max(this.highest, residentMemory(this.world.service.pid));
+        this.highest = Math.max(this.highest, residentBytes(this.world.service.pid));
       }
       // An attack that fails ends no watch, which must not keep this program alive.
       await wait(EVERY_MS, undefined, { ref: false });
@@ -74,10 +70,4 @@ export class Vitals {
       return null;
     }
   }
-}
-
-/** Bytes. */
-function residentMemory(pid: number): number {
-  const [, kilobytes = '0'] = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, 'utf8')) ?? [];
-  return Number(kilobytes) * 1024;
 }

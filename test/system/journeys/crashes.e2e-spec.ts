@@ -1,8 +1,6 @@
-import { createHash, randomInt } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import { mkdir, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import { setTimeout as wait } from 'node:timers/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ascending } from '../../../src/common/compare.js';
@@ -17,11 +15,6 @@ import { message, onLongWork, shell } from './support/script.js';
 const TIMEOUT_MS = 300_000;
 jest.setTimeout(TIMEOUT_MS);
 
-/** Further rounds with a kill at any moment; CRASH_SEED repeats the moments of a run that printed it. */
-const ROUNDS = Number(process.env['CRASH_ROUNDS'] ?? '1');
-const SEED = Number(process.env['CRASH_SEED'] ?? randomInt(2 ** 31));
-const LONGEST_MS = 4_000;
-const moments = Array.from({ length: ROUNDS }, (_, round) => momentOf(SEED, round));
 const STATUSES = [
   'WORKING',
   'WAITING_FOR_SANDBOX',
@@ -195,25 +188,4 @@ exec ${found[names.indexOf(name)]} "$@"
     await expectNoMoreThan(left.map(({ sandboxId }) => sandboxId));
     await removeAll(left);
   });
-
-  it.each(moments)(
-    `finishes what it was at, wherever that was after %i ms (CRASH_SEED=${SEED})`,
-    async (delay) => {
-      const tasks = await Promise.all(['one', 'two', 'three'].map((title) => start(title)));
-      await wait(delay);
-      await world.kill(service);
-      await restart();
-      const starts = await Promise.all(tasks.map((id) => user.ready(id)));
-      for (const one of starts) {
-        await expectOnce(one);
-      }
-      await expectNoMoreThan(starts.map(({ sandboxId }) => sandboxId));
-      await removeAll(starts);
-    },
-  );
 });
-
-/** Spread evenly, and the same for the same seed. */
-function momentOf(seed: number, round: number): number {
-  return createHash('sha256').update(`${seed}:${round}`).digest().readUInt32BE() % LONGEST_MS;
-}

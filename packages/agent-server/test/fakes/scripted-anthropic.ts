@@ -1,6 +1,8 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { text } from 'node:stream/consumers';
 import { anthropicRefusal } from './model-limits.js';
-import { startListening } from '../../../../test/support/start-listening.js';
+import { pieces } from './scripted-llm.wire.js';
+import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 
 /** What the model says in one answer, in this order. */
 export interface AnthropicAnswer {
@@ -48,7 +50,7 @@ export class ScriptedAnthropic {
   ): Promise<ScriptedAnthropic> {
     let self: ScriptedAnthropic | null = null;
     const serve = async (request: IncomingMessage, response: ServerResponse): Promise<void> => {
-      const body = await readJson(request);
+      const body: Record<string, unknown> = JSON.parse((await text(request)) || '{}');
       const refusal = refusalOf(body);
       if (refusal !== null) {
         self?.refusals.push(refusal);
@@ -76,20 +78,8 @@ export class ScriptedAnthropic {
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-    });
+    await stopServer(this.server);
   }
-}
-
-async function readJson(request: IncomingMessage): Promise<Record<string, unknown>> {
-  const parts: Buffer[] = [];
-  for await (const part of request) {
-    parts.push(Buffer.from(part));
-  }
-  const body: Record<string, unknown> = JSON.parse(Buffer.concat(parts).toString('utf8') || '{}');
-  return body;
 }
 
 function refuse(response: ServerResponse, { status, message }: AnthropicRefusal): void {
@@ -175,8 +165,4 @@ function blocksOf({ thinking, text, call }: AnthropicAnswer): Block[] {
     });
   }
   return blocks;
-}
-
-function pieces(text: string): string[] {
-  return text.match(/[^]{1,7}/g) ?? [];
 }

@@ -53,18 +53,13 @@ export function say(text: string, usage?: ScriptedUsage): ScriptedAnswer {
   return { kind: 'answer', text, usage };
 }
 
-/** One tool call, optionally with words before it. */
+/** One tool call, optionally with words or thoughts before it. */
 export function call(
   name: string,
   args: Record<string, unknown> | string,
-  extra: { text?: string; id?: string; usage?: ScriptedUsage } = {},
+  { id, ...before }: { id?: string } & Partial<Extract<ScriptedAnswer, { kind: 'answer' }>> = {},
 ): ScriptedAnswer {
-  return {
-    kind: 'answer',
-    text: extra.text,
-    usage: extra.usage,
-    calls: [{ name, arguments: args, id: extra.id }],
-  };
+  return { ...before, kind: 'answer', calls: [{ name, arguments: args, id }] };
 }
 
 /** Several tool calls in one answer. */

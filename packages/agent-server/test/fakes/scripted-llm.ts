@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { json } from 'node:stream/consumers';
 import { setTimeout as wait } from 'node:timers/promises';
-import { startListening } from '../../../../test/support/start-listening.js';
+import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import { openAiRefusal } from './model-limits.js';
 import { fails, refuses, type ScriptedAnswer } from './scripted-llm.answers.js';
 import { answerChunks, answerWhole } from './scripted-llm.wire.js';
@@ -109,10 +110,7 @@ export class ScriptedLlm {
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-    });
+    await stopServer(this.server);
   }
 
   private async serve(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -132,7 +130,7 @@ export class ScriptedLlm {
       response.end(JSON.stringify({ error: { message: `no such address: ${incoming.url ?? ''}` } }));
       return;
     }
-    const body: ChatBody = await readBody(incoming);
+    const body = (await json(incoming)) as ChatBody;
     const request = toRequest(body, body, incoming, this.requests.length);
     const refusal = this.refusalOf(body);
     if (refusal !== null) {
@@ -145,7 +143,7 @@ export class ScriptedLlm {
   }
 
   private async serveResponses(incoming: IncomingMessage, response: ServerResponse): Promise<void> {
-    const body: object = await readBody(incoming);
+    const body = Object(await json(incoming));
     const asked = asChatBody(body);
     const request = toRequest(asked, body, incoming, this.requests.length);
     const refused = responsesRefusal(body);
@@ -217,15 +215,6 @@ export class ScriptedLlm {
       response.end('data: [DONE]\n\n');
     }
   }
-}
-
-async function readBody<T extends object>(incoming: IncomingMessage): Promise<T> {
-  const parts: Buffer[] = [];
-  for await (const part of incoming) {
-    parts.push(Buffer.from(part));
-  }
-  const body: T = JSON.parse(Buffer.concat(parts).toString('utf8'));
-  return body;
 }
 
 function toRequest(body: ChatBody, sent: object, incoming: IncomingMessage, index: number): ChatRequest {

@@ -15,7 +15,8 @@ afterEach(async () => {
   await rm(repository, { recursive: true, force: true });
 });
 
-const BAD = '.openhands/skills/bad.md';
+const SKILLS = '.openhands/skills';
+const BAD = `${SKILLS}/bad.md`;
 
 async function put(file: string, content: string | Uint8Array): Promise<void> {
   const target = path.join(repository, file);
@@ -51,7 +52,7 @@ async function told(id: string): Promise<(string | null)[]> {
     });
 }
 
-async function names(): Promise<unknown[]> {
+async function names(): Promise<[unknown, unknown][]> {
   const { body } = await server.client.post('/api/skills', { project_dir: repository, load_user: false });
   return jsonList(body, 'skills').map((skill) => [jsonAt(skill, 'name'), jsonAt(skill, 'triggers')]);
 }
@@ -59,32 +60,36 @@ async function names(): Promise<unknown[]> {
 // vercel-labs/skills#1094 and #1525, BuilderIO/skills#38, secondsky/claude-skills#60: a skill with a typo is not there,
 // and nothing says so.
 describe('a skill that cannot be used is named with the reason, and the conversation goes on', () => {
-  it.each<[string, string | Uint8Array, string]>([
-    ['a colon in a text', '---\ndescription: the rule: one\n---\ntext', 'not YAML'],
-    ['a bracket without its other half', '---\nname: [\n---\ntext', 'not YAML'],
-    ['tabs as indentation', '---\ntriggers:\n\t- foo\n---\ntext', 'not YAML'],
-    ['no end of its frontmatter', '---\ntriggers: [foo]\ntext', 'no end'],
-    ['the same with a byte order mark', '\uFEFF---\r\ntriggers: [foo]\r\ntext', 'no end'],
-    ['frontmatter without bounds', `---\na: ${'x'.repeat(9_000)}\n---\ntext`, '8192 characters'],
-    ['triggers of another kind', '---\ntriggers: {a: b}\n---\ntext', 'triggers must be'],
-    ['a trigger that is no text', '---\ntriggers:\n- fix: bug\n---\ntext', 'triggers must be'],
-    ['another encoding', Buffer.from('\uFEFF---\nname: a\n---\ntext', 'utf16le'), 'UTF-8'],
-    ['too much text', 'x'.repeat(100_001), '100000 bytes'],
-  ])('%s', async (_what, content, reason) => {
-    await put(BAD, content);
-    await put('.openhands/skills/good.md', 'text');
-    const id = await begin();
-    expect(await told(id)).toEqual([expect.stringContaining(path.join(repository, BAD))]);
-    expect(await told(id)).toEqual([expect.stringContaining(reason)]);
+  it('whatever is wrong with it', async () => {
+    const broken: [string, string | Uint8Array, string][] = [
+      ['a colon in a text', '---\ndescription: the rule: one\n---\ntext', 'not YAML'],
+      ['a bracket without its other half', '---\nname: [\n---\ntext', 'not YAML'],
+      ['tabs as indentation', '---\ntriggers:\n\t- foo\n---\ntext', 'not YAML'],
+      ['no end of its frontmatter', '---\ntriggers: [foo]\ntext', 'no end'],
+      ['the same with a byte order mark', '\uFEFF---\r\ntriggers: [foo]\r\ntext', 'no end'],
+      ['frontmatter without bounds', `---\na: ${'x'.repeat(9_000)}\n---\ntext`, '8192 characters'],
+      ['triggers of another kind', '---\ntriggers: {a: b}\n---\ntext', 'triggers must be'],
+      ['a trigger that is no text', '---\ntriggers:\n- fix: bug\n---\ntext', 'triggers must be'],
+      ['another encoding', Buffer.from('\uFEFF---\nname: a\n---\ntext', 'utf16le'), 'UTF-8'],
+      ['too much text', 'x'.repeat(100_001), '100000 bytes'],
+    ];
+    await Promise.all(broken.map(([what, content], index) => put(`${SKILLS}/${index} ${what}.md`, content)));
+    await put(`${SKILLS}/good.md`, 'text');
+    const details = await told(await begin());
+    for (const [index, [what, , reason]] of broken.entries()) {
+      const file = path.join(repository, SKILLS, `${index} ${what}.md`);
+      expect(details.filter((detail) => detail?.includes(file))).toEqual([expect.stringContaining(reason)]);
+    }
+    expect(details).toHaveLength(broken.length);
     expect(await names()).toEqual([['good', []]]);
   });
 
   it('a name that is not its folder, a link that leaves the repository, one to nothing', async () => {
     await put('.agents/skills/release/SKILL.md', '---\nname: other\ndescription: x\n---\ntext');
     await put('../outside.md', 'not of this repository');
-    await mkdir(path.join(repository, '.openhands/skills'), { recursive: true });
+    await mkdir(path.join(repository, SKILLS), { recursive: true });
     await symlink('../../../outside.md', path.join(repository, BAD));
-    await symlink('nowhere.md', path.join(repository, '.openhands/skills/gone.md'));
+    await symlink('nowhere.md', path.join(repository, SKILLS, 'gone.md'));
     expect(await told(await begin())).toEqual([
       expect.stringMatching(/release\/SKILL\.md is left out: its name must be that of its folder/),
       expect.stringMatching(/bad\.md is left out: it is a link that leaves/),
@@ -94,7 +99,7 @@ describe('a skill that cannot be used is named with the reason, and the conversa
 
   it('at most twenty are named, and each only once', async () => {
     await Promise.all(
-      Array.from({ length: 30 }, (_, index) => put(`.openhands/skills/${index}.md`, '---\n: [\n---\n')),
+      Array.from({ length: 30 }, (_, index) => put(`${SKILLS}/${index}.md`, '---\n: [\n---\n')),
     );
     const id = await begin();
     const first = await told(id);
@@ -110,27 +115,26 @@ describe('a skill that cannot be used is named with the reason, and the conversa
   });
 
   it('those beyond the bound are not silent either', async () => {
-    await Promise.all(
-      Array.from({ length: 105 }, (_, index) => put(`.openhands/skills/s${index}.md`, 'text')),
-    );
+    await Promise.all(Array.from({ length: 105 }, (_, index) => put(`${SKILLS}/s${index}.md`, 'text')));
     expect(await told(await begin())).toEqual([expect.stringContaining('only the first 100 files')]);
   });
 });
 
-describe('what is only unusual is read', () => {
-  it.each<[string, string | Uint8Array, string[]]>([
+it('what is only unusual is read', async () => {
+  const unusual: [string, string | Uint8Array, string[]][] = [
     ['a single trigger', '---\ntriggers: foo\n---\ntext', ['foo']],
     ['a number as a trigger', '---\ntriggers: [404]\n---\ntext', ['404']],
     ['a byte order mark and CRLF', '\uFEFF---\r\ntriggers: foo\r\n---\r\ntext\r\n', ['foo']],
     ['blanks behind the dashes', '--- \t\ntriggers:\t[foo]\n---  \ntext', ['foo']],
     ['a line of dashes, and no frontmatter', '---\nSome words.\n', []],
     ['one character that is no UTF-8', Buffer.from('---\ntriggers: foo\n---\nna\xefve', 'latin1'), ['foo']],
-  ])('%s', async (_what, content, triggers) => {
-    await put('.openhands/skills/odd.md', content);
-    const id = await begin();
-    expect(await told(id)).toEqual([]);
-    expect(await names()).toEqual([['odd', triggers]]);
-    const [message] = await server.client.events(id, '&kind=MessageEvent&source=user');
-    expect(jsonAt(message, 'activated_skills')).toEqual(triggers.includes('foo') ? ['odd'] : []);
-  });
+  ];
+  await Promise.all(unusual.map(([what, content]) => put(`${SKILLS}/${what}.md`, content)));
+  const id = await begin();
+  expect(await told(id)).toEqual([]);
+  expect(new Map(await names())).toEqual(new Map(unusual.map(([what, , triggers]) => [what, triggers])));
+  const [message] = await server.client.events(id, '&kind=MessageEvent&source=user');
+  expect(new Set(jsonList(message, 'activated_skills'))).toEqual(
+    new Set(unusual.filter(([, , triggers]) => triggers.includes('foo')).map(([what]) => what)),
+  );
 });

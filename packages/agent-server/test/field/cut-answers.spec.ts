@@ -1,18 +1,12 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { existsSync } from 'node:fs';
 import { join } from 'node:path';
 import { finalAnswer } from '../../src/engine/agent-events.js';
 import { call, endsWith, refuses, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, NativeAgent } from './native-agent.js';
+import { answersOf, codesOf, nativeAgent } from './native-agent.js';
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 // Hal0ai/hal0#1598, CherryHQ/stella#1079: half an answer ends as finished.
 describe('an answer that is cut at the limit of its length', () => {
@@ -37,8 +31,7 @@ describe('an answer that is cut at the limit of its length', () => {
     ]);
     expect(answersOf(host)).toHaveLength(4);
     agent.llm.script = () => say('the end');
-    await host.say('Go on.');
-    await agent.goOn(host);
+    await agent.goOn(host, 'Go on.');
     expect(host.status).toBe('finished');
   });
 
@@ -117,8 +110,7 @@ describe('an answer that is filtered', () => {
     expect(answersOf(host)).toEqual('text' in answer && answer.text !== '' ? [answer.text] : []);
     expect(existsSync(join(agent.folder, 'filtered'))).toBe(false);
     agent.llm.script = () => say('Gladly.');
-    await host.say('Something else, then.');
-    await agent.goOn(host);
+    await agent.goOn(host, 'Something else, then.');
     expect(host.status).toBe('finished');
   });
 });

@@ -1,30 +1,17 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
-import path from 'node:path';
+import { expect, it } from '@jest/globals';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { NativeAgent } from './native-agent.js';
+import { nativeAgent, oddTools } from './native-agent.js';
 
 // zed-industries/zed#32946, anomalyco/opencode#4909: a request with more than 128 tools is refused as a whole.
 
-const manyTools = (count: number) => ({
-  command: process.execPath,
-  args: [path.resolve('packages/agent-server/test/fakes/mcp-servers/odd-tools-server.mjs'), String(count)],
-});
-
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 it('offers as many tools as models take, its own first, and names the others once', async () => {
   const host = await agent.run(inOrder(call('usual_139', { a: 'x' }), say('done')), {
-    mcpConfig: { many: manyTools(140) },
+    mcpConfig: { many: oddTools('140') },
   });
-  await host.say('Again.');
-  await agent.goOn(host);
+  await agent.goOn(host, 'Again.');
   expect(agent.llm.refusals).toEqual([]);
   const offered = agent.llm.requests[0]?.tools ?? [];
   expect(offered).toHaveLength(128);
@@ -40,7 +27,7 @@ it('offers as many tools as models take, its own first, and names the others onc
 });
 
 it('says nothing of what models take', async () => {
-  const host = await agent.run(inOrder(say('done')), { mcpConfig: { many: manyTools(100) } });
+  const host = await agent.run(inOrder(say('done')), { mcpConfig: { many: oddTools('100') } });
   expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
   expect(agent.llm.requests[0]?.tools).toContain('usual_099');
 });

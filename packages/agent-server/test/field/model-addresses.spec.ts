@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, expect, it } from '@jest/globals';
+import { expect, it } from '@jest/globals';
 import { say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { NativeAgent } from './native-agent.js';
+import { nativeAgent } from './native-agent.js';
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 // vitali87/code-graph-rag#282: a provider gets LiteLLM's prefix. openclaw/openclaw#48107: a query that is lost.
 it.each([

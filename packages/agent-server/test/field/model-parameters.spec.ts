@@ -1,23 +1,13 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
-import { NativeEngine } from '../../src/engine/native/native.engine.js';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
-import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
-import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
-import { fails, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
-import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
-import { startRequest } from '../support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
-import { codesOf, NativeAgent } from './native-agent.js';
+import { call, fails, refuses, say } from '../fakes/scripted-llm.answers.js';
+import { inOrder, type Script } from '../fakes/scripted-llm.js';
+import { codesOf, nativeAgent, showImages } from './native-agent.js';
+import { nativeServer } from './native-server.js';
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 const llmWith = (parameters: ModelParameters) => ({
   model: 'openai/scripted',
@@ -90,16 +80,7 @@ describe('the parameters of a model', () => {
 
   it('may leave images out', async () => {
     const host = await agent.run(inOrder(say('done')), { llm: llmWith({ disable_vision: true }) });
-    await host.append({
-      kind: 'MessageEvent',
-      source: 'user',
-      llm_message: {
-        role: 'user',
-        content: [{ type: 'image', image_urls: ['data:image/png;base64,iVBORw0KGgo='] }],
-      },
-      activated_skills: [],
-      extended_content: [],
-    });
+    await showImages(host, ['data:image/png;base64,iVBORw0KGgo=']);
     await agent.goOn(host);
     expect(agent.llm.requests.at(-1)?.text).toContain('disable_vision is set');
     expect(agent.llm.requests.at(-1)?.text).not.toContain('iVBORw0KGgo');
@@ -125,34 +106,21 @@ describe('the parameters of a model', () => {
   );
 
   it("are sent to Anthropic's own API too", async () => {
-    const anthropic = await ScriptedAnthropic.start([{ text: 'done', usage: { input: 1, output: 1 } }]);
-    const engine = new NativeEngine({ anthropicUrl: anthropic.url });
-    const host = new MemoryEngineHost({
-      ...engineSettings(agent.folder, ''),
-      llm: {
-        model: 'anthropic/claude-sonnet-4-5',
-        apiKey: 'k',
-        baseUrl: null,
-        parameters: {
-          temperature: 0.25,
-          top_k: 20,
-          max_output_tokens: 1_234,
-          extra_headers: { 'X-Api-Key': 'other', 'x-team': 'blue' },
-          litellm_extra_body: { service_tier: 'standard_only' },
-        },
-      },
-    });
-    await host.say('Hello.');
-    await engine.run(host, new AbortController().signal);
-    await engine.close();
-    await anthropic.close();
-    expect(anthropic.requests[0]?.body).toMatchObject({
+    const parameters = {
+      temperature: 0.25,
+      top_k: 20,
+      max_output_tokens: 1_234,
+      extra_headers: { 'X-Api-Key': 'other', 'x-team': 'blue' },
+      litellm_extra_body: { service_tier: 'standard_only' },
+    };
+    const { claude } = await agent.runAtAnthropic([{ text: 'done' }], { llm: { parameters } });
+    expect(claude.requests[0]?.body).toMatchObject({
       temperature: 0.25,
       top_k: 20,
       max_tokens: 1_234,
       service_tier: 'standard_only',
     });
-    expect(anthropic.requests[0]?.headers).toMatchObject({ 'x-api-key': 'other', 'x-team': 'blue' });
+    expect(claude.requests[0]?.headers).toMatchObject({ 'x-api-key': 'other', 'x-team': 'blue' });
   });
 });
 
@@ -234,12 +202,7 @@ describe('a parameter that a server refuses', () => {
       { message: "messages.2.assistant.reasoning: property 'messages.2.assistant.reasoning' is unsupported" },
     ],
   ])('may be a member of what it has written itself: %s', async (member, status, body) => {
-    const thought: ScriptedAnswer = {
-      kind: 'answer',
-      reasoning: 'hm',
-      reasoningMember: member,
-      calls: [{ name: 'think', arguments: { thought: 'x' } }],
-    };
+    const thought = call('think', { thought: 'x' }, { reasoning: 'hm', reasoningMember: member });
     const refusal = refusing(member, status, body);
     const host = await agent.run((request) => (request.messages.length < 4 ? thought : refusal(request)));
     expect(codesOf(host)).toEqual([]);
@@ -248,24 +211,16 @@ describe('a parameter that a server refuses', () => {
 });
 
 describe('an agent server that gets them', () => {
-  let server: TestAgentServer;
-  let llm: ScriptedLlm;
-  afterEach(async () => {
-    await server.stop();
-    await llm.close();
-  });
+  const native = nativeServer();
 
   it('uses them, keeps their secrets off its disk and out of events, and forgets them with the address', async () => {
-    llm = await ScriptedLlm.start(inOrder(say('The key is key-of-the-gateway.')));
-    server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    const { server, llm } = native();
     const { client } = server;
     const model = { model: 'openai/fake', api_key: 'llm-key', base_url: llm.url };
     const parameters = { temperature: 0.5, extra_headers: { 'x-gateway-key': 'key-of-the-gateway' } };
-    const id = await client.start(
-      startRequest({ agent: { kind: 'Agent', llm: { ...model, ...parameters } } }),
-    );
-    await client.say(id, 'Hello.');
-    await client.untilStatus(id, 'finished');
+    const agentOf = { agent: { kind: 'Agent', llm: { ...model, ...parameters } } };
+    const id = await native().begin(inOrder(say('The key is key-of-the-gateway.')), agentOf);
+    await native().talk(id);
     expect(llm.requests[0]?.headers['x-gateway-key']).toBe('key-of-the-gateway');
     expect(llm.requests[0]?.body['temperature']).toBe(0.5);
     expect(JSON.stringify(await client.events(id))).not.toContain('key-of-the-gateway');
@@ -274,16 +229,14 @@ describe('an agent server that gets them', () => {
 
     const changed = { llm_parameters: { temperature: 1, max_output_tokens: 99 } };
     await client.post(`/api/conversations/${id}/credentials`, changed);
-    await client.say(id, 'Again.');
-    await client.untilStatus(id, 'finished');
+    await native().talk(id);
     expect(llm.requests[1]?.body).toMatchObject({ temperature: 1, max_tokens: 99 });
     expect(llm.requests[1]?.headers['x-gateway-key']).toBeUndefined();
 
     await client.post(`/api/conversations/${id}/switch_llm`, {
       llm: { ...model, model: 'openai/other', top_p: 0.9 },
     });
-    await client.say(id, 'And again.');
-    await client.untilStatus(id, 'finished');
+    await native().talk(id);
     expect(llm.requests[2]?.body).toMatchObject({ model: 'other', top_p: 0.9 });
     expect(llm.requests[2]?.body['temperature']).toBeUndefined();
   });

@@ -1,29 +1,45 @@
+import { afterAll, beforeAll } from '@jest/globals';
 import { mkdtemp, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { join, resolve } from 'node:path';
 import type { EngineSettings } from '../../src/engine/agent-engine.js';
 import { NativeEngine } from '../../src/engine/native/native.engine.js';
 import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
+import { type AnthropicAnswer, ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
+
+const MCP_SERVERS = 'packages/agent-server/test/fakes/mcp-servers';
+
+/** A tool server whose schemas model APIs refuse, or with a number one that has so many usual tools. */
+export function oddTools(...args: string[]) {
+  return { command: process.execPath, args: [resolve(MCP_SERVERS, 'odd-tools-server.mjs'), ...args] };
+}
+
+/** A tool server that behaves as it is told. */
+export function scriptedProgram(behaviour: string, env: Record<string, string> = {}) {
+  const args = [resolve(MCP_SERVERS, 'scripted-stdio-server.mjs')];
+  return { command: process.execPath, args, env: { BEHAVIOUR: behaviour, ...env } };
+}
 
 /** Our agent with a scripted model behind real HTTP, in a folder of its own. Pauses before retries are only noted. */
 export class NativeAgent {
   /** Milliseconds. */
   readonly pauses: number[] = [];
-  readonly folder: string;
-  readonly llm: ScriptedLlm;
-
+  folder = '';
+  private model: ScriptedLlm | null = null;
   /** Of the latest conversation. */
   private engine = new NativeEngine();
 
-  private constructor(folder: string, llm: ScriptedLlm) {
-    this.folder = folder;
-    this.llm = llm;
+  get llm(): ScriptedLlm {
+    if (this.model === null) {
+      throw new Error('the model is not there yet');
+    }
+    return this.model;
   }
 
-  static async start(): Promise<NativeAgent> {
-    const folder = await mkdtemp(join(tmpdir(), 'field-'));
-    return new NativeAgent(folder, await ScriptedLlm.start(inOrder()));
+  async start(): Promise<void> {
+    this.folder = await mkdtemp(join(tmpdir(), 'field-'));
+    this.model = await ScriptedLlm.start(inOrder());
   }
 
   /** A new conversation with one message, run to its end. */
@@ -33,21 +49,35 @@ export class NativeAgent {
   ): Promise<MemoryEngineHost> {
     this.llm.script = script;
     this.llm.requests.length = 0;
-    this.pauses.length = 0;
-    await this.engine.close();
-    this.engine = new NativeEngine({
-      wait: async (milliseconds) => {
-        this.pauses.push(milliseconds);
-      },
-    });
-    const host = new MemoryEngineHost(engineSettings(this.folder, url, changes));
-    await host.say('Please do it.');
-    await this.goOn(host);
-    return host;
+    this.llm.refusals.length = 0;
+    return await this.begin(engineSettings(this.folder, url, changes));
   }
 
-  /** Another run of the same conversation. */
-  async goOn(host: MemoryEngineHost): Promise<void> {
+  /** The same with Anthropic's own API; the last answer is given for ever. */
+  async runAtAnthropic(
+    answers: (Omit<AnthropicAnswer, 'usage'> & Partial<AnthropicAnswer>)[],
+    { llm, ...changes }: Partial<Omit<EngineSettings, 'llm'>> & { llm?: Partial<EngineSettings['llm']> } = {},
+    more: string[] = [],
+  ): Promise<{ host: MemoryEngineHost; claude: ScriptedAnthropic }> {
+    const usage = { input: 1, output: 1 };
+    const claude = await ScriptedAnthropic.start(answers.map((answer) => ({ usage, ...answer })));
+    const model = { model: 'anthropic/claude-sonnet-4-5', apiKey: 'k', baseUrl: null, ...llm };
+    const settings = engineSettings(this.folder, '', { ...changes, llm: model });
+    const host = await this.begin(settings, claude.url);
+    for (const text of more) {
+      await host.say(text);
+      await this.goOn(host);
+    }
+    await this.engine.close();
+    await claude.close();
+    return { host, claude };
+  }
+
+  /** Another run of the same conversation, with another message if one is given. */
+  async goOn(host: MemoryEngineHost, text?: string): Promise<void> {
+    if (text !== undefined) {
+      await host.say(text);
+    }
     await this.engine.run(host, new AbortController().signal);
   }
 
@@ -63,14 +93,65 @@ export class NativeAgent {
 
   async close(): Promise<void> {
     await this.engine.close();
-    await this.llm.close();
+    await this.model?.close();
     await rm(this.folder, { recursive: true, force: true });
   }
+
+  private async begin(settings: EngineSettings, anthropicUrl?: string): Promise<MemoryEngineHost> {
+    this.pauses.length = 0;
+    await this.engine.close();
+    this.engine = new NativeEngine({
+      ...(anthropicUrl !== undefined && { anthropicUrl }),
+      wait: async (milliseconds) => {
+        this.pauses.push(milliseconds);
+      },
+    });
+    const host = new MemoryEngineHost(settings);
+    await host.say('Please do it.');
+    await this.goOn(host);
+    return host;
+  }
+}
+
+/** The agent of all tests of a file. */
+export function nativeAgent(): NativeAgent {
+  const agent = new NativeAgent();
+  beforeAll(async () => await agent.start());
+  afterAll(async () => await agent.close());
+  return agent;
+}
+
+/** A message of a user with images alone, or with words before them. */
+export async function showImages(host: MemoryEngineHost, image_urls: string[], text?: string): Promise<void> {
+  const words = text === undefined ? [] : [{ type: 'text' as const, text }];
+  await host.append({
+    kind: 'MessageEvent',
+    source: 'user',
+    llm_message: { role: 'user', content: [...words, { type: 'image', image_urls }] },
+    activated_skills: [],
+    extended_content: [],
+  });
 }
 
 /** The codes of what was told, in their order. */
 export function codesOf(host: MemoryEngineHost): string[] {
   return host.ofKind('ConversationErrorEvent').map(({ code }) => code);
+}
+
+/** What was told, in its order. */
+export function detailsOf(host: MemoryEngineHost): string[] {
+  return host.ofKind('ConversationErrorEvent').map(({ detail }) => detail);
+}
+
+/** What tools have returned, or why they failed. */
+export function resultsOf(host: MemoryEngineHost): unknown[] {
+  return host.log.flatMap((entry): unknown[] =>
+    entry.kind === 'ObservationEvent'
+      ? [entry.observation.content]
+      : entry.kind === 'AgentErrorEvent'
+        ? [entry.error]
+        : [],
+  );
 }
 
 /** The texts of the agent's messages. */

@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { page, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, NativeAgent } from './native-agent.js';
+import { answersOf, codesOf, nativeAgent } from './native-agent.js';
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 const DONE = 'data: [DONE]\n\n';
 const stream = (...events: string[]): ScriptedAnswer => page(events.join(''), 'text/event-stream');

@@ -1,109 +1,78 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { NativeEngine } from '../../src/engine/native/native.engine.js';
-import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
-import { call, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
+import { call, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatMessage, inOrder, ScriptedLlm } from '../fakes/scripted-llm.js';
 import { sealed } from '../fakes/scripted-responses.js';
-import { startRequest, startWithModelAt } from '../support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { nativeAgent } from './native-agent.js';
+import { nativeServer } from './native-server.js';
 
 // https://github.com/earendil-works/pi/issues/6733: `extra_content` of a call is dropped, and Gemini refuses the next request.
 // https://github.com/anomalyco/opencode/issues/24124: `reasoning_content` is dropped, and DeepSeek refuses the second turn.
 
 const SIGNED = { extra_content: { vertex: { thought_signature: 'AY89a18IwQsQ8in/' } } };
 const THINK = { thought: 'hm' };
+const calls = [{ name: 'think', arguments: THINK }];
 
-let server: TestAgentServer;
-let llm: ScriptedLlm;
-let other: ScriptedLlm;
-
-beforeEach(async () => {
-  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
-  other = await ScriptedLlm.start(inOrder(say('From elsewhere.')));
-});
-
-afterEach(async () => {
-  await server.stop();
-  await llm.close();
-  await other.close();
-});
-
-async function startWith(...answers: ScriptedAnswer[]): Promise<string> {
-  llm = await ScriptedLlm.start(inOrder(...answers));
-  return await server.client.start(startWithModelAt(llm.url));
-}
-
-async function talk(id: string): Promise<void> {
-  await server.client.say(id, 'Go on.');
-  await server.client.untilStatus(id, 'finished');
-}
-
-async function moveTo(id: string, url: string, model = 'openai/fake'): Promise<void> {
-  await server.client.post(`/api/conversations/${id}/credentials`, {
-    llm_model: model,
-    llm_base_url: url,
-    llm_api_key: 'llm-key-5519',
-  });
-}
+const agent = nativeAgent();
+const native = nativeServer();
 
 const answersIn = (model: ScriptedLlm): ChatMessage[] =>
   (model.requests.at(-1)?.messages ?? []).filter(({ role }) => role === 'assistant');
 
 const callsIn = (model: ScriptedLlm) => answersIn(model).flatMap(({ tool_calls: all }) => all ?? []);
 
+async function elsewhere(use: (other: ScriptedLlm) => Promise<void>): Promise<void> {
+  const other = await ScriptedLlm.start(inOrder(say('From elsewhere.')));
+  await use(other);
+  await other.close();
+}
+
 describe('opaque data of a provider', () => {
   it('goes back with its call, after a restart too, and to no other model', async () => {
-    const second = { ...call('think', THINK), calls: [{ name: 'think', arguments: THINK }] };
-    const id = await startWith(
-      { kind: 'answer', calls: [{ name: 'think', arguments: THINK, members: SIGNED }, ...second.calls] },
-      say('Done.'),
-    );
-    await talk(id);
+    const { server, llm } = native();
+    const signed = { name: 'think', arguments: THINK, members: SIGNED };
+    const id = await native().begin(inOrder({ kind: 'answer', calls: [signed, ...calls] }, say('Done.')));
+    await native().talk(id);
     expect(callsIn(llm)).toMatchObject([SIGNED, {}]);
     expect(callsIn(llm)[1]).not.toHaveProperty('extra_content');
     expect(JSON.stringify(await server.client.events(id))).not.toContain('thought_signature');
 
     await server.restart();
-    await moveTo(id, llm.url);
-    await talk(id);
+    await native().moveTo(id);
+    await native().talk(id);
     expect(callsIn(llm)[0]).toMatchObject(SIGNED);
 
-    await moveTo(id, llm.url, 'openai/another');
-    await talk(id);
-    await moveTo(id, other.url);
-    await talk(id);
-    for (const model of [llm, other]) {
-      expect(callsIn(model)).toHaveLength(2);
-      expect(JSON.stringify(callsIn(model))).not.toContain('thought_signature');
-    }
-    await moveTo(id, llm.url);
-    await talk(id);
+    await native().moveTo(id, llm.url, { llm_model: 'openai/another' });
+    await native().talk(id);
+    await elsewhere(async (other) => {
+      await native().moveTo(id, other.url);
+      await native().talk(id);
+      for (const model of [llm, other]) {
+        expect(callsIn(model)).toHaveLength(2);
+        expect(JSON.stringify(callsIn(model))).not.toContain('thought_signature');
+      }
+    });
+    await native().moveTo(id);
+    await native().talk(id);
     expect(callsIn(llm)[0]).toMatchObject(SIGNED);
   });
 
   it('goes back to the Responses API as an item, after a restart too, and to no other model', async () => {
-    const calls = [{ name: 'think', arguments: THINK }];
-    const id = await startWith({ kind: 'answer', reasoning: 'Hm.', calls }, say('Done.'));
-    const items = () =>
-      jsonList(llm.requests.at(-1)?.body, 'input').flatMap(
-        (item) => jsonText(item, 'encrypted_content') ?? [],
-      );
-    await moveTo(id, llm.url, 'openai/responses/fake');
-    await talk(id);
-    expect(items()).toEqual([sealed('rs_0')]);
+    const { server, llm } = native();
+    const id = await native().begin(inOrder({ kind: 'answer', reasoning: 'Hm.', calls }, say('Done.')));
+    const itemsAt = async (members: Record<string, unknown>): Promise<string[]> => {
+      await native().moveTo(id, llm.url, members);
+      await native().talk(id);
+      const input = jsonList(llm.requests.at(-1)?.body, 'input');
+      return input.flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
+    };
+    expect(await itemsAt({ llm_model: 'openai/responses/fake' })).toEqual([sealed('rs_0')]);
     expect(JSON.stringify(await server.client.events(id))).not.toContain('gAAA');
 
     await server.restart();
-    await moveTo(id, llm.url, 'openai/responses/fake');
-    await talk(id);
-    expect(items()).toEqual([sealed('rs_0')]);
-
-    await moveTo(id, llm.url, 'openai/responses/another');
-    await talk(id);
-    expect(items()).toEqual([]);
-    await moveTo(id, llm.url);
-    await talk(id);
+    expect(await itemsAt({ llm_model: 'openai/responses/fake' })).toEqual([sealed('rs_0')]);
+    expect(await itemsAt({ llm_model: 'openai/responses/another' })).toEqual([]);
+    await itemsAt({});
     expect(JSON.stringify(llm.requests.at(-1)?.body)).not.toContain('gAAA');
     expect(llm.refusals).toEqual([]);
   });
@@ -113,78 +82,53 @@ describe('opaque data of a provider', () => {
       { type: 'reasoning.text', text: 'Let me ', index: 0, format: null },
       { type: 'reasoning.text', text: 'see.', index: 0, signature: 'signed' },
     ];
-    const id = await startWith(
-      {
-        kind: 'answer',
-        members: { reasoning_details: details },
-        calls: [{ name: 'think', arguments: THINK }],
-      },
-      say('Done.'),
-    );
-    await talk(id);
-    expect(answersIn(llm)[0]).toMatchObject({
+    const members = { reasoning_details: details };
+    await agent.run(inOrder({ kind: 'answer', members, calls }, say('Done.')));
+    expect(answersIn(agent.llm)[0]).toMatchObject({
       reasoning_details: [{ type: 'reasoning.text', text: 'Let me see.', index: 0, signature: 'signed' }],
     });
   });
 
   it('of Anthropic goes back in its place', async () => {
-    llm = await ScriptedLlm.start(inOrder(say('unused')));
-    const claude = await ScriptedAnthropic.start([
-      {
-        thinking: 'Hm.',
-        text: 'I think.',
-        call: { id: 'toolu_1', name: 'think', input: THINK },
-        usage: { input: 1, output: 1 },
-      },
-      { text: 'Done.', usage: { input: 1, output: 1 } },
-    ]);
-    await server.restart({ createEngine: async () => new NativeEngine({ anthropicUrl: claude.url }) });
-    const agent = { kind: 'Agent', llm: { model: 'anthropic/claude', api_key: 'llm-key-5519' } };
-    const id = await server.client.start(startRequest({ agent }));
-    await talk(id);
-    await talk(id);
+    const thinking = {
+      thinking: 'Hm.',
+      text: 'I think.',
+      call: { id: 'toolu_1', name: 'think', input: THINK },
+    };
+    const { claude } = await agent.runAtAnthropic([thinking, { text: 'Done.' }], {}, ['Go on.']);
     const sent = jsonList(claude.requests.at(-1)?.body, 'messages').map((message) =>
       jsonList(message, 'content'),
     );
-    await claude.close();
     expect(claude.refusals).toEqual([]);
     expect(sent[1]).toMatchObject([
       { type: 'thinking', thinking: 'Hm.', signature: 'signed' },
       { type: 'text', text: 'I think.' },
       { type: 'tool_use', id: 'toolu_1' },
     ]);
-    expect(sent.map((content) => jsonAt(content[0], 'type'))).toEqual([
-      'text',
-      'thinking',
-      'tool_result',
-      'text',
-      'text',
-    ]);
+    const types = sent.map((content) => jsonAt(content[0], 'type'));
+    expect(types).toEqual(['text', 'thinking', 'tool_result', 'text', 'text']);
   });
 });
 
 describe('reasoning', () => {
-  it.each(['reasoning_content', 'reasoning'])(
-    'in %s goes back in all turns, to its own model only',
-    async (member) => {
-      const id = await startWith(
-        {
-          kind: 'answer',
-          reasoning: 'First.',
-          reasoningMember: member,
-          calls: [{ name: 'think', arguments: THINK }],
-        },
-        { kind: 'answer', reasoning: 'Second.', reasoningMember: member, text: 'Done.' },
-        say('Done again.'),
-      );
-      await talk(id);
-      await talk(id);
-      expect(answersIn(llm)).toMatchObject([{ [member]: 'First.' }, { [member]: 'Second.' }]);
-      const otherMember = member === 'reasoning' ? 'reasoning_content' : 'reasoning';
-      expect(answersIn(llm)[0]).not.toHaveProperty(otherMember);
-      await moveTo(id, other.url);
-      await talk(id);
+  it.each([
+    ['reasoning_content', 'reasoning'],
+    ['reasoning', 'reasoning_content'],
+  ])('in %s goes back in all turns, to its own model only', async (reasoningMember, otherMember) => {
+    const first = call('think', THINK, { reasoning: 'First.', reasoningMember });
+    const second = { kind: 'answer' as const, reasoning: 'Second.', reasoningMember, text: 'Done.' };
+    const host = await agent.run(inOrder(first, second, say('Done again.')));
+    await agent.goOn(host, 'Go on.');
+    expect(answersIn(agent.llm)).toMatchObject([
+      { [reasoningMember]: 'First.' },
+      { [reasoningMember]: 'Second.' },
+    ]);
+    expect(answersIn(agent.llm)[0]).not.toHaveProperty(otherMember);
+    await elsewhere(async (other) => {
+      host.settings = { ...host.settings, llm: { ...host.settings.llm, baseUrl: other.url } };
+      await agent.goOn(host, 'Go on.');
+      expect(answersIn(other)).toHaveLength(3);
       expect(JSON.stringify(answersIn(other))).not.toMatch(/First|Second/);
-    },
-  );
+    });
+  });
 });

@@ -1,23 +1,15 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { EngineSettings } from '../../src/engine/agent-engine.js';
 import { call, calls, endsWith, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { inOrder, type Script } from '../fakes/scripted-llm.js';
 import { sealed } from '../fakes/scripted-responses.js';
-import { NativeAgent } from './native-agent.js';
+import { codesOf, nativeAgent, showImages } from './native-agent.js';
 
 const THINK = { thought: 'hm' };
 const CODEX = 'openai/gpt-5.1-codex';
 
-let agent: NativeAgent;
-
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 type Llm = EngineSettings['llm'];
 
@@ -28,7 +20,6 @@ async function run(
   others: Partial<EngineSettings> = {},
 ) {
   const llm = { model, apiKey: 'llm-key-5519', baseUrl: agent.llm.url, ...changes };
-  agent.llm.refusals.length = 0;
   return await agent.run(script, { llm, ...others });
 }
 
@@ -111,13 +102,7 @@ describe('a model that only the Responses API has', () => {
     expect(host.status).toBe('finished');
     expect(typesOf(1).filter((type) => type === 'function_call_output')).toHaveLength(2);
     const image = 'data:image/png;base64,iVBORw0KGgo=';
-    await host.append({
-      kind: 'MessageEvent',
-      source: 'user',
-      llm_message: { role: 'user', content: [{ type: 'image', image_urls: [image] }] },
-      activated_skills: [],
-      extended_content: [],
-    });
+    await showImages(host, [image]);
     await agent.goOn(host);
     expect(inputOf(2).at(-1)).toMatchObject({
       role: 'user',
@@ -427,7 +412,7 @@ describe('a refusal of the Responses API', () => {
     ]),
   ])('in a stream after %j: %j', async (text, error, code) => {
     const host = await run(() => ({ kind: 'streamError', text, error }));
-    expect(host.ofKind('ConversationErrorEvent').map((event) => event.code)).toContain(code);
+    expect(codesOf(host)).toContain(code);
   });
 
   it.each([

@@ -1,13 +1,12 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { ServerResponse } from 'node:http';
-import { resolve } from 'node:path';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { event, ScriptedMcpServer, tool } from '../fakes/mcp-servers/scripted-mcp-server.js';
 import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, type Script } from '../fakes/scripted-llm.js';
 import { until } from '../../../../test/support/until.js';
-import { codesOf, NativeAgent } from './native-agent.js';
+import { codesOf, nativeAgent, resultsOf, scriptedProgram } from './native-agent.js';
 
 // github/app#3582, lossless-claude/lcm#428: revision 2026-07-28 has neither a handshake nor sessions, and its SDKs let
 // servers refuse the handshake of the earlier ones.
@@ -19,14 +18,11 @@ const UNSUPPORTED = {
   data: { supported: [REVISION], requested: '2025-11-25' },
 };
 
-let agent: NativeAgent;
+const agent = nativeAgent();
 let server: ScriptedMcpServer;
 /** Where the server announces changes. */
 let streams: ServerResponse[];
 
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
 beforeEach(async () => {
   server = await ScriptedMcpServer.start();
   server.sessions.add('');
@@ -59,9 +55,6 @@ afterEach(async () => {
   await agent.forget();
   await server.close();
 });
-afterAll(async () => {
-  await agent.close();
-});
 
 const whole = { resultType: 'complete', ttlMs: 0, cacheScope: 'private' };
 
@@ -88,10 +81,6 @@ async function run(script: Script, mcpConfig?: McpServers): Promise<MemoryEngine
   return await agent.run(script, { mcpConfig: mcpConfig ?? { far: { url: server.url, transport: 'http' } } });
 }
 
-function resultsOf(host: MemoryEngineHost): unknown[] {
-  return host.ofKind('ObservationEvent').map(({ observation }) => observation.content);
-}
-
 const DONE = [[{ type: 'text', text: 'done' }]];
 const echo = call('echo', { text: 'hi' });
 
@@ -111,11 +100,8 @@ describe('a tool server without a handshake', () => {
   });
 
   it('is used by its revision: a program that ends with the refusal', async () => {
-    const program = resolve('packages/agent-server/test/fakes/mcp-servers/scripted-stdio-server.mjs');
-    const env = { BEHAVIOUR: 'has no handshake' };
-    const host = await run(inOrder(call('act', {}), say('done')), {
-      near: { command: process.execPath, args: [program], env },
-    });
+    const near = scriptedProgram('has no handshake');
+    const host = await run(inOrder(call('act', {}), say('done')), { near });
     expect(codesOf(host)).toEqual([]);
     expect(resultsOf(host)).toEqual(DONE);
   });

@@ -51,6 +51,15 @@ describe('a clone with what belongs to it', () => {
     await rm(bin, { recursive: true });
   });
 
+  /** A repository with submodules: their addresses and commits by their paths. */
+  const withModules = async (
+    repository: string,
+    entries: Record<string, string>,
+    links: Record<string, string>,
+  ): Promise<void> => {
+    await host.commit(repository, 'main', { '.gitmodules': modules(entries) }, { links });
+  };
+
   const prepare = async (repository: string, parts: object): Promise<{ body: unknown; folder: string }> => {
     const directory = repository.replaceAll('/', '-');
     const { status, body } = await server.client.post('/api/git/prepare', {
@@ -67,18 +76,9 @@ describe('a clone with what belongs to it', () => {
   };
 
   it('has its submodules, nested ones too, when they are asked for', async () => {
-    await host.commit(
-      'team/app',
-      'main',
-      {
-        '.gitmodules': modules({
-          'libs/lib': '../lib.git',
-          deep: `git@127.0.0.1:team/deep.git`,
-          again: `${host.origin}/team/lib.git`,
-        }),
-      },
-      { links: { 'libs/lib': lib, deep, again: lib } },
-    );
+    const again = `${host.origin}/team/lib.git`;
+    const entries = { 'libs/lib': '../lib.git', deep: `git@127.0.0.1:team/deep.git`, again };
+    await withModules('team/app', entries, { 'libs/lib': lib, deep, again: lib });
     const { body, folder } = await prepare('team/app', { submodules: true });
     expect(body).toMatchObject({ ok: true, notices: [] });
     expect(await readFile(path.join(folder, 'libs/lib/lib.txt'), 'utf8')).toBe('lib');
@@ -99,12 +99,7 @@ describe('a clone with what belongs to it', () => {
   });
 
   it('has them although the clock of the machine is set forward meanwhile', async () => {
-    await host.commit(
-      'team/late',
-      'main',
-      { '.gitmodules': modules({ deep: '../deep.git' }) },
-      { links: { deep } },
-    );
+    await withModules('team/late', { deep: '../deep.git' }, { deep });
     const now = Date.now;
     let hours = 0;
     const clock = jest.spyOn(Date, 'now').mockImplementation(() => now() + 3_600_000 * (hours += 1));
@@ -119,12 +114,7 @@ describe('a clone with what belongs to it', () => {
   });
 
   it('has none of them by default', async () => {
-    await host.commit(
-      'team/plain',
-      'main',
-      { '.gitmodules': modules({ lib: '../lib.git' }) },
-      { links: { lib } },
-    );
+    await withModules('team/plain', { lib: '../lib.git' }, { lib });
     const { body, folder } = await prepare('team/plain', {});
     expect(body).toMatchObject({ ok: true, notices: [] });
     expect(await readdir(path.join(folder, 'lib'))).toEqual([]);
@@ -133,7 +123,7 @@ describe('a clone with what belongs to it', () => {
   it('is there even where a submodule is not, and says so', async () => {
     const links = { gone: deep, lost: lib, fine: deep };
     const entries = { gone: '../none.git', lost: '../deep.git', fine: '../deep.git' };
-    await host.commit('team/partial', 'main', { '.gitmodules': modules(entries) }, { links });
+    await withModules('team/partial', entries, links);
     const { body, folder } = await prepare('team/partial', { submodules: true });
     expect(body).toMatchObject({ ok: true, branch: 'main' });
     expect(jsonList(body, 'notices')).toEqual([
@@ -160,7 +150,7 @@ describe('a clone with what belongs to it', () => {
     ];
     const entries = Object.fromEntries(addresses.map((url, index) => [`s${index}`, url]));
     const links = Object.fromEntries(Object.keys(entries).map((name) => [name, secret]));
-    await host.commit('team/hostile', 'main', { '.gitmodules': modules(entries) }, { links });
+    await withModules('team/hostile', entries, links);
     const asked = host.requests.length;
     const { body, folder } = await prepare('team/hostile', { submodules: true });
     expect(body).toMatchObject({ ok: true });
@@ -196,7 +186,7 @@ describe('a clone with what belongs to it', () => {
     const names = Array.from({ length: 60 }, (_, index) => `m${index}`);
     const entries = Object.fromEntries(names.map((name) => [name, 'https://elsewhere.example.com/a']));
     const links = Object.fromEntries(names.map((name) => [name, deep]));
-    await host.commit('team/many', 'main', { '.gitmodules': modules(entries) }, { links });
+    await withModules('team/many', entries, links);
     const { body } = await prepare('team/many', { submodules: true });
     const notices = jsonList(body, 'notices');
     expect(notices).toHaveLength(11);

@@ -1,36 +1,23 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import path from 'node:path';
+import { describe, expect, it } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { NativeEngine } from '../../src/engine/native/native.engine.js';
-import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
-import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { calls, fails, say } from '../fakes/scripted-llm.answers.js';
 import { type ChatRequest, inOrder } from '../fakes/scripted-llm.js';
-import { codesOf, NativeAgent } from './native-agent.js';
+import { codesOf, nativeAgent, oddTools } from './native-agent.js';
 
 // openai/codex#4819, anomalyco/opencode: images in the results of tool servers never reach the model.
 
 const PIXEL = 'data:image/png;base64,iVBORw0KGgo=';
-const SERVER = {
-  command: process.execPath,
-  args: [path.resolve('packages/agent-server/test/fakes/mcp-servers/odd-tools-server.mjs')],
-};
+const mcpConfig = { odd: oddTools() };
 const SHOWN = { picture: true };
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 const rolesOf = (request: ChatRequest | undefined) => request?.messages.map(({ role }) => role);
 
 describe('images in the results of tools', () => {
   it('go to a model behind the results of all calls', async () => {
     const answer = calls({ name: 'nothing', arguments: SHOWN }, { name: 'optional', arguments: {} });
-    const host = await agent.run(inOrder(answer, say('I see.')), { mcpConfig: { odd: SERVER } });
+    const host = await agent.run(inOrder(answer, say('I see.')), { mcpConfig });
     const request = agent.llm.requests[1];
     expect(agent.llm.refusals).toEqual([]);
     expect(rolesOf(request)).toEqual(['system', 'user', 'assistant', 'tool', 'tool', 'user']);
@@ -50,33 +37,19 @@ describe('images in the results of tools', () => {
           : index === 0
             ? calls({ name: 'nothing', arguments: SHOWN })
             : say('I see nothing.'),
-      { mcpConfig: { odd: SERVER } },
+      { mcpConfig },
     );
     expect(host.status).toBe('finished');
     expect(codesOf(host)).toContain('ImagesLeftOut');
     expect(agent.llm.requests.at(-1)?.text).toContain('an image was left out: the model refused it');
     const before = agent.llm.requests.length;
-    await host.say('And now?');
-    await agent.goOn(host);
+    await agent.goOn(host, 'And now?');
     expect(agent.llm.requests).toHaveLength(before + 1);
   });
 
   it('go to Anthropic beside the result', async () => {
-    const claude = await ScriptedAnthropic.start([
-      { call: { id: 'toolu_1', name: 'nothing', input: SHOWN }, usage: { input: 1, output: 1 } },
-      { text: 'I see.', usage: { input: 1, output: 1 } },
-    ]);
-    const engine = new NativeEngine({ anthropicUrl: claude.url });
-    const host = new MemoryEngineHost(
-      engineSettings(agent.folder, '', {
-        llm: { model: 'anthropic/claude', apiKey: 'key', baseUrl: null },
-        mcpConfig: { odd: SERVER },
-      }),
-    );
-    await host.say('Look.');
-    await engine.run(host, new AbortController().signal);
-    await engine.close();
-    await claude.close();
+    const answers = [{ call: { id: 'toolu_1', name: 'nothing', input: SHOWN } }, { text: 'I see.' }];
+    const { claude } = await agent.runAtAnthropic(answers, { mcpConfig });
     expect(claude.refusals).toEqual([]);
     const last = jsonList(claude.requests.at(-1)?.body, 'messages').at(-1);
     const types = jsonList(last, 'content').map((block) => jsonText(block, 'type'));

@@ -56,44 +56,23 @@ describe('an answer', () => {
     expect(await callEcho()).toBe('done');
   });
 
-  it.each<[string, string | null, (message: SeenMessage) => string]>([
-    ['a list', 'application/json', (message) => JSON.stringify([response(message)])],
-    ['without a type', null, (message) => JSON.stringify(response(message))],
-    ['of another type', 'text/plain', (message) => JSON.stringify(response(message))],
-    ['without a version', 'application/json', ({ id }) => JSON.stringify({ id, result: done })],
-    ['as in JSON-RPC 1.0', 'application/json', ({ id }) => JSON.stringify({ id, result: done, error: null })],
-    [
-      'with members of its own',
-      'application/json',
-      (message) => JSON.stringify({ ...response(message), took: 3 }),
-    ],
-    [
-      'with the id as a text',
-      'application/json',
-      ({ id }) => JSON.stringify({ jsonrpc: '2.0', id: `${id}`, result: done }),
-    ],
-    ['without an id', 'application/json', () => JSON.stringify({ jsonrpc: '2.0', result: done })],
-    ['with a null id', 'application/json', () => JSON.stringify({ jsonrpc: '2.0', id: null, result: done })],
-    [
-      'with null members',
-      'application/json',
-      ({ id }) =>
-        JSON.stringify({
-          jsonrpc: '2.0',
-          id,
-          result: { ...done, isError: null, structuredContent: null, _meta: null },
-        }),
-    ],
-    [
-      'a stream with comments',
-      'text/event-stream',
-      (message) => `: ping\n\nretry: 10\n\n${event(response(message))}`,
-    ],
-    [
-      'a stream without an empty line at its end',
-      'text/event-stream',
-      (message) => `data: ${JSON.stringify(response(message))}`,
-    ],
+  const JSON_TYPE = 'application/json';
+  const STREAM = 'text/event-stream';
+  const NULLS = { isError: null, structuredContent: null, _meta: null };
+  const other = event({ jsonrpc: '2.0', id: 99, result: {} });
+  it.each<[string, string | null, (message: SeenMessage) => unknown]>([
+    ['a list', JSON_TYPE, (message) => [response(message)]],
+    ['without a type', null, response],
+    ['of another type', 'text/plain', response],
+    ['without a version', JSON_TYPE, ({ id }) => ({ id, result: done })],
+    ['as in JSON-RPC 1.0', JSON_TYPE, ({ id }) => ({ id, result: done, error: null })],
+    ['with members of its own', JSON_TYPE, (message) => ({ ...response(message), took: 3 })],
+    ['with the id as a text', JSON_TYPE, ({ id }) => response({ id: `${id}` })],
+    ['without an id', JSON_TYPE, () => response({})],
+    ['with a null id', JSON_TYPE, () => ({ ...response({}), id: null })],
+    ['with null members', JSON_TYPE, ({ id }) => ({ jsonrpc: '2.0', id, result: { ...done, ...NULLS } })],
+    ['a stream with comments', STREAM, (message) => `: ping\n\nretry: 10\n\n${event(response(message))}`],
+    ['a stream that ends early', STREAM, (message) => `data: ${JSON.stringify(response(message))}`],
     [
       'a stream with CR LF',
       'text/event-stream; charset=utf-8',
@@ -101,59 +80,43 @@ describe('an answer', () => {
     ],
     [
       'a stream with lines',
-      'text/event-stream',
-      (message) =>
-        `data: {"jsonrpc": "2.0",\ndata: "id": ${message.id}, "result": ${JSON.stringify(done)}}\n\n`,
+      STREAM,
+      ({ id }) => `data: {"jsonrpc": "2.0",\ndata: "id": ${id}, "result": ${JSON.stringify(done)}}\n\n`,
     ],
-    ['a stream without a version', 'text/event-stream', ({ id }) => event({ id, result: done })],
+    ['a stream without a version', STREAM, ({ id }) => event({ id, result: done })],
     [
       'a stream with garbage',
-      'text/event-stream',
+      STREAM,
       (message) => `data: [DONE]\n\nevent: other\ndata: 1\n\n${event(response(message))}`,
     ],
-    [
-      'a stream with another answer first',
-      'text/event-stream',
-      (message) => event({ jsonrpc: '2.0', id: 99, result: {} }) + event(response(message)),
-    ],
-  ])('may be %s', async (_, type, body) => {
+    ['a stream with another answer first', STREAM, (message) => other + event(response(message))],
+  ])('may be %s', async (_, type, bodyOf) => {
     await connect();
     server.answers.set('tools/call', ({ message, response: answer }) => {
-      answer.writeHead(200, type === null ? {} : { 'content-type': type }).end(body(message));
+      const body = bodyOf(message);
+      answer.writeHead(200, type === null ? {} : { 'content-type': type });
+      answer.end(typeof body === 'string' ? body : JSON.stringify(body));
     });
     expect(await callEcho()).toBe('done');
   });
 
+  const SIGN_IN = '<html><title>Sign in</title></html>';
+  const unknownTool = '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Unknown tool: echo"}}';
   it.each<[string, string, string, RegExp]>([
-    [
-      'HTML',
-      'text/html',
-      '<html><title>Sign in</title></html>',
-      /answered 200 with text\/html that is no message: <html><title>Sign in/,
-    ],
-    ['nothing', 'application/json', '', /answered 200 with application\/json that is no message: nothing/],
-    ['broken JSON', 'application/json', '{"jsonrpc":', /no message: \{"jsonrpc":/],
+    ['HTML', 'text/html', SIGN_IN, /answered 200 with text\/html that is no message: <html><title>Sign in/],
+    ['nothing', JSON_TYPE, '', /answered 200 with application\/json that is no message: nothing/],
+    ['broken JSON', JSON_TYPE, '{"jsonrpc":', /no message: \{"jsonrpc":/],
     [
       'another answer',
-      'application/json',
+      JSON_TYPE,
       '{"jsonrpc":"2.0","id":99,"result":{}}',
       /without a response to the request/,
     ],
-    [
-      'a text as result',
-      'application/json',
-      '{"jsonrpc":"2.0","result":"fine"}',
-      /answered with "fine", not with an object/,
-    ],
-    ['an error in text', 'application/json', '{"jsonrpc":"2.0","error":"no quota"}', /no quota/],
-    [
-      'an error',
-      'application/json',
-      '{"jsonrpc":"2.0","error":{"code":-32602,"message":"Unknown tool: echo"}}',
-      /Unknown tool: echo/,
-    ],
-    ['a stream without a response', 'text/event-stream', ': ping\n\n', /ended its answer without a result/],
-    ['an empty stream', 'text/event-stream', '', /ended its answer without a result/],
+    ['a text as result', JSON_TYPE, '{"jsonrpc":"2.0","result":"fine"}', /with "fine", not with an object/],
+    ['an error in text', JSON_TYPE, '{"jsonrpc":"2.0","error":"no quota"}', /no quota/],
+    ['an error', JSON_TYPE, unknownTool, /Unknown tool: echo/],
+    ['a stream without a response', STREAM, ': ping\n\n', /ended its answer without a result/],
+    ['an empty stream', STREAM, '', /ended its answer without a result/],
   ])('that is none fails at once: %s', async (_, type, body, reason) => {
     await connect();
     server.answers.set('tools/call', ({ response: answer }) => {

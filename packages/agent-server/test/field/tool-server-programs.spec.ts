@@ -1,44 +1,28 @@
-import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/globals';
-import { resolve } from 'node:path';
-import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
+import { afterEach, describe, expect, it } from '@jest/globals';
 import { SecretMasker } from '../../src/secret-masker.js';
 import { McpToolbox } from '../../src/tools/mcp/mcp-toolbox.js';
 import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
 import { call, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, type Script } from '../fakes/scripted-llm.js';
 import { until } from '../../../../test/support/until.js';
-import { codesOf, NativeAgent } from './native-agent.js';
+import { codesOf, detailsOf, nativeAgent, resultsOf, scriptedProgram } from './native-agent.js';
 
-const SERVER = resolve('packages/agent-server/test/fakes/mcp-servers/scripted-stdio-server.mjs');
 const TOKEN = 'token-of-the-server-1234';
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
+const agent = nativeAgent();
 afterEach(async () => {
   await agent.forget();
 });
-afterAll(async () => {
-  await agent.close();
-});
-
-function program(behaviour: string): McpServers {
-  return { near: { command: process.execPath, args: [SERVER], env: { BEHAVIOUR: behaviour, TOKEN } } };
-}
 
 async function run(
   behaviour: string,
   script: Script = inOrder(call('act', {}), say('done')),
 ): Promise<MemoryEngineHost> {
-  return await agent.run(script, { mcpConfig: program(behaviour) });
+  return await agent.run(script, { mcpConfig: { near: scriptedProgram(behaviour, { TOKEN }) } });
 }
 
 function result(host: MemoryEngineHost): string {
-  const [event] = host.log.flatMap((entry) =>
-    entry.kind === 'ObservationEvent' || entry.kind === 'AgentErrorEvent' ? [entry] : [],
-  );
-  return JSON.stringify(event?.kind === 'AgentErrorEvent' ? event.error : event?.observation.content);
+  return JSON.stringify(resultsOf(host)[0]);
 }
 
 // modelcontextprotocol/typescript-sdk#153, anomalyco/opencode#35729: "connection closed" is all that is said.
@@ -46,7 +30,7 @@ describe('a program that ends', () => {
   it('at once: the event has the beginning and the end of what it wrote', async () => {
     const host = await run('dies at once', inOrder(say('done')));
     expect(codesOf(host)).toEqual(['McpServerUnavailable']);
-    const [{ detail } = { detail: '' }] = host.ofKind('ConversationErrorEvent');
+    const [detail = ''] = detailsOf(host);
     expect(detail).toContain(
       `The tool server near (${process.execPath}) cannot be used: it ended with exit code 3`,
     );
@@ -67,17 +51,27 @@ describe('a program that ends', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('between two calls: it is started again before the next one', async () => {
-    const host = await run('dies after calls');
-    expect(result(host)).toContain('last');
-    await until(async () => {
-      await agent.goOn(host);
-      return codesOf(host).length > 0;
-    });
-    const [{ detail } = { detail: '' }] = host.ofKind('ConversationErrorEvent');
-    expect(detail).toContain('has ended: it ended with exit code 7');
-    expect(detail).toContain('out of memory');
-    expect(detail).toContain('It was started again.');
+  it.each(['dies after calls', 'dies slowly'])(
+    'between two calls, as it %s: it is started again',
+    async (how) => {
+      const host = await run(how);
+      expect(result(host)).toContain('last');
+      await until(async () => {
+        await agent.goOn(host);
+        return codesOf(host).length > 0;
+      });
+      const [detail = ''] = detailsOf(host);
+      expect(detail).toContain('has ended: it ended with exit code 7');
+      expect(detail).toContain('out of memory');
+      expect(detail).toContain('It was started again.');
+    },
+  );
+
+  it('and has closed its input before: how it ended is said, once that is known', async () => {
+    const host = await run('dies slowly', inOrder(call('act', {}), call('act', {}), say('done')));
+    expect(JSON.stringify(resultsOf(host)[1])).toContain(
+      'it ended with exit code 7; on standard error it wrote:',
+    );
   });
 
   it('again and again is started three times in a run', async () => {
@@ -85,13 +79,10 @@ describe('a program that ends', () => {
       index < 6 ? call('act', { index }) : say('done'),
     );
     expect(codesOf(host)).toEqual(Array.from({ length: 4 }, () => 'McpServerEnded'));
-    expect(host.ofKind('ConversationErrorEvent').at(-1)?.detail).toContain(
-      'not started again before the next message',
-    );
+    expect(detailsOf(host).at(-1)).toContain('not started again before the next message');
     expect(host.status).toBe('finished');
-    await host.say('Go on.');
     agent.llm.script = inOrder(say('done'));
-    await agent.goOn(host);
+    await agent.goOn(host, 'Go on.');
     expect(agent.llm.requests.at(-1)?.tools).toContain('act');
   });
 

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { event, ScriptedMcpServer, tool } from '../fakes/mcp-servers/scripted-mcp-server.js';
 import type { MemoryEngineHost } from '../fakes/memory-engine-host.js';
@@ -6,23 +6,17 @@ import { call, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder, type Script } from '../fakes/scripted-llm.js';
 import { RemoteMcpServer } from '../fakes/mcp-servers/remote-mcp-server.js';
 import { until } from '../../../../test/support/until.js';
-import { codesOf, NativeAgent } from './native-agent.js';
+import { codesOf, detailsOf, nativeAgent, resultsOf } from './native-agent.js';
 
-let agent: NativeAgent;
+const agent = nativeAgent();
 let server: ScriptedMcpServer;
 
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
 beforeEach(async () => {
   server = await ScriptedMcpServer.start();
 });
 afterEach(async () => {
   await agent.forget();
   await server.close();
-});
-afterAll(async () => {
-  await agent.close();
 });
 
 function far(changes: Partial<McpServers[string]> = {}): McpServers {
@@ -35,17 +29,6 @@ async function run(script: Script, mcpConfig = far()): Promise<MemoryEngineHost>
   return await agent.run(script, { mcpConfig });
 }
 
-/** What the tools of the server have returned, or why they failed. */
-function results(host: MemoryEngineHost): unknown[] {
-  return host.log.flatMap((entry): unknown[] =>
-    entry.kind === 'ObservationEvent'
-      ? [entry.observation.content]
-      : entry.kind === 'AgentErrorEvent'
-        ? [entry.error]
-        : [],
-  );
-}
-
 /** The tools of the server that the model was offered with a request. */
 function offered(index = 0): string[] {
   const builtIn = ['terminal', 'file_editor', 'task_tracker', 'think', 'finish'];
@@ -53,8 +36,12 @@ function offered(index = 0): string[] {
   return tools.filter((name) => !builtIn.includes(name));
 }
 
-function detailsOf(host: MemoryEngineHost): string[] {
-  return host.ofKind('ConversationErrorEvent').map(({ detail }) => detail);
+/** Has the server answer a method with a result, or an error, of its own making. */
+function answerWith(method: string, answer: () => object): void {
+  server.answers.set(method, ({ message, response }) => {
+    response.setHeader('content-type', 'application/json');
+    response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, ...answer() }));
+  });
 }
 
 // modelcontextprotocol/python-sdk#3556, modelcontextprotocol/rust-sdk#733, PrefectHQ/fastmcp#3073 ("No valid session ID"):
@@ -75,7 +62,7 @@ describe('a session that the server has forgotten', () => {
     });
     expect(host.status).toBe('finished');
     expect(codesOf(host)).toEqual([]);
-    expect(results(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
+    expect(resultsOf(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
     expect(server.count('initialize')).toBe(2);
     expect(server.count('tools/call')).toBe(1);
     expect(server.requests.filter(({ session }) => session === undefined)).toHaveLength(2);
@@ -86,7 +73,7 @@ describe('a session that the server has forgotten', () => {
       response.writeHead(404).end('Session not found');
     });
     const host = await run(inOrder(echo, say('a pity')));
-    expect(results(host)).toEqual([expect.stringContaining('Session not found')]);
+    expect(resultsOf(host)).toEqual([expect.stringContaining('Session not found')]);
     expect(server.count('tools/call')).toBe(2);
     expect(host.status).toBe('finished');
   });
@@ -96,133 +83,19 @@ describe('a session that the server has forgotten', () => {
       response.writeHead(400).end('Bad Request: text is missing');
     });
     const host = await run(inOrder(echo, say('a pity')));
-    expect(results(host)).toEqual([expect.stringContaining('text is missing')]);
+    expect(resultsOf(host)).toEqual([expect.stringContaining('text is missing')]);
     expect(server.count('initialize')).toBe(1);
   });
 });
 
-// nicobailon/pi-mcp-adapter#113, ggml-org/llama.cpp#26410: results without texts are shown as nothing.
 describe('a result', () => {
-  const PNG =
-    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
-  const image = (type: string, data: string) => ({
-    type: 'image',
-    image_urls: [`data:${type};base64,${data}`],
-  });
-  const text = (value: string) => ({ type: 'text', text: value });
-
-  it.each<[string, Record<string, unknown>, unknown]>([
-    [
-      'structured, with empty content',
-      { content: [], structuredContent: { answer: null } },
-      [text('{"answer":null}')],
-    ],
-    [
-      'structured, with blank content',
-      { content: [text(' ')], structuredContent: { a: 1 } },
-      [text('{"a":1}')],
-    ],
-    ['structured, without content', { structuredContent: { a: 1 } }, [text('{"a":1}')]],
-    ['structured as a list', { structuredContent: [1] }, [text('[1]')]],
-    [
-      'structured, with content that says it',
-      { content: [text('one')], structuredContent: { a: 1 } },
-      [text('one')],
-    ],
-    ['a text alone', { content: 'plain' }, [text('plain')]],
-    ['one part, no list', { content: text('plain') }, [text('plain')]],
-    ['nothing', { content: [] }, []],
-    ['null', { content: null, isError: null }, []],
-    [
-      'an image',
-      { content: [{ type: 'image', data: PNG, mimeType: 'image/png' }] },
-      [image('image/png', PNG)],
-    ],
-    [
-      'an image with a wrong type',
-      { content: [{ type: 'image', data: PNG, mimeType: 'png' }] },
-      [image('image/png', PNG)],
-    ],
-    [
-      'an image as an address',
-      { content: [{ type: 'image', data: `data:image/jpeg;base64,${PNG}` }] },
-      [image('image/png', PNG)],
-    ],
-    [
-      'an image in lines',
-      {
-        content: [{ type: 'image', data: `${PNG.slice(0, 40)}\r\n${PNG.slice(40)}`, mimeType: 'image/png' }],
-      },
-      [image('image/png', PNG)],
-    ],
-    [
-      'an image that is none',
-      { content: [{ type: 'image', data: 'PHN2Zz4=', mimeType: 'image/svg+xml' }] },
-      [text('[an image was left out: image/svg+xml is no image that models take]')],
-    ],
-    [
-      'an image with broken data',
-      { content: [{ type: 'image', data: `${PNG}!`, mimeType: 'image/png' }] },
-      [text(expect.stringContaining('left out') as unknown as string)],
-    ],
-    [
-      'a file with a text',
-      { content: [{ type: 'resource', resource: { uri: 'file:///a.rs', text: 'fn main() {}' } }] },
-      [text('Resource file:///a.rs:\nfn main() {}')],
-    ],
-    [
-      'a file with an image',
-      { content: [{ type: 'resource', resource: { uri: 'file:///a', blob: PNG, mimeType: 'image/png' } }] },
-      [image('image/png', PNG)],
-    ],
-    [
-      'another file',
-      {
-        content: [
-          {
-            type: 'resource',
-            resource: { uri: 'file:///a.pdf', blob: 'JVBERi0x', mimeType: 'application/pdf' },
-          },
-        ],
-      },
-      [text('[the resource file:///a.pdf (application/pdf, 6 bytes) was left out]')],
-    ],
-    [
-      'a link',
-      {
-        content: [{ type: 'resource_link', uri: 'file:///a.rs', name: 'a.rs', description: 'The program.' }],
-      },
-      [text('Resource file:///a.rs (no type given)\na.rs\nThe program.')],
-    ],
-    [
-      'a recording',
-      { content: [{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }] },
-      [text('[a recording (audio/wav, 3 bytes) was left out]')],
-    ],
-    [
-      'a kind of the future',
-      { content: [{ type: 'hologram', depth: 3 }] },
-      [text('{"type":"hologram","depth":3}')],
-    ],
-    [
-      'a wrong part beside a right one',
-      { content: [{ type: 'text' }, null, text('right')] },
-      [text('{"type":"text"}'), text('null'), text('right')],
-    ],
-  ])('is shown as what it is: %s', async (_, result, content) => {
-    server.answers.set('tools/call', result);
-    const host = await run(inOrder(echo, say('done')));
-    expect(results(host)).toEqual([content]);
-    expect(host.status).toBe('finished');
-  });
-
   it('has bounds: a number of parts, of characters, of images', async () => {
-    const words = Array.from({ length: 60 }, () => text('word '.repeat(2_000)));
+    const words = Array.from({ length: 60 }, () => ({ type: 'text', text: 'word '.repeat(2_000) }));
     server.answers.set('tools/call', { content: words });
     const host = await run(inOrder(echo, say('done')));
     const [content] = host.ofKind('ObservationEvent').map(({ observation }) => observation.content);
     expect(JSON.stringify(content).length).toBeLessThan(40_000);
-    expect(content?.at(-1)).toEqual(text(expect.stringContaining('left out') as unknown as string));
+    expect(content?.at(-1)).toMatchObject({ type: 'text', text: expect.stringContaining('left out') });
   });
 
   it('is an error if it says so', async () => {
@@ -236,37 +109,13 @@ describe('a result', () => {
 
 // mastra-ai/mastra#21859, mastra-ai/mastra#23731, Kuadrant/mcp-gateway#662: one bad tool hides all.
 describe('a tool that is wrong', () => {
+  const without = /“bad” is offered without arguments/;
   it.each<[string, unknown, string[], RegExp]>([
-    [
-      'no inputSchema',
-      { name: 'bad', description: 'x' },
-      ['bad', 'echo'],
-      /“bad” is offered without arguments/,
-    ],
-    [
-      'a schema that is null',
-      tool('bad', { inputSchema: null }),
-      ['bad', 'echo'],
-      /“bad” is offered without/,
-    ],
-    [
-      'a schema that is a text',
-      tool('bad', { inputSchema: 'none' }),
-      ['bad', 'echo'],
-      /“bad” is offered without/,
-    ],
-    [
-      'a schema that is a list',
-      tool('bad', { inputSchema: [] }),
-      ['bad', 'echo'],
-      /“bad” is offered without/,
-    ],
-    [
-      'a name that models refuse',
-      tool('bad.tool/é'),
-      ['bad_tool__', 'echo'],
-      /“bad\.tool\/é” is offered by a name/,
-    ],
+    ['no inputSchema', { name: 'bad', description: 'x' }, ['bad', 'echo'], without],
+    ['a schema that is null', tool('bad', { inputSchema: null }), ['bad', 'echo'], without],
+    ['a schema that is a text', tool('bad', { inputSchema: 'none' }), ['bad', 'echo'], without],
+    ['a schema that is a list', tool('bad', { inputSchema: [] }), ['bad', 'echo'], without],
+    ['a bad name', tool('bad.tool/é'), ['bad_tool__', 'echo'], /“bad\.tool\/é” is offered by a name/],
     ['a long name', tool('n'.repeat(200)), ['echo', 'n'.repeat(64)], /“n{80}…” is offered by a name/],
     ['no name', tool('', { name: undefined }), ['echo'], /entry 1 of its list was left out: it has no name/],
     ['a name that is a number', tool('', { name: 7 }), ['echo'], /entry 1 .* has no name/],
@@ -276,7 +125,7 @@ describe('a tool that is wrong', () => {
     server.tools = [bad, tool('echo')];
     const host = await run(inOrder(echo, say('done')));
     expect(offered().toSorted()).toEqual(names);
-    expect(results(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
+    expect(resultsOf(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
     expect(codesOf(host)).toEqual(['McpToolsAdjusted']);
     expect(detailsOf(host)[0]).toMatch(problem);
     expect(detailsOf(host)[0]).toContain(`the tool server far (${server.url})`);
@@ -313,11 +162,9 @@ describe('a tool that is wrong', () => {
 
 describe('a list of tools', () => {
   it('may have pages', async () => {
-    server.answers.set('tools/list', ({ message, response }) => {
-      const page = Number(message.params?.['cursor'] ?? 0);
-      const result = { tools: [tool(`t${page}`)], nextCursor: page === 3 ? null : `${page + 1}` };
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }));
+    answerWith('tools/list', () => {
+      const page = Number(server.messages.at(-1)?.params?.['cursor'] ?? 0);
+      return { result: { tools: [tool(`t${page}`)], nextCursor: page === 3 ? null : `${page + 1}` } };
     });
     const host = await run(inOrder(say('done')));
     expect(offered()).toEqual(['t0', 't1', 't2', 't3']);
@@ -329,11 +176,9 @@ describe('a list of tools', () => {
     ['with new cursors', (page: number) => `c${page}`],
   ])('may have no end: %s', async (_, cursor) => {
     let page = 0;
-    server.answers.set('tools/list', ({ message, response }) => {
+    answerWith('tools/list', () => {
       page += 1;
-      const result = { tools: [tool(`t${page}`)], nextCursor: cursor(page) };
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, result }));
+      return { result: { tools: [tool(`t${page}`)], nextCursor: cursor(page) } };
     });
     const host = await run(inOrder(say('done')));
     expect(page).toBeLessThanOrEqual(101);
@@ -342,11 +187,7 @@ describe('a list of tools', () => {
   });
 
   it('may be missing where a server has no tools', async () => {
-    server.answers.set('tools/list', ({ message, response }) => {
-      const error = { code: -32_601, message: 'Method not found' };
-      response.setHeader('content-type', 'application/json');
-      response.end(JSON.stringify({ jsonrpc: '2.0', id: message.id, error }));
-    });
+    answerWith('tools/list', () => ({ error: { code: -32_601, message: 'Method not found' } }));
     const host = await run(inOrder(say('done')));
     expect(codesOf(host)).toEqual([]);
     expect(host.status).toBe('finished');
@@ -373,7 +214,7 @@ describe('a server of the other transport', () => {
     await agent.forget();
     await remote.close();
     expect(codesOf(host)).toEqual([]);
-    expect(results(host)).toEqual([[{ type: 'text', text: '3' }]]);
+    expect(resultsOf(host)).toEqual([[{ type: 'text', text: '3' }]]);
   });
 
   it('is none if both are refused: the configured one is told', async () => {
@@ -402,7 +243,7 @@ describe('a stream that breaks', () => {
       { far: { url: remote.sseUrl, transport: 'sse' } },
     );
     expect(codesOf(host)).toEqual([]);
-    expect(results(host).at(-1)).toEqual([{ type: 'text', text: '4' }]);
+    expect(resultsOf(host).at(-1)).toEqual([{ type: 'text', text: '4' }]);
     await agent.forget();
     await remote.close();
   });
@@ -411,20 +252,25 @@ describe('a stream that breaks', () => {
 // anthropics/claude-code#13646, openai/codex#10105, maximhq/bifrost#6885: changes of the list are ignored.
 describe('a list that changes', () => {
   const changed = { jsonrpc: '2.0', method: 'notifications/tools/list_changed' };
-
-  it('is read again before the next call of the model', async () => {
-    const host = await run(inOrder(echo, say('done')));
-    expect(offered(1)).toEqual(['echo']);
+  /** Says it during the next call, and goes on with the conversation. */
+  const goOnChanged = async (host: MemoryEngineHost, script: Script, change: () => void): Promise<void> => {
     server.answers.set('tools/call', ({ message, response }) => {
-      server.tools = [tool('news')];
+      change();
       response.writeHead(200, { 'content-type': 'text/event-stream' });
       response.write(event(changed));
       response.end(event({ jsonrpc: '2.0', id: message.id, result: { content: [] } }));
     });
-    agent.llm.script = inOrder(call('echo', {}), call('news', {}), say('done'));
+    agent.llm.script = script;
     agent.llm.requests.length = 0;
-    await host.say('Go on.');
-    await agent.goOn(host);
+    await agent.goOn(host, 'Go on.');
+  };
+
+  it('is read again before the next call of the model', async () => {
+    const host = await run(inOrder(echo, say('done')));
+    expect(offered(1)).toEqual(['echo']);
+    await goOnChanged(host, inOrder(call('echo', {}), call('news', {}), say('done')), () => {
+      server.tools = [tool('news')];
+    });
     expect([offered(0), offered(1)]).toEqual([['echo'], ['news']]);
     expect(codesOf(host)).toEqual(['McpToolsChanged']);
     expect(detailsOf(host)[0]).toContain('added news; removed echo');
@@ -446,18 +292,11 @@ describe('a list that changes', () => {
 
   it('keeps the tools from before if it cannot be read', async () => {
     const host = await run(({ index }) => (index === 0 ? echo : say('done')));
-    server.answers.set('tools/call', ({ message, response }) => {
-      server.answers.set('tools/list', ({ response: list }) => {
-        list.writeHead(500).end('the database is away');
+    await goOnChanged(host, inOrder(echo, say('done')), () => {
+      server.answers.set('tools/list', ({ response }) => {
+        response.writeHead(500).end('the database is away');
       });
-      response.writeHead(200, { 'content-type': 'text/event-stream' });
-      response.write(event(changed));
-      response.end(event({ jsonrpc: '2.0', id: message.id, result: { content: [] } }));
     });
-    agent.llm.script = inOrder(echo, say('done'));
-    agent.llm.requests.length = 0;
-    await host.say('Go on.');
-    await agent.goOn(host);
     expect(offered(1)).toEqual(['echo']);
     expect(codesOf(host)).toEqual(['McpToolsNotListed']);
     expect(detailsOf(host)[0]).toContain('the database is away');
@@ -476,7 +315,7 @@ describe('a redirect', () => {
       return true;
     };
     const host = await run(inOrder(echo, say('done')));
-    expect(results(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
+    expect(resultsOf(host)).toEqual([[{ type: 'text', text: '{"text":"hi"}' }]]);
     expect(codesOf(host)).toEqual([]);
   });
 
@@ -514,7 +353,6 @@ describe('a server that cannot be reached', () => {
       '',
     ],
     ['http://127.0.0.1:9/mcp', '(http://127.0.0.1:9/mcp)', ' bad port'],
-    ['http://127.0.0.1:1/mcp', '(http://127.0.0.1:1/mcp)', ' bad port'],
     ['http://127.0.0.1:65123/mcp', '(http://127.0.0.1:65123/mcp)', 'ECONNREFUSED'],
     ['http://no-such-host.invalid/mcp', '(http://no-such-host.invalid/mcp)', 'no-such-host.invalid'],
   ])('is named, with the cause: %s', async (url, address, cause) => {
@@ -542,6 +380,6 @@ describe('a server that cannot be reached', () => {
       searchApiKey: 'key-of-the-search',
       tavilyApiUrl: 'http://127.0.0.1:65123',
     });
-    expect(results(host)).toEqual([expect.stringContaining('fetch failed: connect ECONNREFUSED')]);
+    expect(resultsOf(host)).toEqual([expect.stringContaining('fetch failed: connect ECONNREFUSED')]);
   });
 });

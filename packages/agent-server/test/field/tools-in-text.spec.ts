@@ -1,22 +1,13 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { readFile } from 'node:fs/promises';
 import path from 'node:path';
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
-import { NativeEngine } from '../../src/engine/native/native.engine.js';
 import { textOfCall } from '../../src/engine/native/text-tools.js';
-import { engineSettings, MemoryEngineHost } from '../fakes/memory-engine-host.js';
-import { ScriptedAnthropic } from '../fakes/scripted-anthropic.js';
 import { call, endsWith, fails, say } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, NativeAgent } from './native-agent.js';
+import { answersOf, codesOf, nativeAgent } from './native-agent.js';
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 const inText = (parameters: ModelParameters = {}) => ({
   llm: {
@@ -107,8 +98,7 @@ describe('a model without function calling', () => {
       inText(),
     );
     expect(host.ofKind('ObservationEvent')).toHaveLength(2);
-    await host.say('And now?');
-    await agent.goOn(host);
+    await agent.goOn(host, 'And now?');
     const last = agent.llm.requests.at(-1);
     expect(last?.messages.map(({ role }) => role)).toEqual([
       'system',
@@ -183,32 +173,16 @@ describe('a model without function calling', () => {
   });
 
   it("may be one of Anthropic's own API", async () => {
-    const usage = { input: 1, output: 1 };
-    const anthropic = await ScriptedAnthropic.start([
-      { text: run('echo one'), usage },
-      { text: 'Done.', usage },
-    ]);
-    const engine = new NativeEngine({ anthropicUrl: anthropic.url });
-    const host = new MemoryEngineHost({
-      ...engineSettings(agent.folder, ''),
-      llm: {
-        model: 'anthropic/claude-sonnet-4-5',
-        apiKey: 'k',
-        baseUrl: null,
-        parameters: { native_tool_calling: false, extended_thinking_budget: 2_000 },
-      },
-    });
-    await host.say('Hello.');
-    await engine.run(host, new AbortController().signal);
-    await engine.close();
-    await anthropic.close();
+    const parameters = { native_tool_calling: false, extended_thinking_budget: 2_000 };
+    const answers = [{ text: run('echo one') }, { text: 'Done.' }];
+    const { host, claude } = await agent.runAtAnthropic(answers, { llm: { parameters } });
     expect(host.ofKind('ObservationEvent')).toHaveLength(1);
-    expect(anthropic.requests[1]?.body).toMatchObject({
+    expect(claude.requests[1]?.body).toMatchObject({
       thinking: { type: 'enabled', budget_tokens: 2_000 },
       stop_sequences: ['EXECUTION RESULT of ['],
       messages: [{ role: 'user' }, { role: 'assistant' }, { role: 'user' }],
     });
-    expect(anthropic.requests[1]?.body).not.toHaveProperty('tools');
+    expect(claude.requests[1]?.body).not.toHaveProperty('tools');
   });
 });
 
@@ -229,8 +203,7 @@ describe('a parameter that the model refuses', () => {
     expect([host.status, codesOf(host)]).toEqual(['finished', []]);
     expect(agent.llm.requests).toHaveLength(3);
     expect(agent.llm.requests[2]?.body).toMatchObject({ top_p: 0.5 });
-    await host.say('Again.');
-    await agent.goOn(host);
+    await agent.goOn(host, 'Again.');
     expect(agent.llm.requests).toHaveLength(4);
   });
 

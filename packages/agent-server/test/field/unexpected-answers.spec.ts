@@ -1,15 +1,9 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import { call, page, refuses, say, type ScriptedAnswer } from '../fakes/scripted-llm.answers.js';
 import { inOrder } from '../fakes/scripted-llm.js';
-import { answersOf, codesOf, NativeAgent } from './native-agent.js';
+import { answersOf, codesOf, nativeAgent } from './native-agent.js';
 
-let agent: NativeAgent;
-beforeAll(async () => {
-  agent = await NativeAgent.start();
-});
-afterAll(async () => {
-  await agent.close();
-});
+const agent = nativeAgent();
 
 // openclaw/openclaw#84697, beekeeper-studio#4188: the address of a web page reads as "could not be reached".
 describe('an answer with status 200 that is no completion', () => {

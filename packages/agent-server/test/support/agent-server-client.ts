@@ -46,6 +46,16 @@ export class AgentServerClient {
     return await this.send('POST', path, body);
   }
 
+  /** Posts to a route of a conversation. */
+  async act(id: string, action: string, body?: unknown): Promise<Answer> {
+    return await this.post(`/api/conversations/${id}/${action}`, body);
+  }
+
+  /** What the server says of a conversation. */
+  async info(id: string): Promise<unknown> {
+    return await this.get(`/api/conversations/${id}`);
+  }
+
   /** Starts a conversation and answers its id. */
   async start(members: Record<string, unknown> = {}): Promise<string> {
     const { body } = await this.post('/api/conversations', startRequest(members));
@@ -58,15 +68,27 @@ export class AgentServerClient {
 
   /** Sends a message; the agent takes it up unless `run` is false. */
   async say(id: string, text: string, run = true): Promise<Answer> {
-    return await this.post(`/api/conversations/${id}/events`, {
+    return await this.act(id, 'events', {
       role: 'user',
       content: [{ type: 'text', text }],
       run,
     });
   }
 
+  /** Sends a message, and awaits how the agent's work on it ends. */
+  async talk(id: string, text: string, status = 'finished'): Promise<void> {
+    await this.say(id, text);
+    await this.untilStatus(id, status);
+  }
+
+  /** What the agent says last to a message. */
+  async answerTo(id: string, text: string): Promise<unknown> {
+    await this.talk(id, text);
+    return (await this.answers(id)).at(-1);
+  }
+
   async status(id: string): Promise<string | null> {
-    return jsonText(await this.get(`/api/conversations/${id}`), 'execution_status');
+    return jsonText(await this.info(id), 'execution_status');
   }
 
   /** @throws Error that says where the conversation stands, before the test's own timeout hides it */
@@ -125,6 +147,11 @@ export function startRequest(members: Record<string, unknown> = {}): Record<stri
     workspace: { kind: 'LocalWorkspace', working_dir: 'project' },
     ...members,
   };
+}
+
+/** As a client gives them again after a restart, with a model at this address. */
+export function credentialsWithModelAt(url: string): Record<string, unknown> {
+  return { llm_model: 'openai/fake', llm_base_url: url, llm_api_key: 'llm-key-5519' };
 }
 
 /** A start with a model at this address, without the members of a model that clients add. */

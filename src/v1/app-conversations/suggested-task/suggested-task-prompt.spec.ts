@@ -7,11 +7,17 @@ import * as gitlab from '../../../git-providers/gitlab/gitlab.mapper.js';
 import { TASK_TYPES, type TaskType } from '../../../suggested-tasks/collect-candidates.js';
 import { type SuggestedTask, suggestedTaskPrompt } from './suggested-task-prompt.js';
 
+/** With how a change is called there, where it is, and where checks, comments and issues are. */
 interface Server {
   apiUrl: string;
   tokenVariable: string;
   toApiGuide(apiUrl: string, repository: string, number: number): ApiGuide;
   task: Pick<SuggestedTask, 'git_provider' | 'repo'>;
+  change: string;
+  url: string;
+  checks: string;
+  comments: string;
+  issue: string;
 }
 
 const SERVERS: Record<string, Server> = {
@@ -20,33 +26,6 @@ const SERVERS: Record<string, Server> = {
     apiUrl: 'https://api.github.com',
     tokenVariable: 'GITHUB_TOKEN',
     task: { git_provider: 'github', repo: 'octo/app' },
-  },
-  gitlab: {
-    toApiGuide: gitlab.toApiGuide,
-    apiUrl: 'https://gitlab.example.com/api/v4',
-    tokenVariable: 'GITLAB_TOKEN',
-    task: { git_provider: 'gitlab', repo: 'group/sub/app' },
-  },
-  bitbucket: {
-    toApiGuide: bitbucket.toApiGuide,
-    apiUrl: 'https://api.bitbucket.org/2.0',
-    tokenVariable: 'BITBUCKET_TOKEN',
-    task: { git_provider: 'bitbucket', repo: 'acme/app' },
-  },
-  'Bitbucket Data Center': {
-    toApiGuide: bitbucketDataCenter.toApiGuide,
-    apiUrl: 'https://git.example.com/rest/api/1.0',
-    tokenVariable: 'BITBUCKET_TOKEN',
-    task: { git_provider: 'bitbucket', repo: 'PROJ/app' },
-  },
-};
-
-/** For each server: how a change is called, where it is, where checks, comments and issues are. */
-const KNOWN: Record<
-  string,
-  { change: string; url: string; checks: string; comments: string; issue: string }
-> = {
-  github: {
     change: 'pull request #7 of octo/app',
     url: 'https://api.github.com/repos/octo/app/pulls/7',
     checks: '/commits/{sha}/check-runs',
@@ -54,6 +33,10 @@ const KNOWN: Record<
     issue: 'https://api.github.com/repos/octo/app/issues/7',
   },
   gitlab: {
+    toApiGuide: gitlab.toApiGuide,
+    apiUrl: 'https://gitlab.example.com/api/v4',
+    tokenVariable: 'GITLAB_TOKEN',
+    task: { git_provider: 'gitlab', repo: 'group/sub/app' },
     change: 'merge request !7 of group/sub/app',
     url: 'https://gitlab.example.com/api/v4/projects/group%2Fsub%2Fapp/merge_requests/7',
     checks: '/merge_requests/7/pipelines',
@@ -61,6 +44,10 @@ const KNOWN: Record<
     issue: 'https://gitlab.example.com/api/v4/projects/group%2Fsub%2Fapp/issues/7',
   },
   bitbucket: {
+    toApiGuide: bitbucket.toApiGuide,
+    apiUrl: 'https://api.bitbucket.org/2.0',
+    tokenVariable: 'BITBUCKET_TOKEN',
+    task: { git_provider: 'bitbucket', repo: 'acme/app' },
     change: 'pull request #7 of acme/app',
     url: 'https://api.bitbucket.org/2.0/repositories/acme/app/pullrequests/7',
     checks: '/pullrequests/7/statuses',
@@ -68,6 +55,10 @@ const KNOWN: Record<
     issue: 'https://api.bitbucket.org/2.0/repositories/acme/app/issues/7',
   },
   'Bitbucket Data Center': {
+    toApiGuide: bitbucketDataCenter.toApiGuide,
+    apiUrl: 'https://git.example.com/rest/api/1.0',
+    tokenVariable: 'BITBUCKET_TOKEN',
+    task: { git_provider: 'bitbucket', repo: 'PROJ/app' },
     change: 'pull request #7 of PROJ/app',
     url: 'https://git.example.com/rest/api/1.0/projects/PROJ/repos/app/pull-requests/7',
     checks: 'https://git.example.com/rest/build-status/1.0/commits/{sha}',
@@ -92,8 +83,8 @@ function promptOf(name: string, type: TaskType, tokenVariable?: null): string {
 }
 
 describe.each(Object.keys(SERVERS))('suggestedTaskPrompt at %s', (name) => {
-  const known = KNOWN[name] ?? KNOWN['github'];
-  const variable = SERVERS[name]?.tokenVariable ?? '';
+  const known = SERVERS[name];
+  const variable = known?.tokenVariable ?? '';
 
   it.each([
     ['MERGE_CONFLICTS', ['conflict', known?.change, known?.url, 'same branch']],

@@ -33,6 +33,16 @@ describe('toStorable', () => {
     expect(JSON.parse(toStub(odd, NOW).body)).toEqual({ ...EVENT, id: 'a\u{FFFD}' });
   });
 
+  it('cuts the texts of an event that is too large', () => {
+    const { body } = toStorable({ ...EVENT, text: 'x'.repeat(6_000_000), small: 'kept' } as AgentEvent, NOW);
+
+    expect(JSON.parse(body)).toEqual({
+      ...EVENT,
+      small: 'kept',
+      text: expect.stringMatching(/^x{1048576} \[4951424 characters left out\]$/),
+    });
+  });
+
   it('keeps to the limit when there are too many members', () => {
     const wide = { ...EVENT, many: Array.from({ length: 1_000_000 }, () => 'abc') };
 

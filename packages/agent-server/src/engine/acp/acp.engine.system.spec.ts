@@ -1,45 +1,43 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtemp, readFile, realpath, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
+import { readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
 import { until } from '../../../../../test/support/until.js';
 import { toolEnvironment } from '../../tool-view.js';
 import type { EngineSettings } from '../agent-engine.js';
 import { AcpEngine } from './acp.engine.js';
+import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
 
 const AGENT = path.resolve('packages/agent-server/test/fakes/acp-agents/scripted-agent.mjs');
 const never = new AbortController().signal;
 
-let folder: string;
+const folder = temporaryFolder();
 let engine: AcpEngine;
 
 beforeEach(async () => {
-  folder = await realpath(await mkdtemp(path.join(tmpdir(), 'acp-')));
   engine = newEngine();
 });
 
 afterEach(async () => {
   await engine.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 function newEngine(): AcpEngine {
   return new AcpEngine({ environment: toolEnvironment(process.env), wrapper: [] });
 }
 
+/** Of a conversation, and of how its agent is started. */
+type Changes = Omit<Partial<EngineSettings>, 'acp'> & { acp?: Partial<NonNullable<EngineSettings['acp']>> };
+
 /** @param environment of the agent */
-function hostFor(
-  changes: Partial<EngineSettings> = {},
-  environment: Record<string, string> = {},
-): MemoryEngineHost {
+function hostFor(changes: Changes = {}, environment: Record<string, string> = {}): MemoryEngineHost {
   const { acp, ...rest } = changes;
   return new MemoryEngineHost(
-    engineSettings(folder, 'http://127.0.0.1:9', {
+    engineSettings(folder(), 'http://127.0.0.1:9', {
       ...rest,
       acp: {
         command: [process.execPath, AGENT],
-        environment: { HOME: folder, ...environment },
+        environment: { HOME: folder(), ...environment },
         model: null,
         sessionMode: null,
         authMethod: null,
@@ -53,16 +51,20 @@ function hostFor(
 
 async function run(
   text: string,
-  changes: Partial<EngineSettings> = {},
+  changes: Changes = {},
   environment: Record<string, string> = {},
 ): Promise<MemoryEngineHost> {
   // An engine knows one conversation.
   await engine.close();
   engine = newEngine();
   const host = hostFor(changes, environment);
+  await goOn(host, text);
+  return host;
+}
+
+async function goOn(host: MemoryEngineHost, text: string): Promise<void> {
   await host.say(text);
   await engine.run(host, never);
-  return host;
 }
 
 function answers(host: MemoryEngineHost): string[] {
@@ -110,7 +112,7 @@ describe('a run', () => {
         raw_output: { exit: 0 },
         content: [
           { type: 'content', content: { type: 'text', text: 'did ls -l' } },
-          { type: 'diff', path: `${folder}/a.txt`, old_text: 'a', new_text: 'b' },
+          { type: 'diff', path: `${folder()}/a.txt`, old_text: 'a', new_text: 'b' },
         ],
       }),
     ]);
@@ -137,8 +139,8 @@ describe('a run', () => {
       { kind: 'ThinkAction', thought: 'I think.' },
     ]);
     expect(host.ofKind('MessageEvent').at(-1)?.llm_message.reasoning_content).toBe('I know.');
-    const planned = await run('plan');
-    expect(planned.ofKind('ObservationEvent')[0]?.observation).toMatchObject({
+    await goOn(host, 'plan');
+    expect(host.ofKind('ObservationEvent').at(-1)?.observation).toMatchObject({
       kind: 'TaskTrackerObservation',
       task_list: [
         { title: 'first', status: 'done' },
@@ -152,8 +154,7 @@ describe('a run', () => {
     const host = await run('prompt', { systemPromptSuffix: 'Be brief.', language: 'German' });
     expect(answers(host)).toEqual([JSON.stringify('Be brief.\nAnswer in this language: German.\nprompt')]);
     await host.say('first');
-    await host.say('prompt');
-    await engine.run(host, never);
+    await goOn(host, 'prompt');
     expect(answers(host).at(-1)).toBe(JSON.stringify('first\nprompt'));
   });
 
@@ -174,31 +175,34 @@ describe('a run', () => {
   it('works where tools do, with their variables and its own', async () => {
     const host = hostFor({}, { OWN: 'of the agent' });
     host.secrets = { TOKEN: 'of-the-user' };
-    await host.say('env OWN');
-    await engine.run(host, never);
-    await host.say('env TOKEN');
-    await engine.run(host, never);
+    await goOn(host, 'env OWN');
+    await goOn(host, 'env TOKEN');
     expect(answers(host)).toEqual(['OWN=of the agent', 'TOKEN=of-the-user']);
   });
 });
 
 describe('what the agent asks its client for', () => {
   it('reads and writes files of the workspace', async () => {
-    await writeFile(path.join(folder, 'a.txt'), 'one\ntwo\nthree\n');
-    expect(answers(await run(`read ${folder}/a.txt`))).toEqual(['read two']);
-    await run('write new/b.txt some words');
-    expect(await readFile(path.join(folder, 'new/b.txt'), 'utf8')).toBe('some words');
+    await writeFile(folder('a.txt'), 'one\ntwo\nthree\n');
+    const host = await run(`read ${folder()}/a.txt`);
+    expect(answers(host)).toEqual(['read two']);
+    await goOn(host, 'write new/b.txt some words');
+    expect(await readFile(folder('new/b.txt'), 'utf8')).toBe('some words');
   });
 
-  it.each(['/etc/passwd', '../../etc/passwd', 'missing.txt'])('refuses %s', async (file) => {
-    const [answer] = answers(await run(`refused ${file}`));
-    expect(answer).toMatch(/is not inside the workspace|does not exist/);
+  it('refuses what is outside of it, or not there', async () => {
+    const host = await run('refused /etc/passwd');
+    await goOn(host, 'refused ../../etc/passwd');
+    await goOn(host, 'refused missing.txt');
+    const outside = expect.stringContaining('is not inside the workspace');
+    expect(answers(host)).toEqual([outside, outside, expect.stringContaining('does not exist')]);
   });
 
   it('runs commands, and keeps the end of their output', async () => {
-    const [ran] = answers(await run('shell echo $GIVEN; pwd >&2; exit 4'));
+    const host = await run('shell echo $GIVEN; pwd >&2; exit 4');
+    await goOn(host, 'shell kill -TERM $$');
+    const [ran, killed] = answers(host);
     expect(JSON.parse(ran ?? '')).toMatchObject({ exitCode: 4, truncated: true });
-    const [killed] = answers(await run('shell kill -TERM $$'));
     expect(JSON.parse(killed ?? '')).toMatchObject({ exitCode: null, signal: 'SIGTERM', output: '' });
   });
 
@@ -214,17 +218,8 @@ describe('permissions', () => {
     const host = await run('ask rm');
     expect(answers(host)).toEqual(['allowed: rm']);
     expect(host.statuses).toEqual(['finished']);
-    expect(answers(await run('ask-always'))).toEqual(['always']);
-  });
-
-  it('wait for the user, who accepts', async () => {
-    const host = await run('ask rm', { confirmationPolicy: 'always' });
-    expect(host.status).toBe('waiting_for_confirmation');
-    expect(host.ofKind('ACPToolCallEvent')).toHaveLength(1);
-    await engine.confirm(host, true, null, never);
-    expect(host.status).toBe('finished');
-    expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'completed', raw_output: 'ran' });
-    expect(answers(host)).toEqual(['allowed: rm']);
+    await goOn(host, 'ask-always');
+    expect(answers(host).at(-1)).toBe('always');
   });
 
   // zed-industries/zed#52782: the user is asked about "Terminal", and cannot know what it would run.
@@ -246,8 +241,7 @@ describe('permissions', () => {
     expect(calls).toHaveLength(2);
     expect(calls[1]).toMatchObject({ status: 'failed', is_error: true });
     expect(JSON.stringify(calls[1]?.content)).toContain('never that');
-    await host.say('prompt');
-    await engine.run(host, never);
+    await goOn(host, 'prompt');
     expect(answers(host)).toEqual([
       'not allowed: no',
       JSON.stringify('The user rejected a call: never that\nprompt'),
@@ -272,8 +266,7 @@ describe('permissions', () => {
 
   it('are withdrawn when the user writes instead', async () => {
     const host = await run('ask rm', { confirmationPolicy: 'always' });
-    await host.say('hello');
-    await engine.run(host, never);
+    await goOn(host, 'hello');
     expect(host.status).toBe('finished');
     expect(answers(host)).toEqual(['not allowed: cancelled', 'Hello, world.']);
   });
@@ -284,8 +277,7 @@ describe('permissions', () => {
     await engine.confirm(host, false, null, never);
     expect(host.status).toBe('paused');
     expect(failures(host)).toEqual([]);
-    await host.say('hello');
-    await engine.run(host, never);
+    await goOn(host, 'hello');
     expect([host.status, answers(host).at(-1)]).toEqual(['finished', 'Hello, world.']);
   });
 
@@ -300,8 +292,7 @@ describe('permissions', () => {
       await running;
       expect(host.status).toBe('paused');
       host.pause = false;
-      await host.say('late-answers');
-      await engine.run(host, never);
+      await goOn(host, 'late-answers');
       expect(answers(host)).toEqual(['cancelled cancelled']);
       expect(failures(host)).toEqual([]);
     },
@@ -328,8 +319,7 @@ describe('pause', () => {
     expect(host.status).toBe('paused');
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
     host.pause = false;
-    await host.say('hello');
-    await engine.run(host, never);
+    await goOn(host, 'hello');
     expect(answers(host)).toEqual(['Hello, world.']);
   });
 
@@ -342,8 +332,7 @@ describe('pause', () => {
     aborter.abort();
     await running;
     expect(host.status).toBe('paused');
-    await host.say('remember');
-    await engine.run(host, never);
+    await goOn(host, 'remember');
     expect(answers(host)).toEqual(['I know: stubborn']);
     expect(failures(host)).toEqual([]);
   });
@@ -354,8 +343,7 @@ describe('an agent that is started again', () => {
     const host = await run('first', {}, environment);
     await engine.close();
     engine = newEngine();
-    await host.say('remember');
-    await engine.run(host, never);
+    await goOn(host, 'remember');
     return host;
   }
 
@@ -375,35 +363,19 @@ describe('an agent that is started again', () => {
   it('says when its session is gone', async () => {
     const host = await run('first');
     await engine.close();
-    await rm(path.join(folder, '.scripted-agent'), { recursive: true });
+    await rm(folder('.scripted-agent'), { recursive: true });
     engine = newEngine();
     await engine.run(host, never);
     expect(failures(host)).toEqual(['ACPSessionLost']);
     // Without a new message it is given the last one again.
     expect(answers(host)).toEqual(['you said: first', 'you said: first']);
   });
-
-  it('is started again when it has died', async () => {
-    const host = await run('die');
-    expect(host.status).toBe('error');
-    await host.say('remember');
-    await engine.run(host, never);
-    expect(answers(host)).toEqual(['I know: die']);
-  });
 });
 
 describe('limits and costs', () => {
-  it('stops after the last call that is allowed', async () => {
-    const host = await run('many 10', { maxIterations: 3 });
-    expect(host.status).toBe('error');
-    expect(failures(host)).toEqual(['MaxIterationsReached']);
-    expect(host.totals().iterations).toBeGreaterThanOrEqual(3);
-  });
-
   it('counts what the session costs, once, and stops at the budget', async () => {
     const host = await run('spend 0.25');
-    await host.say('spend 0.40');
-    await engine.run(host, never);
+    await goOn(host, 'spend 0.40');
     expect(host.totals().costUsd).toBeCloseTo(0.4);
     expect(host.usage.reduce((sum, { promptTokens }) => sum + promptTokens, 0)).toBe(200);
     const limited = await run('spend 2', { maxBudget: 1 });
@@ -411,10 +383,15 @@ describe('limits and costs', () => {
   });
 
   it('counts no cost in another currency, and tokens that are reported elsewhere', async () => {
-    expect((await run('spend 5 EUR')).totals().costUsd).toBe(0);
-    expect((await run('tokens')).usage).toEqual([
-      { promptTokens: 7, completionTokens: 3, costUsd: null, isStep: true },
-    ]);
+    const host = await run('spend 5 EUR');
+    expect(host.totals().costUsd).toBe(0);
+    await goOn(host, 'tokens');
+    expect(host.usage.at(-1)).toEqual({
+      promptTokens: 7,
+      completionTokens: 3,
+      costUsd: null,
+      isStep: true,
+    });
   });
 
   // MessageEmitter.ts of QwenLM/qwen-code: one empty chunk after each call of the model, whose cached tokens are input, too.
@@ -432,28 +409,25 @@ describe('limits and costs', () => {
   ])('counts the tokens of %s once', async (name, prompt, completion) => {
     const host = await run('used 100 10', {}, { NAME: name });
     for (const usage of ['150 12', '150 12']) {
-      await host.say(`used ${usage}`);
-      await engine.run(host, never);
+      await goOn(host, `used ${usage}`);
     }
     if (name === 'Copilot') {
       await engine.close();
       engine = newEngine();
-      await host.say('used 40 4');
-      await engine.run(host, never);
+      await goOn(host, 'used 40 4');
     }
     const sum = (member: 'promptTokens' | 'completionTokens'): number =>
       host.usage.reduce((total, usage) => total + usage[member], 0);
     expect([sum('promptTokens'), sum('completionTokens')]).toEqual([prompt, completion]);
   });
 
-  it.each([
-    ['end_turn', 'finished', []],
-    ['refusal', 'error', ['UsagePolicyRefusal']],
-    ['max_tokens', 'error', ['ACPTurnLimit']],
-    ['something new', 'error', ['ACPTurnLimit']],
-  ])('ends a turn that stops for %s as %s', async (reason, status, codes) => {
-    const host = await run(`stop ${reason}`);
-    expect([host.status, failures(host)]).toEqual([status, codes]);
+  it('ends a turn as it stops', async () => {
+    const host = await run('stop end_turn');
+    for (const reason of ['refusal', 'max_tokens', 'something new']) {
+      await goOn(host, `stop ${reason}`);
+    }
+    expect(host.statuses).toEqual(['finished', 'error', 'error', 'error']);
+    expect(failures(host)).toEqual(['UsagePolicyRefusal', 'ACPTurnLimit', 'ACPTurnLimit']);
   });
 });
 
@@ -461,16 +435,13 @@ describe('models, modes and tool servers', () => {
   it.each<Record<string, string>>([{}, { OLD_MODELS: '1' }])(
     'are chosen at the start and later (%j)',
     async (environment) => {
-      const host = await run('session', {
-        acp: launchWith({ model: 'large', sessionMode: 'plan' }, environment),
-      });
+      const host = await run('session', { acp: { model: 'large', sessionMode: 'plan' } }, environment);
       expect(JSON.parse(answers(host)[0] ?? '')).toMatchObject({ model: 'large', mode: 'plan' });
       await engine.switchModel(host, 'small');
       expect(host.details?.currentModel).toBe('small');
       await engine.close();
       engine = newEngine();
-      await host.say('session');
-      await engine.run(host, never);
+      await goOn(host, 'session');
       expect(JSON.parse(answers(host)[1] ?? '')).toMatchObject({ model: 'small' });
       await expect(engine.switchModel(host, 'huge')).rejects.toThrow(
         'The agent does not take the model huge; it offers small, large.',
@@ -479,7 +450,7 @@ describe('models, modes and tool servers', () => {
   );
 
   it('that it does not have are named beside those that it has', async () => {
-    const host = await run('hello', { acp: launchWith({ sessionMode: 'no-such-mode' }, {}) });
+    const host = await run('hello', { acp: { sessionMode: 'no-such-mode' } });
     expect(host.ofKind('ConversationErrorEvent')[0]?.detail).toContain(
       'does not take the mode no-such-mode; it offers ask, plan.',
     );
@@ -519,17 +490,6 @@ describe('models, modes and tool servers', () => {
       }),
     ]);
   });
-
-  function launchWith(
-    changes: Partial<NonNullable<EngineSettings['acp']>>,
-    environment: Record<string, string>,
-  ): NonNullable<EngineSettings['acp']> {
-    const { acp } = hostFor({}, environment).settings;
-    if (acp === null) {
-      throw new Error('no agent');
-    }
-    return { ...acp, ...changes };
-  }
 });
 
 describe('questions beside the work', () => {
@@ -569,13 +529,7 @@ describe('an agent that cannot be started', () => {
       'other than the Agent Client Protocol',
     ],
   ])('%s %j: %s', async (program, environment, code, detail) => {
-    const host = hostFor({}, environment);
-    host.settings = {
-      ...host.settings,
-      acp: host.settings.acp && { ...host.settings.acp, command: [program, AGENT] },
-    };
-    await host.say('hello');
-    await engine.run(host, never);
+    const host = await run('hello', { acp: { command: [program, AGENT] } }, environment);
     expect(host.status).toBe('error');
     expect(host.ofKind('ConversationErrorEvent')[0]).toMatchObject({
       code,
@@ -585,13 +539,8 @@ describe('an agent that cannot be started', () => {
   });
 
   it('has a time limit, after which what it wrote is quoted', async () => {
-    const host = hostFor();
     const command = ['bash', '-c', 'echo Open this page to sign in >&2; exec sleep 60'];
-    host.settings = {
-      ...host.settings,
-      acp: host.settings.acp && { ...host.settings.acp, command, startTimeoutMs: 1_000 },
-    };
-    await expect(engine.prepare(host)).rejects.toThrow(
+    await expect(engine.prepare(hostFor({ acp: { command, startTimeoutMs: 1_000 } }))).rejects.toThrow(
       'did not begin within 1 seconds. It wrote: Open this page to sign in',
     );
   });
@@ -615,7 +564,7 @@ describe('a hostile agent', () => {
     expect(failures(host)).toEqual(['ACPProtocolError']);
   });
 
-  it('may die in the middle of its work', async () => {
+  it('may die in the middle of its work, and is started again', async () => {
     const host = await run('die');
     expect(host.status).toBe('error');
     expect(host.ofKind('ACPToolCallEvent').at(-1)).toMatchObject({ status: 'failed' });
@@ -623,16 +572,12 @@ describe('a hostile agent', () => {
       code: 'ACPAgentEnded',
       detail: 'The agent ended with exit code 9. It wrote: the last words of an agent',
     });
+    await goOn(host, 'remember');
+    expect(answers(host)).toEqual(['I know: die']);
   });
 
   it('is stopped when it does nothing', async () => {
-    const host = hostFor();
-    host.settings = {
-      ...host.settings,
-      acp: host.settings.acp && { ...host.settings.acp, idleTimeoutMs: 300 },
-    };
-    await host.say('idle');
-    await engine.run(host, never);
+    const host = await run('idle', { acp: { idleTimeoutMs: 300 } });
     expect(host.status).toBe('error');
     expect(failures(host)).toEqual(['ACPIdleTimeout']);
   });

@@ -1,13 +1,12 @@
 import { expect, it } from '@jest/globals';
-import { mkdtempSync, rmSync } from 'node:fs';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
 import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
 import { ScriptedAnthropic } from '../../../test/fakes/scripted-anthropic.js';
+import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
 import { NativeEngine } from './native.engine.js';
 
+const folder = temporaryFolder();
+
 it("works with Anthropic's own API: text, a call, its result, usage, a question", async () => {
-  const folder = mkdtempSync(join(tmpdir(), 'anthropic-'));
   const anthropic = await ScriptedAnthropic.start([
     {
       thinking: 'I should look around.',
@@ -19,7 +18,7 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
   ]);
   const engine = new NativeEngine({ anthropicUrl: anthropic.url });
   const host = new MemoryEngineHost({
-    ...engineSettings(folder, ''),
+    ...engineSettings(folder(), ''),
     llm: { model: 'anthropic/claude-scripted', apiKey: 'key-of-anthropic', baseUrl: null },
     modelPrices: { 'claude-scripted': { input: 3, output: 15 } },
   });
@@ -69,7 +68,6 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
   expect(anthropic.requests.at(-1)?.body).toMatchObject({ tool_choice: { type: 'none' } });
   await engine.close();
   await anthropic.close();
-  rmSync(folder, { recursive: true, force: true });
 });
 
 it("asks again when the stream of Anthropic's API ends before the answer", async () => {
@@ -80,7 +78,7 @@ it("asks again when the stream of Anthropic's API ends before the answer", async
   ]);
   const engine = new NativeEngine({ anthropicUrl: anthropic.url, wait: async () => undefined });
   const llm = { model: 'anthropic/claude-scripted', apiKey: 'key-of-anthropic', baseUrl: null };
-  const host = new MemoryEngineHost({ ...engineSettings(tmpdir(), ''), llm });
+  const host = new MemoryEngineHost({ ...engineSettings(folder(), ''), llm });
   await host.say('Look around.');
   await engine.run(host, new AbortController().signal);
   expect(host.status).toBe('finished');

@@ -1,21 +1,20 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join } from 'node:path';
+import { readFile, writeFile } from 'node:fs/promises';
 import { engineSettings, MemoryEngineHost } from '../../../test/fakes/memory-engine-host.js';
+import { RemoteMcpServer } from '../../../test/fakes/mcp-servers/remote-mcp-server.js';
 import { call, calls, fails, say } from '../../../test/fakes/scripted-llm.answers.js';
 import { type ChatRequest, inOrder, type Script, ScriptedLlm } from '../../../test/fakes/scripted-llm.js';
-import { until } from '../../../../../test/support/until.js';
 import type { EngineSettings } from '../agent-engine.js';
 import { NativeEngine } from './native.engine.js';
+import { processLives } from '../../../../../test/support/process-lives.js';
+import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
 
-let folder: string;
+const folder = temporaryFolder();
 let llm: ScriptedLlm;
 let engine: NativeEngine;
 let waits: number[];
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'engine-'));
   llm = await ScriptedLlm.start(inOrder(say('done')));
   waits = [];
   engine = new NativeEngine({
@@ -28,12 +27,11 @@ beforeEach(async () => {
 afterEach(async () => {
   await engine.close();
   await llm.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 async function start(script: Script, changes: Partial<EngineSettings> = {}): Promise<MemoryEngineHost> {
   llm.script = script;
-  const host = new MemoryEngineHost(engineSettings(folder, llm.url, changes));
+  const host = new MemoryEngineHost(engineSettings(folder(), llm.url, changes));
   await host.say('Please do it.');
   return host;
 }
@@ -163,7 +161,7 @@ describe('a run', () => {
       'tool',
       'tool',
     ]);
-    expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('one\n');
+    expect(await readFile(folder('a.txt'), 'utf8')).toBe('one\n');
   });
 
   it('does not run calls after finish', async () => {
@@ -239,7 +237,9 @@ describe('a run', () => {
   it('stops after the same call with the same result four times', async () => {
     const host = await run(inOrder(call('terminal', { command: 'echo same' })));
     expect(host.status).toBe('stuck');
-    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([{ code: 'AgentStuck' }]);
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { source: 'environment', code: 'AgentStuck', detail: expect.stringContaining('same') },
+    ]);
     expect(llm.requests).toHaveLength(4);
   });
 
@@ -336,11 +336,11 @@ describe('a model that fails', () => {
     ['sends no byte', { kind: 'hang' } as const],
     ['falls silent in the middle', { kind: 'stall', text: 'Well, I think' } as const],
   ])('counts as failed when it %s', async (_, answer) => {
-    const host = await run(inOrder(answer), { llmTimeoutMs: 1_500 });
+    const host = await run(inOrder(answer), { llmTimeoutMs: 300 });
     expect(host.status).toBe('error');
     expect(llm.requests).toHaveLength(1);
     expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
-      { code: 'LlmTimeout', detail: 'The model sent nothing for 1.5 s.' },
+      { code: 'LlmTimeout', detail: 'The model sent nothing for 0.3 s.' },
     ]);
   });
 
@@ -369,17 +369,6 @@ describe('a model that fails', () => {
 });
 
 describe('confirmation', () => {
-  it('waits, runs what is accepted, and continues', async () => {
-    const host = await run(inOrder(call('terminal', { command: 'touch made' }), say('done')), {
-      confirmationPolicy: 'always',
-    });
-    expect(host.status).toBe('waiting_for_confirmation');
-    expect(host.ofKind('ObservationEvent')).toHaveLength(0);
-    await engine.confirm(host, true, null, never);
-    expect(host.status).toBe('finished');
-    expect(await readFile(join(folder, 'made'), 'utf8')).toBe('');
-  });
-
   it('tells the model why a call was rejected', async () => {
     const host = await run(inOrder(call('terminal', { command: 'rm -rf x' }), say('I will not.')), {
       confirmationPolicy: 'always',
@@ -463,6 +452,56 @@ describe('analyzers of risks', () => {
   });
 });
 
+describe('tool servers', () => {
+  it('are not called where the operator does not allow it, nor is the model', async () => {
+    const remote = await RemoteMcpServer.start();
+    const host = await run(inOrder(say('done')), {
+      mcpConfig: { calculator: { url: remote.httpUrl, transport: 'http' } },
+      outboundAllowlist: [new URL(llm.url).origin],
+    });
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      { code: 'McpServerUnavailable', detail: expect.stringContaining('OUTBOUND_ALLOWLIST') },
+    ]);
+    expect(host.status).toBe('finished');
+    host.settings = { ...host.settings, outboundAllowlist: ['llm.example.com'] };
+    await host.say('Again.');
+    await engine.run(host, never);
+    await remote.close();
+    expect(remote.requests).toEqual([]);
+    expect(host.ofKind('ConversationErrorEvent').at(-1)).toMatchObject({
+      code: 'LlmNotConfigured',
+      detail: expect.stringContaining('llm_base_url: This server may not be used'),
+    });
+    expect(llm.requests).toHaveLength(1);
+  });
+
+  it('are used, without those that fail', async () => {
+    const remote = await RemoteMcpServer.start();
+    const host = await run(inOrder(call('add', { a: 20, b: 22 }), say('It is 42.')), {
+      mcpConfig: {
+        calculator: { url: remote.httpUrl, transport: 'http' },
+        dead: { command: 'no-such-program-anywhere' },
+      },
+    });
+    await engine.close();
+    await remote.close();
+    expect(host.status).toBe('finished');
+    expect(host.ofKind('ConversationErrorEvent')).toMatchObject([
+      {
+        code: 'McpServerUnavailable',
+        detail: expect.stringContaining('The tool server dead (no-such-program-anywhere) cannot be used'),
+      },
+    ]);
+    expect(host.ofKind('ActionEvent')[0]?.action).toEqual({ kind: 'MCPToolAction', data: { a: 20, b: 22 } });
+    expect(host.ofKind('ObservationEvent')[0]?.observation).toMatchObject({
+      kind: 'MCPToolObservation',
+      tool_name: 'add',
+      content: [{ type: 'text', text: '42' }],
+    });
+    expect(llm.requests[1]?.messages.at(-1)?.content).toBe('42');
+  });
+});
+
 describe('pause and interruption', () => {
   it('pauses after the step, and continues later', async () => {
     const host = await start(inOrder(call('think', { thought: 'a' }), say('done')));
@@ -480,41 +519,15 @@ describe('pause and interruption', () => {
     expect(host.status).toBe('finished');
   });
 
-  it('kills a running tool and everything that it started', async () => {
-    const pidFile = join(folder, 'pid');
-    const host = await start(
-      inOrder(call('terminal', { command: `setsid sh -c 'echo $$ > ${pidFile}; exec sleep 1000'` })),
-    );
-    const aborter = new AbortController();
-    const ended = engine.run(host, aborter.signal);
-    await until(async () => (await readFile(pidFile, 'utf8').catch(() => '')).endsWith('\n'));
-    aborter.abort();
-    await ended;
-    expect(host.status).toBe('paused');
-    expect(host.log.at(-1)?.kind).toBe('ObservationEvent');
-    expect(await lives(Number(await readFile(pidFile, 'utf8')))).toBe(false);
-  });
-
-  it('interrupts an unresponsive model', async () => {
-    const host = await start(inOrder({ kind: 'hang' }));
-    const aborter = new AbortController();
-    const ended = engine.run(host, aborter.signal);
-    await until(() => llm.requests.length === 1);
-    aborter.abort();
-    await ended;
-    expect(host.status).toBe('paused');
-    expect(host.ofKind('ConversationErrorEvent')).toEqual([]);
-  });
-
   it('kills background jobs with the engine', async () => {
     const host = await run(
       inOrder(call('terminal', { command: 'sleep 1000 & setsid sleep 1000 & echo $! > pid' }), say('done')),
     );
     expect(host.status).toBe('finished');
-    const pid = Number(await readFile(join(folder, 'pid'), 'utf8'));
-    expect(await lives(pid)).toBe(true);
+    const pid = Number(await readFile(folder('pid'), 'utf8'));
+    expect(await processLives(pid)).toBe(true);
     await engine.close();
-    expect(await lives(pid)).toBe(false);
+    expect(await processLives(pid)).toBe(false);
   });
 });
 
@@ -601,7 +614,7 @@ describe('condensing', () => {
   });
 
   it('replaces the oldest part with a summary, permanently', async () => {
-    await writeFile(join(folder, 'long.txt'), 'x'.repeat(6_000));
+    await writeFile(folder('long.txt'), 'x'.repeat(6_000));
     const host = await run(readingAgain, { condenserTokens: 6_000 });
     expect(host.status).toBe('finished');
     const [condensation] = host.ofKind('Condensation');
@@ -624,12 +637,6 @@ describe('condensing', () => {
     expect(llm.requests.at(-1)?.text).toContain('SUMMARY');
   });
 });
-
-/** Whether a process is running; a zombie is not. */
-async function lives(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return stat !== '' && !/\) [ZX] /.test(stat);
-}
 
 function isCondensation(text: string): boolean {
   return text.includes('You condense the earlier part');

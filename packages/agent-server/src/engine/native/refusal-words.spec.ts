@@ -9,12 +9,12 @@ import {
   readRefusal,
 } from './refusal-words.js';
 
+/** As most servers write it. */
+const error = (message: string): string => JSON.stringify({ error: { message } });
+
 describe('isContextFull', () => {
   it.each([
-    [
-      400,
-      '{"error":{"message":"This model\'s maximum context length is 8192 tokens. However, you requested 9000 tokens"}}',
-    ],
+    [400, error("This model's maximum context length is 8192 tokens. However, you requested 9000 tokens")],
     [400, '{"error":{"code":"context_length_exceeded","message":"no"}}'],
     [400, '{"error":{"type":"exceed_context_size_error","message":"no"}}'],
     [
@@ -30,34 +30,31 @@ describe('isContextFull', () => {
       400,
       '{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 206640 tokens > 200000 maximum"}}',
     ],
-    [
-      400,
-      '{"error":{"message":"input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000"}}',
-    ],
+    [400, error('input length and `max_tokens` exceed context limit: 199759 + 8192 > 200000')],
     [
       400,
       '{"error":{"status":"INVALID_ARGUMENT","message":"The input token count (1200000) exceeds the maximum number of tokens allowed (1048576)."}}',
     ],
     [400, '{"message":"Input is too long for requested model."}'],
-    [400, '{"error":{"message":"Please reduce the length of the messages or completion."}}'],
+    [400, error('Please reduce the length of the messages or completion.')],
     [
       400,
       '{"message":"Prompt contains 40000 tokens, too large for model with 32768 maximum context length"}',
     ],
-    [400, '{"error":{"message":"Invalid request: Your request exceeded model token limit: 8192"}}'],
-    [400, '{"error":{"message":"Range of input length should be [1, 98304]"}}'],
+    [400, error('Invalid request: Your request exceeded model token limit: 8192')],
+    [400, error('Range of input length should be [1, 98304]')],
     [
       400,
       '{"error":{"message":"Provider returned error","metadata":{"raw":"{\\"error\\":{\\"code\\":\\"context_length_exceeded\\"}}"}}}',
     ],
-    [400, '{"error":{"message":"litellm.BadRequestError: litellm.ContextWindowExceededError: too much"}}'],
-    [500, '{"error":{"message":"the request exceeds the available context size"}}'],
+    [400, error('litellm.BadRequestError: litellm.ContextWindowExceededError: too much')],
+    [500, error('the request exceeds the available context size')],
     [500, 'prompt too long; exceeded max context length by 400 tokens'],
-    [503, '{"error":{"message":"input tokens exceed the configured limit"}}'],
+    [503, error('input tokens exceed the configured limit')],
     [413, '<html>Payload too large</html>'],
     [400, '{"error":"inputs tokens + max_new_tokens must be <= 4096. Given: 5000 inputs tokens and 100"}'],
-    [400, '{"error":{"message":"Total number of prompt tokens 9000 is over 8192"}}'],
-    [400, '{"error":{"message":"The prompt has 5000 tokens, more than n_ctx"}}'],
+    [400, error('Total number of prompt tokens 9000 is over 8192')],
+    [400, error('The prompt has 5000 tokens, more than n_ctx')],
     [
       400,
       '{"detail":[{"msg":"The decoder prompt (length 5000) is longer than the maximum model length of 4096."}]}',
@@ -65,36 +62,37 @@ describe('isContextFull', () => {
     [400, '{"message":"Too many tokens"}'],
     [
       429,
-      '{"error":{"message":"Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 35000. The input or output tokens must be reduced in order to run successfully."}}',
+      error(
+        'Request too large for gpt-4o on tokens per min (TPM): Limit 30000, Requested 35000. The input or output tokens must be reduced in order to run successfully.',
+      ),
     ],
   ])('%d %s: yes', (status, body) => {
     expect(isContextFull(status, readRefusal(body))).toBe(true);
   });
 
   it.each([
-    [400, '{"error":{"message":"Unknown parameter: \'reasoning\'"}}'],
-    [400, '{"error":{"message":"messages: text content blocks must be non-empty"}}'],
+    [400, error("Unknown parameter: 'reasoning'")],
+    [400, error('messages: text content blocks must be non-empty')],
     [
       400,
-      '{"error":{"message":"Invalid \'tools[0].function.name\': string too long. Expected a string with maximum length 64"}}',
+      error("Invalid 'tools[0].function.name': string too long. Expected a string with maximum length 64"),
     ],
-    [
-      400,
-      '{"error":{"message":"max_tokens is too large: 200000. This model supports at most 16384 completion tokens"}}',
-    ],
-    [400, '{"error":{"message":"Range of max_tokens should be [1, 8192]"}}'],
-    [400, '{"error":{"message":"Input should be a valid string"}}'],
-    [400, '{"error":{"message":"max_tokens must be less than 8192"}}'],
-    [400, '{"error":{"message":"prompt must be a string"}}'],
+    [400, error('max_tokens is too large: 200000. This model supports at most 16384 completion tokens')],
+    [400, error('Range of max_tokens should be [1, 8192]')],
+    [400, error('Input should be a valid string')],
+    [400, error('max_tokens must be less than 8192')],
+    [400, error('prompt must be a string')],
     [400, ''],
     [500, '<html>Internal error</html>'],
-    [503, '{"error":{"message":"The server is at maximum capacity, try again later"}}'],
+    [503, error('The server is at maximum capacity, try again later')],
     [
       429,
-      '{"error":{"message":"Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 5000. Please try again in 8s."}}',
+      error(
+        'Rate limit reached on tokens per min (TPM): Limit 30000, Used 29000, Requested 5000. Please try again in 8s.',
+      ),
     ],
     [429, '{"error":{"code":"tokens_per_minute_limit_exceeded","message":"slow down"}}'],
-    [429, '{"error":{"message":"You exceeded your current quota: input tokens per minute, limit: 250000"}}'],
+    [429, error('You exceeded your current quota: input tokens per minute, limit: 250000')],
   ])('%d %s: no', (status, body) => {
     expect(isContextFull(status, readRefusal(body))).toBe(false);
   });
@@ -114,21 +112,13 @@ describe('codes', () => {
     ['{"error":{"code":"insufficient_quota"}}', isOutOfMoney, true],
     ['{"error":{"code":"rate_limit_exceeded"}}', isOutOfMoney, false],
     // LiteLLM
-    [
-      '{"error":{"message":"Budget has been exceeded! Current cost: 10.1, Max budget: 10.0"}}',
-      isOutOfMoney,
-      true,
-    ],
+    [error('Budget has been exceeded! Current cost: 10.1, Max budget: 10.0'), isOutOfMoney, true],
     [
       '{"error":{"message":"LiteLLM User: x, exceeded budget for model=y","type":"budget_exceeded"}}',
       isOutOfMoney,
       true,
     ],
-    [
-      '{"error":{"message":"Authentication Error, ExceededBudget: End User=x over budget. Spend=0.1"}}',
-      isOutOfMoney,
-      true,
-    ],
+    [error('Authentication Error, ExceededBudget: End User=x over budget. Spend=0.1'), isOutOfMoney, true],
     // Anthropic, Moonshot, Zhipu, xAI, Alibaba
     [
       '{"error":{"type":"invalid_request_error","message":"Your credit balance is too low to access the Anthropic API."}}',
@@ -148,29 +138,27 @@ describe('codes', () => {
     ],
     ['{"code":"Arrearage","message":"Access denied"}', isOutOfMoney, true],
     [
-      '{"error":{"message":"You have reached your specified API usage limits. You will regain access on 2026-12-01."}}',
+      error('You have reached your specified API usage limits. You will regain access on 2026-12-01.'),
       isOutOfMoney,
       true,
     ],
     // Google, of a limit for a minute
     [
-      '{"error":{"message":"You exceeded your current quota, please check your plan and billing details. Please retry in 12s."}}',
+      error(
+        'You exceeded your current quota, please check your plan and billing details. Please retry in 12s.',
+      ),
       isOutOfMoney,
       false,
     ],
-    [
-      '{"error":{"message":"registry.ollama.ai/library/gemma3:4b does not support tools"}}',
-      isWithoutTools,
-      true,
-    ],
-    ['{"error":{"message":"No endpoints found that support tool use."}}', isWithoutTools, true],
+    [error('registry.ollama.ai/library/gemma3:4b does not support tools'), isWithoutTools, true],
+    [error('No endpoints found that support tool use.'), isWithoutTools, true],
     [
       '{"message":"\\"auto\\" tool choice requires --enable-auto-tool-choice and --tool-call-parser to be set"}',
       isWithoutTools,
       true,
     ],
-    ['{"error":{"message":"`tool calling` is not supported with this model"}}', isWithoutTools, true],
-    ['{"error":{"message":"tools[3]: schema is not supported"}}', isWithoutTools, false],
+    [error('`tool calling` is not supported with this model'), isWithoutTools, true],
+    [error('tools[3]: schema is not supported'), isWithoutTools, false],
   ])('%s', (body, check, expected) => {
     expect(check(readRefusal(body))).toBe(expected);
   });
@@ -178,7 +166,7 @@ describe('codes', () => {
 
 describe('readRefusal', () => {
   it.each([
-    ['{"error":{"message":"bad key"}}', 'bad key'],
+    [error('bad key'), 'bad key'],
     ['{"message":"too long"}', 'too long'],
     ['{"error":"no such model"}', 'no such model'],
     ['{"detail":"Not Found"}', 'Not Found'],
@@ -218,19 +206,15 @@ describe('namedPause', () => {
       6_000,
     ],
     [{}, '{"error":{"details":[{"metadata":{"quotaResetDelay":"373.801628ms"}}]}}', 374],
-    [{}, '{"error":{"message":"Please retry in 12.5s."}}', 12_500],
-    [{}, '{"error":{"message":"Please try again in 1m30s."}}', 90_000],
-    [
-      {},
-      '{"error":{"message":"Rate limit reached: Limit 30000, Used 29000. Please try again in 820ms. Visit 5"}}',
-      820,
-    ],
-    [{}, '{"error":{"message":"Try again in 20 seconds."}}', 20_000],
-    [{}, '{"error":{"message":"Please retry after 1 minute and 5 seconds"}}', 65_000],
+    [{}, error('Please retry in 12.5s.'), 12_500],
+    [{}, error('Please try again in 1m30s.'), 90_000],
+    [{}, error('Rate limit reached: Limit 30000, Used 29000. Please try again in 820ms. Visit 5'), 820],
+    [{}, error('Try again in 20 seconds.'), 20_000],
+    [{}, error('Please retry after 1 minute and 5 seconds'), 65_000],
     [{}, 'Your quota will reset after 2h0m5s.', 7_205_000],
     [{}, '{"retry_after": 1.5}', 1_500],
-    [{}, '{"error":{"message":"Limit 30000 tokens per 5 minutes"}}', 0],
-    [{}, '{"error":{"message":"try again later"}}', 0],
+    [{}, error('Limit 30000 tokens per 5 minutes'), 0],
+    [{}, error('try again later'), 0],
     [{}, '', 0],
   ])('%j %s: %d ms', (headers, body, milliseconds) => {
     expect(namedPause(headers, body, NOW)).toBe(milliseconds);

@@ -1,25 +1,24 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { mkdtemp, readFile, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import { join, resolve } from 'node:path';
+import { readFile } from 'node:fs/promises';
+import { resolve } from 'node:path';
 import type { McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { RemoteMcpServer } from '../../../test/fakes/mcp-servers/remote-mcp-server.js';
 import { until } from '../../../../../test/support/until.js';
-import { MARKER_VARIABLE } from '../../process-tree.js';
 import type { Tool, ToolContext } from '../tool.js';
 import type { McpConnectionOptions } from './mcp-connection.js';
 import { McpToolbox } from './mcp-toolbox.js';
+import { processLives } from '../../../../../test/support/process-lives.js';
+import { temporaryFolder } from '../../../../../test/support/temporary-folder.js';
 
 const STDIO_SERVER = resolve('packages/agent-server/test/fakes/mcp-servers/stdio-server.mjs');
 
 const never = new AbortController().signal;
 
-let folder: string;
+const folder = temporaryFolder();
 let remote: RemoteMcpServer;
 let toolbox: McpToolbox;
 
 beforeEach(async () => {
-  folder = await mkdtemp(join(tmpdir(), 'mcp-'));
   remote = await RemoteMcpServer.start();
   toolbox = new McpToolbox();
 });
@@ -27,12 +26,11 @@ beforeEach(async () => {
 afterEach(async () => {
   await toolbox.close();
   await remote.close();
-  await rm(folder, { recursive: true, force: true });
 });
 
 function options(changes: Partial<McpConnectionOptions> = {}): McpConnectionOptions {
   return {
-    workingDir: folder,
+    workingDir: folder(),
     environment: { PATH: process.env['PATH'] ?? '' },
     checkUrl: async () => null,
     wrapper: [],
@@ -46,7 +44,7 @@ function stdio(env: Record<string, string> = {}): McpServers {
 }
 
 function context(): ToolContext {
-  return { workingDir: folder, environment: {}, signal: new AbortController().signal };
+  return { workingDir: folder(), environment: {}, signal: new AbortController().signal };
 }
 
 function toolNamed(name: string): Tool {
@@ -95,15 +93,6 @@ describe('tool servers', () => {
     expect(remote.requests.every(({ headers }) => headers['x-key'] === 'k')).toBe(true);
   });
 
-  it('do not fill the log with large images', async () => {
-    await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options(), never);
-    const observation = await callTool('poster', {});
-    expect(observation).toMatchObject({
-      content: expect.arrayContaining([{ type: 'text', text: expect.stringContaining('too large') }]),
-    });
-    expect(JSON.stringify(observation).length).toBeLessThan(10_000);
-  });
-
   it('prefix the name of a tool that is already used', async () => {
     await toolbox.connect({ far: { url: remote.httpUrl, transport: 'http' } }, options(), never);
     expect(await callTool('far_think', {})).toMatchObject({ content: [{ text: 'thought elsewhere' }] });
@@ -130,17 +119,6 @@ describe('tool servers', () => {
     expect(await callTool('shout', { text: 'hi' })).toMatchObject({ is_error: false });
   });
 
-  it('at a forbidden address are not called', async () => {
-    const servers: McpServers = { far: { url: remote.httpUrl, transport: 'http' } };
-    expect(await toolbox.connect(servers, options({ checkUrl: refuseUrl }), never)).toEqual([
-      {
-        code: 'McpServerUnavailable',
-        detail: `The tool server far (${remote.httpUrl}) cannot be used: 127.0.0.1 is not allowed`,
-      },
-    ]);
-    expect(remote.requests).toEqual([]);
-  });
-
   it('that died are restarted with the next run', async () => {
     await toolbox.connect(stdio(), options(), never);
     await expect(callTool('die', {})).rejects.toThrow(/closed|ended/i);
@@ -156,33 +134,17 @@ describe('tool servers', () => {
     expect(failure?.detail).toContain('server flood (bash) cannot be used: it wrote a line that is too long');
   });
 
-  it('run where tools do, and have no variables but their own', async () => {
-    process.env['LLM_API_KEY'] = 'a key of the agent server';
-    const seen = join(folder, 'seen');
-    const script = `echo "$0" > ${seen}; env >> ${seen}; exit 1`;
-    const servers: McpServers = {
-      local: { command: 'sh', args: ['-c', script], env: { OWN: 'of-its-own' } },
-    };
-    await toolbox.connect(servers, options({ wrapper: ['env', 'WRAPPED=yes'] }), never);
-    delete process.env['LLM_API_KEY'];
-    const names = (await readFile(seen, 'utf8')).split('\n').map((line) => line.split('=', 1)[0] ?? '');
-    expect(names).toEqual(expect.arrayContaining(['OWN', 'WRAPPED', 'PATH']));
-    const shells = ['', 'sh', 'PWD', 'SHLVL', '_', 'OLDPWD'];
-    const known = new Set([...shells, 'OWN', 'WRAPPED', 'PATH', MARKER_VARIABLE]);
-    expect(names.filter((name) => !known.has(name))).toEqual([]);
-  });
-
   it('end together with what they started', async () => {
-    const pidFile = join(folder, 'pids');
+    const pidFile = folder('pids');
     await toolbox.connect(stdio({ PID_FILE: pidFile }), options(), never);
     const pids = (await readFile(pidFile, 'utf8')).split(' ').map(Number);
     expect(pids).toHaveLength(2);
     await toolbox.close();
-    await until(async () => !(await Promise.all(pids.map(lives))).includes(true));
+    await until(async () => !(await Promise.all(pids.map(processLives))).includes(true));
   });
 
   it('that do not begin are ended with the run that waits for them', async () => {
-    const pidFile = join(folder, 'pid');
+    const pidFile = folder('pid');
     const silent = { command: 'bash', args: ['-c', `echo $$ > ${pidFile}; exec sleep 1000`] };
     const aborter = new AbortController();
     const connecting = toolbox.connect({ silent }, options(), aborter.signal);
@@ -190,7 +152,7 @@ describe('tool servers', () => {
     await until(async () => (await pid()) > 0);
     aborter.abort();
     expect(await connecting).toEqual([]);
-    expect(await lives(await pid())).toBe(false);
+    expect(await processLives(await pid())).toBe(false);
   });
 
   it('that are no longer configured are closed', async () => {
@@ -199,13 +161,3 @@ describe('tool servers', () => {
     expect(toolbox.tools([])).toEqual([]);
   });
 });
-
-async function refuseUrl(url: URL): Promise<string> {
-  return `${url.hostname} is not allowed`;
-}
-
-/** Whether a process is running; a zombie is not. */
-async function lives(pid: number): Promise<boolean> {
-  const stat = await readFile(`/proc/${pid}/stat`, 'utf8').catch(() => '');
-  return stat !== '' && !/\) [ZX] /.test(stat);
-}

@@ -62,6 +62,10 @@ describe('what tool servers send', () => {
     const image = { type: 'image', data: `iVBORw0KGgo${'A'.repeat(4_500_000)}`, mimeType: 'image/png' };
     const shown = toContent({ content: [image, image] });
     expect(shown.map(({ type }) => type)).toEqual(['image', 'text']);
+    const poster = { ...image, data: image.data.padEnd(6_000_000, 'A') };
+    expect(toContent({ content: [poster] })).toEqual([
+      { type: 'text', text: '[an image of 6000022 characters is too large and was left out]' },
+    ]);
     expect(JSON.stringify(shown).length).toBeLessThan(8 * 1024 * 1024 - 100_000);
   });
 
@@ -71,5 +75,71 @@ describe('what tool servers send', () => {
       part.type === 'text' ? part.text : '',
     );
     expect(texts).toEqual([words.text, clipText(words.text, 10_000), clipText(words.text, 0)]);
+  });
+});
+
+// nicobailon/pi-mcp-adapter#113, ggml-org/llama.cpp#26410: results without texts are shown as nothing.
+describe('a result', () => {
+  const PNG =
+    'iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg==';
+  const text = (value: string) => ({ type: 'text', text: value });
+  const png = { type: 'image', image_urls: [`data:image/png;base64,${PNG}`] };
+  const image = (data: string, mimeType = 'image/png') => ({
+    content: [{ type: 'image', data, mimeType }],
+  });
+  const file = (resource: object) => ({
+    content: [{ type: 'resource', resource: { uri: 'file:///a', ...resource } }],
+  });
+  const link = { type: 'resource_link', uri: 'file:///a.rs', name: 'a.rs', description: 'The program.' };
+
+  it.each<[string, Record<string, unknown>, unknown[]]>([
+    ['structured, with empty content', { content: [], structuredContent: { a: null } }, [text('{"a":null}')]],
+    ['structured, with blank content', { content: [text(' ')], structuredContent: [1] }, [text('[1]')]],
+    ['structured, without content', { structuredContent: { a: 1 } }, [text('{"a":1}')]],
+    ['structured as a list', { structuredContent: [1] }, [text('[1]')]],
+    ['structured, and said', { content: [text('one')], structuredContent: { a: 1 } }, [text('one')]],
+    ['a text alone', { content: 'plain' }, [text('plain')]],
+    ['one part, no list', { content: text('plain') }, [text('plain')]],
+    ['nothing', { content: [] }, []],
+    ['null', { content: null, isError: null }, []],
+    ['an image', image(PNG), [png]],
+    ['an image with a wrong type', image(PNG, 'png'), [png]],
+    [
+      'an image as an address',
+      { content: [{ type: 'image', data: `data:image/jpeg;base64,${PNG}` }] },
+      [png],
+    ],
+    ['an image in lines', image(`${PNG.slice(0, 40)}\r\n${PNG.slice(40)}`), [png]],
+    [
+      'an image that is none',
+      image('PHN2Zz4=', 'image/svg+xml'),
+      [text('[an image was left out: image/svg+xml is no image that models take]')],
+    ],
+    [
+      'an image with broken data',
+      image(`${PNG}!`),
+      [{ type: 'text', text: expect.stringContaining('left out') }],
+    ],
+    ['a file with a text', file({ text: 'fn main() {}' }), [text('Resource file:///a:\nfn main() {}')]],
+    ['a file with an image', file({ blob: PNG, mimeType: 'image/png' }), [png]],
+    [
+      'another file',
+      file({ blob: 'JVBERi0x', mimeType: 'application/pdf' }),
+      [text('[the resource file:///a (application/pdf, 6 bytes) was left out]')],
+    ],
+    ['a link', { content: [link] }, [text('Resource file:///a.rs (no type given)\na.rs\nThe program.')]],
+    [
+      'a recording',
+      { content: [{ type: 'audio', data: 'AAAA', mimeType: 'audio/wav' }] },
+      [text('[a recording (audio/wav, 3 bytes) was left out]')],
+    ],
+    ['a kind of the future', { content: [{ type: 'hologram' }] }, [text('{"type":"hologram"}')]],
+    [
+      'a wrong part beside a right one',
+      { content: [{ type: 'text' }, null, text('right')] },
+      [text('{"type":"text"}'), text('null'), text('right')],
+    ],
+  ])('is shown as what it is: %s', (_, result, content) => {
+    expect(toContent(result)).toEqual(content);
   });
 });

@@ -2,7 +2,7 @@ import { SSEServerTransport } from '@modelcontextprotocol/sdk/server/sse.js';
 import { StreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/streamableHttp.js';
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { randomUUID } from 'node:crypto';
-import { startListening } from '../../../../../test/support/start-listening.js';
+import { startListening, stopServer } from '../../../../../test/support/start-listening.js';
 import { sampleMcpServer } from './sample-mcp-server.js';
 
 /** A tool server over HTTP: streamable at `/mcp`, with server-sent events at `/sse`. */
@@ -45,10 +45,7 @@ export class RemoteMcpServer {
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-    });
+    await stopServer(this.server);
   }
 }
 

@@ -19,12 +19,6 @@ export function sampleMcpServer(environment: Record<string, string | undefined>)
   server.registerTool('picture', { description: 'A picture.' }, () => ({
     content: [{ type: 'image', data: 'iVBORw0KGgo=', mimeType: 'image/png' }],
   }));
-  server.registerTool('poster', { description: 'A picture that is too large, and too many words.' }, () => ({
-    content: [
-      { type: 'image', data: `iVBORw0KGgoA${'A'.repeat(6_000_000)}`, mimeType: 'image/png' },
-      ...Array.from({ length: 100 }, () => ({ type: 'text' as const, text: 'word' })),
-    ],
-  }));
   // A name that a built-in tool has too.
   server.registerTool('think', { description: 'Thinks elsewhere.' }, () => ({
     content: [{ type: 'text', text: 'thought elsewhere' }],

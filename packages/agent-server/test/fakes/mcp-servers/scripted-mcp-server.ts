@@ -1,6 +1,7 @@
 import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { randomUUID } from 'node:crypto';
-import { startListening } from '../../../../../test/support/start-listening.js';
+import { text } from 'node:stream/consumers';
+import { startListening, stopServer } from '../../../../../test/support/start-listening.js';
 
 /** A JSON-RPC message, as far as a test looks at it. */
 export interface SeenMessage {
@@ -71,10 +72,7 @@ export class ScriptedMcpServer {
   }
 
   async close(): Promise<void> {
-    this.server.closeAllConnections();
-    await new Promise<void>((resolve) => {
-      this.server.close(() => resolve());
-    });
+    await stopServer(this.server);
   }
 
   private async handle(request: IncomingMessage, response: ServerResponse): Promise<void> {
@@ -82,7 +80,7 @@ export class ScriptedMcpServer {
     const header = request.headers['mcp-session-id'];
     const session = Array.isArray(header) ? header[0] : header;
     this.requests.push({ method, path, session });
-    const body = await read(request);
+    const body = await text(request);
     if (this.intercept(request, response)) {
       return;
     }
@@ -163,12 +161,4 @@ export function tool(name: string, changes: Record<string, unknown> = {}): Recor
 /** An event of a stream. */
 export function event(message: object): string {
   return `event: message\ndata: ${JSON.stringify(message)}\n\n`;
-}
-
-async function read(request: IncomingMessage): Promise<string> {
-  const chunks: Buffer[] = [];
-  for await (const chunk of request) {
-    chunks.push(chunk);
-  }
-  return Buffer.concat(chunks).toString('utf8');
 }

@@ -1,31 +1,34 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
+import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import {
   startTestAgentServer,
   type TestAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PROFILE = { model: 'openai/second', base_url: 'http://second.example/v1', api_key: 'key-of-second' };
 
+const app = useTestApp();
+const rows = new ConversationRows(app);
+
+async function modelOf(id: string, { headers }: TestUser): Promise<unknown> {
+  const { body } = await request(app.url).get(`/api/v1/app-conversations?ids=${id}`).set(headers);
+  return body[0].llm_model;
+}
+
 describe('the model of a stored profile', () => {
-  let app: TestApp;
-  let rows: ConversationRows;
   let agent: TestAgentServer;
   let user: TestUser;
   let id: string;
-
-  beforeAll(async () => {
-    app = await createTestApp();
-    rows = new ConversationRows(app);
-  });
 
   beforeEach(async () => {
     const key = newSessionKey();
@@ -46,10 +49,6 @@ describe('the model of a stored profile', () => {
     await agent.stop();
   });
 
-  afterAll(async () => {
-    await app.close();
-  });
-
   const save = async (name: string, llm: object): Promise<void> => {
     await request(app.url)
       .post(`/api/v1/settings/profiles/${name}`)
@@ -59,10 +58,7 @@ describe('the model of a stored profile', () => {
   };
   const change = (body: object, who: TestUser = user): request.Test =>
     request(app.url).post(`/api/v1/app-conversations/${id}/switch_profile`).set(who.headers).send(body);
-  const model = async (): Promise<unknown> => {
-    const { body } = await request(app.url).get(`/api/v1/app-conversations?ids=${id}`).set(user.headers);
-    return body[0].llm_model;
-  };
+  const model = (): Promise<unknown> => modelOf(id, user);
   /** What the agent works with, as it answers `settings`. */
   const settingsOfAgent = async (): Promise<unknown> => {
     await request(app.url)
@@ -147,10 +143,6 @@ describe('the model of a stored profile', () => {
     expect(await model()).toBe(MODEL.llm_model);
   });
 
-  it.each([{}, { profile_name: '' }, { profile_name: 5 }])('is not %j', async (body) => {
-    await change(body).expect(422);
-  });
-
   it("is nobody else's to change, nor anybody else's profile", async () => {
     const other = await app.createUser();
     await change({ profile_name: 'fast' }, other).expect(404);
@@ -162,5 +154,63 @@ describe('the model of a stored profile', () => {
 
     const shown = await agent.client.get(`/api/conversations/${id}`);
     expect(jsonAt(shown, 'agent', 'llm', 'model')).toBe('openai/second');
+  });
+});
+
+describe('the model of an ACP agent', () => {
+  let user: TestUser;
+  let agent: Awaited<ReturnType<typeof FakeConversationServer.start>>;
+  let id: string;
+
+  beforeEach(async () => {
+    agent = await FakeConversationServer.start();
+    user = await app.createUser();
+    const sandbox = await rows.sandbox(user.id, { key: agent.key, address: agent.address });
+    ({ id } = await rows.conversation(user.id, { sandboxId: sandbox.id, llmModel: 'first' }));
+    agent.open(id);
+  });
+
+  afterEach(async () => {
+    await agent.close();
+  });
+
+  const route = (): string => `POST /api/conversations/${id}/switch_acp_model`;
+  const change = (body: object, who: TestUser = user): request.Test =>
+    request(app.url).post(`/api/v1/app-conversations/${id}/switch_acp_model`).set(who.headers).send(body);
+  const model = (): Promise<unknown> => modelOf(id, user);
+
+  it('is changed at the agent server and shown', async () => {
+    expect((await change({ model: 'second' }).expect(200)).body).toEqual({ success: true });
+
+    expect(agent.calls).toEqual([route()]);
+    expect(await model()).toBe('second');
+  });
+
+  it.each([
+    [400, 400, 'conflict', 'out of order'],
+    [504, 504, 'upstream_error', 'The program of the agent did not answer in time: try again.'],
+    [500, 502, 'upstream_error', 'The agent server of the sandbox refused the request (500): out of order'],
+  ])('stays when the agent server answers %i', async (given, status, code, detail) => {
+    agent.refusals.set(route(), given);
+
+    const { body } = await change({ model: 'second' }).expect(status);
+
+    expect(body).toMatchObject({ code, detail });
+    expect(await model()).toBe('first');
+  });
+
+  it("is nobody else's to change", async () => {
+    await change({ model: 'second' }, app.user).expect(404);
+    expect(agent.calls).toEqual([]);
+  });
+
+  it.each([
+    [{}, 'missing'],
+    [{ model: '' }, 'value_error'],
+    [{ model: 5 }, 'string_type'],
+  ])('is not %j', async (body, type) => {
+    const { detail } = (await change(body).expect(422)).body;
+
+    expect(detail).toEqual([{ loc: ['body', 'model'], msg: expect.any(String), type }]);
   });
 });

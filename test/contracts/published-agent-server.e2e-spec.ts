@@ -3,32 +3,32 @@ import { randomUUID } from 'node:crypto';
 import { readdirSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import request from 'supertest';
-import { toHexId } from '../../../src/common/identifiers.js';
+import { toHexId } from '../../src/common/identifiers.js';
 import {
   AgentServerClient,
   isAgentEvent,
   toRemoteConversation,
-} from '../../../src/v1/agent-servers/agent-server.client.js';
-import { AgentServerCommands } from '../../../src/v1/agent-servers/agent-server.commands.js';
-import { AgentServerConnections } from '../../../src/v1/agent-servers/agent-server.connections.js';
-import { AgentServerHttp } from '../../../src/v1/agent-servers/agent-server.http.js';
-import { AgentServerWatch } from '../../../src/v1/agent-servers/agent-server.watch.js';
-import { AGENT_DIALECTS } from '../../../src/v1/app-conversations/agent-request/agent-dialect.js';
-import { agentSettings } from '../../../src/v1/app-conversations/agent-request/agent-settings.js';
-import type { AgentStart } from '../../../src/v1/app-conversations/agent-request/agent-dialect.js';
-import { ConversationWorkspaceService } from '../../../src/v1/app-conversations/conversation-workspace.service.js';
-import { RepositoryCheckout } from '../../../src/v1/app-conversations/start/repository-checkout.js';
-import { type FakeRequest, type FakeResponse, FakeServer } from '../../../test/fakes/fake-server.js';
-import { STOCK_EVENTS, stockConversation } from '../../../test/fakes/stock-agent-samples.js';
-import { ConversationRows } from '../../../test/support/conversation-rows.js';
-import { createTestApp, type TestApp } from '../../../test/support/create-test-app.js';
+} from '../../src/v1/agent-servers/agent-server.client.js';
+import { AgentServerCommands } from '../../src/v1/agent-servers/agent-server.commands.js';
+import { AgentServerConnections } from '../../src/v1/agent-servers/agent-server.connections.js';
+import { AgentServerHttp } from '../../src/v1/agent-servers/agent-server.http.js';
+import { AgentServerWatch } from '../../src/v1/agent-servers/agent-server.watch.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
+import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
+import { RepositoryCheckout } from '../../src/v1/app-conversations/start/repository-checkout.js';
+import { type FakeRequest, type FakeResponse, FakeServer } from '../fakes/fake-server.js';
+import { STOCK_EVENTS, stockConversation } from '../fakes/stock-agent-samples.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import {
   publishedAlternatives,
   publishedProblems,
   publishedRoute,
   publishedValues,
   requestProblems,
-} from './support/published-agent-server.js';
+} from '../../packages/agent-server/test/support/published-agent-server.js';
 
 const ID = randomUUID();
 const KEY = randomUUID();
@@ -374,7 +374,7 @@ describe('what is sent to the stock agent server', () => {
   });
 
   it('is sent by no other class', () => {
-    const folder = path.join(import.meta.dirname, '../../../src/v1');
+    const folder = path.join(import.meta.dirname, '../../src/v1');
     const reaching = readdirSync(folder, { recursive: true, encoding: 'utf8' }).filter(
       (file) =>
         file.endsWith('.ts') &&

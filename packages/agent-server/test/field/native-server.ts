@@ -1,0 +1,62 @@
+import { afterAll, afterEach, beforeAll } from '@jest/globals';
+import { NativeEngine } from '../../src/engine/native/native.engine.js';
+import { inOrder, type Script, ScriptedLlm } from '../fakes/scripted-llm.js';
+import { CREDENTIALS, startWithModelAt } from '../support/agent-server-client.js';
+import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+
+/** An agent server whose conversations our agent has, with a scripted model. */
+export class NativeServer {
+  private constructor(
+    readonly server: TestAgentServer,
+    readonly llm: ScriptedLlm,
+  ) {}
+
+  static async start(): Promise<NativeServer> {
+    const server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+    return new NativeServer(server, await ScriptedLlm.start(inOrder()));
+  }
+
+  /** Starts a conversation with the model, and answers its id. */
+  async begin(script: Script, members: Record<string, unknown> = {}): Promise<string> {
+    this.llm.script = script;
+    this.llm.requests.length = 0;
+    return await this.server.client.start({ ...startWithModelAt(this.llm.url), ...members });
+  }
+
+  /** Says something, and waits until it is answered. */
+  async talk(id: string, text = 'Go on.'): Promise<void> {
+    await this.server.client.say(id, text);
+    await this.server.client.untilStatus(id, 'finished');
+  }
+
+  /** Gives a conversation a model, as the service does after a restart. */
+  async moveTo(id: string, url = this.llm.url, members: Record<string, unknown> = {}): Promise<void> {
+    const credentials = { ...CREDENTIALS, llm_base_url: url, ...members };
+    await this.server.client.post(`/api/conversations/${id}/credentials`, credentials);
+  }
+
+  async close(): Promise<void> {
+    await this.server.stop();
+    await this.llm.close();
+  }
+}
+
+/** The server of all tests of a file. */
+export function nativeServer(): () => NativeServer {
+  let native: NativeServer | null = null;
+  beforeAll(async () => {
+    native = await NativeServer.start();
+  });
+  afterEach(() => {
+    if (native !== null) {
+      native.llm.refusals.length = 0;
+    }
+  });
+  afterAll(async () => await native?.close());
+  return () => {
+    if (native === null) {
+      throw new Error('the server is not there yet');
+    }
+    return native;
+  };
+}

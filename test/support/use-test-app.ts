@@ -1,0 +1,34 @@
+import { afterAll, beforeAll } from '@jest/globals';
+import type { SandboxBackend } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { createTestApp, type TestApp, type TestParts } from './create-test-app.js';
+
+type Environment = Record<string, string>;
+/** A backend that holds something is closed after the application. */
+type Parts = Omit<TestParts, 'sandboxBackend'> & {
+  sandboxBackend?: SandboxBackend & { close?(): Promise<void> };
+};
+
+/**
+ * The application of a file or a `describe`, from before its tests until after them; what it returns has its members
+ * only meanwhile.
+ *
+ * @param environment a function where it needs what an earlier `beforeAll` has started
+ * @param atEnd what is looked at after the last test
+ */
+export function useTestApp(
+  environment: Environment | (() => Environment) = {},
+  parts: Parts = {},
+  atEnd: (app: TestApp) => Promise<void> = () => Promise.resolve(),
+): TestApp {
+  const app = {} as TestApp;
+  beforeAll(async () => {
+    const variables = typeof environment === 'function' ? environment() : environment;
+    Object.assign(app, await createTestApp(variables, undefined, parts));
+  });
+  afterAll(async () => {
+    await atEnd(app);
+    await app.close();
+    await parts.sandboxBackend?.close?.();
+  });
+  return app;
+}
