@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { JobsModule } from '../database/jobs/durable-jobs.js';
+import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { HealthModule } from '../health/health.module.js';
 import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';
 import { SuggestedTasksModule } from '../suggested-tasks/suggested-tasks.module.js';
@@ -12,6 +13,7 @@ import { ScheduleWorker } from './definitions/schedule.worker.js';
 import { AutomationEvent, AutomationEventRepository } from './events/automation-event.repository.js';
 import { AutomationEventsController } from './events/automation-events.controller.js';
 import { AutomationEventsService } from './events/automation-events.service.js';
+import { EventActors } from './events/event-actors.service.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './events/automation-webhook.repository.js';
 import { AutomationWebhooksController } from './events/automation-webhooks.controller.js';
 import { AutomationRun, AutomationRunRepository } from './runs/automation-run.repository.js';
@@ -23,6 +25,7 @@ import { NotOfferedController, ServiceInfoController } from './service-info.cont
   imports: [
     TypeOrmModule.forFeature([Automation, AutomationRun, AutomationWebhook, AutomationEvent]),
     AppConversationsModule,
+    GitProvidersModule,
     HealthModule,
     JobsModule,
     OutboundWebhooksModule,
@@ -44,6 +47,7 @@ import { NotOfferedController, ServiceInfoController } from './service-info.cont
     AutomationRunRepository,
     AutomationRunWorker,
     AutomationsService,
+    EventActors,
     RunSettler,
     ScheduleWorker,
   ],

@@ -1,6 +1,9 @@
+import { createRequire } from 'node:module';
 import jmespath from 'jmespath';
+import type { RE2JS } from 're2js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isJsonObject, jsonAt } from '@slipway/common/json-access.js';
+import { mentions } from './mentions.js';
 
 /** A node of the tree that `jmespath` parses. */
 interface Node {
@@ -23,12 +26,15 @@ const CHARACTERS_OF_A_STEP = 64;
 /** Up to that, V8 searches a text in time that grows with its length alone. */
 const SHORT_PATTERN = 250;
 
+/** Over the text. */
+const PASSES_OF_MENTIONS = 8;
+
 /** Throws beyond what may be spent. */
 export type Spend = (steps: number) => void;
 
 type Call = (spend: Spend, ...values: unknown[]) => unknown;
 
-/** Those of JMESPath and of OpenHands that say something about one value; none takes a regular expression. */
+/** Those of JMESPath and of OpenHands that say something about one value, and two of ours: `mentions` and `regex`. */
 const FUNCTIONS = new Map<string, Call>(
   Object.entries<Call>({
     contains: (spend, where, what) =>
@@ -46,7 +52,12 @@ const FUNCTIONS = new Map<string, Call>(
     keys: (_spend, value) => (isJsonObject(value) ? Object.keys(value) : []),
     length: (_spend, value) => (typeof value === 'string' ? Array.from(value).length : sizeOf(value)),
     lower: (_spend, text) => string(text).toLowerCase(),
+    mentions: (spend, text, name) => {
+      spendOnText(string(text).length * PASSES_OF_MENTIONS, spend);
+      return mentions(string(text), string(name));
+    },
     not_null: (_spend, ...values) => values.find((value) => value !== null) ?? null,
+    regex: (spend, text, pattern) => matchesPattern(spend, string(text), string(pattern)),
     starts_with: (_spend, text, start) => string(text).startsWith(string(start)),
     to_string: (_spend, value) => (typeof value === 'string' ? value : JSON.stringify(value)),
     type: (_spend, value) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value),
@@ -124,6 +135,10 @@ function checkNames(node: Node): void {
     const takes = call.length - 1;
     if (takes > 0 && takes !== nodes.length) {
       throw new Error(`${node.name} takes ${takes} arguments`);
+    }
+    const [, pattern] = nodes;
+    if (node.name === 'regex' && typeof pattern?.value === 'string') {
+      compiledPattern(pattern.value);
     }
   }
   nodes.forEach((child) => checkNames(child.type === 'KeyValuePair' ? (child.value as Node) : child));
@@ -272,4 +287,22 @@ function matchesGlob(spend: Spend, text: string, pattern: string): boolean {
     }
   }
   return /^\**$/.test(pattern.slice(within));
+}
+
+/** Loaded with the first pattern, as most installations have none. */
+const loaded = createRequire(import.meta.url);
+
+/** RE2 takes time that grows with the text times the size of the program (https://github.com/google/re2/wiki/Syntax). */
+function matchesPattern(spend: Spend, text: string, pattern: string): boolean {
+  const compiled = compiledPattern(pattern);
+  spendOnText(text.length * compiled.programSize(), spend);
+  return compiled.matcher(text).find();
+}
+
+/** @throws Error for a pattern that RE2 does not take, or a longer one than an expression may have */
+function compiledPattern(pattern: string): RE2JS {
+  if (pattern.length > MAX_EXPRESSION) {
+    throw new Error(`a pattern has at most ${MAX_EXPRESSION} characters`);
+  }
+  return (loaded('re2js') as typeof import('re2js')).RE2JS.compile(pattern);
 }

@@ -71,6 +71,23 @@ export interface ToldChangeRequest {
   shas: string[];
 }
 
+/** Who has caused an event of a host, or written a comment there. */
+export interface HostActor {
+  /** What the host is asked with: login (GitHub), id (GitLab), UUID (Bitbucket), user name (Data Center). */
+  name: string;
+  /** Stays when the account is renamed; null where the host does not say it. */
+  id: string | null;
+  /** The host itself says that the repository is theirs. */
+  isOwner: boolean;
+}
+
+export interface ActorRights {
+  /** May push to the repository. */
+  mayWrite: boolean;
+  /** It is the account of the token. */
+  isSelf: boolean;
+}
+
 /** How the webhooks of a kind of git server are read. */
 export interface HostWebhooks {
   /** In the addresses that hosts send to, and in triggers of automations. */
@@ -79,11 +96,13 @@ export interface HostWebhooks {
   eventTypes: readonly string[];
   /** The first that is sent tells repetitions. */
   idHeaders: readonly string[];
-  isSigned: (sent: SignedWebhook) => boolean | Promise<boolean>;
+  isSigned: (sent: SignedWebhook) => boolean;
   /** For a test of the connection, which is no event. */
   isTest?: (sent: ReceivedWebhook) => boolean;
   /** Such as `issues.labeled`. */
   keyOf: (sent: ReceivedWebhook, payload: unknown) => string;
+  /** Who has caused the event, which is not always the author of what it is about; null where it names nobody. */
+  actorOf: (payload: unknown) => HostActor | null;
   /** As the host says it, or something else. */
   told: (
     payload: unknown,
@@ -342,6 +361,9 @@ export abstract class GitProvider {
 
   /** Lists filters for repositories: GitHub app installations, Bitbucket workspaces or projects; none on GitLab. */
   abstract listInstallations(range: ListRange, call: ProviderCall): Promise<Listing<string>>;
+
+  /** What an account may do in a repository. @throws GitProviderError when the token may not ask, or the host does not answer */
+  abstract rightsOf(actor: HostActor, repository: string, call: ProviderCall): Promise<ActorRights>;
 
   /** Works with pull or merge requests. @throws GitProviderError also when the provider must be asked for a token */
   abstract changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T>;

@@ -114,6 +114,11 @@ export function webhooksOf(source: string): HostWebhooks | null {
   return WEBHOOKS.find((webhooks) => webhooks.source === source) ?? null;
 }
 
+/** Whose token is for the hosts that send events of the source. */
+export function providerOfSource(source: string): ProviderType {
+  return Object.values(GIT_SERVERS).find(({ webhooks }) => webhooks.source === source)?.provider ?? 'github';
+}
+
 const MOST_NUMBERS = 100;
 
 /** Which change request an event is about; null for an event without a repository. */

@@ -144,6 +144,14 @@ export function notFound(what: string): GitProviderError {
   });
 }
 
+/** For a question whose answer may be that there is nothing. @throws all other errors */
+export function nullIfNotFound(error: unknown): null {
+  if (isNotFound(error)) {
+    return null;
+  }
+  throw error;
+}
+
 /** Whether the failure comes from {@link notFound}. */
 export function isNotFound(error: unknown): error is GitProviderError & { reason: string } {
   return error instanceof GitProviderError && error.code === 'unsupported' && error.reason !== null;

@@ -1,11 +1,17 @@
 import { Injectable, Logger } from '@nestjs/common';
+import { BoundedCache } from '../common/bounded-cache.js';
 import { gitProviderProblem, noTokenOf } from './git-provider-problem.js';
 import {
+  type ActorRights,
   type ChangeRequests,
   type GitCredential,
+  type GitProvider,
   GitProviderError,
+  type HostActor,
+  type ProviderCall,
   type ProviderType,
 } from './git-provider.js';
+import { GIT_SERVERS, providerOfSource } from './git-servers.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { ProviderCalls } from './provider-reader.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
@@ -26,6 +32,10 @@ interface RepositoryCredential {
 const CLONE_ACCESS_TIMEOUT_MS = 12_000;
 /** At most four requests, each with its own deadline. Agents wait for a minute. */
 const CHANGE_REQUEST_TIMEOUT_MS = 45_000;
+/** Hosts wait ten seconds for the answer to an event. */
+const RIGHTS_TIMEOUT_MS = 8_000;
+const RIGHTS_KEPT_MS = 300_000;
+const MAX_RIGHTS = 10_000;
 /** A name that is possible everywhere, for questions about a server only. */
 const ANY_REPOSITORY = 'octo/app';
 
@@ -33,6 +43,9 @@ const ANY_REPOSITORY = 'octo/app';
 @Injectable()
 export class RepositoryAccessService {
   private readonly logger = new Logger(RepositoryAccessService.name);
+  private readonly rights = new BoundedCache<string, Promise<ActorRights>>(MAX_RIGHTS, {
+    ttl: RIGHTS_KEPT_MS,
+  });
 
   constructor(
     private readonly tokens: ProviderTokenRepository,
@@ -68,24 +81,58 @@ export class RepositoryAccessService {
     repository: string,
     work: (changes: ChangeRequests) => Promise<T>,
   ): Promise<T> {
-    const chosen = await this.choose(userId, provider, repository);
-    const { credential } = chosen;
-    if (!credential) {
-      throw noTokenOf(chosen.provider, 'conflict');
+    const { provider: chosen, credential } = await this.chooseWithToken(userId, provider, repository);
+    const bounds = { what: 'a change request', milliseconds: CHANGE_REQUEST_TIMEOUT_MS };
+    return await this.ask(userId, chosen, credential, bounds, (adapter, call) =>
+      adapter.changeRequests(call, work),
+    );
+  }
+
+  /**
+   * What an account may do in a repository; an answer is kept for five minutes.
+   * @param provider or the source of the host's webhooks
+   * @throws DomainError as `changeRequests`
+   */
+  async rightsOf(
+    userId: string,
+    provider: ProviderType | { source: string } | null,
+    repository: string,
+    actor: HostActor,
+  ): Promise<ActorRights> {
+    const chosen = await this.chooseWithToken(userId, provider, repository);
+    const { host, updatedAt } = chosen.credential;
+    const account = [actor.name, actor.id];
+    const key = JSON.stringify([userId, chosen.provider, host, updatedAt, repository.toLowerCase(), account]);
+    const known = this.rights.get(key);
+    if (known !== undefined) {
+      return await known;
     }
+    const bounds = { what: 'the rights of an account', milliseconds: RIGHTS_TIMEOUT_MS };
+    const asked = this.ask(userId, chosen.provider, chosen.credential, bounds, (adapter, call) =>
+      adapter.rightsOf(actor, repository, call),
+    );
+    this.rights.set(key, asked);
+    // Those who wait for it hear of a failure.
+    asked.catch(() => this.rights.delete(key));
+    return await asked;
+  }
+
+  private async ask<T>(
+    userId: string,
+    provider: ProviderType,
+    credential: StoredCredential,
+    { what, milliseconds }: { what: string; milliseconds: number },
+    question: (adapter: GitProvider, call: ProviderCall) => Promise<T>,
+  ): Promise<T> {
     try {
-      const adapter = await this.registry.providerFor(chosen.provider, credential.host);
-      const call = this.calls.withStored(CHANGE_REQUEST_TIMEOUT_MS, userId, credential);
-      return await adapter.changeRequests(call, work);
+      const adapter = await this.registry.providerFor(provider, credential.host);
+      return await question(adapter, this.calls.withStored(milliseconds, userId, credential));
     } catch (error) {
       if (!(error instanceof GitProviderError)) {
         throw error;
       }
-      this.logger.warn('failed to ask about a change request', {
-        provider: chosen.provider,
-        code: error.code,
-      });
-      throw gitProviderProblem(chosen.provider, error);
+      this.logger.warn(`failed to ask about ${what}`, { provider, code: error.code });
+      throw gitProviderProblem(provider, error);
     }
   }
 
@@ -107,28 +154,45 @@ export class RepositoryAccessService {
     }
   }
 
+  private async chooseWithToken(
+    userId: string,
+    provider: ProviderType | { source: string } | null,
+    repository: string,
+  ): Promise<{ provider: ProviderType; credential: StoredCredential }> {
+    const chosen = await this.choose(userId, provider, repository);
+    if (!chosen.credential) {
+      throw noTokenOf(chosen.provider, 'conflict');
+    }
+    return { provider: chosen.provider, credential: chosen.credential };
+  }
+
   private async choose(
     userId: string,
-    provider: ProviderType | null,
+    provider: ProviderType | { source: string } | null,
     repository: string,
   ): Promise<RepositoryCredential> {
     const credentials = await this.tokens.list(userId);
-    if (provider !== null) {
+    if (typeof provider === 'string') {
       return { provider, credential: credentials.find((each) => each.provider === provider) ?? null };
     }
     for (const credential of credentials) {
-      if (await this.canHave(credential, repository)) {
+      if (await this.canHave(credential, repository, provider?.source ?? null)) {
         return { provider: credential.provider, credential };
       }
     }
-    return { provider: 'github', credential: null };
+    return { provider: providerOfSource(provider?.source ?? 'github'), credential: null };
   }
 
   /** Only GitLab has names of more than two parts; enterprise_sso may no longer be configured. */
-  private async canHave({ provider, host }: StoredCredential, repository: string): Promise<boolean> {
+  private async canHave(
+    { provider, host }: StoredCredential,
+    repository: string,
+    source: string | null,
+  ): Promise<boolean> {
     try {
-      (await this.registry.providerFor(provider, host)).cloneUrl(host, repository);
-      return true;
+      const adapter = await this.registry.providerFor(provider, host);
+      adapter.cloneUrl(host, repository);
+      return source === null || GIT_SERVERS[adapter.kind].webhooks.source === source;
     } catch (error) {
       if (error instanceof GitProviderError) {
         return false;

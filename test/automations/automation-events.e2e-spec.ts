@@ -3,6 +3,8 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import { AutomationEventRepository } from '../../src/automations/events/automation-event.repository.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { TokensClient } from '../support/tokens-client.js';
 
 const PATH = '/api/automation/v1';
 const SECRET = 'a-secret-of-the-host';
@@ -11,25 +13,41 @@ const LABELED = {
   label: { name: 'agent' },
   issue: { number: 7, title: 'It is broken' },
   repository: { full_name: 'octo/app' },
+  sender: { id: 71, login: 'writer' },
 };
 
 let app: TestApp;
 let second: TestApp;
 let user: TestUser;
 
+let hosts: GitHosts;
+
 beforeAll(async () => {
-  app = await createTestApp();
-  second = await createTestApp({}, app.databaseUrl);
+  hosts = await startGitHosts();
+  hosts.worlds.github.members = [
+    { id: '71', login: 'writer', permission: 'write' },
+    { id: '72', login: 'reader', permission: 'read' },
+  ];
+  app = await createTestApp(hosts.environment);
+  second = await createTestApp(hosts.environment, app.databaseUrl);
 });
 
 beforeEach(async () => {
-  user = await app.createUser();
+  hosts.clearFaults();
+  user = await userWithToken();
 });
 
 afterAll(async () => {
   await second.close();
   await app.close();
+  await hosts.close();
 });
+
+async function userWithToken(): Promise<TestUser> {
+  const created = await app.createUser();
+  await new TokensClient(app, created).postTokens({ github: { token: hosts.worlds.github.token } });
+  return created;
+}
 
 function call(method: 'get' | 'post' | 'patch' | 'delete', path: string, as = user): request.Test {
   return request(app.url)[method](`${PATH}${path}`).set(as.headers);
@@ -205,7 +223,9 @@ describe('an event', () => {
     async (member) => {
       await webhook();
       const id = await automation({ on: 'workflow_dispatch' });
-      const body = { ref: 'main', [member]: { updated_at: '2026-11-21T09:30:00Z', date: '2026-11-21' } };
+      const { repository, sender } = LABELED;
+      const time = { updated_at: '2026-11-21T09:30:00Z', date: '2026-11-21' };
+      const body = { ref: 'main', repository, sender, [member]: { ...repository, ...time } };
       await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
       await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
       expect(await runs(id)).toHaveLength(2);

@@ -3,6 +3,7 @@ import { answerLists, failure, page } from './fake-bitbucket-data-center.lists.j
 import { answerPulls } from './fake-bitbucket-data-center.pulls.js';
 import { commitNamed, isOpen } from './fake-followed.js';
 import { newestFirst } from './fake-lists.js';
+import { memberOf } from './fake-members.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -32,6 +33,7 @@ const ROUTES: [string, RegExp, Route][] = [
     /^\/api\/1\.0\/application-properties$/,
     () => ({ body: { version: '9.4.0', displayName: 'Bitbucket' } }),
   ],
+  ['GET', /^\/api\/latest\/users$/, listUsers],
   ['GET', /^\/api\/latest\/users\/([^/]+)$/, showUser],
   ['GET', /^\/api\/latest\/dashboard\/pull-requests$/, listPullRequests],
   ['GET', /^\/api\/latest\/profile\/recent\/repos$/, listRecentRepositories],
@@ -71,6 +73,16 @@ function respond(context: Context, request: FakeRequest, path: string): FakeResp
     answerLists(context.world, request, path) ??
     answerPulls(context.world, request, path, context);
   return other ? { ...other, headers } : failure(404, 'No such resource');
+}
+
+/** Those with a permission, by the beginning of their name. */
+function listUsers({ world }: Context, { query }: FakeRequest): FakeResponse {
+  const name = query.get('filter') ?? '';
+  const repository = `${query.get('permission.projectKey')}/${query.get('permission.repositorySlug')}`;
+  const { id, permission } = memberOf(world, repository, ({ login }) => login === name);
+  const isWanted = query.get('permission') === 'REPO_WRITE' && permission === 'write';
+  const longer = { id: 9_999, name: `${name}-other`, active: true };
+  return { body: page(query, [longer, ...(isWanted ? [{ id: Number(id), name, active: true }] : [])]) };
 }
 
 function showUser({ world: { user } }: Context, request: FakeRequest, [slug]: string[]): FakeResponse {

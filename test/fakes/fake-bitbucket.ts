@@ -3,6 +3,7 @@ import { answerFollowed, commentsOf, failure, statusesOf } from './fake-bitbucke
 import { answerPulls } from './fake-bitbucket.pulls.js';
 import { changeIn, commitNamed, isOpen } from './fake-followed.js';
 import { branchesOf, contains, isOwnedByUser, newestFirst, ownersIn, repositoryId } from './fake-lists.js';
+import { memberOf } from './fake-members.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 import { partialResponse } from './partial-response.js';
@@ -34,6 +35,7 @@ const ROUTES: [RegExp, Route][] = [
   [/^\/user$/, (context) => ({ body: account(context.world) })],
   [/^\/user\/workspaces$/, listWorkspaces],
   [/^\/workspaces\/([^/]+)\/pullrequests\/([^/]+)$/, listPullRequests],
+  [/^\/workspaces\/([^/]+)\/permissions\/repositories\/([^/]+)$/, listPermissions],
   [/^\/repositories\/([^/]+)$/, listRepositories],
   [/^\/repositories\/([^/]+\/[^/]+)\/refs\/branches$/, listBranches],
   [/^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/conflicts$/, redirectToConflicts],
@@ -128,6 +130,22 @@ function listWorkspaces(context: Context, request: FakeRequest): FakeResponse {
   );
 }
 
+function listPermissions(context: Context, request: FakeRequest, [workspace, slug]: string[]): FakeResponse {
+  const { world } = context;
+  if (world.isNoAdministrator) {
+    return failure(403, 'You must be an admin of this repository.');
+  }
+  const [, uuid] = /^user\.uuid="\{(.+)\}"$/.exec(request.query.get('q') ?? '') ?? [];
+  const { permission } = memberOf(
+    world,
+    `${workspace}/${slug}`,
+    ({ id, login }) => uuid === id || uuid === login,
+  );
+  const user = { type: 'user', uuid: `{${uuid}}` };
+  const found = { type: 'repository_permission', user, permission };
+  return page(context, request, permission === 'none' ? [] : [found]);
+}
+
 function listPullRequests(context: Context, request: FakeRequest, [workspace, user]: string[]): FakeResponse {
   const { world } = context;
   const mine = user === `{${world.user.id}}` && request.query.get('state') === 'OPEN';
@@ -180,7 +198,7 @@ function listRepositories(context: Context, request: FakeRequest, [workspace]: s
   const visible = inWorkspace.filter(
     (repository) =>
       (role !== 'contributor' || repository.writable !== false) &&
-      contains(repository.name.split('/')[1] ?? '', namePart(request)),
+      isNamed(request, repository.name.split('/')[1] ?? ''),
   );
   return page(
     context,
@@ -189,6 +207,7 @@ function listRepositories(context: Context, request: FakeRequest, [workspace]: s
       type: 'repository',
       uuid: `{${repositoryId(world, repository)}}`,
       full_name: repository.name,
+      slug: repository.name.split('/')[1],
       is_private: !(repository.isPublic ?? false),
       owner: { type: isOwnedByUser(world, repository) ? 'user' : 'team' },
       updated_on: repository.activeAt,
@@ -216,6 +235,11 @@ function listBranches(context: Context, request: FakeRequest, [name = '']: strin
 }
 
 /** The only filter that is imitated: `name ~ "part"`, with Bitbucket's escapes. */
+function isNamed(request: FakeRequest, name: string): boolean {
+  const [, slug] = /^slug="(.+)"$/.exec(request.query.get('q') ?? '') ?? [];
+  return slug === undefined ? contains(name, namePart(request)) : slug === name;
+}
+
 function namePart(request: FakeRequest): string {
   const filter = request.query.get('q') ?? 'name ~ ""';
   const [, part] = /^name ~ "((?:[^"\\]|\\.)*)"$/.exec(filter) ?? [];

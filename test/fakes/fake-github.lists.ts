@@ -9,11 +9,26 @@ import {
   pageIn,
   repositoryId,
 } from './fake-lists.js';
+import { memberOf } from './fake-members.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeRepository, FakeWorld } from './fake-world.js';
 
 /** GitHub finds no more than this of what a search matches. */
 const MAX_FOUND = 1_000;
+
+/** Everybody may read a public repository; apps are no users. */
+function collaborator(world: FakeWorld, repository: string, login: string): FakeResponse | null {
+  const found = repositoryIn(world, repository);
+  if (found === undefined || login.endsWith('[bot]')) {
+    return null;
+  }
+  if (found.writable === false) {
+    return { status: 403, body: { message: 'Must have push access to view collaborator permission.' } };
+  }
+  const { id, permission } = memberOf(world, repository, (each) => each.login === login);
+  const shown = permission === 'none' && found.isPublic ? 'read' : permission;
+  return { body: { permission: shown, role_name: shown, user: { id: Number(id), login } } };
+}
 
 /** Repositories, branches and installations over REST; null for every other path. */
 export function answerLists(world: FakeWorld, request: FakeRequest): FakeResponse | null {
@@ -43,6 +58,10 @@ export function answerLists(world: FakeWorld, request: FakeRequest): FakeRespons
     return owner === undefined
       ? forbidden()
       : wrapped(request, 'repositories', installed, (item) => repository(world, item));
+  }
+  const [, place, login] = /^\/repos\/([^/]+\/[^/]+)\/collaborators\/([^/]+)\/permission$/.exec(path) ?? [];
+  if (place !== undefined) {
+    return collaborator(world, place, decodeURIComponent(login ?? ''));
   }
   const [, name] = /^\/repos\/([^/]+\/[^/]+)\/branches$/.exec(path) ?? [];
   if (name !== undefined) {

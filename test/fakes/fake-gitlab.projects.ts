@@ -7,6 +7,7 @@ import {
   pageOf,
   repositoryIn,
 } from './fake-change-requests.js';
+import { memberOf } from './fake-members.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
@@ -16,6 +17,24 @@ const FORK_ID = 41;
 
 /** Projects and their merge requests over REST; null for every other path (below `/v4`). */
 export function answerProjects(world: FakeWorld, request: FakeRequest, path: string): FakeResponse | null {
+  const [isMember, place, account] = /^\/projects\/([^/]+)\/members\/all\/([^/]+)$/.exec(path) ?? [];
+  if (isMember !== undefined) {
+    const { id, login, permission } = memberOf(
+      world,
+      decodeURIComponent(place ?? ''),
+      (each) => each.id === account,
+    );
+    return permission === 'none'
+      ? { status: 404, body: { message: '404 Not found' } }
+      : {
+          body: {
+            id: Number(id),
+            username: login,
+            state: 'active',
+            access_level: permission === 'write' ? 30 : 20,
+          },
+        };
+  }
   const [matched, name, requests] = /^\/projects\/([^/]+)(\/merge_requests)?$/.exec(path) ?? [];
   if (matched === undefined) {
     return null;

@@ -6,10 +6,20 @@ export interface FakeWorld {
   repositories: FakeRepository[];
   changeRequests: FakeChangeRequest[];
   issues: FakeIssue[];
+  /** Other accounts, and what they may do in every repository. */
+  members?: FakeMember[];
+  /** Bitbucket: the user may not see what others may do. */
+  isNoAdministrator?: boolean;
   /** Installations of a GitHub App, by the owners they are for; absent: the token is none of an app. */
   appInstallations?: { id: number; owner: string }[];
   /** GitHub: a fine-grained token, for which there is no permission to read check runs and suites. */
   isFineGrained?: boolean;
+}
+
+export interface FakeMember {
+  id: string;
+  login: string;
+  permission: 'none' | 'read' | 'write';
 }
 
 export interface FakeRepository {

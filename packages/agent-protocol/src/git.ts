@@ -16,6 +16,10 @@ const httpUrl = z
 
 const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
 
+/** What an agent may do with its conversation's repository, the least first. */
+export const GIT_MODES = ['none', 'read', 'write'] as const;
+export type GitMode = (typeof GIT_MODES)[number];
+
 /** Kept in memory only. */
 export const gitAccessSchema = z.object({
   credentials: z.array(

@@ -12,6 +12,7 @@ import {
   LessThanOrEqual,
   UpdateDateColumn,
 } from 'typeorm';
+import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
 import { newestFirst } from '../../common/pagination/page.dto.js';
@@ -39,6 +40,7 @@ const USUAL_WORK = {
   keep_alive: null as boolean | null,
   result_schema: null as object | null,
   secret_names: null as string[] | null,
+  git: 'write' as GitMode,
   agent: null as string | null,
   /** USD. */
   max_budget_per_run: null as number | null,
@@ -68,6 +70,9 @@ export class Automation extends RowOfOwner {
   @Column('timestamptz', { nullable: true }) lastTriggeredAt: Date | null;
   @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
+
+/** What decides whether an event starts it: claims of many must not read all that they do. */
+export type TriggeredAutomation = Pick<Automation, 'id' | 'userId' | 'trigger' | 'state'>;
 
 export type AutomationValues = Omit<Automation, keyof RowOfOwner | 'lastTriggeredAt' | 'updatedAt'>;
 
@@ -101,8 +106,12 @@ export class AutomationRepository extends OwnedRepository<Automation> {
   }
 
   /** All of an organization that wait for events of the source, in the order in which they are to be locked. */
-  async ofSource(orgId: string, source: string): Promise<Automation[]> {
-    return this.find({ where: { orgId, trigger: JsonContains({ source }) }, order: { id: 'ASC' } });
+  async ofSource(orgId: string, source: string): Promise<TriggeredAutomation[]> {
+    return this.find({
+      select: { id: true, userId: true, trigger: true, state: true },
+      where: { orgId, trigger: JsonContains({ source }) },
+      order: { id: 'ASC' },
+    });
   }
 
   /** Locked, without those that another replica has locked. */

@@ -7,6 +7,8 @@ import { nextTime, nextTimes, type Schedule } from '../../common/schedule.js';
 import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { AutomationEventRepository } from '../events/automation-event.repository.js';
+import { AutomationWebhookRepository } from '../events/automation-webhook.repository.js';
+import { EventActors, problemWith } from '../events/event-actors.service.js';
 import {
   CreateAutomationDto,
   type UpdateAutomationDto,
@@ -19,7 +21,7 @@ import {
   type AutomationValues,
   type AutomationWork,
 } from './automation.repository.js';
-import { type IncomingEvent, mismatch, toTrigger, TriggerDto } from './trigger.dto.js';
+import { type IncomingEvent, mismatch, toTrigger, type Trigger, TriggerDto } from './trigger.dto.js';
 
 const NEXT_TIMES = 5;
 const ENDPOINT = '/v1/preset/prompt';
@@ -33,6 +35,8 @@ export class AutomationsService {
   constructor(
     private readonly automations: AutomationRepository,
     private readonly events: AutomationEventRepository,
+    private readonly webhooks: AutomationWebhookRepository,
+    private readonly actors: EventActors,
     private readonly clock: Clock,
   ) {}
 
@@ -59,7 +63,8 @@ export class AutomationsService {
     const trigger = isGood ? toTrigger(toDto(TriggerDto, Object(draft['trigger']))) : null;
     const times = trigger?.type === 'cron' ? nextTimes(trigger, this.clock.now(), NEXT_TIMES) : [];
     const event = trigger?.type === 'event' ? await this.eventFor(owner, given, trigger.source) : null;
-    const reason = trigger && event && mismatch(trigger, event);
+    const reason =
+      trigger && event && (mismatch(trigger, event) ?? (await this.refusal(owner, trigger, event)));
     const matched = event && reason === null;
     return {
       valid: errors.length === 0,
@@ -69,6 +74,17 @@ export class AutomationsService {
       reasons: reason === null ? [] : [reason],
       sampleEventMatched: matched,
     };
+  }
+
+  /** Why the one who has caused an event does not start what has the trigger. */
+  private async refusal(
+    owner: Owner,
+    trigger: Trigger,
+    { source, payload }: IncomingEvent,
+  ): Promise<string | null> {
+    const webhook = await this.webhooks.findOneBy({ orgId: owner.orgId, source });
+    const rules = { source, writers_expr: webhook?.writers_expr ?? null };
+    return problemWith(await this.actors.find(owner.userId, rules, payload), trigger);
   }
 
   /** The one that is given, else the last one of the source. */
@@ -100,9 +116,25 @@ export class AutomationsService {
       state,
       trigger,
       nextRunAt: trigger.type === 'cron' && state === 'ACTIVE' ? next(trigger) : null,
-      work: mergedWork(before.work, work),
+      work: restricted(mergedWork(before.work, work), trigger),
     };
   }
+}
+
+/** Whom nobody knows starts an agent that has what was chosen for that, and nothing by default. */
+function restricted(work: AutomationWork, trigger: Trigger): AutomationWork {
+  const isForAnyone = trigger.type === 'event' && trigger.from === 'anyone';
+  const problems = {
+    secret_names: work.secret_names === null && 'Expected the names of secrets, or [], where from is anyone.',
+    git: work.git === 'write' && 'Expected none or read, where from is anyone.',
+  };
+  const found = Object.entries(problems).flatMap(([member, msg]) =>
+    isForAnyone && msg !== false ? [{ loc: ['body', member], msg, type: 'value_error' }] : [],
+  );
+  if (found.length > 0) {
+    throw new InvalidInputError(found);
+  }
+  return work;
 }
 
 /** Either a prompt or tasks: the one that is given takes the place of the other. */

@@ -30,7 +30,7 @@ export class ScheduleWorker extends BackgroundLoop {
           const { id, trigger, nextRunAt } = automation;
           if (trigger.type === 'cron' && nextRunAt !== null) {
             // One for all minutes since the last look, however many were missed.
-            await this.runs.make(manager, automation, 'cron', nextRunAt.toISOString());
+            await this.runs.make(manager, automation, 'cron', { id: nextRunAt.toISOString() });
             await this.automations.setTimes(manager, id, { nextRunAt: nextTime(trigger, now) });
           }
         }

@@ -8,6 +8,7 @@ import { Choice, Nested, Text } from '../../common/validation/field-decorators.j
 import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
 
 export const TRIGGER_KINDS = ['cron', 'event'];
+export const TRIGGER_FROM = ['writers', 'anyone'] as const;
 export const CRON_EXAMPLE = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
 export const SOURCE_NAME = /^[a-z0-9](?:[a-z0-9_-]{0,48}[a-z0-9])?$/;
 const SOURCE_EXPECTED = `Expected ${WEBHOOK_SOURCES.join(', ')} or the source of a webhook.`;
@@ -45,11 +46,17 @@ export class TriggerDto {
     maxLength: MAX_EXPRESSION,
   })
   filter?: string | null;
+
+  @Choice(
+    'Of events: who may cause them. `writers` may push to the repository; `anyone` needs `secret_names`, and `git` as `none` or `read`.',
+    { nullIsAbsent: true, values: TRIGGER_FROM, default: 'writers' },
+  )
+  from?: (typeof TRIGGER_FROM)[number];
 }
 
-/** What is stored. */
+/** What is stored. Rows of earlier versions have no `from`, and mean writers. */
 export type Trigger =
-  ({ type: 'cron' } & Schedule) | ({ type: 'event' } & Pick<TriggerDto, 'source' | 'on' | 'filter'>);
+  ({ type: 'cron' } & Schedule) | ({ type: 'event' } & Pick<TriggerDto, 'source' | 'on' | 'filter' | 'from'>);
 
 export function TriggerField(presence: { required: true } | { nullIsAbsent: true }): PropertyDecorator {
   const isKnown = (value: unknown): value is TriggerDto =>
@@ -60,8 +67,11 @@ export function TriggerField(presence: { required: true } | { nullIsAbsent: true
   );
 }
 
-export function toTrigger({ type, schedule, timezone, source, on, filter }: TriggerDto): Trigger {
-  return type === 'cron' ? { type, schedule, timezone } : { type, source, on, ...(filter && { filter }) };
+export function toTrigger(given: TriggerDto): Trigger {
+  const { type, schedule, timezone, source, on, filter, from = 'writers' } = given;
+  return type === 'cron'
+    ? { type, schedule, timezone }
+    : { type, source, on, ...(filter && { filter }), from };
 }
 
 function triggerProblems({ type, schedule, timezone, source, on, filter }: TriggerDto): FieldProblem[] {

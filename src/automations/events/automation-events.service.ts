@@ -9,7 +9,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
-import { AutomationRepository } from '../definitions/automation.repository.js';
+import { AutomationRepository, type TriggeredAutomation } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/trigger.dto.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
@@ -19,7 +19,8 @@ import {
   type NewAutomationEvent,
 } from './automation-event.repository.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
-import { identityOf, parseEvent, rulesOf } from './event-source.js';
+import { actorId, type EventActor, EventActors, problemWith } from './event-actors.service.js';
+import { identityOf, parseEvent, rulesOf, timeOf } from './event-source.js';
 
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
@@ -49,6 +50,7 @@ export class AutomationEventsService extends BackgroundLoop {
     private readonly automations: AutomationRepository,
     private readonly runs: AutomationRunRepository,
     private readonly followed: FollowedPullRequestRepository,
+    private readonly actors: EventActors,
     private readonly clock: Clock,
   ) {
     super(PRUNE_EVERY_MS, new Logger('Automations'), 'failed to remove old events');
@@ -88,15 +90,21 @@ export class AutomationEventsService extends BackgroundLoop {
     const { userId, orgId, source } = webhook;
     const id = randomUUID();
     const payload = parseEvent(sent);
+    // First, and for a delivery that is repeated: what it tells may have been lost.
+    const host = webhooksOf(source);
+    const told = host && toldChangeRequest(host, payload);
+    if (told !== null) {
+      await this.followed.wake(userId, told, new Date(this.clock.now()));
+    }
     const event = { id, userId, orgId, source, payload, ...identityOf(webhook, sent, payload, id) };
-    const outcomes = await this.outcomes(event);
+    const outcomes = await this.outcomes(event, webhook);
+    const cause = { id: `${source}:${event.deliveryId}`, payload, actor: actorId(source, payload) };
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {
-        const causeId = `${source}:${event.deliveryId}`;
         for (const outcome of outcomes.filter(({ reason }) => reason === null)) {
           const automation = await this.automations.lock(manager, { id: outcome.automation_id });
-          const made = automation && (await this.runs.make(manager, automation, 'event', causeId, payload));
+          const made = automation && (await this.runs.make(manager, automation, 'event', cause));
           const { run, reason } = made ?? { run: null, reason: 'It was removed.' };
           Object.assign(outcome, { run_id: run?.id ?? null, reason });
         }
@@ -104,25 +112,41 @@ export class AutomationEventsService extends BackgroundLoop {
       }
       return before;
     });
-    // Also for a delivery that is repeated: what it tells may have been lost.
-    const host = webhooksOf(source);
-    const told = host && toldChangeRequest(host, payload);
-    if (told !== null) {
-      await this.followed.wake(userId, told, new Date(this.clock.now()));
-    }
     return Object.assign(known ?? { id, outcomes }, { isDuplicate: known !== null });
   }
 
   /** Before there are runs. Not in the transaction, since expressions take their time, and others go on in between. */
-  private async outcomes(event: NewAutomationEvent): Promise<EventOutcome[]> {
+  private async outcomes(event: NewAutomationEvent, webhook: AutomationWebhook): Promise<EventOutcome[]> {
     const outcomes: EventOutcome[] = [];
+    const actors = new Map<string, Promise<EventActor>>();
     // Always in this order, so that two events never wait for each other.
-    for (const { id, trigger, state } of await this.automations.ofSource(event.orgId, event.source)) {
+    for (const automation of await this.automations.ofSource(event.orgId, event.source)) {
       await setImmediate();
+      const { id, userId, trigger, state } = automation;
       const inactive = state === 'ACTIVE' ? null : 'It is not active.';
       const reason = inactive ?? mismatch(trigger, { ...event, key: event.eventKey });
-      outcomes.push({ automation_id: id, run_id: null, reason });
+      if (reason === null && !actors.has(userId)) {
+        actors.set(userId, this.actors.find(userId, webhook, event.payload));
+      }
+      const actor = reason === null ? await actors.get(userId) : undefined;
+      const refusal = actor && (await this.refusal(automation, actor, event.payload));
+      outcomes.push({ automation_id: id, run_id: null, reason: reason ?? refusal ?? null });
     }
     return outcomes;
+  }
+
+  /** Why the one who caused an event starts no run; null for whom the trigger is for. */
+  private async refusal(
+    { id, trigger }: TriggeredAutomation,
+    actor: EventActor,
+    payload: unknown,
+  ): Promise<string | null> {
+    if (actor.isService) {
+      return 'The service wrote it.';
+    }
+    const isOwnWork = actor.isSelf && (await this.runs.wasAtWork(id, timeOf(payload) ?? this.clock.now()));
+    return isOwnWork
+      ? 'The account of its owner wrote it while a run was under way.'
+      : problemWith(actor, trigger);
   }
 }

@@ -19,11 +19,13 @@ export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
 export class AutomationWebhook extends RowOfOwner {
   @Column('text') name: string;
   @Column('text') source: string;
-  /** JMESPath. Named as on the wire, like the following three, which count for sources of the user's own only. */
+  /** JMESPath. Named as on the wire, like the following four, which count for sources of the user's own only. */
   @Column('text') event_key_expr: string;
   @Column('text') signature_header: string;
   @Column('text') signature_scheme: SignatureScheme;
   @Column('text', { nullable: true }) event_id_header: string | null;
+  /** JMESPath; null: nobody counts as a writer. */
+  @Column('text', { nullable: true }) writers_expr: string | null;
   @Column('boolean', { default: true }) enabled: boolean;
   /** Encrypted. */
   @Column('text') secret: string;

@@ -6,7 +6,7 @@ import {
   type SignatureScheme,
 } from '../../common/crypto/webhook-signature.js';
 import { unknownId } from '../../common/errors/domain-error.js';
-import { expressionProblem } from '../../common/jmespath.js';
+import { expressionProblem, MAX_EXPRESSION } from '../../common/jmespath.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '../../common/openapi/responses.js';
 import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
@@ -40,6 +40,7 @@ const USUAL = {
   signature_header: 'X-Signature-256',
   signature_scheme: 'hmac_sha256_hex',
   event_id_header: null,
+  writers_expr: null,
 } as const;
 
 @ApiSchema({ description: 'How a source of your own is read; the others follow the rules of their host.' })
@@ -64,6 +65,14 @@ class WebhookFieldsDto {
 
   @Text('Header with the id of a delivery, by which repetitions are known.', { nullable: true, ...HEADER })
   event_id_header?: string | null;
+
+  @Text('JMESPath that is true for an event of somebody who may start agents with all that you have.', {
+    nullable: true,
+    example: "user.role == 'maintainer'",
+    maxLength: MAX_EXPRESSION,
+    rule: expressionProblem,
+  })
+  writers_expr?: string | null;
 }
 
 @ApiExtraModels(WebhookFieldsDto)
@@ -111,6 +120,7 @@ class WebhookDto {
   @ApiProperty({ enum: SIGNATURE_SCHEMES, example: USUAL.signature_scheme })
   signature_scheme: SignatureScheme;
   @OrNull(null) event_id_header: string | null;
+  @OrNull(null) writers_expr: string | null;
   @ApiProperty({ example: true }) enabled: boolean;
   @Time() created_at: Date;
   @Time() updated_at: Date;
@@ -209,8 +219,9 @@ export class AutomationWebhooksController {
 
   private shown(webhook: AutomationWebhook): WebhookDto {
     const rules = ['event_key_expr', 'signature_header', 'signature_scheme', 'event_id_header'] as const;
+    const shown = ['id', 'orgId', 'name', 'source', ...rules, 'writers_expr', 'enabled'] as const;
     return {
-      ...toWire(webhook, 'id', 'orgId', 'name', 'source', ...rules, 'enabled', 'createdAt', 'updatedAt'),
+      ...toWire(webhook, ...shown, 'createdAt', 'updatedAt'),
       webhook_url: `${this.address.publicUrl}${EVENTS}/${webhook.orgId}/${webhook.source}`,
     };
   }

@@ -1,6 +1,6 @@
 import { createHash } from 'node:crypto';
 import type { IncomingMessage } from 'node:http';
-import { jsonText } from '@slipway/common/json-access.js';
+import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import {
   MalformedBodyError,
   parseJsonBody,
@@ -22,6 +22,16 @@ const MAX_KEY = 500;
 const MAX_DELIVERY_ID = 200;
 /** Members of an event whose times are not its own. */
 const UNTIMED = ['repository', 'project', 'enterprise', 'inputs', 'client_payload'];
+const TIMES = [
+  'updated_at',
+  'updated_on',
+  'updatedDate',
+  'date',
+  'timestamp',
+  'submitted_at',
+  'completed_at',
+  'started_at',
+];
 
 /** @throws MalformedBodyError beyond a mebibyte, before any of it is parsed */
 export async function readWebhook(request: IncomingMessage): Promise<ReceivedWebhook> {
@@ -62,19 +72,50 @@ export function identityOf(
 ): Pick<AutomationEvent, 'deliveryId' | 'bodyDigest' | 'eventKey'> {
   const { idHeaders, keyOf } = rulesOf(webhook);
   const id = idHeaders.map(sent.header).find((each) => each !== '') ?? usual;
-  const isOnce = webhooksOf(webhook.source) !== null && isTimed(payload);
+  const isOnce = webhooksOf(webhook.source) !== null && timeOf(payload) !== null;
   return {
     deliveryId: id.slice(0, MAX_DELIVERY_ID),
-    bodyDigest: isOnce ? createHash('sha256').update(sent.body).digest('hex') : null,
+    bodyDigest: isOnce ? digest(commentVersion(payload) ?? sent.body) : null,
     eventKey: keyOf(sent, payload).slice(0, MAX_KEY) || 'unknown',
   };
 }
 
-/** Whether it says when it happened, and not just where: then it comes once, whatever its delivery id. */
-function isTimed(payload: unknown): boolean {
+function digest(content: string | Buffer): string {
+  return createHash('sha256').update(content).digest('hex');
+}
+
+/** The comment that an event tells of; GitLab calls it a note. */
+function commentOf(payload: unknown): unknown {
+  return jsonText(payload, 'object_kind') === 'note'
+    ? jsonAt(payload, 'object_attributes')
+    : jsonAt(payload, 'comment');
+}
+
+/** What a comment says; empty for other events. */
+export function bodyOf(payload: unknown): string {
+  const comment = commentOf(payload);
+  const texts = [['body'], ['note'], ['text'], ['content', 'raw']].map((path) => jsonText(comment, ...path));
+  return texts.find((text) => text !== null) ?? '';
+}
+
+/** The same in the events of all hooks that tell of a comment: those of the repository, the organization and an app differ. */
+function commentVersion(payload: unknown): string | null {
+  const comment = commentOf(payload);
+  const [id, at] = [jsonNumber(comment, 'id'), ownTime(comment)];
+  // Bitbucket tells of what happened to a comment in a header, which it does not sign.
+  const state = ['deleted', 'resolution'].map((member) => Boolean(jsonAt(comment, member)));
+  return id === null || at === null ? null : JSON.stringify([jsonText(payload, 'action'), id, at, state]);
+}
+
+/** When it happened, epoch milliseconds; null where it says just where. What says when comes once, whatever its delivery id. */
+export function timeOf(payload: unknown): number | null {
   const members = Object.entries(Object(payload) as Record<string, unknown>);
   const parts = members.flatMap(([name, part]) => (UNTIMED.includes(name) ? [] : [part]));
-  return [payload, ...parts].some((part) =>
-    ['updated_at', 'updated_on', 'date'].some((member) => jsonText(part, member) !== null),
-  );
+  return [commentOf(payload), payload, ...parts].map(ownTime).find((time) => time !== null) ?? null;
+}
+
+/** Hosts write ISO 8601, GitLab with spaces, Data Center epoch milliseconds. */
+function ownTime(part: unknown): number | null {
+  const times = TIMES.map((member) => jsonNumber(part, member) ?? Date.parse(jsonText(part, member) ?? ''));
+  return times.find((time) => Number.isFinite(time)) ?? null;
 }

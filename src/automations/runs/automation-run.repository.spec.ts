@@ -1,8 +1,11 @@
 import { describe, expect, it } from '@jest/globals';
+import type { Trigger } from '../definitions/trigger.dto.js';
 import { Automation, type WhenBusy } from '../definitions/automation.repository.js';
 import { admit, type RunCounts } from './automation-run.repository.js';
 
-const COUNTS: RunCounts = { active: 0, today: 0, skippedToday: 0, costThisMonth: 0 };
+const COUNTS: RunCounts = { active: 0, today: 0, skippedToday: 0, costThisMonth: 0, ofActorToday: 0 };
+
+const DAILY: Trigger = { type: 'cron', schedule: '0 9 * * *', timezone: 'UTC' };
 
 describe('a cause', () => {
   it.each<[string, WhenBusy, Partial<RunCounts>, string, RegExp?]>([
@@ -20,9 +23,20 @@ describe('a cause', () => {
     ['is not even kept while busy', 'skip', { active: 2, skippedToday: 10 }, 'refuse', /busy/],
   ])('%s', (_what, when_busy, counts, admission, why = /./) => {
     const limits = { max_runs_per_day: 10, max_budget_per_month: 5, concurrency: { limit: 2, when_busy } };
-    const result = admit({ ...new Automation().work, ...limits }, { ...COUNTS, ...counts });
+    const result = admit({ ...new Automation().work, ...limits }, DAILY, { ...COUNTS, ...counts });
     expect(result.admission).toBe(admission);
     const isMade = ['make', 'replace'].includes(admission);
     expect(result.reason).toEqual(isMade ? null : expect.stringMatching(why));
+  });
+
+  it.each([
+    ['writers', 10, 'make'],
+    ['anyone', 9, 'make'],
+    ['anyone', 10, 'skip'],
+  ] as const)('for %s, of an account that has had %s runs, is for: %s', (from, ofActorToday, admission) => {
+    const trigger: Trigger = { type: 'event', source: 'github', on: '*', from };
+    expect(admit(new Automation().work, trigger, { ...COUNTS, today: 10, ofActorToday }).admission).toBe(
+      admission,
+    );
   });
 });

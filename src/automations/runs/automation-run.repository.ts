@@ -33,6 +33,7 @@ import {
   AutomationRepository,
   type AutomationWork,
 } from '../definitions/automation.repository.js';
+import type { Trigger } from '../definitions/trigger.dto.js';
 import { filledPrompt } from './prompt-template.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
@@ -59,6 +60,8 @@ export class AutomationRun {
   /** Id of the delivery, scheduled minute, or the dispatch's `Idempotency-Key`, with the kind in front. */
   @Column('text') cause: string;
   @Column('text') triggerSource: (typeof RUN_TRIGGERS)[number];
+  /** Account of the host that caused it, with its source in front; null where nobody is known. */
+  @Column('text', { nullable: true }) actor: string | null;
   @Column('text') status: (typeof RUN_STATUSES)[number];
   /** As the automation was then, with a prompt whose placeholders are filled. */
   @Column('jsonb') work: AutomationWork;
@@ -100,6 +103,16 @@ export interface RunCounts {
   skippedToday: number;
   /** USD. */
   costThisMonth: number;
+  /** As `today`, of the actor alone. */
+  ofActorToday: number;
+}
+
+/** What a run is made for. */
+export interface RunCause {
+  /** Unique among those of its trigger. */
+  id: string;
+  payload?: unknown;
+  actor?: string | null;
 }
 
 interface Admission {
@@ -108,15 +121,22 @@ interface Admission {
   reason: string | null;
 }
 
+/** Of an account that may not write to the repository, as everybody may comment in public ones. */
+const RUNS_OF_A_STRANGER = 10;
+
 const SPENT = "Its runs have cost this month's budget (max_budget_per_month).";
 
 /** Whether a cause makes a run, and what becomes of the ones before. */
-export function admit(work: AutomationWork, counts: RunCounts): Admission {
+export function admit(work: AutomationWork, trigger: Trigger, counts: RunCounts): Admission {
   const { max_runs_per_day: most, max_budget_per_month: budget, concurrency } = work;
   const { limit, when_busy } = concurrency;
   const skip = counts.skippedToday >= most ? 'refuse' : 'skip';
   if (counts.today >= most) {
     return { admission: skip, reason: `It has had ${most} runs within a day (max_runs_per_day).` };
+  }
+  const isForAnyone = trigger.type === 'event' && trigger.from === 'anyone';
+  if (isForAnyone && counts.ofActorToday >= RUNS_OF_A_STRANGER) {
+    return { admission: skip, reason: `This account has had ${RUNS_OF_A_STRANGER} runs within a day.` };
   }
   if (counts.costThisMonth >= (budget ?? Infinity)) {
     return { admission: skip, reason: SPENT };
@@ -144,9 +164,18 @@ const COUNTS = `
   SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
     count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED')::int AS today,
     count(*) FILTER (WHERE created_at > $2 AND status = 'SKIPPED')::int AS "skippedToday",
-    coalesce(sum(cost) FILTER (WHERE created_at >= $3), 0) AS "costThisMonth"
+    coalesce(sum(cost) FILTER (WHERE created_at >= $3), 0) AS "costThisMonth",
+    count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED' AND actor = $4)::int AS "ofActorToday"
   FROM automation_runs
   WHERE automation_id = $1 AND (created_at > least($2, $3) OR status IN ('PENDING', 'RUNNING'))`;
+
+/** A run works until its conversations do, and again in each round of a pull request that they follow. */
+const IS_AT_WORK = `
+  SELECT EXISTS (
+    SELECT FROM automation_runs r LEFT JOIN followed_pull_requests f ON f.conversation_id = ANY (r.conversation_ids)
+    WHERE r.automation_id = $1 AND r.started_at <= $2
+      AND (coalesce(r.completed_at, 'infinity') >= $3 OR f.idle_since >= $3
+        OR f.idle_since IS NULL AND f.next_look_at IS NOT NULL)) AS found`;
 
 const STATUS_COUNTS = `
   SELECT status, count(*)::int AS count FROM automation_runs WHERE automation_id = $1 GROUP BY status`;
@@ -167,6 +196,8 @@ const REMOVE_OLD = `
     ORDER BY created_at LIMIT $2)`;
 
 const A_DAY_MS = 86_400_000;
+/** Of hosts. */
+const CLOCK_SKEW_MS = 5_000;
 const IS_ACTIVE = { status: In(['PENDING', 'RUNNING']) };
 const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
 
@@ -197,7 +228,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   async dispatch(owner: Owner, id: string, key: string | null): Promise<AutomationRun> {
     return this.transaction(async (manager) => {
       const automation = found(await this.automations.lock(manager, { ...owner, id }), 'automation');
-      const { run, reason } = await this.make(manager, automation, 'manual', key ?? randomUUID());
+      const { run, reason } = await this.make(manager, automation, 'manual', { id: key ?? randomUUID() });
       if (run === null) {
         throw new DomainError('rate_limited', 'rate_limited', reason ?? '', { retryAfterSeconds: 3_600 });
       }
@@ -219,14 +250,12 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
 
   /**
    * Makes the run of a cause in the cause's transaction, which has locked the automation.
-   * @param causeId unique among those of its kind
    */
   async make(
     manager: EntityManager,
     automation: Automation,
     trigger: AutomationRun['triggerSource'],
-    causeId: string,
-    event: unknown = null,
+    { id: causeId, payload = null, actor = null }: RunCause,
   ): Promise<MadeRun> {
     const { id: automationId, userId, work } = automation;
     const cause = `${trigger}:${causeId}`;
@@ -235,8 +264,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       return { run: known, reason: known.errorDetail };
     }
     const now = this.now();
-    const counts = await this.counts(manager, automation);
-    const { admission, reason } = admit(work, counts);
+    const counts = await this.counts(manager, automation, actor);
+    const { admission, reason } = admit(work, automation.trigger, counts);
     if (admission === 'refuse') {
       return { run: null, reason };
     }
@@ -254,8 +283,9 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       userId,
       cause,
       triggerSource: trigger,
+      actor,
       status: isSkipped ? 'SKIPPED' : 'PENDING',
-      work: { ...work, prompt: work.prompt && filledPrompt(work.prompt, event) },
+      work: { ...work, prompt: work.prompt && filledPrompt(work.prompt, payload) },
       errorDetail: reason,
       createdAt: now,
       completedAt: isSkipped ? now : null,
@@ -268,6 +298,13 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       await this.record(manager, 'automation.dispatch', run);
     }
     return { run, reason };
+  }
+
+  /** Whether the account of the owner may have been at work for a run of the automation. `at`: epoch milliseconds */
+  async wasAtWork(automationId: string, at: number): Promise<boolean> {
+    const [from, until] = [new Date(at - CLOCK_SKEW_MS), new Date(at + CLOCK_SKEW_MS)];
+    const [row] = await this.query<{ found: boolean }[]>(IS_AT_WORK, [automationId, until, from]);
+    return row?.found === true;
   }
 
   /** Begins a run whose turn it is. Null unless it has begun, and something is left to start. */
@@ -341,11 +378,15 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     await this.query(REMOVE_OLD, [this.now(seconds * 1000), batch]);
   }
 
-  private async counts(manager: EntityManager, { id, work }: Automation): Promise<RunCounts> {
+  private async counts(
+    manager: EntityManager,
+    { id, work }: Automation,
+    actor: string | null = null,
+  ): Promise<RunCounts> {
     const now = this.now();
     // The runs of a month are many: they are read where that counts.
     const since = work.max_budget_per_month === null ? now : new Date(now.toISOString().slice(0, 7));
-    return (await manager.query<[RunCounts]>(COUNTS, [id, this.now(A_DAY_MS), since]))[0];
+    return (await manager.query<[RunCounts]>(COUNTS, [id, this.now(A_DAY_MS), since, actor]))[0];
   }
 
   /** Ends a run, and lets the next one begin; false when it was over. */

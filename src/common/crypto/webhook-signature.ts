@@ -1,5 +1,4 @@
 import { createHash, createHmac, randomBytes, timingSafeEqual } from 'node:crypto';
-import { verify } from '@octokit/webhooks-methods';
 
 const PREFIX = 'whsec_';
 const SECRET_BYTES = 32;
@@ -72,15 +71,11 @@ const ANY_SECRET = /^(?:whsec_)?([A-Za-z0-9+/]+={0,2})$/;
 export const SIGNATURE_SCHEMES = ['hmac_sha256_hex', 'standard_webhooks', 'slack_v0'] as const;
 export type SignatureScheme = (typeof SIGNATURE_SCHEMES)[number];
 
-type Verdict = boolean | Promise<boolean>;
-
-const CHECKS: Record<SignatureScheme, (sent: SignedWebhook, headerName: string) => Verdict> = {
+const CHECKS: Record<SignatureScheme, (sent: SignedWebhook, headerName: string) => boolean> = {
   hmac_sha256_hex: ({ header, body, secret }, headerName) => {
+    const expected = createHmac('sha256', secret).update(body).digest('hex');
     const given = header(headerName).toLowerCase();
-    // The library throws for an empty body.
-    return (
-      body.length > 0 && verify(secret, body.toString('utf8'), given.replace(/^(?:sha256=)?/, 'sha256='))
-    );
+    return isSameText(given.replace(/^sha256=/, ''), expected);
   },
   standard_webhooks: ({ header, body, secret, now }) => {
     const timestamp = header('webhook-timestamp');
@@ -98,7 +93,7 @@ const CHECKS: Record<SignatureScheme, (sent: SignedWebhook, headerName: string) 
 };
 
 /** @param headerName where the scheme does not name it */
-export function isSigned(scheme: SignatureScheme, sent: SignedWebhook, headerName = ''): Verdict {
+export function isSigned(scheme: SignatureScheme, sent: SignedWebhook, headerName = ''): boolean {
   return CHECKS[scheme](sent, headerName);
 }
 

@@ -5,7 +5,9 @@ import {
   GitProviderError,
   type GitCredential,
   type ProbedRepository,
+  type ActorRights,
   type ChangeRequests,
+  type HostActor,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -44,6 +46,7 @@ import {
 } from './bitbucket-data-center.mapper.js';
 import {
   accountSchema,
+  usersSchema,
   buildStatsSchema,
   folderSchema,
   foundRepositoriesSchema,
@@ -168,6 +171,25 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
   async gitCredential(call: ProviderCall): Promise<GitCredential> {
     const username = await this.clientFor(call).userName();
     return { username, password: call.token };
+  }
+
+  /** The filter finds names that begin with the text, too. */
+  async rightsOf({ name }: HostActor, repository: string, call: ProviderCall): Promise<ActorRights> {
+    const client = this.clientFor(call);
+    const [project, slug] = requireOwnerAndName(repository);
+    const query = new URLSearchParams({
+      filter: name,
+      permission: 'REPO_WRITE',
+      'permission.projectKey': project,
+      'permission.repositorySlug': slug,
+      limit: '100',
+    });
+    const [found, self] = await Promise.all([
+      client.find(`/api/latest/users?${query.toString()}`, usersSchema),
+      client.userName(),
+    ]);
+    const mayWrite = found?.values.some((user) => user.name === name && user.active);
+    return { mayWrite: mayWrite ?? false, isSelf: self === name };
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {

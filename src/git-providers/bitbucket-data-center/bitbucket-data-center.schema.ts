@@ -94,6 +94,8 @@ export const accountSchema = z.object({
 });
 export type DataCenterAccount = z.output<typeof accountSchema>;
 
+export const usersSchema = object({ values: list(object({ name: text, active: flag })) });
+
 export const branchSchema = object({ id: text, displayId: text });
 export type DataCenterBranch = z.output<typeof branchSchema>;
 

@@ -1,4 +1,4 @@
-import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { isSigned } from '../../common/crypto/webhook-signature.js';
 import type { HostWebhooks } from '../git-provider.js';
 
@@ -11,6 +11,10 @@ export const BITBUCKET_DATA_CENTER_WEBHOOKS: HostWebhooks = {
   // It has no signature (https://github.com/runatlantis/atlantis/issues/474).
   isTest: ({ header }) => header('x-event-key') === 'diagnostics:ping' && header('x-hub-signature') === '',
   keyOf: ({ header }) => header('x-event-key').replaceAll(':', '.'),
+  actorOf: (payload) => {
+    const [name, id] = [jsonText(payload, 'actor', 'name'), jsonNumber(payload, 'actor', 'id')];
+    return name === null ? null : { name, id: id === null ? null : String(id), isOwner: false };
+  },
   told: (payload) => ({
     repository: fullName(
       jsonAt(payload, 'repository') ?? jsonAt(payload, 'pullRequest', 'toRef', 'repository'),

@@ -4,7 +4,9 @@ import {
   type GitCredential,
   GitProviderError,
   type ProbedRepository,
+  type ActorRights,
   type ChangeRequests,
+  type HostActor,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -41,6 +43,8 @@ import {
 import { findRepositories } from './bitbucket.repositories.js';
 import {
   accountSchema,
+  permissionsSchema,
+  slugsSchema,
   branchesSchema,
   pullRequestsSchema,
   repositoriesSchema,
@@ -62,6 +66,7 @@ interface Listing<T> {
   failures: GitProviderError[];
 }
 
+const WRITING: readonly (string | null)[] = ['admin', 'write'];
 /** Each needs three requests, out of 1,000 an hour. */
 const MAX_PULL_REQUESTS = 20;
 /** Served for long, as the limit of requests is low; conflicts are computed on request. */
@@ -167,6 +172,26 @@ export class BitbucketProvider extends GitServerAdapter {
 
   gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve(bitbucketGitCredential(token));
+  }
+
+  /** Of others it tells administrators of the repository only, and 403 all others. */
+  async rightsOf({ name }: HostActor, repository: string, call: ProviderCall): Promise<ActorRights> {
+    const client = this.clientFor(call);
+    const [workspace, slug] = requireOwnerAndName(repository);
+    const self = await client.find('/user?fields=uuid', accountSchema);
+    const isSelf = self?.uuid === name;
+    if (isSelf) {
+      const query = `role=contributor&q=${encodeURIComponent(`slug=${JSON.stringify(slug)}`)}`;
+      const found = await client.list(`/repositories/${workspace}?${query}`, slugsSchema, { maxPages: 1 });
+      return { isSelf, mayWrite: found?.values.some((each) => each.slug === slug.toLowerCase()) ?? false };
+    }
+    const query = `q=${encodeURIComponent(`user.uuid=${JSON.stringify(name)}`)}`;
+    const path = `/workspaces/${workspace}/permissions/repositories/${slug}?${query}`;
+    const found = await client.list(path, permissionsSchema, { maxPages: 1 });
+    const mayWrite = found?.values.some(
+      ({ user, permission }) => user.uuid === name && WRITING.includes(permission),
+    );
+    return { isSelf, mayWrite: mayWrite ?? false };
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {

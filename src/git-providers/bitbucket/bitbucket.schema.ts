@@ -106,6 +106,11 @@ export const accountSchema = object({
 });
 export type BitbucketAccount = z.output<typeof accountSchema>;
 
+/** The highest of each account (https://developer.atlassian.com/cloud/bitbucket/rest/api-group-workspaces/). */
+export const permissionsSchema = requiredList(object({ permission: text, user: object({ uuid: text }) }));
+
+export const slugsSchema = requiredList(object({ slug: text }));
+
 export const mainBranchSchema = object({ mainbranch: object({ name: text }) });
 
 export const openedPullRequestSchema = object({

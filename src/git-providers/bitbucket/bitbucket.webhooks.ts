@@ -9,6 +9,10 @@ export const BITBUCKET_WEBHOOKS: HostWebhooks = {
   idHeaders: ['x-request-uuid'],
   isSigned: (sent) => isSigned('hmac_sha256_hex', sent, 'x-hub-signature'),
   keyOf: ({ header }) => header('x-event-key').replaceAll(':', '.'),
+  actorOf: (payload) => {
+    const uuid = jsonText(payload, 'actor', 'uuid');
+    return uuid === null ? null : { name: uuid, id: uuid, isOwner: false };
+  },
   told: (payload) => ({
     repository: jsonText(payload, 'repository', 'full_name'),
     numbers: [jsonAt(payload, 'pullrequest', 'id')],

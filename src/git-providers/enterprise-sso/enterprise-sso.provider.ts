@@ -1,6 +1,8 @@
 import type { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import {
+  type ActorRights,
   type ChangeRequests,
+  type HostActor,
   GitProviderError,
   GitProvider,
   type GitServerKind,
@@ -104,6 +106,10 @@ export class EnterpriseSsoProvider extends GitProvider {
 
   async listInstallations(range: ListRange, call: ProviderCall): Promise<Listing<string>> {
     return this.signedIn(call, (own) => this.inner.listInstallations(range, own));
+  }
+
+  async rightsOf(actor: HostActor, repository: string, call: ProviderCall): Promise<ActorRights> {
+    return this.signedIn(call, (own) => this.inner.rightsOf(actor, repository, own));
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {

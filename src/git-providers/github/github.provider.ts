@@ -2,7 +2,9 @@ import { GitServerAdapter } from '../change-requests.js';
 import {
   type GitCredential,
   GitProviderError,
+  type ActorRights,
   type ChangeRequests,
+  type HostActor,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -14,6 +16,7 @@ import {
   GapLog,
   isNotFound,
   notFound,
+  nullIfNotFound,
   orFailure,
   providerErrorFromUpstream,
   tokenCheck,
@@ -54,6 +57,7 @@ import {
   listedBranchesSchema,
   listedRepositoriesSchema,
   organizationsSchema,
+  permissionSchema,
   PULL_REQUESTS_DOCUMENT,
   RECHECK_MERGEABLE_DOCUMENT,
   REPOSITORIES_AND_ISSUES_DOCUMENT,
@@ -71,6 +75,9 @@ const NO_REPOSITORIES = { recentRepositories: [], probedRepositories: [], issues
 /** The first read makes GitHub compute mergeability, which takes about this long. */
 const RECHECK_AFTER_MS = 1_000;
 const RECHECK_ROOM_MS = 1_500;
+
+/** `maintain` is shown as `write`, `triage` as `read`. */
+const WRITING: readonly (string | null)[] = ['admin', 'write'];
 
 /** GitHub's search returns no more results than this. */
 const MAX_SEARCH_RESULTS = 1_000;
@@ -180,6 +187,23 @@ export class GithubProvider extends GitServerAdapter {
   /** GitHub accepts any user name; its own documents use this one. */
   gitCredential({ token }: ProviderCall): Promise<GitCredential> {
     return Promise.resolve({ username: 'x-access-token', password: token });
+  }
+
+  /** Needs the right to push; where it lacks, GitHub answers 403. Of a public repository everybody has `read`. */
+  async rightsOf({ name, id }: HostActor, repository: string, call: ProviderCall): Promise<ActorRights> {
+    const client = this.clientFor(call);
+    const path = `/repos/${requireOwnerAndName(repository).join('/')}/collaborators/${encodeURIComponent(name)}/permission`;
+    const [found, self] = await Promise.all([
+      client.read(path, permissionSchema, client.absent('account', 404)).catch(nullIfNotFound),
+      client.read('/user', accountSchema),
+    ]);
+    const { permission = null, user = { id: null } } = found?.data ?? {};
+    // Another account may have taken the name meanwhile.
+    const isSame = user.id !== null && (id === null || String(user.id) === id);
+    return {
+      mayWrite: isSame && WRITING.includes(permission),
+      isSelf: isSame && user.id === self.data.id,
+    };
   }
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {

@@ -119,6 +119,8 @@ export const accountSchema = z.object({
 });
 export type GithubAccount = z.output<typeof accountSchema>;
 
+export const permissionSchema = object({ permission: text, user: object({ id: number }) });
+
 export const restRepositorySchema = object({ default_branch: text });
 
 const listedRepositorySchema = z.object({

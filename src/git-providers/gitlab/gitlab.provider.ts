@@ -2,7 +2,9 @@ import { GitServerAdapter } from '../change-requests.js';
 import {
   GitProviderError,
   type GitCredential,
+  type ActorRights,
   type ChangeRequests,
+  type HostActor,
   type ProviderCall,
   type ProviderUser,
   type ProviderWork,
@@ -34,7 +36,7 @@ import {
   toFoundRepository,
   toApiGuide,
 } from './gitlab.mapper.js';
-import { accountSchema, listedBranchesSchema, listedProjectsSchema } from './gitlab.schema.js';
+import { accountSchema, listedBranchesSchema, listedProjectsSchema, memberSchema } from './gitlab.schema.js';
 
 /** GitLab.com and self-managed GitLab: one GraphQL request, and one REST request for the issues. */
 export class GitlabProvider extends GitServerAdapter {
@@ -119,6 +121,20 @@ export class GitlabProvider extends GitServerAdapter {
     return Promise.resolve({ username: 'oauth2', password: token });
   }
 
+  async rightsOf({ name }: HostActor, repository: string, call: ProviderCall): Promise<ActorRights> {
+    const client = this.clientFor(call);
+    const project = encodeURIComponent(requireRepositoryPath(repository));
+    const [member, self] = await Promise.all([
+      client.find(`/v4/projects/${project}/members/all/${encodeURIComponent(name)}`, memberSchema),
+      this.getUser(call),
+    ]);
+    const isActive = member?.state === 'active' && member.id === name;
+    return {
+      mayWrite: isActive && (member.access_level ?? 0) >= DEVELOPER,
+      isSelf: self.id === name,
+    };
+  }
+
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
     return await work(new GitlabChanges(this.clientFor(call)));
   }
@@ -128,6 +144,9 @@ export class GitlabProvider extends GitServerAdapter {
     return new GitlabClient({ http, timing, call }, this.serverOf(call.host), this.oldServers);
   }
 }
+
+/** Access level from which a member may push (https://docs.gitlab.com/api/access_requests/). */
+const DEVELOPER = 30;
 
 interface GraphqlPart {
   work: GitlabGraphqlWork;

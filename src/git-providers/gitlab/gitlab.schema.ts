@@ -39,6 +39,13 @@ const mergeRequestSchema = object({
 });
 export type GitlabMergeRequest = z.output<typeof mergeRequestSchema>;
 
+/** Of a project, inherited from its groups or not (https://docs.gitlab.com/api/members/). */
+export const memberSchema = object({
+  id: requiredId.nullable().catch(null),
+  state: text,
+  access_level: number,
+});
+
 const entriesMembers = { nodes: list(z.object({ path: requiredText })) };
 export type GitlabEntries = z.output<z.ZodObject<typeof entriesMembers>>;
 

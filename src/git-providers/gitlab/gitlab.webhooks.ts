@@ -1,4 +1,4 @@
-import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { isSameText, isSigned } from '../../common/crypto/webhook-signature.js';
 import type { HostWebhooks } from '../git-provider.js';
 
@@ -29,6 +29,10 @@ export const GITLAB_WEBHOOKS: HostWebhooks = {
     ]
       .filter(Boolean)
       .join('.'),
+  actorOf: (payload) => {
+    const id = jsonNumber(payload, 'user', 'id') ?? jsonNumber(payload, 'user_id');
+    return id === null ? null : { name: String(id), id: String(id), isOwner: false };
+  },
   told: (payload) => ({
     repository: jsonText(payload, 'project', 'path_with_namespace'),
     numbers: [jsonAt(payload, 'merge_request', 'iid'), jsonAt(payload, 'object_attributes', 'iid')],
