@@ -1,3 +1,4 @@
+import { mentions } from '../common/mentions.js';
 import type { FollowedChangeRequest, FollowedCheck, FollowedComment } from '../git-providers/git-provider.js';
 import {
   type FollowedPullRequest,
@@ -33,7 +34,6 @@ const MAX_KNOWN = 500;
 const PUSH_LAG_MS = 60_000;
 /** A push is shown before all that checks it: what passes at once comes first. */
 const SETTLE_MS = 30_000;
-const STOP = /@slipway\s+stop\b/i;
 
 /** What to do about a pull request as its host shows it; null: the host does not show it. */
 export function decide(
@@ -102,7 +102,7 @@ function endOf({ state }: FollowedChangeRequest): FollowEnd | null {
 function isToldToStop({ createdAt }: FollowedSoFar, { comments }: FollowedChangeRequest): boolean {
   return comments.some(
     (comment) =>
-      STOP.test(comment.body) &&
+      mentions(comment.body, 'slipway', 'stop') &&
       (comment.own || comment.mayWrite === true) &&
       comment.createdAt >= createdAt.getTime() - CLOCK_SKEW_MS,
   );

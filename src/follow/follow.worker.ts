@@ -1,11 +1,13 @@
 import { Injectable, Logger, Module } from '@nestjs/common';
+import pLimit from 'p-limit';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { BackgroundLoop } from '../common/background-loop.js';
 import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { AppConfig } from '../config/app-config.js';
-import type { FollowedChangeRequest } from '../git-providers/git-provider.js';
+import { mayPass } from '../git-providers/git-provider-problem.js';
+import type { FollowedChangeRequest, FollowedComment } from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
 import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
@@ -26,6 +28,8 @@ const LEASE_MS = 120_000;
 const MAX_LOOKS = 500;
 /** Questions to a host on behalf of one user at a time. */
 const QUESTIONS_OF_A_USER = 2;
+/** Of one pull request at a time; each account is asked for once in five minutes. */
+const QUESTIONS_ABOUT_RIGHTS = 5;
 const UNLINKED_POLL_MS = 10_000;
 const MAX_PAUSE_MS = 900_000;
 
@@ -122,11 +126,46 @@ export class FollowWorker extends BackgroundLoop {
 
   private async read(group: readonly LinkedPullRequest[]): Promise<(FollowedChangeRequest | null)[]> {
     const [first] = group;
-    return first === undefined
-      ? []
-      : this.repositories.changeRequests(first.row.userId, first.provider, first.repository, (changes) =>
-          changes.read(group),
-        );
+    if (first === undefined) {
+      return [];
+    }
+    const { userId } = first.row;
+    const shown = await this.repositories.changeRequests(
+      userId,
+      first.provider,
+      first.repository,
+      (changes) => changes.read(group),
+    );
+    return Promise.all(
+      group.map(async (linked, index) => {
+        const found = shown[index] ?? null;
+        return found && { ...found, comments: await this.judged(linked, found.comments) };
+      }),
+    );
+  }
+
+  /** With who may write to the repository; whoever cannot be known may not. */
+  private async judged(
+    { row: { userId }, provider, repository }: LinkedPullRequest,
+    comments: readonly FollowedComment[],
+  ): Promise<FollowedComment[]> {
+    const mayWrite = async (name: string): Promise<boolean> => {
+      try {
+        const actor = { name, id: null, isOwner: false };
+        return (await this.repositories.rightsOf(userId, provider, repository, actor)).mayWrite;
+      } catch (error) {
+        if (error instanceof DomainError && !mayPass(error)) {
+          return false;
+        }
+        throw error;
+      }
+    };
+    const asked = pLimit(QUESTIONS_ABOUT_RIGHTS);
+    return asked.map(comments, async (comment) =>
+      comment.mayWrite !== null || comment.own || comment.isBot
+        ? comment
+        : { ...comment, mayWrite: await mayWrite(comment.account ?? comment.author) },
+    );
   }
 
   /** Others do not wait for one that fails. */

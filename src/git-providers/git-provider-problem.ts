@@ -1,7 +1,7 @@
 import { DomainError } from '../common/errors/domain-error.js';
 import { thrown } from '../common/openapi/api-route.js';
 import { UpstreamError } from '../common/http/upstream-error.js';
-import { GitProviderError, type ProviderType } from './git-provider.js';
+import { GitProviderError, type ProviderErrorCode, type ProviderType } from './git-provider.js';
 
 /** The error for a token that its provider rejects. */
 export function invalidGitToken(
@@ -74,6 +74,13 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
         { cause: error },
       );
   }
+}
+
+const PASSING: readonly ProviderErrorCode[] = ['rate_limited', 'timeout', 'unavailable'];
+
+/** Whether the provider may give an answer to the same question later. */
+export function mayPass({ cause }: DomainError): boolean {
+  return cause instanceof GitProviderError && PASSING.includes(cause.code);
 }
 
 /** Our own limit on a user's requests, not the provider's. A remembered failure has the first one as its cause. */

@@ -33,8 +33,10 @@ export interface FollowedComment {
   own: boolean;
   /** Written by an app, or the account of a token; false where the host does not say. */
   isBot: boolean;
-  /** The author may write to the repository; null where the host does not say, and for other members. */
+  /** The author may write to the repository; null: the host is to be asked. */
   mayWrite: boolean | null;
+  /** What the host is asked with; by default, the author's login. */
+  account?: string;
   /** Text of a stranger, clipped. */
   body: string;
   path: string | null;

@@ -297,6 +297,28 @@ describe('a conversation that follows its pull request', () => {
     expect(await follows.conversation(conversation)).toMatchObject({ execution_status: 'paused' });
   });
 
+  it('hears a writer whatever strangers write, who neither hold it up nor stop it', async () => {
+    const conversation = await start();
+    await follows.idle(conversation);
+    addCheck(change, 'test', { state: 'passed' });
+    const asked = addComment(change, ALICE, 'Why not 2?', { path: 'src/a.ts', line: 4 });
+    addComment(change, ALICE, 'Quote it: `@slipway stop`\n> @slipway stop');
+    for (let sent = 0; sent < 40; sent += 1) {
+      addComment(change, 'passer-by', `Look at this ${sent}.`, {
+        path: 'src/a.ts',
+        line: 1,
+        mayWrite: false,
+      });
+      addComment(change, 'passer-by', '@slipway stop', { mayWrite: false });
+    }
+    await follows.until(conversation, { state: 'watching', round: 1 });
+    expect((await rounds(conversation))[0]).toContain('Comment by alice on src/a.ts, line 4:\n> Why not 2?');
+
+    asked.resolved = true;
+    await follows.rest(conversation);
+    await follows.until(conversation, { state: 'reached' });
+  });
+
   it('gives up after its rounds, and at its budget', async () => {
     const few = await start({ max_rounds: 1 });
     const poor = await start({ max_rounds: 1 });

@@ -148,6 +148,8 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await outlook().getByText('Its filter is false for the event.').waitFor();
     await world().nadia.expectSound();
     await fill({ Filter: "label.name == 'agent'" });
+    await outlook().getByText('not_a_writer: the event names nobody').waitFor();
+    await form('Automation').getByLabel('Caused by').selectOption('Anyone');
     await outlook().getByText('The last event of GitHub would have started it.').waitFor();
     await form('Automation').getByLabel('Source').selectOption('GitLab');
     await outlook().getByText('No event of GitLab is there').waitFor();
@@ -160,6 +162,7 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await form('Automation').getByLabel('Work').selectOption('The most pressing suggested tasks');
     await form('Automation').getByLabel('Failing checks').check();
     await form('Automation').getByLabel('Secrets').selectOption('Only these');
+    await form('Automation').getByLabel('Git', { exact: true }).selectOption('Fetch');
     await world().nadia.expectSound();
     await saveAutomation();
     await page().getByText('GitLab: issues.labeled').waitFor();

@@ -24,6 +24,8 @@ import {
 import { type IncomingEvent, mismatch, toTrigger, type Trigger, TriggerDto } from './trigger.dto.js';
 
 const NEXT_TIMES = 5;
+/** A trigger that is tried alone is not refused for what it starts. */
+const STRICTEST = { secret_names: [], git: 'none' };
 const ENDPOINT = '/v1/preset/prompt';
 const ONLY = `Only drafts for ${ENDPOINT} are offered here.`;
 const NOT_OFFERED = { field: null, code: 'not_offered', message: ONLY };
@@ -53,7 +55,7 @@ export class AutomationsService {
   /** What is wrong with an automation that is not there yet, and when it would start. */
   async validate(owner: Owner, given: ValidateDraftDto): Promise<DraftReportDto> {
     const { endpoint = ENDPOINT, trigger: alone = null } = given;
-    const draft = given.draft ?? { name: 'Draft', prompt: 'Draft', trigger: alone };
+    const draft = given.draft ?? { ...STRICTEST, name: 'Draft', prompt: 'Draft', trigger: alone };
     const problems = await DRAFTS.transform(draft, { type: 'body' })
       .then((body) => this.merged(new Automation(), body as CreateAutomationDto))
       .then(() => [], problemsOf);

@@ -4,12 +4,8 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { evaluate, isTruthy } from '../../common/jmespath.js';
 import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.js';
 import { isReply } from '../../follow/round-talk.js';
-import {
-  type ActorRights,
-  GitProviderError,
-  type HostActor,
-  type ProviderErrorCode,
-} from '../../git-providers/git-provider.js';
+import { mayPass } from '../../git-providers/git-provider-problem.js';
+import type { ActorRights, HostActor } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
 import type { Trigger } from '../definitions/trigger.dto.js';
 import type { AutomationWebhook } from './automation-webhook.repository.js';
@@ -24,9 +20,6 @@ export interface EventActor {
   /** Why nobody who may write to the repository is known to have caused it; null for such a person. */
   problem: string | null;
 }
-
-/** What passes by itself: the host may send the event again. */
-const PASSING: readonly ProviderErrorCode[] = ['rate_limited', 'timeout', 'unavailable'];
 
 /** Judges who has caused an event. What cannot be known counts as a stranger. */
 @Injectable()
@@ -72,11 +65,7 @@ export class EventActors {
     try {
       return await this.repositories.rightsOf(userId, { source }, repository, actor);
     } catch (error) {
-      const { cause } = error instanceof DomainError ? error : { cause: null };
-      if (
-        error instanceof DomainError &&
-        !(cause instanceof GitProviderError && PASSING.includes(cause.code))
-      ) {
+      if (error instanceof DomainError && !mayPass(error)) {
         return error;
       }
       throw error;

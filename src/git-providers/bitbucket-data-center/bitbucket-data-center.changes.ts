@@ -234,7 +234,6 @@ function toComments(
       author: comment.author.name ?? 'unknown',
       own: comment.author.name === user,
       isBot: comment.author.type === 'SERVICE',
-      // Only administrators of a repository may ask for the permissions of others.
       mayWrite: null,
       body: comment.text,
       path: anchor?.path ?? null,

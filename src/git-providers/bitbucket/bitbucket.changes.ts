@@ -246,8 +246,8 @@ export function toFollowed(
             author: comment.user.nickname ?? 'unknown',
             own: comment.user.uuid === userUuid,
             isBot: comment.user.type === 'app_user',
-            // Only administrators of a repository may ask for the permissions of others.
             mayWrite: null,
+            account: comment.user.uuid ?? '',
             body: comment.content.raw,
             path: inline?.path ?? null,
             line: inline?.to ?? inline?.from ?? null,
@@ -272,6 +272,7 @@ function toTask(
     own: creator.uuid === userUuid,
     isBot: creator.type === 'app_user',
     mayWrite: null,
+    account: creator.uuid ?? '',
     body: `Task: ${content.raw}`,
     path: null,
     line: null,

@@ -176,23 +176,22 @@ describe('followed pull requests', () => {
       reviews: { totalCount: 1, nodes: [comment(6, { body: '', state: 'APPROVED' })] },
     });
     expect(comments).toMatchObject([
-      { id: 'issuecomment-1', threadId: null, author: 'ghost', mayWrite: false, resolved: null },
-      { id: 'discussion_r4', threadId: '3', path: 'a.ts', line: 7, mayWrite: true, resolved: false },
+      { id: 'issuecomment-1', threadId: null, author: 'ghost', mayWrite: null, resolved: null },
+      { id: 'discussion_r4', threadId: '3', path: 'a.ts', line: 7, mayWrite: null, resolved: false },
     ]);
     expect([comments.length, truncated]).toEqual([2, false]);
   });
 
   it.each<[string | null, string, object, object?]>([
-    ['User', 'COMMENTED', { isBot: false, mayWrite: false }],
+    ['User', 'COMMENTED', { isBot: false, mayWrite: false }, { authorCanPushToRepository: false }],
     // A member whose membership is private.
     ['User', 'COMMENTED', { isBot: false, mayWrite: true }, { authorCanPushToRepository: true }],
-    // Triage is enough to review: https://docs.github.com/en/organizations/managing-user-access-to-your-organizations-repositories
-    ['User', 'CHANGES_REQUESTED', { isBot: false, mayWrite: true }, { authorAssociation: 'COLLABORATOR' }],
+    ['User', 'CHANGES_REQUESTED', { isBot: false, mayWrite: null }, { authorAssociation: 'COLLABORATOR' }],
     ['Bot', 'COMMENTED', { isBot: true, mayWrite: null }],
     // An app that was let in is no stranger, though it cannot push.
     ['Bot', 'CHANGES_REQUESTED', { isBot: false, mayWrite: null }],
     // Of an account that was deleted.
-    [null, 'COMMENTED', { isBot: false, mayWrite: false }],
+    [null, 'COMMENTED', { isBot: false, mayWrite: null }],
   ])('have the review of a %s that is %s as %j', (kind, state, expected, members = {}) => {
     // Without the [bot] that REST appends: https://github.com/anthropics/claude-code-action/issues/1514
     const author = kind && { kind, login: 'coderabbitai' };
@@ -202,15 +201,19 @@ describe('followed pull requests', () => {
 
   it.each([
     ['OWNER', true],
-    ['MEMBER', true],
-    ['COLLABORATOR', true],
+    // Either may have the right to read alone.
+    ['MEMBER', null],
+    ['COLLABORATOR', null],
+    // Members whose membership is private are shown as these.
     ['CONTRIBUTOR', null],
-    ['FIRST_TIME_CONTRIBUTOR', false],
-    ['NONE', false],
-  ])('have a comment of %s as of one who may write: %s', (authorAssociation, mayWrite) => {
-    const nodes = [comment(1, { authorAssociation })];
-    expect(followed({ comments: { nodes } }).comments).toMatchObject([{ mayWrite }]);
-  });
+    ['NONE', null],
+  ])(
+    'have a comment of %s as of one who may write: %s; null: GitHub is asked',
+    (authorAssociation, mayWrite) => {
+      const nodes = [comment(1, { authorAssociation })];
+      expect(followed({ comments: { nodes } }).comments).toMatchObject([{ mayWrite }]);
+    },
+  );
 
   it.each([
     [2, [true, false], false],
@@ -227,6 +230,17 @@ describe('followed pull requests', () => {
       expect(found.truncated).toBe(hidden);
     },
   );
+
+  it('hide no open threads of strangers, whatever their number', () => {
+    const by = (authorAssociation: string) => ({
+      isResolved: false,
+      comments: { nodes: [{ authorAssociation }] },
+    });
+    const truncated = (associations: string[]) =>
+      followed({ threadStates: { totalCount: associations.length, nodes: associations.map(by) } }).truncated;
+    expect(truncated(['NONE', 'FIRST_TIMER', 'FIRST_TIME_CONTRIBUTOR', 'MANNEQUIN'])).toBe(false);
+    expect(truncated(['NONE', 'MEMBER'])).toBe(true);
+  });
 
   it('may lack everything else', () => {
     expect(followed({})).toEqual({

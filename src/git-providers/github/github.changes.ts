@@ -25,6 +25,7 @@ import { providerErrorFromUpstream, isNotFound } from '../provider-errors.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import {
   flag,
+  knownFlag,
   list,
   number,
   object,
@@ -40,9 +41,10 @@ import { CHECKS, checkMembers, hidesChecks, isCut, toChecks } from './github.che
 
 /** About one point each of 5,000 an hour (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api). */
 const BATCH = { batch: 10, pageSize: 30 };
-const WRITERS: readonly (string | null)[] = ['OWNER', 'MEMBER', 'COLLABORATOR'];
-/** Also of members whose membership is private (https://github.com/warpdotdev/oz-for-oss/issues/290). */
-const CONTRIBUTOR = 'CONTRIBUTOR';
+/** Where strangers fill the usual window: they must not hide what a writer asks for. */
+const WIDE = { batch: 1, pageSize: 100 };
+/** Everybody may comment in public repositories. */
+const STRANGERS: readonly (string | null)[] = ['NONE', 'FIRST_TIMER', 'FIRST_TIME_CONTRIBUTOR', 'MANNEQUIN'];
 /** Losses of a part of the response that say nothing about the rest of it. */
 const PARTIAL: readonly string[] = ['insufficient_scope', 'blocked_by_policy', 'sso_required'];
 
@@ -74,15 +76,23 @@ export const followedPullSchema = z.object({
         path: text,
         line: lineNumber,
         originalLine: lineNumber,
-        root: object({ nodes: list(object({ fullDatabaseId: requiredId })) }),
+        root: object({ nodes: list(object({ fullDatabaseId: requiredId, authorAssociation: text })) }),
         comments: object({ nodes: list(object({ ...commentMembers, state: text })) }),
       }),
     ),
   }),
-  threadStates: object({ totalCount: number, nodes: list(object({ isResolved: z.boolean() })) }),
+  threadStates: object({
+    totalCount: number,
+    nodes: list(
+      object({
+        isResolved: z.boolean(),
+        comments: object({ nodes: list(object({ authorAssociation: text })) }),
+      }),
+    ),
+  }),
   comments: object({ nodes: list(commentSchema) }),
   reviews: object({
-    nodes: list(object({ ...commentMembers, state: text, authorCanPushToRepository: flag })),
+    nodes: list(object({ ...commentMembers, state: text, authorCanPushToRepository: knownFlag })),
   }),
 });
 export type GithubFollowed = z.output<typeof followedPullSchema>;
@@ -100,10 +110,12 @@ const FRAGMENT = `fragment Followed on PullRequest {
   state url headRefOid mergeable reviewDecision
   latestOpinionatedReviews(last: 50, writersOnly: true) { nodes { state } }
   ${CHECKS}
-  threadStates: reviewThreads(last: 100) { totalCount nodes { isResolved } }
+  threadStates: reviewThreads(last: 100) { totalCount nodes {
+    isResolved comments(first: 1) { nodes { authorAssociation } }
+  } }
   reviewThreads(last: $size) { nodes {
     isResolved path line originalLine
-    root: comments(first: 1) { nodes { fullDatabaseId } }
+    root: comments(first: 1) { nodes { fullDatabaseId authorAssociation } }
     comments(last: $replies) { nodes { ${COMMENT} state } }
   } }
   comments(last: $size) { nodes { ${COMMENT} } }
@@ -161,7 +173,15 @@ export class GithubChanges extends ChangeRequestHost {
   }
 
   async read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]> {
-    return await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+    const found = await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
+    return await Promise.all(
+      found.map(async (pull, index) => {
+        const crowded = refs.filter((_ref, at) => at === index && pull !== null && isCrowded(pull));
+        const [wide] = await readInBatches(crowded, WIDE, (some, pageSize) => this.readSome(some, pageSize));
+        const widest = wide ?? pull;
+        return widest && toFollowed(widest);
+      }),
+    );
   }
 
   /** The log of a job of Actions, whose id is that of its check run; what other apps report themselves. */
@@ -221,7 +241,7 @@ export class GithubChanges extends ChangeRequestHost {
   private async readSome(
     refs: readonly ChangeRequestRef[],
     size: number,
-  ): Promise<(FollowedChangeRequest | null)[]> {
+  ): Promise<(GithubFollowed | null)[]> {
     const names = refs.map(({ repository }) => requireOwnerAndName(repository));
     const declared = refs.map((_, index) => `$o${index}: String!, $r${index}: String!, $n${index}: Int!`);
     const asked = refs.map(
@@ -251,8 +271,7 @@ export class GithubChanges extends ChangeRequestHost {
     }
     const found = refs.map((_, index) => {
       const repository = data[`c${index}`];
-      const pull = requireAnswer(followedPullSchema, repository === null ? null : repository?.pullRequest);
-      return pull && toFollowed(pull);
+      return requireAnswer(followedPullSchema, repository === null ? null : repository?.pullRequest);
     });
     // What a policy hides is not gone; alone, as the next look asks, it does not fail the others.
     if (found.includes(null) && gaps.codes().length > 0) {
@@ -295,19 +314,39 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
           ...comment,
           // Who asks for changes, app or person, wants them.
           isBot: isBot && review.state !== 'CHANGES_REQUESTED',
-          mayWrite: isBot ? null : review.authorCanPushToRepository || mayWrite,
+          mayWrite: review.authorCanPushToRepository ?? mayWrite,
         };
       }),
     ],
     truncated:
-      hidesChecks(pull) || isCut(threadStates) || openThreads(threadStates) > openThreads(reviewThreads),
+      hidesChecks(pull) ||
+      isCut(threadStates) ||
+      openThreads(threadStates.nodes.map(({ comments: root, ...thread }) => ({ ...thread, root }))) >
+        openThreads(reviewThreads.nodes),
   });
+}
+
+function isCrowded({ reviewThreads, comments, reviews }: GithubFollowed): boolean {
+  const roots = reviewThreads.nodes.flatMap(({ root }) => root.nodes.slice(0, 1));
+  return [roots, comments.nodes, reviews.nodes].some(
+    (nodes) =>
+      nodes.length >= BATCH.pageSize &&
+      nodes.some(({ authorAssociation }) => STRANGERS.includes(authorAssociation)),
+  );
 }
 
 const STATES = { OPEN: 'open', MERGED: 'merged', CLOSED: 'closed' } as const;
 
-function openThreads({ nodes }: { nodes: { isResolved: boolean }[] }): number {
-  return nodes.filter(({ isResolved }) => !isResolved).length;
+interface Thread {
+  isResolved: boolean;
+  root: { nodes: { authorAssociation: string | null }[] };
+}
+
+/** Those of strangers hold up nothing. */
+function openThreads(threads: readonly Thread[]): number {
+  const isOpen = ({ isResolved, root }: Thread): boolean =>
+    !isResolved && !STRANGERS.includes(root.nodes[0]?.authorAssociation ?? null);
+  return threads.filter(isOpen).length;
 }
 
 function isPublic({ state, isMinimized }: { state: string | null; isMinimized: boolean }): boolean {
@@ -323,7 +362,9 @@ function toComment(prefix: string, comment: GithubComment): FollowedComment {
     author: comment.author.login ?? 'ghost',
     own: comment.viewerDidAuthor,
     isBot: comment.author.kind === 'Bot',
-    mayWrite: comment.authorAssociation === CONTRIBUTOR ? null : WRITERS.includes(comment.authorAssociation),
+    // Members may have the right to read alone, and those whose membership is private are shown as others are
+    // (https://github.com/warpdotdev/oz-for-oss/issues/290).
+    mayWrite: comment.authorAssociation === 'OWNER' ? true : null,
     body: comment.body,
     path: null,
     line: null,

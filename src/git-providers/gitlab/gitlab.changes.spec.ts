@@ -119,7 +119,7 @@ describe('followed merge requests', () => {
       { id: '1', threadId: 'abc1', path: 'a.ts', line: 4, own: false, mayWrite: true, resolved: false },
       { id: '2', threadId: 'abc1', author: 'mona', own: true, mayWrite: false },
       { id: '4', threadId: 'x' },
-      { id: '6', mayWrite: null },
+      { id: '6', mayWrite: false },
       { id: '7', mayWrite: false },
     ]);
     expect([comments.length, truncated]).toEqual([5, true]);

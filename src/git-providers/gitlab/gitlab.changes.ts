@@ -50,8 +50,6 @@ const PAGE_SIZE = 100;
 /** Each costs about 70 of a question's 250 points (https://docs.gitlab.com/api/graphql/#limits). */
 const BATCH = { batch: 3, pageSize: 50 };
 const WRITERS: readonly (string | null)[] = ['Owner', 'Maintainer', 'Developer'];
-/** Members who review, although they cannot push. */
-const REVIEWERS: readonly (string | null)[] = ['Reporter', 'Planner'];
 /** Manual jobs wait for a person, and the pipeline does not wait for them. */
 const PASSED: readonly (string | null)[] = ['SUCCESS', 'SKIPPED', 'MANUAL'];
 const FAILED: readonly (string | null)[] = ['FAILED', 'CANCELED'];
@@ -255,9 +253,7 @@ export function toFollowed(found: GitlabFollowed, user: string): FollowedChangeR
           author: author.username ?? 'ghost',
           own: author.username === user,
           isBot: author.bot,
-          mayWrite: REVIEWERS.includes(maxAccessLevelOfAuthor)
-            ? null
-            : WRITERS.includes(maxAccessLevelOfAuthor),
+          mayWrite: WRITERS.includes(maxAccessLevelOfAuthor),
           body,
           path: position.filePath,
           line: position.newLine ?? position.oldLine,

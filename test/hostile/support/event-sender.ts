@@ -3,6 +3,7 @@ import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { type ApiClient, text } from '../../system/journeys/support/api-client.js';
 
 const PATH = '/api/automation/v1';
+const FOR_ANYONE = { secret_names: [], git: 'read' };
 
 export interface Run {
   id: string;
@@ -38,10 +39,10 @@ export class EventSender {
     return new EventSender(client, `${url}${pathname}`, secret);
   }
 
-  /** @returns its id */
-  async automation(members: object): Promise<string> {
-    const trigger = { type: 'event', source: 'github', on: '*' };
-    const body = { name: 'Automation', prompt: 'say hello', trigger, ...members };
+  /** One that anybody starts. @returns its id */
+  async automation(members: { trigger?: object; [member: string]: unknown }): Promise<string> {
+    const trigger = { type: 'event', source: 'github', on: '*', from: 'anyone', ...members.trigger };
+    const body = { name: 'Automation', prompt: 'say hello', ...FOR_ANYONE, ...members, trigger };
     return text(await this.client.post(`${PATH}/preset/prompt`, body), 'id');
   }
 

@@ -18,6 +18,7 @@ const WHAT = 'What an agent does each time: what you write, or what is most pres
 const HINT = '{{ event.issue.title }} stands for what an event says there; agents are told that a stranger wrote it.';
 const EXAMPLE = 'Solve this issue and open a pull request: {{ event.issue.html_url }}';
 const PROMPT = { required: true, rows: 5, placeholder: EXAMPLE, hint: HINT };
+const GIT = Object.entries({ write: 'Fetch and push', read: 'Fetch', none: 'Nothing after the clone' });
 const SECRETS = Object.entries({ all: 'All that are stored', some: 'Only these' });
 const BUSY = Object.entries({ queue: 'The next waits', skip: 'The next is left out', replace: 'The next replaces it' });
 const KIND_NAMES = Object.entries(KINDS);
@@ -29,6 +30,8 @@ const MINUTES = { min: 1, max: 1_440, step: 'any' };
 
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => <option key={zone} value={zone} />);
 const STARTS = Object.entries({ cron: 'By a schedule', event: 'By an event' });
+const FROM = Object.entries({ writers: 'Who may push to the repository', anyone: 'Anyone' });
+const FROM_HINT = 'For anyone, choose the secrets, and leave out the right to push';
 const EVENTS_HINT = 'Their keys, with commas between them; pull_request.* stands for all of a kind';
 const FILTER_HINT = 'Optional: a JMESPath expression that has to be true for the event';
 
@@ -82,6 +85,7 @@ export function Editor({ automation }: { automation: Automation | null }) {
         <div className="columns">
           <ModelAndAgent model={automation?.model} agent={more.agent} />
           <SelectField label="Secrets" options={SECRETS} {...bind('secrets')} />
+          <SelectField label="Git" options={GIT} defaultValue={more.git} />
         </div>
         {given.secrets === 'some' && <Checks legend="Which secrets" options={secrets} chosen={names} />}
         <CheckField {...FOLLOW} defaultChecked={Boolean(more.follow)} />
@@ -107,6 +111,7 @@ function requestOf(field: Fields): Omit<AutomationRequest, 'trigger'> {
     ...(field('work') === 'prompt' ? promptOf(field) : tasksOf(field)),
     model: field('model') || null,
     agent: field('agent') || null,
+    git: field('git') as AutomationRequest['git'],
     secret_names: field('secrets') === 'all' ? null : chosenOf(field, 'Which secrets'),
     concurrency: { limit: Number(field('runs at a time')), when_busy: field('while it is busy') as WhenBusy },
     max_runs_per_day: Number(field('runs within a day')),
@@ -129,19 +134,18 @@ function tasksOf(field: Fields): Work {
 }
 
 /** What the fields hold. */
-type Given = Record<'type' | 'schedule' | 'timezone' | 'source' | 'on' | 'filter', string>;
+type Given = Record<'type' | 'schedule' | 'timezone' | 'source' | 'on' | 'filter' | 'from', string>;
 
 function toFields(trigger: Trigger | undefined): Given {
   const { timeZone } = new Intl.DateTimeFormat().resolvedOptions();
   const { on = '', filter, ...rest } = trigger ?? { type: 'cron' };
-  const usual = { schedule: '0 9 * * 1-5', timezone: timeZone, source: 'github' };
-  return { ...usual, ...rest, on: [on].flat().join(', '), filter: filter ?? '' };
+  const usual = { schedule: '0 9 * * 1-5', timezone: timeZone, source: 'github', from: 'writers' };
+  return { ...usual, ...rest, on: [on].flat().join(', '), filter: filter ?? '', from: rest.from ?? usual.from };
 }
 
-function toTrigger({ type, schedule, timezone, source, on, filter }: Given): Trigger {
-  return type === 'cron'
-    ? { type, schedule, timezone }
-    : { type: 'event', source, on: on.split(/[\s,]+/).filter(Boolean), filter: filter || null };
+function toTrigger({ type, schedule, timezone, source, on, filter, from }: Given): Trigger {
+  const event = { source, on: on.split(/[\s,]+/).filter(Boolean), filter: filter || null };
+  return type === 'cron' ? { type, schedule, timezone } : { type: 'event', ...event, from: from as Trigger['from'] };
 }
 
 type TriggerProps = { given: Given; bind: ReturnType<typeof useFilter<Given>>[1] };
@@ -177,6 +181,7 @@ function EventFields({ given: { source }, bind }: TriggerProps) {
       )}
       <TextField label="Events" required placeholder="issues.labeled" hint={EVENTS_HINT} {...bind('on')} />
       <TextField label="Filter" placeholder="label.name == 'agent'" hint={FILTER_HINT} {...bind('filter')} />
+      <SelectField label="Caused by" options={FROM} hint={FROM_HINT} {...bind('from')} />
     </>
   );
 }
