@@ -47,9 +47,9 @@ export class EventSender {
   }
 
   /** As GitHub sends it. */
-  async deliver(payload: object): Promise<Response> {
+  async deliver(payload: object, event = 'issues'): Promise<Response> {
     const body = Buffer.from(JSON.stringify(payload));
-    return this.send(body, { 'X-Hub-Signature-256': `sha256=${this.digest(body)}` });
+    return this.send(body, { 'X-GitHub-Event': event, 'X-Hub-Signature-256': `sha256=${this.digest(body)}` });
   }
 
   /** Whatever it is signed with. */
