@@ -234,7 +234,8 @@ describe('validating', () => {
   });
 
   it('says whether an event matches, and why not', async () => {
-    const trigger = { type: 'event', source: 'github', on: 'issues.*', filter: "label.name == 'agent'" };
+    const event = { type: 'event', source: 'github', from: 'anyone' };
+    const trigger = { ...event, on: 'issues.*', filter: "label.name == 'agent'" };
     const tried = async (key: string, name: string): Promise<unknown[]> => {
       const { matched, reasons } = await validate({ trigger, event: { key, payload: { label: { name } } } });
       return [matched, reasons];
@@ -245,7 +246,8 @@ describe('validating', () => {
   });
 
   it('takes whole drafts, as the peer does', async () => {
-    const draft = { ...DAILY, trigger: { type: 'event', source: 'github', on: 'push', filter: 'ref' } };
+    const trigger = { type: 'event', source: 'github', on: 'push', filter: 'ref', from: 'anyone' };
+    const draft = { ...DAILY, trigger, secret_names: [], git: 'read' };
     expect(
       await validate({ endpoint: '/v1/preset/prompt', draft, sampleEvent: { ref: 'refs/heads/main' } }),
     ).toMatchObject({ valid: true, errors: [], sampleEventMatched: true });

@@ -69,7 +69,7 @@ export class AutomationEventsController {
       'For webhooks of hosts: needs no key, but the signature of the host. What is unknown is answered as a wrong signature is. A delivery that is known is answered with 200.',
     status: 202,
     answer: { type: ReceivedEventDto, description: 'The event is stored, with the runs that it made' },
-    problems: [BAD_SIGNATURE, 413, 429],
+    problems: [BAD_SIGNATURE, 413, 429, 502, 504],
   })
   async receive(
     @Param() { org_id: orgId, source }: EventAddressDto,

@@ -130,6 +130,10 @@ export class AutomationEventsService extends BackgroundLoop {
       }
       const actor = reason === null ? await actors.get(userId) : undefined;
       const refusal = actor && (await this.refusal(automation, actor, event.payload));
+      if (refusal && actor.failure !== null) {
+        // Nothing is stored, so that the next delivery of the host is judged again.
+        throw actor.failure;
+      }
       outcomes.push({ automation_id: id, run_id: null, reason: reason ?? refusal ?? null });
     }
     return outcomes;

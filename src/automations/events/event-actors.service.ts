@@ -5,7 +5,6 @@ import { evaluate, isTruthy } from '../../common/jmespath.js';
 import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.js';
 import { isReply } from '../../follow/round-talk.js';
 import { mayPass } from '../../git-providers/git-provider-problem.js';
-import type { ActorRights, HostActor } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
 import type { Trigger } from '../definitions/trigger.dto.js';
 import type { AutomationWebhook } from './automation-webhook.repository.js';
@@ -19,6 +18,8 @@ export interface EventActor {
   isService: boolean;
   /** Why nobody who may write to the repository is known to have caused it; null for such a person. */
   problem: string | null;
+  /** Why the host gives no answer this time. */
+  failure: DomainError | null;
 }
 
 /** Judges who has caused an event. What cannot be known counts as a stranger. */
@@ -26,10 +27,7 @@ export interface EventActor {
 export class EventActors {
   constructor(private readonly repositories: RepositoryAccessService) {}
 
-  /**
-   * @param userId whose token the host is asked with
-   * @throws DomainError when the host gives no answer this time
-   */
+  /** @param userId whose token the host is asked with */
   async find(
     userId: string,
     { source, writers_expr }: Pick<AutomationWebhook, 'source' | 'writers_expr'>,
@@ -44,37 +42,29 @@ export class EventActors {
     if (actor === null || repository === null) {
       return { ...NOBODY, problem: notAWriter('the event names nobody, or no repository') };
     }
-    const rights = await this.rightsOf(userId, source, repository, actor);
-    const { mayWrite, isSelf } = rights instanceof DomainError ? UNKNOWN : rights;
-    const why =
-      rights instanceof DomainError ? rights.message : `${actor.name} may not push to ${repository}`;
-    return {
-      // What cannot be told from the account's own work must not start more of it.
-      isSelf: isSelf || (actor.isOwner && rights instanceof DomainError),
-      isService: isReply({ own: isSelf, body: bodyOf(payload) }),
-      problem: mayWrite || actor.isOwner ? null : notAWriter(why),
-    };
-  }
-
-  private async rightsOf(
-    userId: string,
-    source: string,
-    repository: string,
-    actor: HostActor,
-  ): Promise<ActorRights | DomainError> {
     try {
-      return await this.repositories.rightsOf(userId, { source }, repository, actor);
+      const { mayWrite, isSelf } = await this.repositories.rightsOf(userId, { source }, repository, actor);
+      const problem = mayWrite || actor.isOwner ? null : `${actor.name} may not push to ${repository}`;
+      return {
+        isSelf,
+        isService: isReply({ own: isSelf, body: bodyOf(payload) }),
+        problem: problem && notAWriter(problem),
+        failure: null,
+      };
     } catch (error) {
-      if (error instanceof DomainError && !mayPass(error)) {
-        return error;
+      if (!(error instanceof DomainError)) {
+        throw error;
       }
-      throw error;
+      // What cannot be told from the account's own work must not start more of it.
+      const unknown = { isSelf: actor.isOwner, isService: false };
+      return actor.isOwner
+        ? { ...unknown, problem: null, failure: null }
+        : { ...unknown, problem: notAWriter(error.message), failure: mayPass(error) ? error : null };
     }
   }
 }
 
-const UNKNOWN: ActorRights = { mayWrite: false, isSelf: false };
-const NOBODY = { isSelf: false, isService: false };
+const NOBODY = { isSelf: false, isService: false, failure: null };
 
 /** The same for all events of an account; null where the source names nobody. */
 export function actorId(source: string, payload: unknown): string | null {
