@@ -16,6 +16,10 @@ const httpUrl = z
 
 const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
 
+/** What an agent may do with its conversation's repository, the least first. */
+export const GIT_MODES = ['none', 'read', 'write'] as const;
+export type GitMode = (typeof GIT_MODES)[number];
+
 /** Kept in memory only. */
 export const gitAccessSchema = z.object({
   credentials: z.array(
@@ -24,8 +28,12 @@ export const gitAccessSchema = z.object({
       origin: httpUrl.transform((url) => new URL(url).origin),
       username: oneLine,
       password: oneLine.min(1),
+      /** It is for this address alone, and never for tools. Absent: for all of the server. */
+      repository: httpUrl.optional(),
     }),
   ),
+  /** Absent in requests of earlier versions: `write`. */
+  mode: z.enum(GIT_MODES).optional(),
   /** Whether tools get the credentials, through git's credential helper; the agent server uses them anyway. */
   expose: z.boolean(),
   identity: gitIdentitySchema.nullable(),
