@@ -68,6 +68,7 @@ const EMPTY_ECHO = {
   plugins: null,
   secrets: null,
   secret_names: null,
+  git: 'write',
   tags: {},
   metadata: {},
   result_schema: null,

@@ -92,6 +92,7 @@ class AutomationFieldsDto extends PickType(StartConversationDto, [
   'follow',
   'result_schema',
   'secret_names',
+  'git',
 ]) {
   @Text('For people.', { nullable: true, maxLength: 2_000 }) description?: string | null;
 

@@ -12,6 +12,7 @@ import {
   LessThanOrEqual,
   UpdateDateColumn,
 } from 'typeorm';
+import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
 import { newestFirst } from '../../common/pagination/page.dto.js';
@@ -39,6 +40,7 @@ const USUAL_WORK = {
   keep_alive: null as boolean | null,
   result_schema: null as object | null,
   secret_names: null as string[] | null,
+  git: 'write' as GitMode,
   agent: null as string | null,
   /** USD. */
   max_budget_per_run: null as number | null,

@@ -92,7 +92,7 @@ export class AutomationRunWorker implements OnModuleInit {
 }
 
 function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTask): object {
-  const { prompt, model, repos, agent, result_schema, secret_names, follow } = run.work;
+  const { prompt, model, repos, agent, result_schema, secret_names, git, follow } = run.work;
   const [repo] = repos;
   const host = repo && URL.parse(repo.url)?.hostname;
   const server = PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === host);
@@ -104,6 +104,7 @@ function startBody(run: AutomationRun, conversationId: string, task?: SuggestedT
     agent,
     result_schema,
     secret_names,
+    git,
     follow,
     ...(task
       ? { suggested_task: task }

@@ -20,7 +20,8 @@ import { toStartMessage } from '../message-parts.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import type { StartRequest } from '../start-task.entity.js';
+import { hasTokens, type StartRequest, withinLimits } from '../start-task.entity.js';
+import { StartTaskRepository } from '../start-task.repository.js';
 import {
   type SuggestedTask,
   suggestedTaskPrompt,
@@ -53,6 +54,7 @@ export class StartRequestResolver {
     private readonly registry: GitProviderRegistry,
     private readonly config: AppConfig,
     private readonly requests: AgentRequestBuilder,
+    private readonly tasks: StartTaskRepository,
   ) {}
 
   /**
@@ -91,7 +93,7 @@ export class StartRequestResolver {
     }
     await this.checkChoices(userId, given);
     const parent = await this.findParent(userId, given.parent_conversation_id);
-    const request = parent ? inherit(given, parent) : given;
+    const request = parent ? await this.inherit(given, parent) : given;
     if (request.sandbox_id === null) {
       return {
         sandboxId: newSandboxId(),
@@ -154,6 +156,20 @@ export class StartRequestResolver {
     }
   }
 
+  /** @throws InvalidInputError for a repository that the parent has no access to */
+  private async inherit(given: StartRequest, parent: AppConversation): Promise<StartRequest> {
+    const limits = (await this.tasks.ofConversation(parent.userId, parent.id))?.request ?? {};
+    const request = inherited(given, parent);
+    const isOwn =
+      request.selected_repository === parent.selectedRepository &&
+      (given.git_provider ?? parent.gitProvider) === parent.gitProvider;
+    // Cloning another one would bring it into the sandbox with a token that the parent does not have.
+    if (!hasTokens(limits) && !isOwn) {
+      throw invalid(['selected_repository'], 'Expected that of the parent, which has access to no other.');
+    }
+    return withinLimits(isOwn ? { ...request, git_provider: parent.gitProvider } : request, limits);
+  }
+
   private async findParent(userId: string, id: string | null): Promise<AppConversation | null> {
     if (id === null) {
       return null;
@@ -205,6 +221,7 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     metadata: body.metadata ?? {},
     result_schema: body.result_schema ?? null,
     secret_names: body.secret_names ?? null,
+    ...(body.git && { git: body.git }),
     ...(body.follow && { follow: body.follow }),
   };
 }
@@ -252,7 +269,7 @@ function blankAsNull(text: string | null | undefined): string | null {
   return text === undefined || text === null || text.trim() === '' ? null : text;
 }
 
-function inherit(request: StartRequest, parent: AppConversation): StartRequest {
+function inherited(request: StartRequest, parent: AppConversation): StartRequest {
   const hasOwnRepository = request.selected_repository !== null;
   return {
     ...request,

@@ -1,4 +1,5 @@
 import { ApiSchema } from '@nestjs/swagger';
+import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import { field, listOf } from '../../../../common/validation/field.js';
 import {
   Choice,
@@ -183,7 +184,7 @@ export class StartConversationDto {
   pr_number?: number[];
 
   @IdOrNull(
-    'Conversation that this one is part of: it has its sandbox, repository and model.',
+    'Conversation that this one is part of: it has its sandbox, repository, model and limits.',
     '1c9e6a70-2b3d-4f81-9a05-6d7e8f901a2b',
   )
   parent_conversation_id?: string | null;
@@ -215,10 +216,16 @@ export class StartConversationDto {
   secrets?: ReadonlyMap<string, string> | null;
 
   @TextList(
-    'Names of the stored secrets that tools get, variables of git tokens such as GITHUB_TOKEN included; null: all. Git itself keeps its access.',
+    'Names of the stored secrets that tools get, those of git tokens (GITHUB_TOKEN) included; null: all.',
     { nullable: true, example: ['DEPLOY_TOKEN'] },
   )
   secret_names?: string[] | null;
+
+  @Choice('Of its repository: `read` does not push, `none` has the clone alone.', {
+    values: GIT_MODES,
+    default: 'write',
+  })
+  git?: GitMode;
 
   @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })
   tags?: ReadonlyMap<string, string> | null;
