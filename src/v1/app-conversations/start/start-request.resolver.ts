@@ -20,7 +20,7 @@ import { toStartMessage } from '../message-parts.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import { hasTokens, type StartRequest, withinLimits } from '../start-task.entity.js';
+import { hasTokens, type StartRequest, visibleSecrets, withinLimits } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import {
   type SuggestedTask,
@@ -76,7 +76,7 @@ export class StartRequestResolver {
         'Expected no message beside suggested_task, which makes the message.',
       );
     }
-    return withSuggestedTask(request, task, await this.gitServer(userId, task));
+    return withSuggestedTask(request, task, await this.gitServer(userId, task, request));
   }
 
   async checkSettings(userId: string, request: StartRequest): Promise<CheckedConfiguration> {
@@ -125,15 +125,17 @@ export class StartRequestResolver {
   private async gitServer(
     userId: string,
     { git_provider: provider, repo, issue_number }: SuggestedTask,
+    request: StartRequest,
   ): Promise<TaskGitServer> {
     const hosts = await this.tokens.hosts(userId);
     const host = hosts.get(provider) ?? null;
     try {
       const adapter = await this.registry.providerFor(provider, host);
-      const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
+      const { tokenVariable } = GIT_SERVERS[adapter.kind];
+      const isGiven = this.config.agent.exposeGitTokens && visibleSecrets([request])(tokenVariable, true);
       return {
         guide: adapter.apiGuide(host, repo, issue_number),
-        tokenVariable: hasToken ? GIT_SERVERS[adapter.kind].tokenVariable : null,
+        tokenVariable: hosts.has(provider) && isGiven ? tokenVariable : null,
       };
     } catch (error) {
       if (error instanceof GitProviderError && error.code === 'unsupported') {

@@ -221,7 +221,7 @@ export class StartConversationDto {
   )
   secret_names?: string[] | null;
 
-  @Choice('Of its repository: `read` does not push, `none` has the clone alone.', {
+  @Choice('`read` does not push, `none` has the clone alone.', {
     values: GIT_MODES,
     default: 'write',
   })
