@@ -3,6 +3,7 @@ import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import request from 'supertest';
+import { AppConversation } from '../../src/v1/app-conversations/conversation.entity.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
@@ -399,6 +400,19 @@ describe('an agent with the key of its conversation', () => {
       isError: true,
       found: { code: 'conversation_limit' },
     });
+  });
+
+  it('is taken for a person by an agent server of others, which knows no such member', async () => {
+    const parent = await begun();
+    const child = await begun({}, parent);
+    const address = `http://127.0.0.1:${agent.port}`;
+    const { id: sandboxId } = await rows.sandbox(user.id, { key: SESSION_KEY, specId: 'others', address });
+    await app.dataSource.getRepository(AppConversation).update({ id: child.id }, { sandboxId });
+    await agent.client.start({ conversation_id: child.id });
+    const given = { conversation_id: child.hex, message: 'Hello, child.' };
+    expect(await callAs(parent.key, 'send_message', given)).toMatchObject({ isError: false });
+    const [event] = await agent.client.events(child.id, '&kind=MessageEvent&source=user');
+    expect(event).not.toHaveProperty('sender_conversation_id');
   });
 
   it('says nothing once its budget is spent', async () => {
