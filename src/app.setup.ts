@@ -34,6 +34,7 @@ import { AgentServerAddresses } from './v1/sandbox-proxy/agent-server.targets.js
 import { AgentServerProxy } from './v1/sandbox-proxy/agent-server.proxy.js';
 import { SandboxPortProxy } from './v1/sandbox-proxy/sandbox-port.proxy.js';
 import { WebSocketRouter } from './v1/sandbox-proxy/websocket.router.js';
+import { OwnToolServer } from './v1/app-conversations/agent-request/own-tool-server.js';
 import { SandboxKeyQueries } from './v1/sandboxes/sandbox-key.guard.js';
 import { SandboxCallback } from './v1/sandboxes/sandbox-callback.js';
 import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
@@ -152,12 +153,13 @@ function requestAdmission(app: NestExpressApplication): RequestAdmission {
   const { http } = app.get(AppConfig);
   const [apiKeys, sandboxKeys] = [app.get(ApiKeyVerifier), app.get(SandboxKeyQueries)];
   const authenticator = app.get(RequestAuthenticator);
+  const agents = app.get(OwnToolServer);
   return new RequestAdmission({
     perMinute: http.rateLimitPerMinute,
     inFlight: http.maxRequestsInFlight,
     userOf: (key) => apiKeys.verify(key),
     signedInUserOf: (headers) => authenticator.signedInUser(headers),
-    ownerOf: (sessionKey) => sandboxKeys.find(sessionKey),
+    ownerOf: async (key) => (await agents.callerOf(key)) ?? sandboxKeys.find(key),
   });
 }
 

@@ -28,9 +28,11 @@ export class AuthGuard implements CanActivate {
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
-    if (this.isMarked(PUBLIC_ROUTE, context)) {
-      return true;
-    }
+    return this.isMarked(PUBLIC_ROUTE, context) || (await this.requireUser(context));
+  }
+
+  /** For public routes that let other keys in, too. @throws DomainError unauthorized, forbidden */
+  async requireUser(context: ExecutionContext): Promise<true> {
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
     const key = this.isMarked(BESIDE_SANDBOX_KEY, context)
       ? presentedBesideSandboxKey(request.headers)

@@ -45,8 +45,9 @@ import { UsersService } from './users.service.js';
     SessionRepository,
     BrowserSessions,
     SessionsService,
-    { provide: APP_GUARD, useClass: AuthGuard },
+    AuthGuard,
+    { provide: APP_GUARD, useExisting: AuthGuard },
   ],
-  exports: [ApiKeysService, ApiKeyVerifier, OneTimeCodes, RequestAuthenticator, UsersService],
+  exports: [ApiKeysService, ApiKeyVerifier, AuthGuard, OneTimeCodes, RequestAuthenticator, UsersService],
 })
 export class AuthModule {}

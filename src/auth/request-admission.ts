@@ -17,7 +17,8 @@ const EVENT_OF_HOST = /^\/api\/automation\/v1\/events\/[^/]+\/[^/]+$/;
 const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10 };
 // By then the current requests are over; the range keeps clients from returning all at once.
 const RETRY_AFTER_SECONDS = { least: 1, most: 3 };
-const SESSION_KEY = /^[0-9A-Za-z]{43}$/;
+/** Of a sandbox, or of a conversation in one. */
+const SESSION_KEY = /^(?:[0-9A-Za-z]{43}|slwc_[\w-]{76})$/;
 const SANDBOX_OWNERS = 10_000;
 const SANDBOX_OWNER_MS = 60_000;
 /** The IPv6 network of one customer of an internet provider (RFC 6177). */

@@ -11,8 +11,8 @@ import {
   type ProviderCall,
   type ProviderType,
 } from './git-provider.js';
-import { GIT_SERVERS, providerOfSource } from './git-servers.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
+import { GIT_SERVERS, providerOfSource } from './git-servers.js';
 import { ProviderCalls } from './provider-reader.js';
 import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
 
@@ -21,6 +21,8 @@ export interface CloneAccess {
   url: string;
   /** Null for anonymous access, without a token for the provider. */
   credential: GitCredential | null;
+  /** Of the token, in the environment of tools. */
+  tokenVariable: string;
 }
 
 interface RepositoryCredential {
@@ -65,10 +67,10 @@ export class RepositoryAccessService {
   async serverCredential(
     userId: string,
     credential: StoredCredential,
-  ): Promise<(GitCredential & { origin: string }) | null> {
+  ): Promise<{ tokenVariable: string; access: GitCredential & { origin: string } } | null> {
     const chosen = { provider: credential.provider, credential };
-    const access = await this.accessTo(userId, chosen, ANY_REPOSITORY);
-    return access.credential && { ...access.credential, origin: new URL(access.url).origin };
+    const { tokenVariable, url, credential: own } = await this.accessTo(userId, chosen, ANY_REPOSITORY);
+    return own && { tokenVariable, access: { ...own, origin: new URL(url).origin } };
   }
 
   /**
@@ -144,11 +146,12 @@ export class RepositoryAccessService {
     try {
       const adapter = await this.registry.providerFor(provider, credential?.host ?? null);
       const url = adapter.cloneUrl(credential?.host ?? null, repository);
+      const { tokenVariable } = GIT_SERVERS[adapter.kind];
       if (!credential) {
-        return { provider, url, credential };
+        return { provider, url, credential, tokenVariable };
       }
       const call = this.calls.withStored(CLONE_ACCESS_TIMEOUT_MS, userId, credential);
-      return { provider, url, credential: await adapter.gitCredential(call) };
+      return { provider, url, credential: await adapter.gitCredential(call), tokenVariable };
     } catch (error) {
       throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
     }

@@ -11,9 +11,8 @@ import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-fa
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import { productVersion } from '../common/product.js';
 import { namesMediaType } from '../common/requests/response-headers.js';
-import { CONVERSATION_HEADER } from '../v1/app-conversations/agent-request/own-tool-server.js';
 import { idempotencyKey } from '../v1/idempotency/idempotency.service.js';
-import type { ToolServerService } from './tool-server.service.js';
+import type { ToolCaller, ToolServerService } from './tool-server.service.js';
 import { registerTools } from './tools.js';
 
 const logger = new Logger('ToolServer');
@@ -27,7 +26,7 @@ const STREAM_TYPE = 'text/event-stream';
 const FIRST_WITH_LINKS = '2025-06-18';
 
 interface Message {
-  userId: string;
+  calling: Pick<ToolCaller, 'userId' | 'conversationId'>;
   body: unknown;
   headers: IncomingHttpHeaders;
   response: ServerResponse;
@@ -84,12 +83,11 @@ async function send(answer: Response, response: ServerResponse): Promise<void> {
   );
 }
 
-function serverFor({ userId, headers, calls, address }: Message): McpServer {
+function serverFor({ calling, headers, calls, address }: Message): McpServer {
   const server = new McpServer(SERVER, { instructions: INSTRUCTIONS });
   const hasLinks = (protocolVersion(headers)['mcp-protocol-version'] ?? '') >= FIRST_WITH_LINKS;
   const caller = {
-    userId,
-    conversationId: text(headers[CONVERSATION_HEADER.toLowerCase()]) ?? null,
+    ...calling,
     idempotencyKey: idempotencyKey(text(headers['idempotency-key'])),
   };
   registerTools(server, {

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuthModule } from '../auth/auth.module.js';
 import { HealthModule } from '../health/health.module.js';
 import { SuggestedTasksModule } from '../suggested-tasks/suggested-tasks.module.js';
 import { AppConversationsModule } from '../v1/app-conversations/app-conversations.module.js';
@@ -9,7 +10,14 @@ import { ToolServerService } from './tool-server.service.js';
 import { ToolServerController } from './tool-server.controller.js';
 
 @Module({
-  imports: [AppConversationsModule, EventsModule, HealthModule, PullRequestsModule, SuggestedTasksModule],
+  imports: [
+    AuthModule,
+    AppConversationsModule,
+    EventsModule,
+    HealthModule,
+    PullRequestsModule,
+    SuggestedTasksModule,
+  ],
   controllers: [ToolServerController],
   providers: [ConversationProgress, ToolServerService],
 })

@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../common/errors/domain-error.js';
-import { toHexId } from '../common/identifiers.js';
+import { parseHexId, toHexId } from '../common/identifiers.js';
 import type { DtoClass } from '../common/validation/field.js';
 import { InputValidationPipe } from '../common/validation/validation.pipe.js';
 import { withoutCommands } from '../git-providers/change-requests.js';
@@ -9,9 +9,11 @@ import { toSuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService, type TaskSelection } from '../suggested-tasks/suggested-tasks.service.js';
 import { SendMessageDto } from '../v1/app-conversations/api/dto/conversation-actions.dto.js';
 import { StartConversationDto } from '../v1/app-conversations/api/dto/start-conversation.dto.js';
+import { hasTokens } from '../v1/app-conversations/start-task.entity.js';
 import { ConversationActionsService } from '../v1/app-conversations/conversation-actions.service.js';
 import { ConversationWorkspaceService } from '../v1/app-conversations/conversation-workspace.service.js';
 import { toSendMessageRequest } from '../v1/app-conversations/message-parts.js';
+import { StartTaskRepository } from '../v1/app-conversations/start-task.repository.js';
 import { ConversationStarter } from '../v1/app-conversations/start/conversation-starter.js';
 import { Delegation } from '../v1/app-conversations/start/delegation.js';
 import { OpenConversationPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
@@ -27,6 +29,8 @@ export interface ToolCaller {
   /** Ends when the answer is not wanted any more. */
   signal: AbortSignal;
 }
+
+const NO_TOKENS = 'This conversation was started without the git tokens that suggested tasks are read with.';
 
 /** More than an agent reads. */
 const MAX_CHANGES = 1_000;
@@ -44,9 +48,23 @@ export class ToolServerService {
     private readonly workspace: ConversationWorkspaceService,
     private readonly pullRequests: PullRequestsService,
     private readonly delegation: Delegation,
+    private readonly starts: StartTaskRepository,
   ) {}
 
-  async suggestedTasks({ userId }: ToolCaller, selection: TaskSelection): Promise<object> {
+  /** Agents see and move only what is below their own conversation. @throws DomainError not_found */
+  async requireReach({ userId, conversationId }: ToolCaller, id: string | null): Promise<void> {
+    if (conversationId !== null && id !== null) {
+      await this.delegation.requireBelow(userId, conversationId, id);
+    }
+  }
+
+  /** They are read with the git tokens, so an agent that may not have those does not get them. */
+  async suggestedTasks({ userId, conversationId }: ToolCaller, selection: TaskSelection): Promise<object> {
+    const id = parseHexId(conversationId ?? '');
+    const start = id === null ? null : await this.starts.ofConversation(userId, id);
+    if (conversationId !== null && !(start && hasTokens(start.request))) {
+      throw new DomainError('forbidden', 'forbidden', NO_TOKENS);
+    }
     const { tasks, statuses } = await this.tasks.find(userId, selection);
     const providers = statuses.map(({ provider, status }) => ({ provider, status }));
     return { tasks: tasks.map(toSuggestedTaskDto), providers };
@@ -85,9 +103,13 @@ export class ToolServerService {
     return progress;
   }
 
-  async send({ userId }: ToolCaller, id: string, message: string): Promise<Progress> {
+  async send({ userId, conversationId }: ToolCaller, id: string, message: string): Promise<Progress> {
     const body = await this.checked(SendMessageDto, { content: [{ type: 'text', text: message }] });
-    await this.actions.sendMessage(userId, id, toSendMessageRequest(body), true);
+    if (conversationId !== null) {
+      await this.delegation.allowMessage(userId, conversationId, id);
+    }
+    const sender = conversationId === null ? {} : { sender_conversation_id: conversationId };
+    await this.actions.sendMessage(userId, id, { ...toSendMessageRequest(body), ...sender }, true);
     return this.progress.read(userId, id);
   }
 
@@ -100,7 +122,14 @@ export class ToolServerService {
     return { conversation_id: id, changes: changes.slice(0, MAX_CHANGES), count: changes.length };
   }
 
-  async openPullRequest({ userId }: ToolCaller, id: string, members: object): Promise<object> {
+  async openPullRequest(
+    { userId, conversationId }: ToolCaller,
+    id: string,
+    members: object,
+  ): Promise<object> {
+    if (conversationId !== null) {
+      await this.pullRequests.requireWrite(userId, id);
+    }
     const request = await this.checked(OpenConversationPullRequestDto, members);
     request.body = withoutCommands(request.body ?? '');
     const { number, url } = await this.pullRequests.openForUser(userId, id, request);

@@ -1,3 +1,4 @@
+import { GIT_MODES } from '@slipway/agent-protocol/git.js';
 import { z } from 'zod';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { TASK_TYPES } from '../suggested-tasks/collect-candidates.js';
@@ -44,6 +45,12 @@ export const start = z.object({
   repository: z.string().nullish().describe('Full name of the repository to work in, such as octo/app.'),
   provider: provider.nullish().describe('Where the repository is.'),
   branch: z.string().nullish().describe('Branch to check out; by default a new one.'),
+  git: z
+    .enum(GIT_MODES)
+    .nullish()
+    .describe(
+      'What the agent may do with the repository: write (by default), read, or none after the clone.',
+    ),
 });
 export const wait = z.object({
   conversation_id: id,

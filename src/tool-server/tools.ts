@@ -1,5 +1,6 @@
 import type { McpServer, ToolCallback } from '@modelcontextprotocol/sdk/server/mcp.js';
 import type { CallToolResult, ToolAnnotations } from '@modelcontextprotocol/sdk/types.js';
+import { jsonText } from '@slipway/common/json-access.js';
 import type { z } from 'zod';
 import type { ToolCaller, ToolServerService } from './tool-server.service.js';
 import * as schemas from './tools.schema.js';
@@ -25,8 +26,11 @@ export function registerTools(server: McpServer, { calls, caller, answer }: Tool
     call: (by: ToolCaller, input: z.output<I>) => Promise<object>,
   ): void => {
     const config = { title: annotations.title ?? name, description, inputSchema, outputSchema, annotations };
-    const callback = (input: z.output<I>, { signal }: { signal: AbortSignal }): Promise<CallToolResult> =>
-      answer(call(caller(signal), input));
+    const callback = (input: z.output<I>, { signal }: { signal: AbortSignal }): Promise<CallToolResult> => {
+      const by = caller(signal);
+      const reached = calls.requireReach(by, jsonText(input, 'conversation_id'));
+      return answer(reached.then(() => call(by, input)));
+    };
     server.registerTool(name, config, callback as ToolCallback<I>);
   };
   add(
@@ -45,13 +49,14 @@ export function registerTools(server: McpServer, { calls, caller, answer }: Tool
     'start_conversation',
     [schemas.start, schemas.progress],
     { title: 'Start a conversation', ...WORKS },
-    'Hands a task to an agent that works in a sandbox, and answers at once: call wait_for_conversation next. An agent that calls it shares its own sandbox and files with the new one.',
-    (by, { message: text, repository, provider: host, branch }) =>
+    'Hands a task to an agent that works in a sandbox, and answers at once: call wait_for_conversation next. An agent that calls it shares its own sandbox and files with the new one, which may at most what it may itself.',
+    (by, { message: text, repository, provider: host, branch, git }) =>
       calls.start(by, {
         message: text,
         selected_repository: repository || null,
         selected_branch: branch || null,
         git_provider: host ?? null,
+        ...(git && { git }),
       }),
   );
   add(
@@ -65,7 +70,7 @@ export function registerTools(server: McpServer, { calls, caller, answer }: Tool
     'send_message',
     [schemas.said, schemas.progress],
     { title: 'Send a message', ...WORKS },
-    'Says something to the agent, which takes it up at once, or with its next step.',
+    'Says something to the agent, which takes it up at once, or with its next step. Agents can say something only to those that they have started.',
     (by, { conversation_id: to, message: text }) => calls.send(by, to, text),
   );
   add(

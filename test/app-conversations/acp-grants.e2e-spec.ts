@@ -88,6 +88,7 @@ describe('what an agent of the operator’s list is given', () => {
     const { configuration } = await builder.check(user.id, request, AGENT_DIALECTS.slipway);
     return await builder.build({
       userId: user.id,
+      startId: randomUUID(),
       conversationId: randomUUID(),
       workingDir: '/workspace/project',
       ports: [],

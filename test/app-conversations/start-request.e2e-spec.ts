@@ -68,6 +68,7 @@ const EMPTY_ECHO = {
   plugins: null,
   secrets: null,
   secret_names: null,
+  git: 'write',
   tags: {},
   metadata: {},
   result_schema: null,
@@ -262,6 +263,8 @@ describe('a suggested task', () => {
     expect(text).toContain('$GITHUB_TOKEN');
     expect(text).toContain('http://127.0.0.1:1/repos/octo/app/pulls/15');
     expect(text).not.toContain('token-of-the-user');
+    const reader = await start({ suggested_task: TASK, git: 'read' }).expect(200);
+    expect(JSON.stringify(reader.body.request.initial_message)).not.toContain('$GITHUB_TOKEN');
   });
 
   it('promises no token where the user has none, and adds no pull request for an issue', async () => {

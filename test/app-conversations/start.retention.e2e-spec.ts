@@ -106,9 +106,10 @@ describe('ended start tasks', () => {
       notes: [],
       request: { initial_message: null, secrets: null },
     });
-    const { own, names } = await starts.grantsOfConversation(user.id, conversation.id);
-    expect([[...own], names]).toEqual([[['MINE', 'only-here']], ['SHARED']]);
-    expect(await starts.secretNamesOfSandbox(user.id, conversation.sandboxId)).toEqual(['SHARED']);
+    const { own, limits } = await starts.grantsOfConversation(user.id, conversation.id);
+    expect([[...own], limits.secret_names]).toEqual([[['MINE', 'only-here']], ['SHARED']]);
+    const [all] = await starts.limitsInSandbox(user.id, conversation.sandboxId);
+    expect(all).toEqual({ secret_names: ['SHARED'], git: 'write' });
 
     await request(app.url).delete(`${PATH}/${conversation.hex}`).set(user.headers).expect(200);
     expect(await app.dataSource.getRepository(StartTask).findBy({ id })).toEqual([]);

@@ -5,6 +5,7 @@ import { ScheduleWorker } from '../../src/automations/definitions/schedule.worke
 import { AutomationRunRepository } from '../../src/automations/runs/automation-run.repository.js';
 import { AutomationRunWorker } from '../../src/automations/runs/automation-run.worker.js';
 import { RunSettler } from '../../src/automations/runs/run-settler.js';
+import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { FakeServer } from '../fakes/fake-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { AuditClient } from '../support/audit-client.js';
@@ -115,7 +116,8 @@ describe('a run', () => {
       .set(user.headers)
       .send({ url: `${receiver.origin}/hook`, events: ['automation.run.finished'] })
       .expect(201);
-    const id = await create({ max_budget_per_run: 2.5 });
+    const limits = { git: 'read', secret_names: ['DEPLOY_KEY'] };
+    const id = await create({ max_budget_per_run: 2.5, ...limits });
     const made = await dispatch(id);
     expect(made).toMatchObject({ status: 'PENDING', trigger_source: 'manual', conversation_id: null });
 
@@ -123,6 +125,8 @@ describe('a run', () => {
 
     expect(await conversations()).toEqual([run.conversation_id]);
     expect(await budgets()).toEqual(['2.5']);
+    const [start] = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
+    expect(start?.request).toMatchObject(limits);
     const { body: conversation } = await request(app.url)
       .get(`/api/v1/app-conversations?ids=${run.conversation_id}`)
       .set(user.headers)

@@ -4,6 +4,7 @@ import request from 'supertest';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
+import { sampleStartRequest } from '../support/sample-start-request.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
@@ -80,6 +81,22 @@ function post(body: object, headers: Record<string, string> = sandbox.headers) {
 const isCreation = ({ method, path }: FakeRequest) => method === 'POST' && path.endsWith('/pulls');
 
 describe('POST /api/v1/webhooks/pull-requests', () => {
+  it.each(['PAUSING', 'PAUSED', 'ERROR'] as const)('opens none for a sandbox that is %s', async (status) => {
+    const resting = await insertSandboxRow(app.dataSource, user.id, status);
+    const id = await insertConversation('octo/app', 'github', resting);
+    await post(bodyFor(id), resting.headers).expect(401);
+    expect(hosts.github.requests.filter(isCreation)).toEqual([]);
+  });
+
+  it.each(['read', 'none'] as const)('opens none for an agent with git: %s', async (git) => {
+    const id = await insertConversation();
+    const start = { appConversationId: id, status: 'READY' as const };
+    await new ConversationRows(app).startTask(user.id, { ...start, request: sampleStartRequest({ git }) });
+    const { body } = await post(bodyFor(id)).expect(403);
+    expect(body.detail).toContain(`git: ${git}`);
+    expect(hosts.github.requests.filter(isCreation)).toEqual([]);
+  });
+
   it('opens one with the token of the owner, and notes its number', async () => {
     const id = await insertConversation();
     const told = 'Because.\n/merge';

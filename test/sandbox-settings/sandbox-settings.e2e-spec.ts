@@ -310,6 +310,20 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
         sandboxId: sandbox.id,
         request: { ...sampleStartRequest(), ...(names !== undefined && { secret_names: names }) },
       });
+    it.each([
+      ['read' as const, ['DEPLOY_KEY']],
+      ['none' as const, ['DEPLOY_KEY']],
+      ['write' as const, ['DEPLOY_KEY', 'GITHUB_TOKEN']],
+    ])('has git tokens only with the right to push: %s', async (git, expected) => {
+      await new ConversationRows(app).startTask(user.id, {
+        sandboxId: sandbox.id,
+        request: { ...sampleStartRequest(), git },
+      });
+      expect(await listed()).toEqual(expected);
+      const found = expected.includes('GITHUB_TOKEN') ? 200 : 404;
+      expect([await status('GITHUB_TOKEN'), await status('github_token')]).toEqual([found, found]);
+    });
+
     const listed = async (): Promise<string[]> => {
       const { body } = await request(app.url).get(pathOf(sandbox)).set(sandbox.headers).expect(200);
       return body.secrets.map(({ name }: { name: string }) => name);

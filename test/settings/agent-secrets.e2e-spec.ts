@@ -43,7 +43,7 @@ describe('AgentSecretsReader', () => {
   }
 
   async function secrets(): Promise<Map<string, AgentSecret>> {
-    return reader.forUser(user.id, await app.app.get(ProviderTokenRepository).list(user.id));
+    return reader.forUser(user.id, await app.app.get(ProviderTokenRepository).list(user.id), () => true);
   }
 
   async function storeSecret(secret: object, owner = user): Promise<void> {

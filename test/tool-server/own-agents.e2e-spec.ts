@@ -5,6 +5,7 @@ import { jsonAt } from '@slipway/common/json-access.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
+import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { sampleStartRequest } from '../support/sample-start-request.js';
@@ -24,52 +25,67 @@ describe('an agent whose user has our tool server among the tool servers', () =>
 
   beforeAll(async () => {
     user = await app.createUser();
+    const servers = Object.fromEntries(
+      [...OWN, `${OWN[0]}?key=a-key`, ...OTHERS].map((url, index) => [
+        `server${index}`,
+        { url, headers: { Authorization: 'Bearer a-key', 'X-Access-Token': 'a-key', 'X-Team': 'blue' } },
+      ]),
+    );
     await request(app.url)
-      .post('/api/settings')
+      .post('/api/v1/settings')
       .set(user.headers)
       .send({
-        llm_model: 'openai/scripted',
-        llm_api_key: 'sk-1',
-        max_budget_per_task: 5,
-        mcp_config: { shttp_servers: [...OWN, ...OTHERS].map((url) => ({ url, api_key: 'a-key' })) },
+        agent_settings_diff: {
+          llm: { model: 'openai/scripted', api_key: 'sk-1' },
+          mcp_config: { ...servers, bare: { url: OWN[0], transport: 'sse' } },
+        },
+        conversation_settings_diff: { max_budget: 5 },
       })
       .expect(200);
   });
 
-  const headersOf = (sent: unknown, ...path: string[]): unknown[] =>
-    Object.values(Object(jsonAt(sent, ...path))).map((server) => jsonAt(server, 'headers'));
-  const expected = (id: string): object[] => {
-    const Authorization = 'Bearer a-key';
-    const own = { Authorization, 'X-Slipway-Conversation': id.replaceAll('-', '') };
-    return [own, own, { Authorization }, { Authorization }];
+  const serversOf = (sent: unknown, ...path: string[]): unknown[] =>
+    Object.values(Object(jsonAt(sent, ...path))).map((server) => [
+      jsonAt(server, 'url'),
+      jsonAt(server, 'headers'),
+    ]);
+  const expected = (startId: string): unknown[] => {
+    const Authorization = `Bearer ${app.app.get(OwnToolServer).keyOf(startId)}`;
+    const others = { Authorization: 'Bearer a-key', 'X-Access-Token': 'a-key', 'X-Team': 'blue' };
+    return [
+      [OWN[0], { Authorization }],
+      ...[...OWN, OWN[0]].map((url) => [url, { Authorization, 'X-Team': 'blue' }]),
+      ...OTHERS.map((url) => [url, others]),
+    ];
   };
 
-  it('tells it which conversation it is, and gives no more than its own budget', async () => {
+  it('gets the key of its conversation for it, and never the key in the settings', async () => {
     const builder = app.app.get(AgentRequestBuilder);
     const { configuration } = await builder.check(user.id, REQUEST, AGENT_DIALECTS.slipway);
-    const conversationId = randomUUID();
-    const sent = await builder.build({
-      userId: user.id,
-      conversationId,
-      workingDir: '/workspace/project',
-      ports: [],
-      request: REQUEST,
-      configuration,
-      secrets: new Map(),
-      dialect: AGENT_DIALECTS.slipway,
-    });
-
-    expect(headersOf(sent, 'body', 'agent', 'mcp_config')).toEqual(expected(conversationId));
-    expect(jsonAt(sent, 'body', 'slipway', 'max_budget')).toBe(1.5);
+    const startId = randomUUID();
+    for (const dialect of [AGENT_DIALECTS.slipway, AGENT_DIALECTS.stock]) {
+      const sent = await builder.build({
+        userId: user.id,
+        startId,
+        conversationId: randomUUID(),
+        workingDir: '/workspace/project',
+        ports: [],
+        request: REQUEST,
+        configuration,
+        secrets: new Map(),
+        dialect,
+      });
+      expect(serversOf(sent, 'body', 'agent', 'mcp_config')).toEqual(expected(startId));
+    }
   });
 
-  it('does so again after a restart', async () => {
+  it('does so again after a restart, with no more than its own budget', async () => {
     const rows = new ConversationRows(app);
     const { id } = await rows.conversation(user.id);
-    await rows.startTask(user.id, { appConversationId: id, status: 'READY', request: REQUEST });
+    const task = await rows.startTask(user.id, { appConversationId: id, status: 'READY', request: REQUEST });
     const sent = await app.app.get(CredentialRefreshService).build({ id, userId: user.id });
 
-    expect(headersOf(sent, 'mcp_config')).toEqual(expected(id));
+    expect(serversOf(sent, 'mcp_config')).toEqual(expected(task.id));
     expect(sent.max_budget).toBe(1.5);
   });
 });

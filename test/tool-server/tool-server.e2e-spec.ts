@@ -3,11 +3,15 @@ import type { OAuthClientProvider } from '@modelcontextprotocol/sdk/client/auth.
 import { Client } from '@modelcontextprotocol/sdk/client/index.js';
 import { StreamableHTTPClientTransport } from '@modelcontextprotocol/sdk/client/streamableHttp.js';
 import request from 'supertest';
+import { AppConversation } from '../../src/v1/app-conversations/conversation.entity.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { OwnToolServer } from '../../src/v1/app-conversations/agent-request/own-tool-server.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { MODEL, SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { AuditClient } from '../support/audit-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
+import { sampleStartRequest } from '../support/sample-start-request.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import {
@@ -287,6 +291,181 @@ describe('an agent that starts another one', () => {
     for (const id of [foreign.hex, UNKNOWN, 'nonsense']) {
       expect(await startAs(id)).toMatchObject({ isError: true, found: { code: 'malformed_request' } });
     }
+  });
+});
+
+describe('an agent with the key of its conversation', () => {
+  const FORBIDDEN = { isError: true, found: { code: 'forbidden' } };
+  const NOT_FOUND = { isError: true, found: { code: 'not_found' } };
+  /** Of a conversation below another one, in the sandbox whose agent server is there. */
+  const begun = async (limits: object = {}, parent: { id: string } | null = null) => {
+    const row = await rows.conversation(user.id, {
+      sandboxId: conversation.sandboxId,
+      workingDir: agent.workspace,
+      llmModel: MODEL.llm_model,
+      llmBaseUrl: MODEL.llm_base_url,
+      selectedRepository: 'octo/app',
+      gitProvider: 'github',
+      parentConversationId: parent?.id ?? null,
+    });
+    const start = await rows.startTask(user.id, {
+      appConversationId: row.id,
+      sandboxId: row.sandboxId,
+      status: 'READY',
+      request: sampleStartRequest(limits),
+    });
+    const key = app.app.get(OwnToolServer).keyOf(start.id);
+    return { id: row.id, hex: row.hex, key };
+  };
+  const callAs = async (key: string, name: string, given: object = {}, headers = {}): Promise<Answer> => {
+    const own = await connect({ ...user, key }, headers);
+    try {
+      return await call(name, given, own);
+    } finally {
+      await own.close();
+    }
+  };
+  const list = (key: string): request.Test => post(LIST, { 'X-Session-API-Key': key });
+  const requestOf = async (hex: unknown): Promise<StartTask['request'] | undefined> => {
+    const tasks = await app.dataSource.getRepository(StartTask).findBy({ userId: user.id });
+    return tasks.find(({ appConversationId: id }) => id.replaceAll('-', '') === hex)?.request;
+  };
+
+  it('starts children that may at most what it may', async () => {
+    const limits = { secret_names: ['DEPLOY_KEY'], git: 'read', agent_type: 'plan' };
+    const parent = await begun(limits);
+    const child = await callAs(parent.key, 'start_conversation', { message: 'Help.', git: 'write' });
+    expect(await requestOf(child.found['conversation_id'])).toMatchObject({
+      ...limits,
+      parent_conversation_id: parent.id,
+      started_by_agent: true,
+      selected_repository: 'octo/app',
+    });
+    const elsewhere = { message: 'Help.', repository: 'octo/secret', provider: 'github' };
+    expect(await callAs(parent.key, 'start_conversation', elsewhere)).toMatchObject({
+      isError: true,
+      found: { code: 'malformed_request', detail: expect.stringContaining('selected_repository') },
+    });
+    const free = await begun();
+    expect(await callAs(free.key, 'start_conversation', elsewhere)).toMatchObject({ isError: false });
+  });
+
+  it('sees and moves only what is below it', async () => {
+    const parent = await begun();
+    const own = await begun({}, parent);
+    const child = await begun({}, own);
+    const grandchild = await begun({}, child);
+    const beside = await begun({}, parent);
+    const starting = await callAs(own.key, 'start_conversation', { message: 'Help.' });
+    const startingId = String(starting.found['conversation_id']);
+    for (const id of [child.hex, grandchild.hex, startingId]) {
+      expect(
+        (await callAs(own.key, 'wait_for_conversation', { conversation_id: id, seconds: 0 })).isError,
+      ).toBe(false);
+      expect((await callAs(own.key, 'get_result', { conversation_id: id })).found['conversation_id']).toBe(
+        id,
+      );
+    }
+    const others = [own.hex, parent.hex, beside.hex, conversation.hex, UNKNOWN, 'nonsense'];
+    const tools = ['wait_for_conversation', 'get_result', 'get_changes', 'open_pull_request'];
+    for (const id of others) {
+      for (const name of [...tools, 'stop_conversation', 'send_message']) {
+        const given = { conversation_id: id, message: 'Hello.' };
+        expect([id, name, await callAs(own.key, name, given)]).toMatchObject([id, name, NOT_FOUND]);
+        // A user's key that names a conversation may no more.
+        const named = await callAs(user.key, name, given, { 'X-Slipway-Conversation': own.hex });
+        expect([id, name, named]).toMatchObject([id, name, NOT_FOUND]);
+      }
+    }
+    // The header of another conversation adds nothing to a conversation's key.
+    const claimed = { 'X-Slipway-Conversation': parent.hex };
+    const given = { conversation_id: beside.hex };
+    expect(await callAs(own.key, 'get_result', given, claimed)).toMatchObject(NOT_FOUND);
+  });
+
+  it('speaks as an agent, a hundred times to one', async () => {
+    const parent = await begun();
+    const child = await begun({}, parent);
+    await agent.client.start({ conversation_id: child.id });
+    const given = { conversation_id: child.hex, message: 'Hello, child.' };
+    expect(await callAs(parent.key, 'send_message', given)).toMatchObject({ isError: false });
+    const events = await agent.client.events(child.id, '&kind=MessageEvent&source=agent');
+    expect(events[0]).toMatchObject({ source: 'agent', sender_conversation_id: parent.id });
+
+    const counted = `UPDATE app_conversation_start_tasks
+      SET request = request || '{"agent_messages": 99}' WHERE app_conversation_id = $1`;
+    await app.dataSource.query(counted, [child.id]);
+    expect(await callAs(parent.key, 'send_message', given)).toMatchObject({ isError: false });
+    expect(await callAs(parent.key, 'send_message', given)).toMatchObject({
+      isError: true,
+      found: { code: 'conversation_limit' },
+    });
+  });
+
+  it('is taken for a person by an agent server of others, which knows no such member', async () => {
+    const parent = await begun();
+    const child = await begun({}, parent);
+    const address = `http://127.0.0.1:${agent.port}`;
+    const { id: sandboxId } = await rows.sandbox(user.id, { key: SESSION_KEY, specId: 'others', address });
+    await app.dataSource.getRepository(AppConversation).update({ id: child.id }, { sandboxId });
+    await agent.client.start({ conversation_id: child.id });
+    const given = { conversation_id: child.hex, message: 'Hello, child.' };
+    expect(await callAs(parent.key, 'send_message', given)).toMatchObject({ isError: false });
+    const [event] = await agent.client.events(child.id, '&kind=MessageEvent&source=user');
+    expect(event).not.toHaveProperty('sender_conversation_id');
+  });
+
+  it('says nothing once its budget is spent', async () => {
+    const parent = await begun({ max_budget: 0 });
+    const child = await begun({}, parent);
+    const given = { conversation_id: child.hex, message: 'Hello, child.' };
+    expect(await callAs(parent.key, 'send_message', given)).toMatchObject({
+      isError: true,
+      found: { code: 'budget_exceeded' },
+    });
+  });
+
+  it.each([{ git: 'read' }, { git: 'none' }, { secret_names: [] }])(
+    'gets nothing that is read or written with tokens that it lacks: %j',
+    async (limits) => {
+      const parent = await begun(limits);
+      const child = await begun(limits, parent);
+      expect(await callAs(parent.key, 'suggested_tasks')).toMatchObject(FORBIDDEN);
+      const opened = await callAs(parent.key, 'open_pull_request', { conversation_id: child.hex });
+      expect([opened.isError, opened.found['code'] === 'forbidden']).toEqual([true, 'git' in limits]);
+    },
+  );
+
+  it('opens no other route, and nothing once the conversation is gone or its sandbox rests', async () => {
+    const { key, id } = await begun();
+    await list(key).expect(200);
+    await request(app.url).get('/api/v1/app-conversations/search').set('X-Session-API-Key', key).expect(401);
+    await list(`${key.slice(0, -1)}${key.endsWith('A') ? 'B' : 'A'}`).expect(401);
+
+    const sandboxes = app.dataSource.getRepository(Sandbox);
+    await sandboxes.update({ id: conversation.sandboxId }, { status: 'PAUSED' });
+    await list(key).expect(401);
+    await sandboxes.update({ id: conversation.sandboxId }, { status: 'RUNNING' });
+    await list(key).expect(200);
+    await request(app.url).delete(`/api/v1/app-conversations/${id}`).set(user.headers).expect(200);
+    await list(key).expect(401);
+    // Under the same id, another conversation has another key.
+    await rows.conversation(user.id, { id, sandboxId: conversation.sandboxId });
+    await rows.startTask(user.id, { appConversationId: id, sandboxId: conversation.sandboxId });
+    await list(key).expect(401);
+  });
+
+  it('is noted as its sandbox in the audit', async () => {
+    const parent = await begun();
+    const child = await begun({}, parent);
+    await agent.client.start({ conversation_id: child.id });
+    await callAs(parent.key, 'stop_conversation', { conversation_id: child.hex });
+    const entries = await new AuditClient(app).find({
+      action: 'conversation.pause',
+      resource_id: child.hex,
+    });
+    const actor = { kind: 'sandbox', user_id: user.id, key_id: conversation.sandboxId };
+    expect(entries).toMatchObject([{ actor }]);
   });
 });
 

@@ -135,8 +135,9 @@ export interface SendMessageRequest {
   role?: 'user';
   content: Content[];
   run?: boolean;
-  /** Our server alone knows it. */
+  /** Our server alone knows it, and the following one. */
   id?: string;
+  sender_conversation_id?: string;
 }
 
 export type StartConversationRequest = z.input<typeof startSchema>;

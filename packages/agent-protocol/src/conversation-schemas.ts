@@ -41,6 +41,8 @@ export const messageSchema = z.object({
   run: z.boolean().default(false),
   /** Of its event: a message that the log has already is not taken again. */
   id: z.uuid().optional(),
+  /** Of the agent that says it; else a person does. */
+  sender_conversation_id: conversationIdSchema.optional(),
 });
 
 export type IncomingMessage = z.infer<typeof messageSchema>;

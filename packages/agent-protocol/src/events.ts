@@ -1,4 +1,5 @@
 import type { z } from 'zod';
+import { jsonText } from '@slipway/common/json-access.js';
 import type {
   content,
   eventSchema,
@@ -247,8 +248,13 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
   return null;
 }
 
+/** Of a person, or of the agent of another conversation: what the agent works on. */
 export function isUserMessage(event: AgentEvent): event is MessageEvent {
-  return event.kind === 'MessageEvent' && event.source === 'user';
+  return event.kind === 'MessageEvent' && (event.source === 'user' || isOfAnotherAgent(event));
+}
+
+export function isOfAnotherAgent(event: object): boolean {
+  return jsonText(event, 'sender_conversation_id') !== null;
 }
 
 /** Without images. */

@@ -28,8 +28,12 @@ export const gitAccessSchema = z.object({
       origin: httpUrl.transform((url) => new URL(url).origin),
       username: oneLine,
       password: oneLine.min(1),
+      /** It is for this address alone, and never for tools. Absent: for all of the server. */
+      repository: httpUrl.optional(),
     }),
   ),
+  /** Absent in requests of earlier versions: `write`. */
+  mode: z.enum(GIT_MODES).optional(),
   /** Whether tools get the credentials, through git's credential helper; the agent server uses them anyway. */
   expose: z.boolean(),
   identity: gitIdentitySchema.nullable(),

@@ -51,6 +51,28 @@ it('continues after the budget that stopped it was raised', async () => {
   expect(await client.answers(id)).toEqual(['It is done.']);
 });
 
+it('works for the agent of another conversation, and the log says so', async () => {
+  const sender = '8d7b2f7e-1c0a-4f3f-9b6f-2b0c5d4e3a21';
+  const said = (text: string): object => ({
+    content: [{ type: 'text', text }],
+    run: true,
+    sender_conversation_id: sender.replaceAll('-', ''),
+  });
+  const id = await start([say('It is done.'), say('That, too.')], { initial_message: said('Do it.') });
+  const { client } = server;
+  await client.untilStatus(id, 'finished');
+  await client.act(id, 'events', said('Go on.'));
+  await until(async () => (await client.events(id, '&kind=MessageEvent')).length === 4);
+  await client.untilStatus(id, 'finished');
+
+  const ofAgent = { source: 'agent', sender_conversation_id: sender, llm_message: { role: 'user' } };
+  const own = { source: 'agent', llm_message: { role: 'assistant' } };
+  expect(await client.events(id, '&kind=MessageEvent')).toMatchObject([ofAgent, own, ofAgent, own]);
+  expect(await client.get(`/api/conversations/${id}/agent_final_response`)).toEqual({
+    response: 'That, too.',
+  });
+});
+
 it('works for a user: a command in the workspace, its result to the model, a reply', async () => {
   const id = await start(
     [call('terminal', { command: 'echo "$TOKEN" > out; cat out' }), say('It is done.')],

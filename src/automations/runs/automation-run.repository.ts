@@ -6,6 +6,7 @@ import {
   type EntityManager,
   In,
   IsNull,
+  LessThanOrEqual,
   MoreThan,
   Not,
   Raw,
@@ -27,13 +28,14 @@ import { toHexId } from '../../common/identifiers.js';
 import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import { deadLetters, type JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
+import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import {
   Automation,
   AutomationRepository,
   type AutomationWork,
 } from '../definitions/automation.repository.js';
-import type { Trigger } from '../definitions/trigger.dto.js';
+import { admit, type RunCounts, SPENT } from './run-admission.js';
 import { filledPrompt } from './prompt-template.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
@@ -96,55 +98,12 @@ export interface RunEnd {
   stops?: boolean;
 }
 
-export interface RunCounts {
-  active: number;
-  /** Made within a day, without those that were skipped. */
-  today: number;
-  skippedToday: number;
-  /** USD. */
-  costThisMonth: number;
-  /** As `today`, of the actor alone. */
-  ofActorToday: number;
-}
-
 /** What a run is made for. */
 export interface RunCause {
   /** Unique among those of its trigger. */
   id: string;
   payload?: unknown;
   actor?: string | null;
-}
-
-interface Admission {
-  /** `refuse`: as `skip`, but not even a row is kept, since a flood would make as many as it has events. */
-  admission: 'make' | 'replace' | 'skip' | 'refuse';
-  reason: string | null;
-}
-
-/** Of an account that may not write to the repository, as everybody may comment in public ones. */
-const RUNS_OF_A_STRANGER = 10;
-
-const SPENT = "Its runs have cost this month's budget (max_budget_per_month).";
-
-/** Whether a cause makes a run, and what becomes of the ones before. */
-export function admit(work: AutomationWork, trigger: Trigger, counts: RunCounts): Admission {
-  const { max_runs_per_day: most, max_budget_per_month: budget, concurrency } = work;
-  const { limit, when_busy } = concurrency;
-  const skip = counts.skippedToday >= most ? 'refuse' : 'skip';
-  if (counts.today >= most) {
-    return { admission: skip, reason: `It has had ${most} runs within a day (max_runs_per_day).` };
-  }
-  const isForAnyone = trigger.type === 'event' && trigger.from === 'anyone';
-  if (isForAnyone && counts.ofActorToday >= RUNS_OF_A_STRANGER) {
-    return { admission: skip, reason: `This account has had ${RUNS_OF_A_STRANGER} runs within a day.` };
-  }
-  if (counts.costThisMonth >= (budget ?? Infinity)) {
-    return { admission: skip, reason: SPENT };
-  }
-  const isFree = counts.active < limit || when_busy === 'queue';
-  return isFree || when_busy === 'replace'
-    ? { admission: isFree ? 'make' : 'replace', reason: null }
-    : { admission: skip, reason: 'It was busy with earlier runs (concurrency).' };
 }
 
 export const DEAD_RUNS = deadLetters('automation-run-dead');
@@ -169,14 +128,6 @@ const COUNTS = `
   FROM automation_runs
   WHERE automation_id = $1 AND (created_at > least($2, $3) OR status IN ('PENDING', 'RUNNING'))`;
 
-/** A run works until its conversations do, and again in each round of a pull request that they follow. */
-const IS_AT_WORK = `
-  SELECT EXISTS (
-    SELECT FROM automation_runs r LEFT JOIN followed_pull_requests f ON f.conversation_id = ANY (r.conversation_ids)
-    WHERE r.automation_id = $1 AND r.started_at <= $2
-      AND (coalesce(r.completed_at, 'infinity') >= $3 OR f.idle_since >= $3
-        OR f.idle_since IS NULL AND f.next_look_at IS NOT NULL)) AS found`;
-
 const STATUS_COUNTS = `
   SELECT status, count(*)::int AS count FROM automation_runs WHERE automation_id = $1 GROUP BY status`;
 
@@ -198,6 +149,8 @@ const REMOVE_OLD = `
 const A_DAY_MS = 86_400_000;
 /** Of hosts. */
 const CLOCK_SKEW_MS = 5_000;
+/** The newest: what follows a pull request for longer is seldom. */
+const RUNS_LOOKED_AT = 200;
 const IS_ACTIVE = { status: In(['PENDING', 'RUNNING']) };
 const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
 
@@ -212,6 +165,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     private readonly automations: AutomationRepository,
     private readonly jobs: DurableJobs,
     private readonly webhooks: WebhookDeliveryRepository,
+    private readonly followed: FollowedPullRequestRepository,
     private readonly audit: AuditRepository,
     private readonly clock: Clock,
   ) {
@@ -303,8 +257,15 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   /** Whether the account of the owner may have been at work for a run of the automation. `at`: epoch milliseconds */
   async wasAtWork(automationId: string, at: number): Promise<boolean> {
     const [from, until] = [new Date(at - CLOCK_SKEW_MS), new Date(at + CLOCK_SKEW_MS)];
-    const [row] = await this.query<{ found: boolean }[]>(IS_AT_WORK, [automationId, until, from]);
-    return row?.found === true;
+    const begun = await this.find({
+      select: { conversationIds: true, completedAt: true },
+      where: { automationId, startedAt: LessThanOrEqual(until) },
+      order: { startedAt: 'DESC' },
+      take: RUNS_LOOKED_AT,
+    });
+    const isUnderWay = begun.some(({ completedAt }) => completedAt === null || completedAt >= from);
+    const ids = begun.flatMap(({ conversationIds }) => conversationIds);
+    return isUnderWay || this.followed.wereAtWork(ids, from);
   }
 
   /** Begins a run whose turn it is. Null unless it has begun, and something is left to start. */

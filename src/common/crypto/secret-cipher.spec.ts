@@ -44,6 +44,17 @@ describe('SecretCipher', () => {
     expect(others).not.toContain(cipher.derive('one'));
   });
 
+  it.each([
+    ['under its key', 'one', [OLD], true],
+    ['after a rotation', 'one', [NEW, OLD], true],
+    ['once its key is gone', 'one', [NEW], false],
+    ['of another purpose', 'other', [OLD], false],
+  ])('knows a derived secret %s: %s', (_, purpose, keys, expected) => {
+    const secret = new SecretCipher([OLD]).derive('one');
+    expect(new SecretCipher(keys).hasDerived(purpose, secret)).toBe(expected);
+    expect(new SecretCipher(keys).hasDerived(purpose, secret.slice(1))).toBe(false);
+  });
+
   it('decrypts with every key and encrypts with the first', () => {
     const record = new SecretCipher([OLD]).encrypt('secret', 'place');
     const rotated = new SecretCipher([NEW, OLD]);

@@ -5,6 +5,7 @@ import {
   hkdfSync,
   type KeyObject,
   randomBytes,
+  timingSafeEqual,
 } from 'node:crypto';
 import { type DynamicModule, Global, Module } from '@nestjs/common';
 
@@ -96,8 +97,15 @@ export class SecretCipher {
 
   /** A secret per purpose that reveals no key of ours; it stays the same until the first key changes. */
   derive(purpose: string): string {
-    const bytes = hkdfSync('sha256', this.currentKey, '', purpose, DERIVED_BYTES);
-    return Buffer.from(bytes).toString('base64url');
+    return derived(this.currentKey, purpose).toString('base64url');
+  }
+
+  /** Whether `derive` has answered this under any of the keys. Compares in constant time. */
+  hasDerived(purpose: string, secret: string): boolean {
+    const given = Buffer.from(secret, 'base64url');
+    return [...this.keys.values()].some(
+      (key) => given.length === DERIVED_BYTES && timingSafeEqual(derived(key, purpose), given),
+    );
   }
 
   private nextIv(): Buffer {
@@ -113,6 +121,10 @@ export class SecretCipher {
   isOutdated(record: string): boolean {
     return keyIdOf(record) !== this.currentKeyId;
   }
+}
+
+function derived(key: KeyObject, purpose: string): Buffer {
+  return Buffer.from(hkdfSync('sha256', key, '', purpose, DERIVED_BYTES));
 }
 
 function keyIdOf(record: string): string {

@@ -16,6 +16,11 @@ export interface AgentSecretDescription {
   description: string | null;
 }
 
+/** Which may be seen. */
+export type SecretFilter = (name: string, isGitToken: boolean) => boolean;
+
+const ALL: SecretFilter = () => true;
+
 /** What the SDK asks for when it clones: `github_token`. */
 const SDK_TOKEN_NAMES: ReadonlySet<string> = new Set([...TOKEN_VARIABLES].map((name) => name.toLowerCase()));
 
@@ -33,11 +38,15 @@ export class AgentSecretsReader {
   ) {}
 
   /**
-   * All of them by name. A git token that is not available at the moment is left out and logged.
+   * Those that may be seen, by name. A git token that is not available at the moment is left out and logged.
    * @param credentials all of the user's git credentials, from `ProviderTokenRepository.list`
    * @throws SecretDecryptionError when a stored value is not readable with the configured keys
    */
-  async forUser(userId: string, credentials: readonly StoredCredential[]): Promise<Map<string, AgentSecret>> {
+  async forUser(
+    userId: string,
+    credentials: readonly StoredCredential[],
+    isVisible: SecretFilter,
+  ): Promise<Map<string, AgentSecret>> {
     const [tokens, custom] = await Promise.all([
       this.config.agent.exposeGitTokens
         ? this.gitTokens.list(userId, credentials)
@@ -45,42 +54,45 @@ export class AgentSecretsReader {
       this.secrets.read(userId),
     ]);
     return new Map<string, AgentSecret>([
-      ...tokens,
-      ...custom.map(({ name, value, description }) => [name, { value, description }] as const),
+      ...[...tokens].filter(([name]) => isVisible(name, true)),
+      ...custom.flatMap(({ name, value, description }) =>
+        isVisible(name, false) ? [[name, { value, description }] as const] : [],
+      ),
     ]);
   }
 
-  /** Names and descriptions, by name. @param names those that may be seen; null: all */
-  async describe(userId: string, names: readonly string[] | null = null): Promise<AgentSecretDescription[]> {
+  /** Names and descriptions, by name. */
+  async describe(userId: string, isVisible = ALL): Promise<AgentSecretDescription[]> {
     const [tokens, custom] = await Promise.all([
       this.gitTokenDescriptions(userId),
       this.secrets.describe(userId),
     ]);
     const all = new Map<string, string | null>([
-      ...tokens,
-      ...custom.map(({ name, description }) => [name, description] as const),
+      ...[...tokens].filter(([name]) => isVisible(name, true)),
+      ...custom.flatMap(({ name, description }) =>
+        isVisible(name, false) ? [[name, description] as const] : [],
+      ),
     ]);
     return [...all]
-      .filter(([name]) => names === null || names.includes(name))
       .map(([name, description]) => ({ name, description }))
       .toSorted((a, b) => (a.name < b.name ? -1 : 1));
   }
 
   /**
    * The value of one; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
-   * @param names those that may be seen; null: all
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
-  async find(userId: string, name: string, names: readonly string[] | null = null): Promise<string | null> {
-    const isVisible = names === null || names.includes(name);
-    const custom = isVisible ? await this.secrets.readValue(userId, name) : null;
+  async find(userId: string, name: string, isVisible = ALL): Promise<string | null> {
+    const custom = isVisible(name, false) ? await this.secrets.readValue(userId, name) : null;
     if (custom !== null) {
       return custom;
     }
     if (SDK_TOKEN_NAMES.has(name)) {
-      return this.find(userId, name.toUpperCase(), names);
+      return this.find(userId, name.toUpperCase(), isVisible);
     }
-    return isVisible && this.config.agent.exposeGitTokens ? await this.gitTokens.find(userId, name) : null;
+    return isVisible(name, true) && this.config.agent.exposeGitTokens
+      ? await this.gitTokens.find(userId, name)
+      : null;
   }
 
   private async gitTokenDescriptions(userId: string): Promise<Map<string, string>> {

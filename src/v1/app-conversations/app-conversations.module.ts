@@ -140,6 +140,7 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     Delegation,
     FollowedPullRequestRepository,
     ModelCatalogue,
+    OwnToolServer,
     PendingMessagesService,
     StartTaskQueries,
     StartTaskRepository,

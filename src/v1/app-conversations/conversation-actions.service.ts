@@ -52,12 +52,13 @@ export class ConversationActionsService {
     resume: boolean,
   ): Promise<boolean> {
     const resumed = resume && (await this.wake(userId, givenId));
+    const { sender_conversation_id: _, ...plain } = message;
     // Not audited: the conversation's log has the messages with their sources.
     await this.act(userId, givenId, null, (target, { id, execution_status: before }) => {
       const isOver = before === 'finished' || hasFailed(before);
       const status = message.run === true ? 'running' : isOver ? 'idle' : null;
       return this.syncRequests.expecting(id, status, () =>
-        this.agentServers.sendMessage(target, id, message),
+        this.agentServers.sendMessage(target, id, this.credentials.isSupported(target) ? message : plain),
       );
     });
     return resumed;

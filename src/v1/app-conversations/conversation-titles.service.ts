@@ -1,5 +1,5 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
-import { conversationTitle, type AgentEvent } from '@slipway/agent-protocol/events.js';
+import { conversationTitle, isUserMessage } from '@slipway/agent-protocol/events.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { AgentServerClient, isAgentEvent } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
@@ -98,8 +98,4 @@ export class ConversationTitlesService implements OnModuleInit {
       });
     });
   }
-}
-
-function isUserMessage(event: AgentEvent): boolean {
-  return event.kind === 'MessageEvent' && event.source === 'user';
 }

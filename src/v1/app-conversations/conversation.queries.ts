@@ -202,14 +202,17 @@ export function isStored(column: string): string {
   return `EXISTS (SELECT FROM app_conversations c WHERE c.id = ${column})`;
 }
 
-/** Parents of parents, the conversation itself first. */
-const DEPTH = `
+/** Parents of parents, of a conversation or of a start that is not one yet. */
+const ABOVE = `
   WITH RECURSIVE above AS (
-    SELECT parent_conversation_id AS id, 0 AS depth FROM app_conversations WHERE id = $2 AND user_id = $1
+    (SELECT parent_conversation_id AS id, 1 AS depth FROM app_conversations WHERE id = $2 AND user_id = $1
+    UNION ALL
+    SELECT (t.request ->> 'parent_conversation_id')::uuid, 1 FROM app_conversation_start_tasks t
+    WHERE t.app_conversation_id = $2 AND t.user_id = $1 AND NOT ${isStored('t.app_conversation_id')})
     UNION ALL
     SELECT c.parent_conversation_id, above.depth + 1 FROM above JOIN app_conversations c USING (id)
     WHERE c.user_id = $1 AND above.depth < 100)
-  SELECT max(depth) AS depth FROM above`;
+  SELECT id FROM above WHERE id IS NOT NULL ORDER BY depth`;
 
 /**
  * What the conversation may spend, and what it and all below it have spent, each of its children with all below it: what
@@ -334,10 +337,10 @@ export class ConversationQueries {
     return row;
   }
 
-  /** How many conversations it is below; null for an unknown one. */
-  async depth(manager: EntityManager, userId: string, id: string): Promise<number | null> {
-    const [row] = await manager.query<{ depth: number | null }[]>(DEPTH, [userId, id]);
-    return row?.depth ?? null;
+  /** Those that it is below, its parent first. */
+  async above(userId: string, id: string, manager?: EntityManager): Promise<string[]> {
+    const rows = await (manager ?? this.dataSource).query<{ id: string }[]>(ABOVE, [userId, id]);
+    return rows.map((row) => row.id);
   }
 
   async changedWork(now: Date): Promise<ChangedWork[]> {

@@ -120,16 +120,18 @@ export class CredentialRefreshService {
       return this.buildAdopted(id, userId, begun);
     }
     const configuration = await this.inputs.readConfiguration(userId, begun?.llmProfile ?? null);
-    const stored = await this.inputs.read(userId, configuration, { conversationId: id, ...granted });
+    const stored = await this.inputs.read(userId, configuration, granted);
     const agent = this.acpAgents.find(begun?.agent ?? null);
     const { settings, mcpConfig, secrets, credentials } = begun?.agent
       ? grantedInputs(agent, stored)
       : stored;
+    const { selectedRepository: repository = null, gitProvider: provider = null } = begun ?? {};
+    const use = { userId, repository, provider, limits: granted.limits };
     const common = {
       search_api_key: settings.search_api_key,
       tavily_api_url: this.config.agent.tavilyApiUrl,
       mcp_config: mcpServerEntries(mcpConfig),
-      git: await this.inputs.gitAccess(userId, settings, credentials),
+      git: await this.inputs.gitAccess(use, settings, credentials),
       ...agentLimits(settings),
       delegated_budget: delegated,
       language: settings.language === '' ? null : settings.language,

@@ -1,9 +1,11 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
+import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { SecretFilter } from '../../settings/secrets/agent-secrets.reader.js';
 import type { FollowWishes } from './followed/followed-pull-request.entity.js';
 
 /** In their order; ERROR can follow each but READY. */
@@ -73,14 +75,53 @@ export interface StartRequest {
   result_schema?: Record<string, unknown> | null;
   /** Stored secrets that the conversation gets; null: all. */
   secret_names?: string[] | null;
+  /** Absent: `write`. */
+  git?: GitMode;
   /** Absent in older rows, as null. */
   follow?: FollowWishes | null;
   /** The agent of the parent asks for it, through the tool server. */
   started_by_agent?: true;
   /** USD, beside the limit of the settings. */
   max_budget?: number | null;
+  /** How many messages of agents the conversation has taken. */
+  agent_messages?: number;
   /** Members without an effect that are echoed (`processors`, `plugins`, `agent_profile_id`, …). */
   [echoed: string]: unknown;
+}
+
+/** What a conversation may at most: said at its start, and true of all that it starts. Older rows lack members. */
+export type ConversationLimits = Partial<Pick<StartRequest, 'secret_names' | 'git' | 'agent_type'>>;
+
+/** A child's request, with at most what its parent may. */
+export function withinLimits(request: StartRequest, parent: ConversationLimits): StartRequest {
+  const { secret_names: names = null } = parent;
+  const asked = request.secret_names ?? names;
+  const least = Math.min(...[request, parent].map((limits) => GIT_MODES.indexOf(gitMode(limits))));
+  return {
+    ...request,
+    secret_names: names === null ? asked : (asked ?? []).filter((name) => names.includes(name)),
+    git: GIT_MODES[least] ?? 'none',
+    agent_type: parent.agent_type === 'plan' ? 'plan' : request.agent_type,
+  };
+}
+
+export function gitMode({ git = 'write' }: ConversationLimits): GitMode {
+  return git;
+}
+
+/** Whether its agent may use the git tokens of its user as it likes, where the operator does not keep them. */
+export function hasTokens(limits: ConversationLimits): boolean {
+  return (limits.secret_names ?? null) === null && gitMode(limits) === 'write';
+}
+
+/** What any of the conversations may see of its user's secrets; all for none. */
+export function visibleSecrets(all: readonly ConversationLimits[]): SecretFilter {
+  return (name, isGitToken) =>
+    all.length === 0 ||
+    all.some(
+      (limits) =>
+        (limits.secret_names?.includes(name) ?? true) && !(isGitToken && gitMode(limits) !== 'write'),
+    );
 }
 
 const BRANCH_SUFFIX_LENGTH = 8;

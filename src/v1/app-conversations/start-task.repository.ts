@@ -13,6 +13,7 @@ import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { AppConversation } from './conversation.entity.js';
 import { isStored } from './conversation.queries.js';
 import {
+  type ConversationLimits,
   FINISHED_STATUSES,
   isFinished,
   requestSecretsBinding,
@@ -37,6 +38,17 @@ export type NewStartTask = Omit<
   StartTask,
   'user' | 'detail' | 'attempt' | 'requestSecrets' | 'trimmed' | 'createdAt' | 'updatedAt'
 >;
+
+/** What of a conversation's start bears on what its agent gets. */
+export interface ConversationGrants {
+  /** Null for a conversation that a client began in a sandbox. */
+  startId: string | null;
+  /** In clear; they precede the user's. */
+  own: ReadonlyMap<string, string>;
+  limits: ConversationLimits;
+  /** USD; null: no other limit than that of the settings. */
+  maxBudget: number | null;
+}
 
 type StartTaskChange = Partial<Pick<StartTask, 'detail' | 'notes' | 'sandboxMade' | 'workingDir'>>;
 
@@ -66,9 +78,10 @@ const TAKE_UP = `
   WHERE id = $1 AND status <> ALL ($2)
   RETURNING `;
 
-const SECRET_NAMES = `
-  SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS names FROM app_conversation_start_tasks
-  WHERE sandbox_id = $1 AND user_id = $2`;
+const LIMITS = `
+  SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS secret_names,
+    coalesce(request ->> 'git', 'write') AS git
+  FROM app_conversation_start_tasks WHERE sandbox_id = $1 AND user_id = $2`;
 
 const MAX_BATCH = 50;
 
@@ -97,6 +110,11 @@ const WITHOUT_TEXTS = `'${JSON.stringify({
 /** Skips locked rows. A conversation's task is only reduced to what it needs (see `deleteOfConversation`). */
 const SET_BUDGET = `
   UPDATE app_conversation_start_tasks SET request = request || jsonb_build_object('max_budget', $2::float8) WHERE id = $1`;
+
+const COUNT_AGENT_MESSAGE = `
+  UPDATE app_conversation_start_tasks
+  SET request = request || jsonb_build_object('agent_messages', coalesce((request ->> 'agent_messages')::int, 0) + 1)
+  WHERE app_conversation_id = $1 AND coalesce((request ->> 'agent_messages')::int, 0) < $2`;
 
 const TRIM = `
   WITH surplus AS (
@@ -257,30 +275,33 @@ export class StartTaskRepository {
   }
 
   /**
-   * The request's secrets, names of stored ones for the conversation (null: all), and its own budget (null: none).
+   * The start itself, the request's secrets, what the conversation may, and its own budget (null: none).
    * Throws SecretDecryptionError.
    */
-  async grantsOfConversation(
-    userId: string,
-    conversationId: string,
-  ): Promise<{ own: Map<string, string>; names: string[] | null; maxBudget: number | null }> {
+  async grantsOfConversation(userId: string, conversationId: string): Promise<ConversationGrants> {
     const task = await this.ofConversation(userId, conversationId);
     return {
+      startId: task?.id ?? null,
       own: task ? this.secretsOf(task) : new Map(),
-      names: task?.request.secret_names ?? null,
+      limits: task?.request ?? {},
       maxBudget: task?.request.max_budget ?? null,
     };
   }
 
-  /**
-   * Names of stored secrets for any conversation of the sandbox. Null (all) without a start, or for one without a
-   * list.
-   */
-  async secretNamesOfSandbox(userId: string, sandboxId: string): Promise<string[] | null> {
-    const rows = await this.tasks.query<{ names: string[] | null }[]>(SECRET_NAMES, [sandboxId, userId]);
-    const lists = rows.map(({ names }) => names);
-    const known = lists.filter((names) => names !== null);
-    return rows.length === 0 || known.length < lists.length ? null : [...new Set(known.flat())];
+  /** What conversations that were started in the sandbox may. */
+  async limitsInSandbox(userId: string, sandboxId: string): Promise<ConversationLimits[]> {
+    return this.tasks.query<ConversationLimits[]>(LIMITS, [sandboxId, userId]);
+  }
+
+  /** Also one that is hidden. */
+  async byId(id: string): Promise<StartTask | null> {
+    return this.tasks.findOneBy({ id });
+  }
+
+  /** Counts a message of an agent to the conversation; false beyond the limit. */
+  async countAgentMessage(manager: EntityManager, conversationId: string, most: number): Promise<boolean> {
+    const [, affected] = await manager.query<[unknown, number]>(COUNT_AGENT_MESSAGE, [conversationId, most]);
+    return affected === 1;
   }
 
   /** Unfinished tasks of lost hosts, unchanged for as many seconds of the database's clock; the oldest first. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { isOfAnotherAgent, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -104,7 +104,7 @@ export function unknownToSandbox(): DomainError {
 
 /** A sandbox has written it: only id, kind and time are certain. */
 function saidIn(event: AgentEvent): string | null {
-  if (event.kind === 'MessageEvent' && event.source === 'agent') {
+  if (event.kind === 'MessageEvent' && event.source === 'agent' && !isOfAnotherAgent(event)) {
     const parts = jsonList(event, 'llm_message', 'content').map((part) => jsonText(part, 'text') ?? '');
     return textHead(parts.join('\n'), MAX_ANSWER);
   }

@@ -7,13 +7,15 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { withoutCommands } from '../../git-providers/change-requests.js';
 import type { OpenedChangeRequest, ProviderType } from '../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../git-providers/repository-access.service.js';
-import { toHexId } from '../../common/identifiers.js';
+import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
+import { gitMode } from '../app-conversations/start-task.entity.js';
 import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import { FollowedPullRequestRepository } from '../app-conversations/followed/followed-pull-request.repository.js';
+import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
@@ -42,24 +44,41 @@ export class PullRequestsService {
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly audit: AuditRepository,
     private readonly followed: FollowedPullRequestRepository,
+    private readonly starts: StartTaskRepository,
     private readonly clock: Clock,
   ) {}
 
   /**
    * Opens a pull request for the agent of a sandbox, with the user's token.
-   * @throws DomainError not_found for a conversation of another sandbox, conflict without a repository; what
+   * @throws DomainError unauthorized unless the sandbox runs, not_found for a conversation of another sandbox, forbidden for
+   *   one that may not push, conflict without a repository; what
    *   `RepositoryAccessService.openChangeRequest` throws
    */
   async openForAgent(sandbox: SandboxKeyHolder, given: OpenPullRequestDto): Promise<OpenedChangeRequest> {
+    if (!sandbox.running) {
+      throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+    }
     const { conversation_id: id, body, ...members } = given;
     const conversation = await this.conversations.find(sandbox.userId, id);
     if (conversation?.sandboxId !== sandbox.sandboxId) {
       throw unknownToSandbox();
     }
+    await this.requireWrite(sandbox.userId, id);
     const { selectedRepository, gitProvider: provider } = conversation;
     const repository = requireRepository(selectedRepository);
     const request = { ...members, body: withoutCommands(body) };
     return this.open({ id, userId: sandbox.userId, repository, provider, request });
+  }
+
+  /** For what agents ask for. @throws DomainError forbidden for a conversation that may not push */
+  async requireWrite(userId: string, givenId: string): Promise<void> {
+    const id = parseHexId(givenId);
+    const start = id === null ? null : await this.starts.ofConversation(userId, id);
+    const git = gitMode(start?.request ?? {});
+    if (git !== 'write') {
+      const detail = `The conversation was started with git: ${git}, so its agent opens no pull request.`;
+      throw new DomainError('forbidden', 'forbidden', detail);
+    }
   }
 
   /**

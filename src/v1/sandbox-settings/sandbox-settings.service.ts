@@ -14,10 +14,12 @@ import { NestedSettingsService } from '../../settings/nested/nested-settings.ser
 import {
   type AgentSecretDescription,
   AgentSecretsReader,
+  type SecretFilter,
 } from '../../settings/secrets/agent-secrets.reader.js';
 import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
 import type { SettingsKeys } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
+import { visibleSecrets } from '../app-conversations/start-task.entity.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import type { UserInfoDto } from './sandbox-settings.dto.js';
@@ -76,13 +78,13 @@ export class SandboxSettingsService {
    */
   async listSecrets(holder: SandboxKeyHolder, sandboxId: string): Promise<AgentSecretDescription[]> {
     requireOwnRunningSandbox(holder, sandboxId);
-    return await this.secrets.describe(holder.userId, await this.visibleNames(holder));
+    return await this.secrets.describe(holder.userId, await this.visible(holder));
   }
 
   /** @throws DomainError as `listSecrets` does; not_found for an unknown name */
   async findSecret(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
     requireOwnRunningSandbox(holder, sandboxId);
-    const value = await this.secrets.find(holder.userId, name, await this.visibleNames(holder));
+    const value = await this.secrets.find(holder.userId, name, await this.visible(holder));
     if (value === null) {
       throw unknownSecret(name);
     }
@@ -95,8 +97,8 @@ export class SandboxSettingsService {
     await this.dataSource.transaction((manager) => this.audit.append(manager, entry));
   }
 
-  private async visibleNames({ userId, sandboxId }: SandboxKeyHolder): Promise<string[] | null> {
-    return await this.starts.secretNamesOfSandbox(userId, sandboxId);
+  private async visible({ userId, sandboxId }: SandboxKeyHolder): Promise<SecretFilter> {
+    return visibleSecrets(await this.starts.limitsInSandbox(userId, sandboxId));
   }
 }
 

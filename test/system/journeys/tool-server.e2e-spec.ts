@@ -18,9 +18,8 @@ describe('an agent that calls another one', () => {
     const port = await reservedPort();
     await world.start({ PORT: String(port), SANDBOX_NETWORK_ALLOW: `127.0.0.1:${port}` });
     user = await world.createUser();
-    await user.saveSettings({
-      mcp_config: { shttp_servers: [{ url: `${world.url}/mcp`, api_key: user.key }] },
-    });
+    // Without a key: each agent gets one of its own.
+    await user.saveSettings({ mcp_config: { shttp_servers: [{ url: `${world.url}/mcp` }] } });
   });
 
   afterAll(async () => {

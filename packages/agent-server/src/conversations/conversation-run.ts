@@ -1,4 +1,4 @@
-import type { AgentEvent } from '@slipway/agent-protocol/events.js';
+import { isUserMessage, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { errorMessage, errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type AgentEngine, type ExecutionStatus, settledWithin } from '../engine/agent-engine.js';
 import { conversationFailure } from '../engine/limits.js';
@@ -285,7 +285,7 @@ function endsUnanswered(events: readonly AgentEvent[]): boolean {
   const last = events.findLast(
     ({ kind, source }) => kind === 'ActionEvent' || (kind === 'MessageEvent' && source !== 'environment'),
   );
-  return last?.source === 'user';
+  return last !== undefined && isUserMessage(last);
 }
 
 /**

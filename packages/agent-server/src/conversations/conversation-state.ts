@@ -1,4 +1,8 @@
-import type { AgentEvent, ConversationStateUpdateEvent } from '@slipway/agent-protocol/events.js';
+import {
+  type AgentEvent,
+  type ConversationStateUpdateEvent,
+  isOfAnotherAgent,
+} from '@slipway/agent-protocol/events.js';
 import type {
   AgentDetails,
   Draft,
@@ -13,7 +17,7 @@ import type {
 } from '../engine/agent-engine.js';
 import { openCalls } from '../engine/agent-events.js';
 import type { EventLog } from '../event-log.js';
-import { gitVariables } from '../git/run-git.js';
+import { gitVariables, shellCredentials } from '../git/run-git.js';
 import { isSameShape, SecretMasker } from '../secret-masker.js';
 import { DraftAnswer } from './draft-answer.js';
 import { type ConversationRecord, toStats, branchUpTo } from './conversation-record.js';
@@ -115,7 +119,8 @@ export class ConversationState implements EngineHost {
   }
 
   async append(event: NewEvent, id?: string): Promise<AgentEvent> {
-    return await this.#write(this.#masker.value(event), event.source === 'agent' ? this.draft.end() : id);
+    const isAnswer = event.source === 'agent' && !isOfAnotherAgent(event);
+    return await this.#write(this.#masker.value(event), isAnswer ? this.draft.end() : id);
   }
 
   showDraft(draft: (() => Draft) | null): void {
@@ -139,7 +144,7 @@ export class ConversationState implements EngineHost {
       ...this.#options.baseEnvironment,
       ...Object.fromEntries(given),
       ...this.#lookedUp,
-      ...(git && gitVariables(git.expose ? git : { credentials: [], identity: git.identity })),
+      ...(git && gitVariables({ ...git, credentials: shellCredentials(git) })),
     };
   }
 

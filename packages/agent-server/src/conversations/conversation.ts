@@ -157,9 +157,11 @@ export class Conversation {
     const { status } = this.record;
     const triggered = this.#state.skillsFor(contentText(message.content));
     const names = triggered?.names ?? [];
+    const { sender_conversation_id: sender } = message;
     const event = {
       kind: 'MessageEvent' as const,
-      source: 'user' as const,
+      source: sender === undefined ? ('user' as const) : ('agent' as const),
+      ...(sender !== undefined && { sender_conversation_id: sender }),
       llm_message: { role: message.role, content: message.content },
       activated_skills: names,
       extended_content: additionsTo(this.record, triggered?.text ?? null),

@@ -4,6 +4,7 @@ import {
   type AgentErrorEvent,
   type AgentEvent,
   contentText,
+  isOfAnotherAgent,
   type ObservationEvent,
   type UserRejectObservation,
 } from '@slipway/agent-protocol/events.js';
@@ -146,7 +147,7 @@ export function finalAnswer(events: readonly AgentEvent[]): string {
     if (event?.kind === 'ActionEvent' && event.action?.kind === 'FinishAction' && parts.length === 0) {
       return event.action.message;
     }
-    if (event?.kind === 'MessageEvent' && event.source === 'agent') {
+    if (event?.kind === 'MessageEvent' && event.source === 'agent' && !isOfAnotherAgent(event)) {
       parts.unshift(contentText(event.llm_message.content));
       const before = events[index - 1];
       if (before === undefined || !isContinuation(before)) {

@@ -1,6 +1,6 @@
 import { execFileSync } from 'node:child_process';
 import { expect, it } from '@jest/globals';
-import { gitVariables } from './run-git.js';
+import { gitVariables, shellCredentials } from './run-git.js';
 
 const CREDENTIALS = [
   { origin: 'https://github.com', username: 'x-access-token', password: `it's "a" $secret` },
@@ -50,4 +50,12 @@ it('configures the user, and adds settings', () => {
 
 it('has no variables without credentials, identity or settings', () => {
   expect(gitVariables({ credentials: [], identity: null })).toEqual({});
+});
+
+it('keeps what is for one repository from the shell', () => {
+  const own = { origin: 'https://own.example', username: 'c', password: 'third' };
+  const bound = { ...own, repository: 'https://own.example/a/b' };
+  const given = { credentials: [...CREDENTIALS, bound], identity: null };
+  expect(shellCredentials({ ...given, expose: true })).toEqual(CREDENTIALS);
+  expect(shellCredentials({ ...given, expose: false })).toEqual([]);
 });

@@ -66,7 +66,7 @@ beforeEach(async () => {
   cpSync(template, work, { recursive: true });
   const config = join(work, '.git/config');
   writeFileSync(config, readFileSync(config, 'utf8').replace(urlOf('team/template'), urlOf(name)));
-  access = new RemoteAccess({ ...place(), credentials });
+  access = new RemoteAccess({ ...place(), git: () => ({ credentials: credentials() }) });
 });
 
 afterEach(() => {
@@ -201,4 +201,41 @@ it('clones another repository', async () => {
   await host.commit('team/other', 'main', { 'o.txt': 'o' });
   expect(await access.clone(urlOf('team/other'), join(folder, 'other'), never)).toMatchObject({ ok: true });
   expect(readdirSync(join(folder, 'other'))).toContain('o.txt');
+});
+
+describe('with credentials for one repository', () => {
+  const bound = (mode: 'read' | 'write'): RemoteAccess => {
+    const repository = urlOf(name);
+    const own = credentials().map((credential) => ({ ...credential, repository }));
+    return new RemoteAccess({ ...place(), git: () => ({ credentials: own, mode }) });
+  };
+
+  it('fetches from it and pushes to it', async () => {
+    const head = commit('b.txt');
+    expect(await bound('write').fetch(work, never)).toMatchObject({ ok: true });
+    expect(await bound('write').push(work, 'fix', never)).toMatchObject({ ok: true });
+    expect(await host.tip(name, 'fix')).toBe(head);
+  });
+
+  it('only fetches where it may not push', async () => {
+    commit('b.txt');
+    expect(await bound('read').fetch(work, never)).toMatchObject({ ok: true });
+    const refused = { ok: false, output: expect.stringContaining('may not push') };
+    expect(await bound('read').push(work, 'fix', never)).toMatchObject(refused);
+    await expect(host.tip(name, 'fix')).rejects.toThrow('Command failed');
+  });
+
+  it.each(['team/secret', 'team/../team/secret', 'team%2f..%2fteam/secret', 'team/secret.git?x='])(
+    'reaches no other repository of its server: %s',
+    async (other) => {
+      await host.commit('team/secret', 'main', { 's.txt': 's' });
+      const url = `${host.origin}/${other}`;
+      git('remote', 'set-url', 'origin', url);
+      commit('b.txt');
+      expect(await bound('write').fetch(work, never)).toMatchObject({ ok: false });
+      expect(await bound('write').push(work, 'fix', never)).toMatchObject({ ok: false });
+      expect(await bound('write').clone(url, join(folder, 'other'), never)).toMatchObject({ ok: false });
+      await expect(host.tip('team/secret', 'fix')).rejects.toThrow('Command failed');
+    },
+  );
 });

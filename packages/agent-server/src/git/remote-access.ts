@@ -1,5 +1,10 @@
 import { Readable } from 'node:stream';
-import type { GitServerCredential, GitPushResponse, PushRequest } from '@slipway/agent-protocol/git.js';
+import type {
+  GitAccess,
+  GitServerCredential,
+  GitPushResponse,
+  PushRequest,
+} from '@slipway/agent-protocol/git.js';
 import type { ToolView } from '../tool-view.js';
 import {
   type KnownRepository,
@@ -36,7 +41,7 @@ interface RemoteAccessOptions {
   view: ToolView;
   /** A folder that only the agent server can read and write. */
   privateFolder: string;
-  credentials: () => readonly GitServerCredential[];
+  git: () => Pick<GitAccess, 'credentials' | 'mode'>;
 }
 
 /** What git says about an agent's repository, run where the agent may configure git. */
@@ -63,9 +68,14 @@ export class RemoteAccess {
       const args = [cwd, `refs/heads/${branch}:refs/heads/${branch}`];
       return await this.#asAgent({ script: PUSH, args, signal });
     }
-    return await PrivateRepository.use(this.#transfer(signal), repository, async (own) => {
+    const { mode = 'write' } = this.#options.git();
+    if (mode !== 'write') {
+      return failed(`This conversation was started with git: ${mode}. It may not push.`);
+    }
+    const { address, credentials } = this.#access(repository.url);
+    return await PrivateRepository.use(this.#transfer(credentials, signal), repository, async (own) => {
       const target = `${commit}:refs/heads/${branch}`;
-      const outcome = await own.git('push', '--no-verify', '--', repository.url, target);
+      const outcome = await own.git('push', '--no-verify', '--', address, target);
       if (!outcome.ok) {
         return outcome;
       }
@@ -90,9 +100,10 @@ export class RemoteAccess {
         repository === null ? NO_ORIGIN : 'The address of origin is not http(s): fetch by yourself.',
       );
     }
-    return await PrivateRepository.use(this.#transfer(signal), repository, async (own) => {
+    const { address, credentials } = this.#access(repository.url);
+    return await PrivateRepository.use(this.#transfer(credentials, signal), repository, async (own) => {
       const branches = '+refs/heads/*:refs/remotes/origin/*';
-      const outcome = await own.git('fetch', '--no-write-fetch-head', '--', repository.url, branches);
+      const outcome = await own.git('fetch', '--no-write-fetch-head', '--', address, branches);
       if (!outcome.ok) {
         return outcome;
       }
@@ -117,15 +128,16 @@ export class RemoteAccess {
   }
 
   async clone(url: string, folder: string, signal: AbortSignal): Promise<GitOutcome> {
-    const { view, privateFolder, credentials } = this.#options;
+    const { view, privateFolder } = this.#options;
+    const { address, credentials } = this.#access(url);
     const { ok, output } = await prepareRepository({
       view,
       privateFolder,
-      url,
+      url: address,
       folder,
       branch: null,
       identity: null,
-      credentials: credentials(),
+      credentials,
       timeoutMs: TIMEOUT_MS,
       signal,
     });
@@ -150,9 +162,17 @@ export class RemoteAccess {
     return { url: url.trim(), objects, shallow: commits, refs: parseRefs(refs ?? '') };
   }
 
-  #transfer(signal: AbortSignal): PrivateRepositoryOptions {
-    const { privateFolder: folder, view, credentials } = this.#options;
-    return { folder, environment: view.environment, credentials: credentials(), signal };
+  /** An agent may lead its origin anywhere: what is for one repository is used for its known address alone. */
+  #access(url: string): { address: string; credentials: GitServerCredential[] } {
+    const credentials = this.#options
+      .git()
+      .credentials.filter(({ repository }) => repository === undefined || isSame(repository, url));
+    return { address: credentials.find(({ repository }) => repository)?.repository ?? url, credentials };
+  }
+
+  #transfer(credentials: GitServerCredential[], signal: AbortSignal): PrivateRepositoryOptions {
+    const { privateFolder: folder, view } = this.#options;
+    return { folder, environment: view.environment, credentials, signal };
   }
 
   async #writeRefs(cwd: string, refs: Refs): Promise<GitOutcome> {
@@ -167,6 +187,11 @@ export class RemoteAccess {
 
 function isHttp(url: string): boolean {
   return /^https?:\/\//i.test(url);
+}
+
+function isSame(repository: string, url: string): boolean {
+  const [known, given] = [repository, url].map((each) => URL.parse(each)?.href.replace(/(\.git)?\/*$/, ''));
+  return known !== undefined && known === given;
 }
 
 function failed(output: string): GitOutcome {
@@ -201,7 +226,7 @@ export async function pushBranch(
     return { ok: false, branch, output: `${branch} is the default branch; commit to another one.` };
   }
   const credentials = repositoryCredentials(request);
-  const access = new RemoteAccess({ view, privateFolder, credentials: () => credentials });
+  const access = new RemoteAccess({ view, privateFolder, git: () => ({ credentials }) });
   const { ok, output } = await access.push(folder, branch, AbortSignal.timeout(BRANCH_PUSH_TIMEOUT_MS));
   return { ok, branch, output: new SecretMasker(gitSecrets(credentials)).text(output) };
 }

@@ -200,6 +200,11 @@ export function gitVariables(
   return { ...configVariables([...settings, ...helpers, ...names]), ...Object.fromEntries(values) };
 }
 
+/** Those that programs of the agent get. */
+export function shellCredentials({ credentials, expose }: GitAccess): GitServerCredential[] {
+  return expose ? credentials.filter(({ repository }) => repository === undefined) : [];
+}
+
 /** Texts to mask. Servers receive name and password in one piece, mostly in base64. */
 export function gitSecrets(credentials: readonly GitServerCredential[]): string[] {
   return credentials.flatMap(({ username, password }) => [password, `${username}:${password}`]);

@@ -72,11 +72,16 @@ type OpenPullRequest = (
 ) => Promise<z.output<typeof responseSchema>>;
 
 export interface PullRequestOptions {
+  /** Without the right to push, the tool is not offered. */
+  mayPush: () => boolean;
   open: OpenPullRequest;
   push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
 }
 
-export function createPullRequestTool({ open, push }: PullRequestOptions, currentDir: () => string): Tool {
+export function createPullRequestTool(
+  { open, push }: Pick<PullRequestOptions, 'open' | 'push'>,
+  currentDir: () => string,
+): Tool {
   return mcpSchemaTool({
     name: 'create_pull_request',
     description:

@@ -26,8 +26,8 @@ export const TimelineItem = memo(function TimelineItem({ event, result, open }: 
     );
   }
   if (kind === 'MessageEvent') {
-    const text = textOf(event.llm_message?.content);
-    return <Item event={event} who={event.source === 'user' ? 'You' : 'Agent'} look={event.source} text={text} />;
+    const who = event.source === 'user' ? 'You' : event.sender_conversation_id ? 'Another agent' : 'Agent';
+    return <Item event={event} who={who} look={event.source} text={textOf(event.llm_message?.content)} />;
   }
   if (action?.kind === 'FinishAction') {
     return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;

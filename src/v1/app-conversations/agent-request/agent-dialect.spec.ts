@@ -228,6 +228,23 @@ describe('request', () => {
     expect(slipway.request(start)).toMatchObject(expected);
   });
 
+  it.each([
+    ['ours', slipway, { sender_conversation_id: START.conversationId }],
+    ['of others, which would refuse that', stock, {}],
+  ])('says which agent speaks first, to an agent server that is %s', (_, dialect, sender) => {
+    const content = [{ type: 'text' as const, text: 'Hi' }];
+    const { initial_message: message } = dialect.request({
+      ...START,
+      request: {
+        ...START.request,
+        initial_message: { role: 'user', content, run: true },
+        started_by_agent: true,
+        parent_conversation_id: START.conversationId,
+      },
+    });
+    expect(message).toEqual({ role: 'user', content, run: true, ...sender });
+  });
+
   it('includes every tool server of the user', () => {
     const { agent } = slipway.request({
       ...START,

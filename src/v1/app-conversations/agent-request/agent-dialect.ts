@@ -28,7 +28,8 @@ export interface AgentStart {
   acp: StartedAcpAgent | null;
   conversationId: string;
   workingDir: string;
-  request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type' | 'result_schema'>;
+  request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type' | 'result_schema'> &
+    Partial<Pick<StartRequest, 'started_by_agent' | 'parent_conversation_id'>>;
   /** Addresses for the user of web servers that the agent starts. */
   ports: readonly PortAddress[];
   /** From the request, or else from the settings. */
@@ -63,7 +64,7 @@ export interface AgentDialect {
 }
 
 /** The part of the request that all agent servers take. */
-function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConversationRequest {
+function toCommonRequest(start: AgentStart, agent: AgentSpec, sender = {}): StartConversationRequest {
   const { settings } = start;
   const { initial_message: message } = start.request;
   return {
@@ -74,7 +75,7 @@ function toCommonRequest(start: AgentStart, agent: AgentSpec): StartConversation
     max_iterations: agentLimits(settings).max_iterations,
     stuck_detection: true,
     secrets: secretSources(start.secrets),
-    initial_message: message && { role: 'user', content: message.content, run: true },
+    initial_message: message && { role: 'user', content: message.content, run: true, ...sender },
   };
 }
 
@@ -275,7 +276,11 @@ function hasAllowedTools(config: ClearMcpConfig | null): boolean {
 const SLIPWAY: AgentDialect = {
   hasExtensions: true,
   request: (start) => ({
-    ...toCommonRequest(start, start.acp === null ? toAgent(start) : toAcpAgent(start, start.acp)),
+    ...toCommonRequest(
+      start,
+      start.acp === null ? toAgent(start) : toAcpAgent(start, start.acp),
+      start.request.started_by_agent && { sender_conversation_id: start.request.parent_conversation_id },
+    ),
     slipway: extension(start),
   }),
   endpoint: modelEndpoint,

@@ -4,8 +4,8 @@ import type { GitAccess, GitIdentity, GitServerCredential } from '@slipway/agent
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
+import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import {
   ProviderTokenRepository,
@@ -22,17 +22,16 @@ import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type AgentSettings, agentSettings, withBudget, withProfile } from './agent-settings.js';
+import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
+import type { ConversationGrants } from '../start-task.repository.js';
 import { OwnToolServer } from './own-tool-server.js';
 
-/** What of a conversation's start bears on what its agent gets. */
-interface ConversationGrants {
-  conversationId: string;
-  /** In clear; they precede the user's. */
-  own: ReadonlyMap<string, string>;
-  /** Of the user's secrets; null: all. */
-  names: readonly string[] | null;
-  /** USD; null: no other limit than that of the settings. */
-  maxBudget: number | null;
+/** Whose repository it is (null: none), and what its agent may do with it. */
+export interface RepositoryUse {
+  userId: string;
+  repository: string | null;
+  provider: ProviderType | null;
+  limits: ConversationLimits;
 }
 
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
@@ -87,18 +86,17 @@ export class AgentInputsReader {
   async read(
     userId: string,
     configuration: AgentConfiguration,
-    { conversationId, own, names, maxBudget }: ConversationGrants,
+    { startId, own, limits, maxBudget }: ConversationGrants,
   ): Promise<AgentInputs> {
     const credentials = await this.tokens.list(userId);
-    const stored = await this.secrets.forUser(userId, credentials);
-    const secrets = new Map([...stored].filter(([name]) => names === null || names.includes(name)));
+    const secrets = await this.secrets.forUser(userId, credentials, visibleSecrets([limits]));
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });
     }
     return {
       ...configuration,
       settings: withBudget(configuration.settings, maxBudget),
-      mcpConfig: this.ownToolServer.calledFrom(toHexId(conversationId), configuration.mcpConfig),
+      mcpConfig: this.ownToolServer.calledFrom(startId, configuration.mcpConfig),
       secrets,
       credentials,
     };
@@ -120,17 +118,24 @@ export class AgentInputsReader {
   }
 
   /**
-   * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`. Unavailable ones are
-   * logged and left out.
+   * A credential for each server that the user has a token for, in the order of `PROVIDER_TYPES`, unless the conversation's
+   * limits keep the token from it; then at most one for its own repository. Unavailable ones are logged and left out.
    */
   async gitAccess(
-    userId: string,
+    use: RepositoryUse,
     settings: GitSettings,
     stored: readonly StoredCredential[],
   ): Promise<GitAccess> {
-    const found = await Promise.all(stored.map((credential) => this.credential(userId, credential)));
+    const { userId, limits } = use;
+    const isVisible = visibleSecrets([limits]);
+    const found = await Promise.all(
+      (gitMode(limits) === 'write' ? stored : []).map((credential) =>
+        this.orNull(credential.provider, this.access.serverCredential(userId, credential)),
+      ),
+    );
     const byOrigin = new Map<string, GitServerCredential>();
-    for (const credential of found) {
+    const named = found.flatMap((each) => (each && isVisible(each.tokenVariable, true) ? [each.access] : []));
+    for (const credential of [...named, await this.ownRepository(use, stored)]) {
       // The user's own token comes before the one of enterprise_sso for the same server.
       if (credential !== null && !byOrigin.has(credential.origin)) {
         byOrigin.set(credential.origin, credential);
@@ -138,20 +143,36 @@ export class AgentInputsReader {
     }
     return {
       credentials: [...byOrigin.values()],
-      expose: this.config.agent.exposeGitTokens,
+      expose: this.config.agent.exposeGitTokens && named.length > 0,
+      mode: gitMode(limits),
       identity: gitIdentity(settings),
     };
   }
 
-  private async credential(userId: string, stored: StoredCredential): Promise<GitServerCredential | null> {
+  /** For its repository alone, where the limits keep the token itself from it. */
+  private async ownRepository(
+    { userId, repository, provider, limits }: RepositoryUse,
+    stored: readonly StoredCredential[],
+  ): Promise<GitServerCredential | null> {
+    // The operator keeps all from an ACP agent that gets none.
+    if (repository === null || gitMode(limits) === 'none' || hasTokens(limits) || stored.length === 0) {
+      return null;
+    }
+    const found = await this.orNull(provider, this.access.cloneAccess(userId, provider, repository));
+    return found?.credential
+      ? { ...found.credential, origin: new URL(found.url).origin, repository: found.url }
+      : null;
+  }
+
+  private async orNull<T>(provider: ProviderType | null, reading: Promise<T>): Promise<T | null> {
     try {
-      return await this.access.serverCredential(userId, stored);
+      return await reading;
     } catch (error) {
       if (!(error instanceof DomainError)) {
         throw error;
       }
       this.logger.warn('failed to get the credentials of a git server for an agent', {
-        provider: stored.provider,
+        provider,
         code: error.code,
       });
       return null;

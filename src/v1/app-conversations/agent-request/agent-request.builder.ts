@@ -15,6 +15,7 @@ import { type CheckedSettings, checkSettings } from './settings-check.js';
 
 interface NewConversation {
   userId: string;
+  startId: string;
   conversationId: string;
   workingDir: string;
   ports: readonly PortAddress[];
@@ -84,9 +85,9 @@ export class AgentRequestBuilder {
       return { problem: unknownProfile(request.llm_profile ?? null) };
     }
     const stored = await this.inputs.read(userId, configuration, {
-      conversationId: conversation.conversationId,
+      startId: conversation.startId,
       own: conversation.secrets,
-      names: request.secret_names ?? null,
+      limits: request,
       maxBudget: request.max_budget ?? null,
     });
     const agent = this.agentOf(request, stored.settings);
@@ -106,6 +107,8 @@ export class AgentRequestBuilder {
     }
     const acp = agent.acp && toStartedAcpAgent(agent.acp, settings, secrets, request.llm_model);
     const { model } = verdict;
+    const { selected_repository: repository, git_provider: provider } = request;
+    const use = { userId, repository, provider, limits: request };
     const body = dialect.request({
       acp,
       conversationId: conversation.conversationId,
@@ -118,7 +121,7 @@ export class AgentRequestBuilder {
       config: this.config.agent,
       mcpConfig,
       secrets: acp?.secrets ?? secrets,
-      git: dialect.hasExtensions ? await this.inputs.gitAccess(userId, settings, credentials) : null,
+      git: dialect.hasExtensions ? await this.inputs.gitAccess(use, settings, credentials) : null,
       outboundAllowlist: this.config.outbound.allowlist,
       skills: this.skills.all(),
     });

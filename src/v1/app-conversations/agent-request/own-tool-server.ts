@@ -1,18 +1,34 @@
 import { Injectable } from '@nestjs/common';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { parseHexId, toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { ServiceAddress } from '../../../config/service-address.js';
-import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import type { ClearMcpConfig, ClearRemoteMcpServer } from '../../../settings/mcp/mcp-secrets.js';
 import { SandboxCallback } from '../../sandboxes/sandbox-callback.js';
+import { ConversationQueries } from '../conversation.queries.js';
+import { StartTaskRepository } from '../start-task.repository.js';
 
 export const TOOL_SERVER_PATH = '/mcp';
 
-/** Names the conversation whose agent calls our own tool server. */
+/** With a user's key, names the conversation whose agent calls: the caller may then no more than that one. */
 export const CONVERSATION_HEADER = 'X-Slipway-Conversation';
 
+/** Headers that a key may stand in. */
+const KEY_HEADERS = ['authorization', 'x-session-api-key', 'x-access-token'];
+
+const KEY = /^slwc_([0-9a-f]{32})_([\w-]{43})$/;
+
+interface CallingAgent {
+  userId: string;
+  conversationId: string;
+  sandboxId: string;
+}
+
 /**
- * Lets an agent that calls our own tool server say which conversation it works in. It holds the user's key, with which it
- * could start conversations without a parent anyway, so the header needs no signature.
+ * Gives an agent the key of its conversation for our own tool server, whatever key the settings have for it. The key is
+ * derived, not stored: it opens nothing else, and nothing once the conversation is deleted or while its sandbox rests.
  */
 @Injectable()
 export class OwnToolServer {
@@ -20,20 +36,46 @@ export class OwnToolServer {
     private readonly address: ServiceAddress,
     private readonly callback: SandboxCallback,
     private readonly config: AppConfig,
+    private readonly cipher: SecretCipher,
+    private readonly starts: StartTaskRepository,
+    private readonly conversations: ConversationQueries,
   ) {}
 
-  /** Adds the header to the servers that are ours, and to no others. */
-  calledFrom(conversationId: string, config: ClearMcpConfig | null): ClearMcpConfig | null {
-    return (
-      config && {
-        ...config,
-        shttpServers: config.shttpServers.map((server) => {
-          const { details = {}, url } = server;
-          const headers = { ...Object(details['headers']), [CONVERSATION_HEADER]: conversationId };
-          return this.isOwn(url) ? { ...server, details: { ...details, headers } } : server;
-        }),
-      }
-    );
+  /** Of a start, whose id is never used again; that of a deleted conversation may be. */
+  keyOf(startId: string): string {
+    return `slwc_${toHexId(startId)}_${this.cipher.derive(purposeOf(startId))}`;
+  }
+
+  /** Null for any other key. A forged one costs no question to the database. */
+  async callerOf(key: string): Promise<CallingAgent | null> {
+    const [, hex = '', code = ''] = KEY.exec(key) ?? [];
+    const startId = parseHexId(hex);
+    if (startId === null || !this.cipher.hasDerived(purposeOf(startId), code)) {
+      return null;
+    }
+    const start = await this.starts.byId(startId);
+    const row = start && (await this.conversations.find(start.userId, start.appConversationId));
+    return row?.sandbox_status === 'RUNNING'
+      ? { userId: row.user_id, conversationId: row.id, sandboxId: row.sandbox_id }
+      : null;
+  }
+
+  /** Changes the servers that are ours, and no others. */
+  calledFrom(startId: string | null, config: ClearMcpConfig | null): ClearMcpConfig | null {
+    if (config === null) {
+      return null;
+    }
+    const apiKey = startId && this.keyOf(startId);
+    const withKey = (server: ClearRemoteMcpServer): ClearRemoteMcpServer => {
+      const { origin, pathname } = new URL(server.url);
+      const url = `${origin}${pathname}`;
+      return this.isOwn(url) ? { url, apiKey, details: withoutKeys(server.details) } : server;
+    };
+    return {
+      ...config,
+      sseServers: config.sseServers.map(withKey),
+      shttpServers: config.shttpServers.map(withKey),
+    };
   }
 
   private isOwn(text: string): boolean {
@@ -49,4 +91,13 @@ export class OwnToolServer {
       (isLoopbackHost(hostname) && port === String(this.address.port))
     );
   }
+}
+
+function purposeOf(startId: string): string {
+  return `key of the conversation that was started by ${startId}`;
+}
+
+function withoutKeys({ headers, ...details }: JsonObject = {}): JsonObject {
+  const kept = Object.entries(Object(headers)).filter(([name]) => !KEY_HEADERS.includes(name.toLowerCase()));
+  return { ...details, headers: Object.fromEntries(kept) };
 }

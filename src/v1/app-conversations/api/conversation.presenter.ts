@@ -114,6 +114,7 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     plugins: request['plugins'] ?? null,
     secrets: secrets && Object.fromEntries(Object.keys(secrets).map((name) => [name, MASK])),
     secret_names: request.secret_names ?? null,
+    git: request.git ?? 'write',
     tags: request.tags,
     metadata: request.metadata ?? {},
     result_schema: request.result_schema ?? null,

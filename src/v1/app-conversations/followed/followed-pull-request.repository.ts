@@ -1,6 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { DataSource, type EntityManager, Repository } from 'typeorm';
+import { DataSource, type EntityManager, In, IsNull, MoreThanOrEqual, Not, Repository } from 'typeorm';
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
 import type { ChangedWork } from '../conversation.queries.js';
 import type { StartTask } from '../start-task.entity.js';
@@ -96,6 +96,15 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
     return claimed.length === 0
       ? []
       : this.find({ where: claimed.map(({ id }) => ({ conversationId: id })), order: { createdAt: 'ASC' } });
+  }
+
+  /** Whether one of the conversations has worked on its pull request since then, or does. */
+  async wereAtWork(conversationIds: readonly string[], since: Date): Promise<boolean> {
+    const conversationId = In(conversationIds);
+    return this.existsBy([
+      { conversationId, idleSince: MoreThanOrEqual(since) },
+      { conversationId, idleSince: IsNull(), nextLookAt: Not(IsNull()) },
+    ]);
   }
 
   /** Makes those due that an event tells of. */

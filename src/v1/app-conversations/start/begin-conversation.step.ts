@@ -30,6 +30,7 @@ export class BeginConversationStep {
     const granted = await this.delegation.reserve(sandbox, task.userId, task.appConversationId);
     const request = await this.requests.build({
       userId: task.userId,
+      startId: task.id,
       conversationId: task.appConversationId,
       workingDir,
       ports: this.urls.ports(sandbox.sandboxId, sandbox.ports),

@@ -2,9 +2,11 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { lockUser } from '../../../auth/user.repository.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
+import { parseHexId } from '../../../common/identifiers.js';
 import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { unlessStatus } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
+import { unknownConversation } from '../../events/events.service.js';
 import { ConversationQueries } from '../conversation.queries.js';
 import type { StartRequest } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
@@ -12,10 +14,13 @@ import { StartTaskRepository } from '../start-task.repository.js';
 /** Conversations above one that an agent has started: a person's own, its child and its grandchild. */
 export const MAX_DEPTH = 3;
 
+/** Of agents, that one conversation takes. What it was asked with first is not among them. */
+export const MAX_MESSAGES = 100;
+
 /** USD; below that, not even a first answer of a model could be paid. */
 const LEAST_BUDGET = 0.000_1;
 
-/** Bounds what agents start: how deep, and for how much. */
+/** Bounds what agents start and say to each other: how deep, how often, and for how much. */
 @Injectable()
 export class Delegation {
   constructor(
@@ -25,33 +30,84 @@ export class Delegation {
   ) {}
 
   /**
-   * Grants half of what is left of the parent's budget, so that one child does not leave its parent and the next ones
-   * without any. Holds the user's lock until the transaction ends, because two children may be asked for at once.
+   * Grants a child what is left of its parent's budget; one that an agent starts gets half of that, so that it does not
+   * leave its parent and the next ones without any. Holds the user's lock until the transaction ends, because two
+   * children may be asked for at once.
    * @throws DomainError conversation_limit, budget_exceeded
    */
   async grant(manager: EntityManager, userId: string, request: StartRequest): Promise<StartRequest> {
-    const { parent_conversation_id: parentId, started_by_agent: byAgent } = request;
-    if (byAgent !== true || parentId === null) {
+    const { parent_conversation_id: parentId, started_by_agent: byAgent, max_budget: given } = request;
+    if (parentId === null) {
       return request;
     }
     await lockUser(manager, userId);
-    if (((await this.conversations.depth(manager, userId, parentId)) ?? 0) >= MAX_DEPTH) {
+    const isByAgent = byAgent === true;
+    if (isByAgent && (await this.conversations.above(userId, parentId, manager)).length >= MAX_DEPTH) {
       throw new DomainError(
         'conflict',
         'conversation_limit',
         `Agents start conversations at most ${MAX_DEPTH} below one of a person: do the work in this one.`,
       );
     }
-    const { budget, spent } = await this.conversations.spending(userId, parentId, { manager });
-    const remaining = budget === null ? null : budget - spent;
-    if (remaining !== null && remaining < LEAST_BUDGET) {
+    const left = await this.remaining(manager, userId, parentId, isByAgent);
+    const share = left === null ? given : Math.min(isByAgent ? left / 2 : left, given ?? Infinity);
+    return { ...request, max_budget: share ?? null };
+  }
+
+  /**
+   * Whether an agent may say something to another one: only to what it has started, while it has some of its budget left,
+   * and not without end.
+   * @throws DomainError not_found, budget_exceeded, conversation_limit
+   */
+  async allowMessage(userId: string, senderId: string, id: string): Promise<void> {
+    await this.tasks.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      const receiver = await this.requireBelow(userId, senderId, id, manager);
+      await this.remaining(manager, userId, senderId);
+      if (!(await this.tasks.countAgentMessage(manager, receiver, MAX_MESSAGES))) {
+        throw new DomainError(
+          'conflict',
+          'conversation_limit',
+          `A conversation takes at most ${MAX_MESSAGES} messages of agents: start another one.`,
+        );
+      }
+    });
+  }
+
+  /** Returns the id as it is stored. @throws DomainError not_found unless the one conversation is below the other */
+  async requireBelow(userId: string, aboveId: string, id: string, manager?: EntityManager): Promise<string> {
+    const below = parseHexId(id);
+    const above = below === null ? [] : await this.conversations.above(userId, below, manager);
+    if (below === null || !above.some((each) => each === parseHexId(aboveId))) {
+      throw unknownConversation();
+    }
+    return below;
+  }
+
+  /**
+   * USD; null without a limit. A person may give again what was granted to agents and is not spent yet.
+   * @throws DomainError budget_exceeded
+   */
+  private async remaining(
+    manager: EntityManager,
+    userId: string,
+    id: string,
+    isByAgent = true,
+  ): Promise<number | null> {
+    const { budget, spent } = await this.conversations.spending(userId, id, { manager });
+    if (budget === null) {
+      return null;
+    }
+    const left =
+      budget - (isByAgent ? spent : ((await this.conversations.withBelow(userId, [id])).cost ?? 0));
+    if (left < LEAST_BUDGET) {
       throw new DomainError(
         'payment_required',
         'budget_exceeded',
         'Nothing is left of the budget of this conversation and those that it has started.',
       );
     }
-    return { ...request, max_budget: remaining === null ? null : remaining / 2 };
+    return left;
   }
 
   /**

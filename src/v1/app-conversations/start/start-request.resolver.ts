@@ -20,7 +20,8 @@ import { toStartMessage } from '../message-parts.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import type { StartRequest } from '../start-task.entity.js';
+import { hasTokens, type StartRequest, visibleSecrets, withinLimits } from '../start-task.entity.js';
+import { StartTaskRepository } from '../start-task.repository.js';
 import {
   type SuggestedTask,
   suggestedTaskPrompt,
@@ -53,6 +54,7 @@ export class StartRequestResolver {
     private readonly registry: GitProviderRegistry,
     private readonly config: AppConfig,
     private readonly requests: AgentRequestBuilder,
+    private readonly tasks: StartTaskRepository,
   ) {}
 
   /**
@@ -74,7 +76,7 @@ export class StartRequestResolver {
         'Expected no message beside suggested_task, which makes the message.',
       );
     }
-    return withSuggestedTask(request, task, await this.gitServer(userId, task));
+    return withSuggestedTask(request, task, await this.gitServer(userId, task, request));
   }
 
   async checkSettings(userId: string, request: StartRequest): Promise<CheckedConfiguration> {
@@ -91,7 +93,7 @@ export class StartRequestResolver {
     }
     await this.checkChoices(userId, given);
     const parent = await this.findParent(userId, given.parent_conversation_id);
-    const request = parent ? inherit(given, parent) : given;
+    const request = parent ? await this.inherit(given, parent) : given;
     if (request.sandbox_id === null) {
       return {
         sandboxId: newSandboxId(),
@@ -123,15 +125,17 @@ export class StartRequestResolver {
   private async gitServer(
     userId: string,
     { git_provider: provider, repo, issue_number }: SuggestedTask,
+    request: StartRequest,
   ): Promise<TaskGitServer> {
     const hosts = await this.tokens.hosts(userId);
     const host = hosts.get(provider) ?? null;
     try {
       const adapter = await this.registry.providerFor(provider, host);
-      const hasToken = hosts.has(provider) && this.config.agent.exposeGitTokens;
+      const { tokenVariable } = GIT_SERVERS[adapter.kind];
+      const isGiven = this.config.agent.exposeGitTokens && visibleSecrets([request])(tokenVariable, true);
       return {
         guide: adapter.apiGuide(host, repo, issue_number),
-        tokenVariable: hasToken ? GIT_SERVERS[adapter.kind].tokenVariable : null,
+        tokenVariable: hosts.has(provider) && isGiven ? tokenVariable : null,
       };
     } catch (error) {
       if (error instanceof GitProviderError && error.code === 'unsupported') {
@@ -152,6 +156,20 @@ export class StartRequestResolver {
         'Expected the name of a profile that exists: GET /api/v1/settings/profiles.',
       );
     }
+  }
+
+  /** @throws InvalidInputError for a repository that the parent has no access to */
+  private async inherit(given: StartRequest, parent: AppConversation): Promise<StartRequest> {
+    const limits = (await this.tasks.ofConversation(parent.userId, parent.id))?.request ?? {};
+    const request = inherited(given, parent);
+    const isOwn =
+      request.selected_repository === parent.selectedRepository &&
+      (given.git_provider ?? parent.gitProvider) === parent.gitProvider;
+    // Cloning another one would bring it into the sandbox with a token that the parent does not have.
+    if (!hasTokens(limits) && !isOwn) {
+      throw invalid(['selected_repository'], 'Expected that of the parent, which has access to no other.');
+    }
+    return withinLimits(isOwn ? { ...request, git_provider: parent.gitProvider } : request, limits);
   }
 
   private async findParent(userId: string, id: string | null): Promise<AppConversation | null> {
@@ -205,6 +223,7 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     metadata: body.metadata ?? {},
     result_schema: body.result_schema ?? null,
     secret_names: body.secret_names ?? null,
+    ...(body.git && { git: body.git }),
     ...(body.follow && { follow: body.follow }),
   };
 }
@@ -252,7 +271,7 @@ function blankAsNull(text: string | null | undefined): string | null {
   return text === undefined || text === null || text.trim() === '' ? null : text;
 }
 
-function inherit(request: StartRequest, parent: AppConversation): StartRequest {
+function inherited(request: StartRequest, parent: AppConversation): StartRequest {
   const hasOwnRepository = request.selected_repository !== null;
   return {
     ...request,

@@ -39,7 +39,8 @@ const FIRST_SEQ = `
 
 const FIRST_USER_MESSAGE = `
   SELECT body FROM conversation_events
-  WHERE conversation_id = $1 AND kind = 'MessageEvent' AND body->>'source' = 'user'
+  WHERE conversation_id = $1 AND kind = 'MessageEvent'
+    AND (body->>'source' = 'user' OR body->>'sender_conversation_id' IS NOT NULL)
   ORDER BY seq LIMIT 1`;
 
 /** Reads stored events. Callers check who may see them. */

@@ -35,6 +35,7 @@ export class NativeTools {
   readonly #host: EngineHost;
   readonly #shell: ShellSession;
   readonly #builtIn: readonly Tool[];
+  readonly #pullRequest: Tool | null;
   readonly #toolbox = new McpToolbox();
   readonly #told = new Set<string>();
 
@@ -53,10 +54,9 @@ export class NativeTools {
       taskTrackerTool(() => lastPlan(host.events())),
       thinkTool,
       resultSchema === null ? finishTool : finishWithResultTool(resultSchema),
-      ...(options.pullRequests === null
-        ? []
-        : [createPullRequestTool(options.pullRequests, () => shell.workingDir)]),
     ];
+    const { pullRequests } = options;
+    this.#pullRequest = pullRequests && createPullRequestTool(pullRequests, () => shell.workingDir);
   }
 
   /** Starts or reaches the tool servers, and tells the user what is wrong with them. */
@@ -114,7 +114,9 @@ export class NativeTools {
     const access = this.#options.remoteAccess();
     const remote =
       access === null ? [] : [gitRemoteTool(access, this.#options.view, () => this.#shell.workingDir)];
-    const ours = [...this.#builtIn, ...remote, ...search];
+    const pullRequest =
+      this.#pullRequest !== null && this.#options.pullRequests?.mayPush() === true ? [this.#pullRequest] : [];
+    const ours = [...this.#builtIn, ...pullRequest, ...remote, ...search];
     return [...ours, ...this.#toolbox.tools(ours.map(({ name }) => name))];
   }
 

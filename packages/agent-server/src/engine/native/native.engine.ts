@@ -1,6 +1,7 @@
 import { setTimeout as sleep } from 'node:timers/promises';
 import { privateFolder } from '../../git/private-repository.js';
 import { RemoteAccess } from '../../git/remote-access.js';
+import { shellCredentials } from '../../git/run-git.js';
 import { toolEnvironment } from '../../tool-view.js';
 import { postPullRequest } from '../../tools/git.tools.js';
 import {
@@ -161,7 +162,7 @@ export function createNativeEngine(
   const access = new RemoteAccess({
     view,
     privateFolder: privateFolder(conversationsPath),
-    credentials: () => gitAccess()?.credentials ?? [],
+    git: () => gitAccess() ?? { credentials: [] },
   });
   return new NativeEngine({
     conversationId,
@@ -172,13 +173,14 @@ export function createNativeEngine(
         ? null
         : {
             open: postPullRequest({ url: `${webhook.baseUrl}/pull-requests`, sessionKey, conversationId }),
+            mayPush: () => (gitAccess()?.mode ?? 'write') === 'write',
             push: async (folder, branch, signal) => await access.push(folder, branch, signal),
           },
   });
 }
 
 function isHiddenFromShell(git: ReturnType<EngineContext['gitAccess']>): boolean {
-  return git !== null && !git.expose && git.credentials.length > 0;
+  return git !== null && git.credentials.length > shellCredentials(git).length;
 }
 
 const INSTRUCTIONS =

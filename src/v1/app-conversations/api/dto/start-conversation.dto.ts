@@ -184,7 +184,7 @@ export class StartConversationDto {
   pr_number?: number[];
 
   @IdOrNull(
-    'Conversation that this one is part of: it has its sandbox, repository and model, and at most its secret_names, git, agent_type and what is left of its budget.',
+    'Conversation that this one is part of: it has its sandbox, repository, model and limits.',
     '1c9e6a70-2b3d-4f81-9a05-6d7e8f901a2b',
   )
   parent_conversation_id?: string | null;
@@ -216,15 +216,15 @@ export class StartConversationDto {
   secrets?: ReadonlyMap<string, string> | null;
 
   @TextList(
-    'Names of the stored secrets that tools get, variables of git tokens such as GITHUB_TOKEN included; null: all. `git` says what the agent may do with its repository without them.',
+    'Names of the stored secrets that tools get, those of git tokens (GITHUB_TOKEN) included; null: all.',
     { nullable: true, example: ['DEPLOY_TOKEN'] },
   )
   secret_names?: string[] | null;
 
-  @Choice(
-    "What the agent may do with the conversation's repository: `read` fetches and does not push, `none` clones it before the agent begins, and nothing after that. Without `write`, tools get no git token.",
-    { values: GIT_MODES, enumName: 'GitMode', default: 'write', example: 'write' },
-  )
+  @Choice('`read` does not push, `none` has the clone alone.', {
+    values: GIT_MODES,
+    default: 'write',
+  })
   git?: GitMode;
 
   @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })

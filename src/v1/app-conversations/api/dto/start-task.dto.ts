@@ -54,6 +54,7 @@ class StartRequestEchoDto {
   secrets: Record<string, string> | null;
 
   @OrNull(null, { type: [String] }) secret_names: string[] | null;
+  @ApiProperty({ example: 'write' }) git: string;
   @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
   @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
   @OrNull(null, ANY_OBJECT) result_schema: Record<string, unknown> | null;

@@ -1,7 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Trigger } from '../definitions/trigger.dto.js';
 import { Automation, type WhenBusy } from '../definitions/automation.repository.js';
-import { admit, type RunCounts } from './automation-run.repository.js';
+import { admit, type RunCounts } from './run-admission.js';
 
 const COUNTS: RunCounts = { active: 0, today: 0, skippedToday: 0, costThisMonth: 0, ofActorToday: 0 };
 

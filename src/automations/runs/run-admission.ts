@@ -1,0 +1,45 @@
+import type { AutomationWork } from '../definitions/automation.repository.js';
+import type { Trigger } from '../definitions/trigger.dto.js';
+
+export interface RunCounts {
+  active: number;
+  /** Made within a day, without those that were skipped. */
+  today: number;
+  skippedToday: number;
+  /** USD. */
+  costThisMonth: number;
+  /** As `today`, of the actor alone. */
+  ofActorToday: number;
+}
+
+interface Admission {
+  /** `refuse`: as `skip`, but not even a row is kept, since a flood would make as many as it has events. */
+  admission: 'make' | 'replace' | 'skip' | 'refuse';
+  reason: string | null;
+}
+
+/** Of an account that may not write to the repository, as everybody may comment in public ones. */
+const RUNS_OF_A_STRANGER = 10;
+
+export const SPENT = "Its runs have cost this month's budget (max_budget_per_month).";
+
+/** Whether a cause makes a run, and what becomes of the ones before. */
+export function admit(work: AutomationWork, trigger: Trigger, counts: RunCounts): Admission {
+  const { max_runs_per_day: most, max_budget_per_month: budget, concurrency } = work;
+  const { limit, when_busy } = concurrency;
+  const skip = counts.skippedToday >= most ? 'refuse' : 'skip';
+  if (counts.today >= most) {
+    return { admission: skip, reason: `It has had ${most} runs within a day (max_runs_per_day).` };
+  }
+  const isForAnyone = trigger.type === 'event' && trigger.from === 'anyone';
+  if (isForAnyone && counts.ofActorToday >= RUNS_OF_A_STRANGER) {
+    return { admission: skip, reason: `This account has had ${RUNS_OF_A_STRANGER} runs within a day.` };
+  }
+  if (counts.costThisMonth >= (budget ?? Infinity)) {
+    return { admission: skip, reason: SPENT };
+  }
+  const isFree = counts.active < limit || when_busy === 'queue';
+  return isFree || when_busy === 'replace'
+    ? { admission: isFree ? 'make' : 'replace', reason: null }
+    : { admission: skip, reason: 'It was busy with earlier runs (concurrency).' };
+}
