@@ -3,6 +3,7 @@ import type { IncomingMessage } from 'node:http';
 import { jsonText } from '@slipway/common/json-access.js';
 import {
   MalformedBodyError,
+  parseForm,
   parseJsonBody,
   readRawBody,
   receiveByDeadline,
@@ -33,7 +34,7 @@ export async function readWebhook(request: IncomingMessage): Promise<ReceivedWeb
 export function parseEvent({ header, body }: ReceivedWebhook): unknown {
   const isForm = header('content-type').startsWith('application/x-www-form-urlencoded');
   const text = body.toString('utf8');
-  const payload = parseJsonBody(isForm ? (new URLSearchParams(text).get('payload') ?? '') : text, MAX_VALUES);
+  const payload = parseJsonBody(isForm ? (parseForm(text)['payload'] ?? '') : text, MAX_VALUES);
   if (payload === null) {
     throw new MalformedBodyError('syntax');
   }

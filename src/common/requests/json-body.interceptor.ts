@@ -8,6 +8,7 @@ import { KeyedLimit } from '@slipway/common/async.js';
 import {
   type BodyBounds,
   mayHaveBody,
+  parseForm,
   readJsonBody,
   readRawBody,
   receiveByDeadline,
@@ -81,7 +82,7 @@ async function read(request: Request, response: Response, options: JsonBodyOptio
   }
   const isForm = options.form && FORM_TYPE.test(request.headers['content-type'] ?? '');
   const body = isForm
-    ? Object.fromEntries(new URLSearchParams((await readRawBody(request, options.bytes)).toString()))
+    ? parseForm((await readRawBody(request, options.bytes)).toString())
     : await readJsonBody(request, response, options);
   const problems = options.anyText ? [] : unsafeTextProblems(body);
   if (problems.length > 0) {
