@@ -1,13 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { Request } from 'express';
 import { jsonText } from '@slipway/common/json-access.js';
-import {
-  MalformedBodyError,
-  parseForm,
-  parseJsonBody,
-  readRawBody,
-  receiveByDeadline,
-} from '@slipway/common/requests/json-body.js';
+import { MalformedBodyError, parseForm, parseJsonBody } from '@slipway/common/requests/json-body.js';
 import { isSigned, type ReceivedWebhook } from '../../common/crypto/webhook-signature.js';
 import { textAt } from '../../common/jmespath.js';
 import type { HostWebhooks } from '../../git-providers/git-provider.js';
@@ -15,8 +9,6 @@ import { webhooksOf } from '../../git-providers/git-servers.js';
 import type { AutomationEvent } from './automation-event.repository.js';
 import type { AutomationWebhook } from './automation-webhook.repository.js';
 
-const MAX_BYTES = 1_048_576;
-const DEADLINE_MS = 20_000;
 /** Pushes name every file of every commit. */
 const MAX_VALUES = 50_000;
 const MAX_KEY = 500;
@@ -24,10 +16,12 @@ const MAX_DELIVERY_ID = 200;
 /** Members of an event whose times are not its own. */
 const UNTIMED = ['repository', 'project', 'enterprise', 'inputs', 'client_payload'];
 
-/** @throws MalformedBodyError beyond a mebibyte, before any of it is parsed */
-export async function readWebhook(request: IncomingMessage): Promise<ReceivedWebhook> {
-  const body = await receiveByDeadline(request, DEADLINE_MS, () => readRawBody(request, MAX_BYTES));
-  return { body, header: (name) => [request.headers[name.toLowerCase()] ?? []].flat().join(', ') };
+/** @param body as `JsonBodyBounds({ raw: true })` leaves it */
+export function receivedWebhook({ body, headers }: Pick<Request, 'body' | 'headers'>): ReceivedWebhook {
+  return {
+    body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
+    header: (name) => [headers[name.toLowerCase()] ?? []].flat().join(', '),
+  };
 }
 
 /** JSON, or a form with JSON in `payload`, which GitHub sends by default. @throws MalformedBodyError for others */
