@@ -1,8 +1,32 @@
 import { connect, type Socket } from 'node:net';
+import { setTimeout as wait } from 'node:timers/promises';
+import type { EventSender } from './event-sender.js';
 import type { HostileWorld } from './hostile-world.js';
 
 /** Nobody waits for longer; without the attack it takes milliseconds. */
 const GIVEN_UP_MS = 5_000;
+
+const SENT = 40;
+const EVERY_MS = 100;
+
+/** How many signed events of Alice's repository arrive, and how often she can sign in: all, or it has not held. */
+export async function whatArrives(
+  world: HostileWorld,
+  alice: EventSender,
+): Promise<{ held: boolean; seen: string }> {
+  let [events, signIns] = [0, 0];
+  for (let count = 0; count < SENT; count += 1) {
+    const event = await alice.deliver({ number: count });
+    await event.arrayBuffer();
+    events += event.status === 202 ? 1 : 0;
+    signIns += (await signsIn(world)) ? 1 : 0;
+    await wait(EVERY_MS);
+  }
+  return {
+    held: events === SENT && signIns === SENT,
+    seen: `${events} of ${SENT} signed events arrived, ${signIns} of ${SENT} sign-ins`,
+  };
+}
 
 /** Whether Alice can sign in, within the patience of a person. */
 export async function signsIn({ url, alice }: HostileWorld): Promise<boolean> {
