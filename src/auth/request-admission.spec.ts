@@ -99,14 +99,14 @@ describe('places', () => {
   ])('of %s, of which an address has half', async (_rule, path, places) => {
     const send = await start({ inFlight: 40 });
     gate.close();
-    const from = (address: string): Promise<Response> => send({ 'X-Forwarded-For': address }, path);
+    const from = (address: string): Promise<Response> => send({ 'X-Forwarded-For': address }, path, '');
     const held = ['192.0.2.1', '192.0.2.2'].flatMap((address) =>
       Array.from({ length: places }, () => from(address)),
     );
     await until(() => admission.underWay === 2 * places);
 
     expect([(await from('192.0.2.1')).status, (await from('192.0.2.3')).status]).toEqual([429, 429]);
-    const other = send({}, path === '/' ? '/api/automation/v1/events/1/github' : '/');
+    const other = send({}, path === '/' ? '/api/automation/v1/events/1/github' : '/', '');
     gate.open();
     expect((await other).status).toBe(200);
     await Promise.all(held);
@@ -188,7 +188,7 @@ describe('the rate limit', () => {
 
   it('does not count the events of a git host, which has one address for all organizations', async () => {
     const send = await start({ perMinute: 1 });
-    const deliver = (path: string): Promise<Response> => send({}, `/api/automation/v1/events/${path}`);
+    const deliver = (path: string): Promise<Response> => send({}, `/api/automation/v1/events/${path}`, '');
     const answers = [await deliver('1/github'), await deliver('2/github'), await deliver('1/github?again')];
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect([(await deliver('1')).status, (await deliver('1')).status]).toEqual([200, 429]);

@@ -127,7 +127,7 @@ export class RequestAdmission {
     const signedIn = keys.length > 0 ? null : await this.options.signedInUserOf(request);
     return signedIn === null
       ? {
-          kind: EVENT_OF_HOST.test(path) ? 'host' : 'stranger',
+          kind: request.method === 'POST' && EVENT_OF_HOST.test(path) ? 'host' : 'stranger',
           id: networkOf(currentRequest()?.address ?? socket.remoteAddress),
         }
       : { kind: 'user', id: signedIn.id };
