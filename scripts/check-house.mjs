@@ -2,6 +2,7 @@ import { globSync, readFileSync } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
+import { BOUNDED_PARSERS, parsesText } from './lib/bounded-parsers.mjs';
 import { COMMAND_LINES } from './lib/command-lines.ts';
 
 COMMAND_LINES['scripts/check-house.mjs'].parse();
@@ -96,6 +97,7 @@ const findings = [
   ...duplicateNames(),
   ...tablesWithoutOwner(),
   ...foreignSql(),
+  ...unboundedParsers(),
 ];
 for (const finding of findings) {
   process.stderr.write(`${finding}\n`);
@@ -309,6 +311,28 @@ function foreignSql() {
     ...(joins.length > BOUNDS.foreignReads
       ? joins.map(({ file, table }) => `${file} reads ${table}: ask ${TABLE_OWNERS[table]} instead.`)
       : []),
+  ];
+}
+
+function unboundedParsers() {
+  const listed = Object.values(BOUNDED_PARSERS).flat();
+  const parsing = globSync('{src,packages/*/src}/**/*.{ts,tsx}', { cwd: ROOT })
+    .map((name) => name.split(path.sep).join('/'))
+    .filter((name) => !/\.(spec|contract|harness)\.ts$/.test(name))
+    .filter((name) => {
+      const text = readFileSync(path.join(ROOT, name), 'utf8');
+      return parsesText(ts.createSourceFile(name, text, ts.ScriptTarget.ES2023, true));
+    });
+  const unbounded = parsing.filter((name) => !listed.includes(name));
+  row('files that parse text without a bound', unbounded.length, 'none');
+  return [
+    ...unbounded.map(
+      (name) =>
+        `${name} parses text: bound it before, and name the file with its bound in scripts/lib/bounded-parsers.mjs.`,
+    ),
+    ...listed
+      .filter((name) => !parsing.includes(name))
+      .map((name) => `${name} parses nothing: take it out of scripts/lib/bounded-parsers.mjs.`),
   ];
 }
 

@@ -41,8 +41,12 @@ import { SandboxUrls } from './v1/sandboxes/sandbox-urls.js';
 import { builtConsoleFolder, consolePages } from './web/console.pages.js';
 import { webAppMiddleware } from './web/web-app.middleware.js';
 
-/** Disconnects a client that stalls in its headers, or in a body that the service does not read. */
+/** Disconnects a client that stalls in a body that the service does not read. */
 const RECEIVE_TIMEOUT_MS = 20_000;
+/** For the first byte of a connection and all headers of a request. */
+const HEAD_TIMEOUT_MS = 5_000;
+/** Node.js would look every 30 s which of them are late. */
+const CHECK_HEADS_MS = 1_000;
 /** Uploads to agent servers are streamed, and may take long. */
 const UPLOAD_TIMEOUT_MS = 3_600_000;
 /** Longer than proxies keep idle connections (Google Cloud: 600 s), so that none sends a request just as we close. */
@@ -73,6 +77,7 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
   app.set('etag', false);
   app.set('x-powered-by', false);
   app.set('query parser', 'simple');
+  app.set('trust proxy', http.trustedProxies);
 
   const connections = boundConnections(app);
   answerUnreadableRequests(app.getHttpServer());
@@ -140,7 +145,8 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
 /** Bounds how long a connection may stall and what it may send ahead. */
 function boundConnections(app: NestExpressApplication): ServerConnections {
   const server = app.getHttpServer();
-  server.headersTimeout = RECEIVE_TIMEOUT_MS;
+  server.headersTimeout = HEAD_TIMEOUT_MS;
+  Object.assign(server, { connectionsCheckingInterval: CHECK_HEADS_MS });
   server.requestTimeout = UPLOAD_TIMEOUT_MS;
   server.keepAliveTimeout = KEEP_ALIVE_MS;
   const connections = ServerConnections.attach(server);
@@ -158,7 +164,7 @@ function requestAdmission(app: NestExpressApplication): RequestAdmission {
     perMinute: http.rateLimitPerMinute,
     inFlight: http.maxRequestsInFlight,
     userOf: (key) => apiKeys.verify(key),
-    signedInUserOf: (headers) => authenticator.signedInUser(headers),
+    signedInUserOf: (request) => authenticator.signedInUser(request),
     ownerOf: async (key) => (await agents.callerOf(key)) ?? sandboxKeys.find(key),
   });
 }

@@ -1,9 +1,11 @@
-import { createServer, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
+import { createServer, type Server } from 'node:http';
 import { afterEach, describe, expect, it } from '@jest/globals';
+import express, { type Request, type Response as Answer } from 'express';
 import { Gate } from '../../test/support/gate.js';
 import { startListening } from '../../test/support/start-listening.js';
 import { until } from '../../test/support/until.js';
 import { DomainError } from '../common/errors/domain-error.js';
+import { currentRequest, requestContextMiddleware } from '../common/requests/request-context.js';
 import { RequestAdmission } from './request-admission.js';
 
 const BOBS_KEY = { 'X-Session-API-Key': 'bob' };
@@ -15,29 +17,41 @@ const ALICES_KEY = { 'X-Access-Token': 'alice' };
 let server: Server;
 let gate: Gate;
 let admission: RequestAdmission;
+/** Of requests that wait for their bodies. */
+let takers: (() => void)[];
 
 /** Responds once the gate is open, with 200, or at once with why not. */
 async function start(limits: {
   perMinute?: number;
   inFlight?: number;
-}): Promise<(headers?: Record<string, string>, path?: string) => Promise<Response>> {
+}): Promise<(headers?: Record<string, string>, path?: string, body?: string) => Promise<Response>> {
   gate = new Gate();
+  takers = [];
   admission = new RequestAdmission({
     perMinute: 0,
     inFlight: 0,
     ...limits,
     userOf: async (key) => (/^(bob|alice)/.test(key) ? { id: key.split('-', 1).join() } : null),
-    signedInUserOf: async ({ cookie }) => (cookie === 'slipway_session=bob' ? { id: 'bob' } : null),
+    signedInUserOf: async ({ headers: { cookie } }) =>
+      cookie === 'slipway_session=bob' ? { id: 'bob' } : null,
     ownerOf: async (key) => (key.startsWith('bb') ? { userId: 'bob' } : null),
   });
-  server = createServer((request, response) => void respond(request, response));
+  const app = express();
+  app.set('trust proxy', 1);
+  app.use(requestContextMiddleware, (request, response) => void respond(request, response));
+  server = createServer(app);
   const port = await startListening(server);
-  return (headers = {}, path = '/') => fetch(`http://127.0.0.1:${port}${path}`, { headers });
+  return (headers = {}, path = '/', body) =>
+    fetch(`http://127.0.0.1:${port}${path}`, {
+      headers,
+      ...(body !== undefined && { method: 'POST', body }),
+    });
 }
 
-async function respond(request: IncomingMessage, response: ServerResponse): Promise<void> {
+async function respond(request: Request, response: Answer): Promise<void> {
   try {
     await admission.admit(request, response);
+    takers.push(...[currentRequest()?.takePlace ?? []].flat());
     await gate.pass();
     response.end();
   } catch (error) {
@@ -60,8 +74,9 @@ describe('places', () => {
     ['a user has a quarter', 10, BOBS_KEY],
     ['a signed-in user has a quarter', 10, BOBS_SESSION],
     ['the sandboxes of a user have an eighth', 5, BOBS_SANDBOX],
-    ['strangers together have a tenth', 4, {}],
-    ['wrong keys are those of strangers', 4, { 'X-Session-API-Key': 'mallory' }],
+    ['strangers of one address have a twentieth', 2, {}],
+    ['wrong keys are those of strangers', 2, { 'X-Session-API-Key': 'mallory' }],
+    ['beside a key, a session is nothing', 2, { 'X-Session-API-Key': 'mallory', ...BOBS_SESSION }],
   ])('%s', async (_rule, places, headers) => {
     const send = await start({ inFlight: 40 });
     gate.close();
@@ -76,6 +91,43 @@ describe('places', () => {
     );
     await until(() => admission.underWay === 0);
     expect((await send(headers)).status).toBe(200);
+  });
+
+  it.each([
+    ['strangers have a tenth', '/', 2],
+    ['events of hosts have a fifth', '/api/automation/v1/events/1/github', 4],
+  ])('of %s, of which an address has half', async (_rule, path, places) => {
+    const send = await start({ inFlight: 40 });
+    gate.close();
+    const from = (address: string): Promise<Response> => send({ 'X-Forwarded-For': address }, path, '');
+    const held = ['192.0.2.1', '192.0.2.2'].flatMap((address) =>
+      Array.from({ length: places }, () => from(address)),
+    );
+    await until(() => admission.underWay === 2 * places);
+
+    expect([(await from('192.0.2.1')).status, (await from('192.0.2.3')).status]).toEqual([429, 429]);
+    const other = send({}, path === '/' ? '/api/automation/v1/events/1/github' : '/', '');
+    gate.open();
+    expect((await other).status).toBe(200);
+    await Promise.all(held);
+    await until(() => admission.underWay === 0);
+  });
+
+  it('without a key are taken once the body is there', async () => {
+    const send = await start({ inFlight: 40 });
+    gate.close();
+    const held = Array.from({ length: 5 }, () => send({}, '/', 'body'));
+    await until(() => takers.length === 5);
+    expect(admission.underWay).toBe(0);
+
+    const [first, second, third] = takers;
+    first?.();
+    second?.();
+    expect(admission.underWay).toBe(2);
+    expect(() => third?.()).toThrow(expect.objectContaining({ kind: 'rate_limited' }));
+    gate.open();
+    await Promise.all(held);
+    await until(() => admission.underWay === 0);
   });
 
   it('leave a user half of them whatever the sandboxes do', async () => {
@@ -136,7 +188,7 @@ describe('the rate limit', () => {
 
   it('does not count the events of a git host, which has one address for all organizations', async () => {
     const send = await start({ perMinute: 1 });
-    const deliver = (path: string): Promise<Response> => send({}, `/api/automation/v1/events/${path}`);
+    const deliver = (path: string): Promise<Response> => send({}, `/api/automation/v1/events/${path}`, '');
     const answers = [await deliver('1/github'), await deliver('2/github'), await deliver('1/github?again')];
     expect(answers.map(({ status }) => status)).toEqual([200, 200, 200]);
     expect([(await deliver('1')).status, (await deliver('1')).status]).toEqual([200, 429]);

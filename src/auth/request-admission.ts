@@ -1,8 +1,11 @@
 import { hash } from 'node:crypto';
-import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from 'node:http';
+import type { IncomingHttpHeaders, ServerResponse } from 'node:http';
+import type { Request } from 'express';
 import ipaddr from 'ipaddr.js';
+import { mayHaveBody } from '@slipway/common/requests/json-body.js';
 import { BoundedCache } from '../common/bounded-cache.js';
 import { DomainError } from '../common/errors/domain-error.js';
+import { currentRequest } from '../common/requests/request-context.js';
 import { type Exhausted, SharedLimit } from '../common/shared-limit.js';
 import { bearerToken } from './api-key-format.js';
 import { RateLimit } from './rate-limit.js';
@@ -11,10 +14,15 @@ import { RateLimit } from './rate-limit.js';
 const PROBE = /^\/(?:health|health\/live|health\/ready|ready|alive)$/;
 /** Streams last for hours and cost little; they have their own limit. */
 const STREAM = /\/events\/stream$/;
-/** A git host sends the events of all organizations from one address; each organization has its own bound. */
+/** A git host sends the events of all organizations from a few addresses; each organization has its own bound. */
 const EVENT_OF_HOST = /^\/api\/automation\/v1\/events\/[^/]+\/[^/]+$/;
-/** Shares of the requests under way: of a user with all sandboxes, of a user's sandboxes, and of all strangers. */
-const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10 };
+/**
+ * Shares of the requests under way: of a user with all sandboxes, of a user's sandboxes, of all strangers, and of all
+ * events of hosts.
+ */
+const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10, host: 1 / 5 };
+/** One address's part of what all without a key have. */
+const OF_ADDRESS = 1 / 2;
 // By then the current requests are over; the range keeps clients from returning all at once.
 const RETRY_AFTER_SECONDS = { least: 1, most: 3 };
 /** Of a sandbox, or of a conversation in one. */
@@ -24,8 +32,11 @@ const SANDBOX_OWNER_MS = 60_000;
 /** The IPv6 network of one customer of an internet provider (RFC 6177). */
 const IPV6_NETWORK_BITS = 64;
 
+type Keyless = 'stranger' | 'host';
+
 interface Caller {
   kind: keyof typeof SHARES;
+  /** Of those without a key, their network. */
   id: string;
 }
 
@@ -33,7 +44,7 @@ export interface AdmissionOptions {
   perMinute: number;
   inFlight: number;
   userOf: (key: string) => Promise<{ id: string } | null>;
-  signedInUserOf: (headers: IncomingHttpHeaders) => Promise<{ id: string } | null>;
+  signedInUserOf: (request: Request) => Promise<{ id: string } | null>;
   ownerOf: (sessionKey: string) => Promise<{ userId: string } | null>;
 }
 
@@ -43,6 +54,8 @@ export interface AdmissionOptions {
  */
 export class RequestAdmission {
   private readonly inFlight: SharedLimit;
+  /** Of those without a key, within the whole. */
+  private readonly keyless: Record<Keyless, SharedLimit>;
   private readonly ofUsers: RateLimit;
   /** Separate, since addresses can be as many as requests. */
   private readonly ofStrangers: RateLimit;
@@ -53,6 +66,9 @@ export class RequestAdmission {
   constructor(private readonly options: AdmissionOptions) {
     const whole = options.inFlight === 0 ? Infinity : options.inFlight;
     this.inFlight = new SharedLimit(whole, whole);
+    const keyless = (kind: Keyless): SharedLimit =>
+      new SharedLimit(this.places(SHARES[kind]), this.places(SHARES[kind] * OF_ADDRESS));
+    this.keyless = { stranger: keyless('stranger'), host: keyless('host') };
     this.ofUsers = new RateLimit(options.perMinute);
     this.ofStrangers = new RateLimit(options.perMinute);
   }
@@ -65,7 +81,7 @@ export class RequestAdmission {
    * Resolves when the request may start.
    * @throws DomainError rate_limited for the caller's share, overloaded for all
    */
-  async admit(request: IncomingMessage, response: ServerResponse): Promise<void> {
+  async admit(request: Request, response: ServerResponse): Promise<void> {
     const [path = ''] = (request.url ?? '').split('?', 1);
     if (PROBE.test(path)) {
       return;
@@ -74,17 +90,31 @@ export class RequestAdmission {
     if (takesPlace && this.inFlight.inUse >= this.inFlight.whole) {
       throw refusal('whole', 'user');
     }
-    const caller = await this.callerOf(request);
-    if (caller.kind !== 'stranger' || !EVENT_OF_HOST.test(path)) {
+    const caller = await this.callerOf(request, path);
+    if (caller.kind !== 'host') {
       this.count(caller, response);
     }
-    if (takesPlace) {
+    if (!takesPlace) {
+      return;
+    }
+    const context = currentRequest();
+    if (
+      context !== undefined &&
+      isKeyless(caller.kind) &&
+      request.method === 'POST' &&
+      mayHaveBody(request)
+    ) {
+      // Whoever has no key may let us wait for a body as long as they like: until then it takes nothing from others.
+      context.takePlace = () => this.takePlace(caller, response);
+    } else {
       this.takePlace(caller, response);
     }
   }
 
-  private async callerOf({ headers, socket }: IncomingMessage): Promise<Caller> {
-    for (const key of presentedKeys(headers)) {
+  private async callerOf(request: Request, path: string): Promise<Caller> {
+    const { headers, socket } = request;
+    const keys = presentedKeys(headers);
+    for (const key of keys) {
       const owner = SESSION_KEY.test(key) ? await this.sandboxOwner(key) : null;
       if (owner !== null) {
         return { kind: 'sandbox', id: owner };
@@ -94,9 +124,13 @@ export class RequestAdmission {
         return { kind: 'user', id: user.id };
       }
     }
-    const signedIn = await this.options.signedInUserOf(headers);
+    // As where it is authenticated: beside a key, a session is nothing.
+    const signedIn = keys.length > 0 ? null : await this.options.signedInUserOf(request);
     return signedIn === null
-      ? { kind: 'stranger', id: networkOf(socket.remoteAddress) }
+      ? {
+          kind: request.method === 'POST' && EVENT_OF_HOST.test(path) ? 'host' : 'stranger',
+          id: networkOf(currentRequest()?.address ?? socket.remoteAddress),
+        }
       : { kind: 'user', id: signedIn.id };
   }
 
@@ -135,20 +169,30 @@ export class RequestAdmission {
     if (response.closed) {
       return;
     }
-    const holder = kind === 'stranger' ? kind : `user ${id}`;
-    const share = Math.max(1, Math.floor(this.inFlight.whole * SHARES[kind]));
-    const place = this.inFlight.take(holder, share);
+    const ofKeyless = isKeyless(kind) ? this.keyless[kind].take(id) : undefined;
+    if (typeof ofKeyless === 'string') {
+      throw refusal('share', kind);
+    }
+    const place = this.inFlight.take(isKeyless(kind) ? kind : `user ${id}`, this.places(SHARES[kind]));
     if (typeof place === 'string') {
+      ofKeyless?.();
       throw refusal(place, kind);
     }
     // The response has been handed over, or the client has gone.
-    response.once('close', place);
+    response.once('close', () => {
+      place();
+      ofKeyless?.();
+    });
+  }
+
+  private places(share: number): number {
+    return Math.max(1, Math.floor(this.inFlight.whole * share));
   }
 }
 
-/** All candidates, since the route, and with it the header that counts, is not known yet. */
+/** Both candidates, since the route, and with it the header that counts, is not known yet. */
 function presentedKeys(headers: IncomingHttpHeaders): string[] {
-  const given = [headers['x-session-api-key'], headers['x-access-token'], bearerToken(headers)];
+  const given = [headers['x-session-api-key'], headers['x-access-token'] ?? bearerToken(headers)];
   return [...new Set(given.filter((key) => typeof key === 'string'))];
 }
 
@@ -161,6 +205,10 @@ export function networkOf(address = ''): string {
   return parsed.kind() === 'ipv4'
     ? parsed.toString()
     : ipaddr.IPv6.networkAddressFromCIDR(`${parsed.toString()}/${IPV6_NETWORK_BITS}`).toString();
+}
+
+function isKeyless(kind: Caller['kind']): kind is Keyless {
+  return kind === 'stranger' || kind === 'host';
 }
 
 function refusal(full: Exhausted, kind: Caller['kind']): DomainError {
@@ -177,7 +225,7 @@ function refusal(full: Exhausted, kind: Caller['kind']): DomainError {
   return new DomainError(
     'rate_limited',
     'rate_limited',
-    kind === 'stranger'
+    isKeyless(kind)
       ? 'As many requests without a valid key are under way as may be; send one, or wait as long as Retry-After says.'
       : 'As many requests of this user are under way as may be at a time; wait as long as Retry-After says.',
     { retryAfterSeconds },

@@ -1,12 +1,13 @@
 import type { IncomingHttpHeaders, IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
+import type { Request } from 'express';
 import { isDatabaseAway } from '../common/errors/database-failure.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
 import { presentedKey } from './api-key-format.js';
-import { isCsrfToken, isSessionId, presentedSession } from './sessions/session-cookie.js';
+import { isCsrfToken, isSessionId, presentedSession, type SessionToken } from './sessions/session-cookie.js';
 import { SessionsService, type SignedInUser } from './sessions/sessions.service.js';
 
 const SAFE_METHODS: readonly unknown[] = ['GET', 'HEAD', 'OPTIONS'];
@@ -27,15 +28,15 @@ export class RequestAuthenticator {
   ) {}
 
   /** A key that came with the request decides alone, since no page of another origin can add one. */
-  async authenticate(request: IncomingMessage, key: string | null): Promise<AuthUser | null> {
+  async authenticate(request: Request, key: string | null): Promise<AuthUser | null> {
     return key === null ? this.bySession(request) : this.keys.verify(key);
   }
 
   /** A key that cannot be checked now counts as missing, as does a session that a page of another origin uses. */
-  async isAdministrator({ headers }: IncomingMessage): Promise<boolean> {
+  async isAdministrator(request: Request): Promise<boolean> {
     try {
-      const key = presentedKey(headers);
-      return (await (key === null ? this.signedInUser(headers) : this.keys.verify(key)))?.isAdmin === true;
+      const key = presentedKey(request.headers);
+      return (await (key === null ? this.signedInUser(request) : this.keys.verify(key)))?.isAdmin === true;
     } catch (error) {
       if (isDatabaseAway(error)) {
         return false;
@@ -44,8 +45,8 @@ export class RequestAuthenticator {
     }
   }
 
-  async signedInUser(headers: IncomingHttpHeaders): Promise<SignedInUser | null> {
-    const session = this.isOwnPage(headers) ? presentedSession(headers) : null;
+  async signedInUser(request: Request): Promise<SignedInUser | null> {
+    const session = this.isOwnPage(request.headers) ? this.presentedSession(request) : null;
     return session === null ? null : this.sessions.verify(session);
   }
 
@@ -73,9 +74,13 @@ export class RequestAuthenticator {
     return (origin === undefined || this.address.isOwn(origin, host)) && !OTHER_PAGES.includes(site);
   }
 
+  private presentedSession(request: Request): SessionToken | null {
+    return presentedSession(request.headers, this.address.isHttps(request));
+  }
+
   /** @throws DomainError forbidden for a page of another origin, or a change without the token */
-  private async bySession(request: IncomingMessage): Promise<AuthUser | null> {
-    const session = presentedSession(request.headers);
+  private async bySession(request: Request): Promise<AuthUser | null> {
+    const session = this.presentedSession(request);
     const user = session === null ? null : await this.sessions.verify(session);
     if (session === null || user === null) {
       return null;

@@ -1,3 +1,4 @@
+import { isIP } from 'node:net';
 import { MaxLength, MinLength } from 'class-validator';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
@@ -31,6 +32,16 @@ import {
 
 const HOST_NAME = /^(?:\*\.)?[a-z0-9_-]+(?:\.[a-z0-9_-]+)*$/i;
 
+/** A network has one bit at least: all addresses would be no proxies. */
+function areProxies(given: unknown): boolean {
+  return Array.isArray(given)
+    ? given.every((entry) => {
+        const [, address = '', bits = '1'] = /^([^/]+)(?:\/(\d{1,3}))?$/.exec(String(entry)) ?? [];
+        return isIP(address) > 0 && Number(bits) >= 1 && Number(bits) <= (isIP(address) === 4 ? 32 : 128);
+      })
+    : Number(given) <= 10;
+}
+
 export class HttpConfig {
   @PortVariable('PORT', 'Port of the listener; 0 takes any free one.', '3000')
   port: number;
@@ -60,6 +71,17 @@ export class HttpConfig {
     ),
   )
   allowedHosts: string[];
+
+  @FromVariable(
+    'TRUSTED_PROXIES',
+    'Reverse proxies whose `X-Forwarded-For` and `X-Forwarded-Proto` count: how many stand in front of the service, if nobody reaches it past them, or their addresses and networks. By default none.',
+    { absent: [], isPlain: true, convert: (text) => (/^\d+$/.test(text) ? Number(text) : commaList(text)) },
+    Satisfies(
+      areProxies,
+      'must be a number of proxies up to 10, or a comma list of addresses and networks such as 10.0.0.7,fd00::/64',
+    ),
+  )
+  trustedProxies: number | string[];
 
   @IntegerVariable(
     'RATE_LIMIT_PER_MINUTE',

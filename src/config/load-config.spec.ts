@@ -73,6 +73,15 @@ describe('parseConfig', () => {
     expect(parseConfig(variables, false).sandboxes.expose).toBe(expected);
   });
 
+  it.each<[string | undefined, unknown]>([
+    [undefined, []],
+    ['2', 2],
+    ['10.0.0.7, 172.16.0.0/12,fd00::/64', ['10.0.0.7', '172.16.0.0/12', 'fd00::/64']],
+  ])('trusts the proxies of %s', (value, expected) => {
+    const variables = value === undefined ? {} : { TRUSTED_PROXIES: value };
+    expect(parseConfig(variables, false).http.trustedProxies).toEqual(expected);
+  });
+
   it('takes an empty value for an absent one', () => {
     expect(parseConfig({ PORT: '', DATABASE_URL: '', CORS_ORIGINS: '' }, false).http.port).toBe(3000);
   });
@@ -128,6 +137,12 @@ describe('parseConfig', () => {
     ['ALLOWED_HOSTS', '*'],
     ['ALLOWED_HOSTS', 'slipway.internal:3000'],
     ['ALLOWED_HOSTS', 'https://slipway.internal'],
+    ['TRUSTED_PROXIES', '11'],
+    ['TRUSTED_PROXIES', '-1'],
+    ['TRUSTED_PROXIES', 'proxy.internal'],
+    ['TRUSTED_PROXIES', '10.0.0.0/8,0.0.0.0/0'],
+    ['TRUSTED_PROXIES', '10.0.0.0/33'],
+    ['TRUSTED_PROXIES', 'fd00::/129'],
     ['RATE_LIMIT_PER_MINUTE', '-1'],
     ['MAX_REQUESTS_IN_FLIGHT', '-1'],
     ['LOG_LEVEL', 'loud'],

@@ -1,6 +1,6 @@
-import type { IncomingMessage } from 'node:http';
 import { Injectable } from '@nestjs/common';
 import { HttpAdapterHost } from '@nestjs/core';
+import type { Request } from 'express';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from './app-config.js';
 
@@ -22,11 +22,15 @@ export class ServiceAddress {
   }
 
   /** The same as the client of a request reaches it: its `Host` has been checked against `ALLOWED_HOSTS`. */
-  urlFor({ headers }: IncomingMessage): string {
-    const { host, 'x-forwarded-proto': scheme } = headers;
+  urlFor({ headers: { host }, secure }: Request): string {
     return this.config.http.publicUrl === null && host !== undefined
-      ? `${scheme === 'https' ? scheme : 'http'}://${host.toLowerCase()}`
+      ? `${secure ? 'https' : 'http'}://${host.toLowerCase()}`
       : this.publicUrl;
+  }
+
+  /** Whether clients reach the service by https, as `PUBLIC_URL` or a trusted proxy says. */
+  isHttps({ secure }: Pick<Request, 'secure'>): boolean {
+    return secure || this.publicUrl.startsWith('https:');
   }
 
   /**

@@ -1,8 +1,9 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import { once } from 'node:events';
-import { Readable } from 'node:stream';
+import { Readable, Writable } from 'node:stream';
 import { buffer } from 'node:stream/consumers';
+import { pipeline } from 'node:stream/promises';
 import { setTimeout as delay } from 'node:timers/promises';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -105,6 +106,20 @@ describe('a file of a conversation', () => {
       ),
     });
     expect(sent.bytes).toBeLessThan(24 * MIB);
+  });
+
+  it('breaks off beyond that size where none was announced, also when it is asked for as bytes', async () => {
+    respond = sendEndless;
+    const response = await open('GET', { Accept: 'application/octet-stream' });
+    let received = 0;
+    const counting = new Writable({
+      write: (chunk: Buffer, _encoding, done) => {
+        received += chunk.length;
+        done();
+      },
+    });
+    await expect(pipeline(response, counting)).rejects.toThrow('aborted');
+    expect(received).toBeLessThanOrEqual(256 * MIB);
   });
 
   it('does not look complete when it breaks off', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const MINUTE_MS = 60_000;
 const FORM = 'application/x-www-form-urlencoded';
@@ -245,6 +246,41 @@ describe('the login of a device', () => {
 
   it('names the address by which the device reaches the service, unless PUBLIC_URL does', async () => {
     const { body } = await ask().set({ Host: 'localhost:8080', 'X-Forwarded-Proto': 'https' });
-    expect(body.verification_uri).toBe('https://localhost:8080/oauth/device/verify');
+    // Anybody could say so: this service trusts no proxy.
+    expect(body.verification_uri).toBe('http://localhost:8080/oauth/device/verify');
+  });
+});
+
+describe('behind a trusted proxy', () => {
+  const app = useTestApp({ TRUSTED_PROXIES: '1' });
+  const begin = (forwarded: string): request.Test =>
+    request(app.url).post('/oauth/device/authorize').set('X-Forwarded-For', forwarded);
+
+  it('the logins of one stranger are not those of all', async () => {
+    // What stands before the proxy's own entry is what the client says.
+    const statuses = await Promise.all(
+      Array.from(
+        { length: 51 },
+        async (_none, index) => (await begin(`192.0.2.${index}, 203.0.113.1`)).status,
+      ),
+    );
+    const { body } = await begin('203.0.113.2').expect(200);
+    const shown = await request(app.url)
+      .get('/oauth/device/login')
+      .query({ user_code: body.user_code })
+      .set(app.user.headers);
+
+    expect(statuses.toSorted((one, other) => one - other)).toEqual([...Array(50).fill(200), 429]);
+    expect(shown.body.address).toBe('203.0.113.2');
+  });
+
+  it('an entry that is no address is not one', async () => {
+    const { body } = await begin('203.0.113.3:4711').expect(200);
+    const shown = await request(app.url)
+      .get('/oauth/device/login')
+      .query({ user_code: body.user_code })
+      .set(app.user.headers);
+
+    expect(shown.body.address).toBe('127.0.0.1');
   });
 });

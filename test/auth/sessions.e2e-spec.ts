@@ -388,18 +388,48 @@ describe('sessions', () => {
 describe('the cookie behind https', () => {
   it.each<[string, Record<string, string>, Record<string, string>]>([
     ['PUBLIC_URL says so', { PUBLIC_URL: 'https://slipway.example.com' }, {}],
-    ['the proxy in front says so', {}, { 'X-Forwarded-Proto': 'https' }],
-  ])('is Secure when %s', async (_name, environment, headers) => {
+    ['a trusted proxy says so', { TRUSTED_PROXIES: '127.0.0.0/8' }, { 'X-Forwarded-Proto': 'https' }],
+  ])("is this host's alone when %s", async (_name, environment, headers) => {
     const app = await createTestApp(environment);
     const response = await request(app.url).post('/auth/key').set(headers).send({ key: app.user.key });
     const foreign = await request(app.url)
       .post('/auth/key')
       .set({ ...headers, Origin: 'http://slipway.example.com' })
       .send({ key: app.user.key });
+    const [cookie = ''] = String(response.headers['set-cookie']).split(';', 1);
+    const statusWith = async (sent: string): Promise<number> =>
+      (
+        await request(app.url)
+          .get('/api/v1/api-keys')
+          .set({ ...headers, Cookie: sent })
+      ).status;
+    // As a page at a sibling name sets it for the parent domain of both.
+    const planted = cookie.replace('__Host-', '');
+    const statuses = [
+      await statusWith(cookie),
+      await statusWith(planted),
+      await statusWith(`${planted.replace(/ses_./, 'ses_-')}; ${cookie}`),
+    ];
     await app.close();
 
-    expect(response.headers['set-cookie']).toEqual([expect.stringMatching(/; SameSite=Strict; Secure$/)]);
+    expect(response.headers['set-cookie']).toEqual([
+      expect.stringMatching(
+        /^__Host-slipway_session=ses_\w+; Path=\/; Max-Age=604800; HttpOnly; SameSite=Strict; Secure$/,
+      ),
+    ]);
+    expect(statuses).toEqual([200, 401, 200]);
     expect(foreign.status).toBe(403);
+  });
+
+  it('is not what somebody says who is no trusted proxy', async () => {
+    const app = await createTestApp();
+    const { headers } = await request(app.url)
+      .post('/auth/key')
+      .set({ 'X-Forwarded-Proto': 'https' })
+      .send({ key: app.user.key });
+    await app.close();
+
+    expect(headers['set-cookie']).toEqual([expect.stringMatching(/^slipway_session=.*; SameSite=Strict$/)]);
   });
 });
 

@@ -24,6 +24,24 @@ it('an idle connection is closed by the proxy in front first, which would lose a
   expect(Number(seconds)).toBeGreaterThan(BALANCER_SECONDS);
 });
 
+it('clients that stall in a head, or in a small body, are disconnected', async () => {
+  const { hostname, port } = new URL(app.url);
+  const head = 'POST /oauth/device/token HTTP/1.1\r\nHost: localhost\r\nContent-Type: application/json\r\n';
+  const answers = await Promise.all(
+    ['', head, `${head}Content-Length: 20\r\n\r\n{`].map(async (said) => {
+      const socket = connect(Number(port), hostname);
+      socket.write(said);
+      return text(socket);
+    }),
+  );
+
+  expect(answers).toEqual([
+    expect.stringMatching(/^HTTP\/1\.1 408/),
+    expect.stringMatching(/^HTTP\/1\.1 408/),
+    '',
+  ]);
+});
+
 it('requests that a client sends ahead are answered in their order', async () => {
   const { host, hostname, port } = new URL(app.url);
   const socket = connect(Number(port), hostname);

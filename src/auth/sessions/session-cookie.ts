@@ -4,6 +4,8 @@ import { randomBase62 } from '../../common/identifiers.js';
 
 /** Pages of sandboxes may share the host, and with it the cookies: every proxy strips this one. */
 export const SESSION_COOKIE = 'slipway_session';
+/** Browsers let no other host set it, siblings and parent domains neither. They take it by https alone. */
+const HTTPS_COOKIE = `__Host-${SESSION_COOKIE}`;
 const VALUE = /^(ses_[0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
 /** Milliseconds after its begin. */
 export const SESSION_MAX_MS = 7 * 86_400_000;
@@ -40,10 +42,11 @@ export function isSessionId(id: string): boolean {
  * The session of a request. Two different cookies of the name mean none: pages at other ports or subdomains can add a
  * cookie beside ours, and which of them the browser sends first is their choice.
  */
-export function presentedSession({ cookie }: IncomingHttpHeaders): SessionToken | null {
+export function presentedSession({ cookie }: IncomingHttpHeaders, isHttps: boolean): SessionToken | null {
+  const expected = isHttps ? HTTPS_COOKIE : SESSION_COOKIE;
   const values = new Set(
     cookiesOf(cookie)
-      .filter(isSessionCookie)
+      .filter((pair) => nameOf(pair) === expected)
       .map((pair) => pair.slice(pair.indexOf('=') + 1)),
   );
   const [value] = values;
@@ -58,19 +61,21 @@ function cookiesOf(header: string | undefined): string[] {
   return (header ?? '').split(/; */).filter((pair) => pair !== '');
 }
 
-/**
- * Whether a pair of `Cookie`, or a whole `Set-Cookie`, is about our cookie. Browsers send a cookie without a name
- * (`=slipway_session=…`) as its bare value.
- */
+/** Whether a pair of `Cookie`, or a whole `Set-Cookie`, is about our cookie, under either name. */
 export function isSessionCookie(pair: string): boolean {
-  return /^[\s=]*([^\s=;]*)/.exec(pair)?.[1] === SESSION_COOKIE;
+  return [SESSION_COOKIE, HTTPS_COOKIE].includes(nameOf(pair));
+}
+
+/** Browsers send a cookie without a name (`=slipway_session=…`) as its bare value. */
+function nameOf(pair: string): string {
+  return /^[\s=]*([^\s=;]*)/.exec(pair)?.[1] ?? '';
 }
 
 /** @param value of the cookie; null ends it */
-export function sessionSetCookie(value: string | null, isSecure: boolean): string {
+export function sessionSetCookie(value: string | null, isHttps: boolean): string {
   const age = value === null ? 0 : SESSION_MAX_MS / 1000;
-  const attributes = `Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${isSecure ? '; Secure' : ''}`;
-  return `${SESSION_COOKIE}=${value ?? ''}; ${attributes}`;
+  const attributes = `Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${isHttps ? '; Secure' : ''}`;
+  return `${isHttps ? HTTPS_COOKIE : SESSION_COOKIE}=${value ?? ''}; ${attributes}`;
 }
 
 export function isCsrfToken(presented: string | string[] | undefined, { csrfToken }: SessionToken): boolean {

@@ -28,8 +28,8 @@ export class BrowserSessions {
     private readonly address: ServiceAddress,
   ) {}
 
-  async find({ headers }: Request): Promise<BrowserSession | null> {
-    const session = presentedSession(headers);
+  async find(request: Request): Promise<BrowserSession | null> {
+    const session = presentedSession(request.headers, this.address.isHttps(request));
     const user = session === null ? null : await this.sessions.verify(session);
     return session === null || user === null ? null : { user, csrfToken: session.csrfToken };
   }
@@ -37,28 +37,26 @@ export class BrowserSessions {
   /** Never continues a session that the browser has brought along: others may know its secret. */
   async begin(request: Request, response: Response, user: AuthUser): Promise<BrowserSession> {
     const opened = await this.sessions.open(user);
-    const earlier = presentedSession(request.headers);
+    const isHttps = this.address.isHttps(request);
+    const earlier = presentedSession(request.headers, isHttps);
     if (earlier !== null) {
       await this.sessions.end(earlier);
     }
-    response.setHeader('Set-Cookie', sessionSetCookie(opened.value, this.isSecure(request)));
+    response.setHeader('Set-Cookie', sessionSetCookie(opened.value, isHttps));
     return opened;
   }
 
   /** @throws DomainError forbidden without the session's token */
   async end(request: Request, response: Response): Promise<void> {
-    const session = presentedSession(request.headers);
+    const isHttps = this.address.isHttps(request);
+    const session = presentedSession(request.headers, isHttps);
     if (session !== null && (await this.sessions.verify(session)) !== null) {
       if (!isCsrfToken(request.headers['x-csrf-token'], session)) {
         throw new DomainError('forbidden', 'forbidden', NO_CSRF_TOKEN);
       }
       await this.sessions.end(session);
     }
-    response.setHeader('Set-Cookie', sessionSetCookie(null, this.isSecure(request)));
-  }
-
-  private isSecure({ headers }: Request): boolean {
-    return this.address.publicUrl.startsWith('https:') || headers['x-forwarded-proto'] === 'https';
+    response.setHeader('Set-Cookie', sessionSetCookie(null, isHttps));
   }
 }
 
@@ -106,7 +104,8 @@ const WRONG_KEY =
 const FOREIGN = documented(403, FOREIGN_PAGE, 'A page of another origin asks');
 const SIGNED_IN = {
   type: SessionDto,
-  description: 'Signed in: the cookie `slipway_session` is set, and an earlier session of the browser ended',
+  description:
+    'Signed in: the cookie `slipway_session` (by https `__Host-slipway_session`) is set, and an earlier session of the browser ended',
 };
 
 /** For our own console: browsers get a cookie that no script can read, and never hold a key. */

@@ -6,12 +6,13 @@ import type { Owner } from '../../auth/owned.repository.js';
 import { found, unknownId } from '../../common/errors/domain-error.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
+import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { Identifier, Text } from '../../common/validation/field-decorators.js';
 import { webhooksOf } from '../../git-providers/git-servers.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService, invalidSignature } from './automation-events.service.js';
-import { readWebhook } from './event-source.js';
+import { receivedWebhook } from './event-source.js';
 
 const UNKNOWN = thrown(unknownId('event'), 'Unknown event, or not yours');
 const BAD_SIGNATURE = thrown(
@@ -62,6 +63,7 @@ export class AutomationEventsController {
 
   @Public()
   @Post(':org_id/:source')
+  @JsonBodyBounds({ raw: true })
   @ApiResponse({ status: 200, type: ReceivedEventDto, description: 'The event was known' })
   @ApiResponse({ status: 204, description: 'A test of the connection by Bitbucket Data Center' })
   @ApiRoute('receive_automation_event', 'Take an event of a git host', {
@@ -76,7 +78,7 @@ export class AutomationEventsController {
     @Req() request: Request,
     @Res({ passthrough: true }) response: Response,
   ): Promise<ReceivedEventDto | undefined> {
-    const sent = await readWebhook(request);
+    const sent = receivedWebhook(request);
     if (webhooksOf(source)?.isTest?.(sent)) {
       response.status(204);
       return undefined;

@@ -1,12 +1,7 @@
 import { createHash } from 'node:crypto';
-import type { IncomingMessage } from 'node:http';
+import type { Request } from 'express';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import {
-  MalformedBodyError,
-  parseJsonBody,
-  readRawBody,
-  receiveByDeadline,
-} from '@slipway/common/requests/json-body.js';
+import { MalformedBodyError, parseForm, parseJsonBody } from '@slipway/common/requests/json-body.js';
 import { isSigned, type ReceivedWebhook } from '../../common/crypto/webhook-signature.js';
 import { textAt } from '../../common/jmespath.js';
 import type { HostWebhooks } from '../../git-providers/git-provider.js';
@@ -14,8 +9,6 @@ import { webhooksOf } from '../../git-providers/git-servers.js';
 import type { AutomationEvent } from './automation-event.repository.js';
 import type { AutomationWebhook } from './automation-webhook.repository.js';
 
-const MAX_BYTES = 1_048_576;
-const DEADLINE_MS = 20_000;
 /** Pushes name every file of every commit. */
 const MAX_VALUES = 50_000;
 const MAX_KEY = 500;
@@ -33,17 +26,19 @@ const TIMES = [
   'started_at',
 ];
 
-/** @throws MalformedBodyError beyond a mebibyte, before any of it is parsed */
-export async function readWebhook(request: IncomingMessage): Promise<ReceivedWebhook> {
-  const body = await receiveByDeadline(request, DEADLINE_MS, () => readRawBody(request, MAX_BYTES));
-  return { body, header: (name) => [request.headers[name.toLowerCase()] ?? []].flat().join(', ') };
+/** @param body as `JsonBodyBounds({ raw: true })` leaves it */
+export function receivedWebhook({ body, headers }: Pick<Request, 'body' | 'headers'>): ReceivedWebhook {
+  return {
+    body: Buffer.isBuffer(body) ? body : Buffer.alloc(0),
+    header: (name) => [headers[name.toLowerCase()] ?? []].flat().join(', '),
+  };
 }
 
 /** JSON, or a form with JSON in `payload`, which GitHub sends by default. @throws MalformedBodyError for others */
 export function parseEvent({ header, body }: ReceivedWebhook): unknown {
   const isForm = header('content-type').startsWith('application/x-www-form-urlencoded');
   const text = body.toString('utf8');
-  const payload = parseJsonBody(isForm ? (new URLSearchParams(text).get('payload') ?? '') : text, MAX_VALUES);
+  const payload = parseJsonBody(isForm ? (parseForm(text)['payload'] ?? '') : text, MAX_VALUES);
   if (payload === null) {
     throw new MalformedBodyError('syntax');
   }

@@ -41,9 +41,12 @@ async function respond(
 describe('JsonBodyInterceptor', () => {
   let interceptor: JsonBodyInterceptor;
   const arrived = new Set<IncomingMessage>();
+  let isKeyless: boolean;
+  let placed: string[];
   const server = createServer((request, response) => {
     const caller = String(request.headers['x-caller']);
-    runInRequestContext({ requestId: 'test', userId: caller, caller }, () => {
+    const context = { requestId: 'test', ...(isKeyless ? { address: caller } : { userId: caller, caller }) };
+    runInRequestContext({ ...context, takePlace: () => placed.push(caller) }, () => {
       arrived.add(request);
       void respond(interceptor, request, response);
     });
@@ -51,6 +54,8 @@ describe('JsonBodyInterceptor', () => {
 
   beforeEach(async () => {
     arrived.clear();
+    isKeyless = false;
+    placed = [];
     interceptor = new JsonBodyInterceptor({ deadlineMs: 60_000 });
     server.listen(0, '127.0.0.1');
     await once(server, 'listening');
@@ -109,6 +114,36 @@ describe('JsonBodyInterceptor', () => {
     expect(isAnswered).toBe(false);
     slow[0]?.finish('s"]');
     expect(await next.answer).toEqual({ status: 200, text: '["b"]' });
+  });
+
+  it('lets no body without a key wait for those of others, which take no place either', async () => {
+    isKeyless = true;
+    Array.from({ length: 3 * AT_ONCE }, () => begin('mallory'));
+    await untilArrived(3 * AT_ONCE);
+    const same = begin('mallory');
+    same.finish('m"]');
+
+    expect(await same.answer).toEqual({ status: 200, text: '["m"]' });
+    expect(placed).toEqual(['mallory']);
+  });
+
+  it('gives up the oldest body of the address that has most, once too many without a key are awaited', async () => {
+    isKeyless = true;
+    const first = begin('git host');
+    await untilArrived(1);
+    const [oldest, ...others] = Array.from({ length: 100 }, () => begin('mallory'));
+    await untilArrived(101);
+
+    await expect(oldest?.answer).rejects.toThrow('socket hang up');
+    others[0]?.finish('m"]');
+    first.finish('h"]');
+    expect(await others[0]?.answer).toEqual({ status: 200, text: '["m"]' });
+    expect(await first.answer).toEqual({ status: 200, text: '["h"]' });
+  });
+
+  it('awaits small bodies for a shorter time', async () => {
+    interceptor = new JsonBodyInterceptor({ bytes: 2_048, deadlineMs: 600_000 });
+    await expect(begin('bob').answer).rejects.toThrow('socket hang up');
   });
 
   it('disconnects at the deadline also those whose turn has not come', async () => {

@@ -8,6 +8,7 @@ import { KeyedLimit } from '@slipway/common/async.js';
 import {
   type BodyBounds,
   mayHaveBody,
+  parseForm,
   readJsonBody,
   readRawBody,
   receiveByDeadline,
@@ -24,6 +25,8 @@ export interface JsonBodyOptions extends BodyBounds {
   skim: boolean;
   /** Takes a form, too: its fields are texts. */
   form: boolean;
+  /** Gives a handler without `@Body()` the bytes as they came, for a signature. */
+  raw: boolean;
 }
 
 const FORM_TYPE = /^application\/x-www-form-urlencoded\s*(?:;|$)/i;
@@ -35,10 +38,16 @@ const USUAL: JsonBodyOptions = {
   anyText: false,
   skim: false,
   form: false,
+  raw: false,
 };
 
+/** These fit into a few packets, and take no memory to speak of. */
+const SMALL_BYTES = 2_048;
+const SMALL_DEADLINE_MS = 3_000;
 /** Of one caller; further bodies wait in their connections. */
 const BODIES_AT_ONCE = 8;
+/** Larger ones, of all callers without a key. */
+const KEYLESS_AT_ONCE = 100;
 
 /** Bounds of bodies that a route sets for itself. */
 export const JsonBodyBounds = Reflector.createDecorator<Partial<JsonBodyOptions>>();
@@ -46,6 +55,7 @@ export const JsonBodyBounds = Reflector.createDecorator<Partial<JsonBodyOptions>
 /** Reads a body after all guards: nothing is received, unpacked or parsed for a caller that one of them refuses. */
 export class JsonBodyInterceptor implements NestInterceptor {
   readonly #limit = new KeyedLimit(BODIES_AT_ONCE);
+  readonly #keyless = new KeylessBodies();
   readonly #reflector = new Reflector();
   readonly #usual: JsonBodyOptions;
 
@@ -57,14 +67,48 @@ export class JsonBodyInterceptor implements NestInterceptor {
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const http = context.switchToHttp();
     const request = http.getRequest<Request>();
-    if (mayHaveBody(request) && takesBody(context)) {
-      const options = { ...this.#usual, ...this.#reflector.get(JsonBodyBounds, context.getHandler()) };
-      const caller = currentRequest()?.caller ?? 'anybody';
-      request.body = await receiveByDeadline(request, options.deadlineMs, () =>
-        this.#limit.run(caller, () => read(request, http.getResponse(), options)),
-      );
+    const options = { ...this.#usual, ...this.#reflector.get(JsonBodyBounds, context.getHandler()) };
+    const { caller, address = '', takePlace } = currentRequest() ?? {};
+    if (mayHaveBody(request) && (options.raw || takesBody(context))) {
+      const receive = (): Promise<unknown> => read(request, http.getResponse(), options);
+      const isSmall = options.bytes <= SMALL_BYTES;
+      const deadlineMs = Math.min(options.deadlineMs, isSmall ? SMALL_DEADLINE_MS : Infinity);
+      request.body = await receiveByDeadline(request, deadlineMs, () => {
+        if (caller !== undefined) {
+          return this.#limit.run(caller, receive);
+        }
+        return isSmall ? receive() : this.#keyless.receive(request, address, receive);
+      });
     }
+    takePlace?.();
     return next.handle();
+  }
+}
+
+/** Large bodies of callers without a key: none waits for those of others, and of too many the longest awaited is given up. */
+class KeylessBodies {
+  readonly #awaited = new Map<Request, string>();
+
+  async receive<T>(request: Request, address: string, receiveBody: () => Promise<T>): Promise<T> {
+    this.#awaited.set(request, address);
+    if (this.#awaited.size > KEYLESS_AT_ONCE) {
+      this.#giveUp();
+    }
+    try {
+      return await receiveBody();
+    } finally {
+      this.#awaited.delete(request);
+    }
+  }
+
+  /** One of the address that has the most. */
+  #giveUp(): void {
+    const byAddress = [...Map.groupBy(this.#awaited, ([, address]) => address).values()];
+    const [[[request] = []] = []] = byAddress.toSorted((one, other) => other.length - one.length);
+    if (request !== undefined) {
+      this.#awaited.delete(request);
+      request.destroy();
+    }
   }
 }
 
@@ -79,9 +123,12 @@ async function read(request: Request, response: Response, options: JsonBodyOptio
   if (options.skim) {
     return await skimJsonBody(request, options);
   }
+  if (options.raw) {
+    return await readRawBody(request, options.bytes);
+  }
   const isForm = options.form && FORM_TYPE.test(request.headers['content-type'] ?? '');
   const body = isForm
-    ? Object.fromEntries(new URLSearchParams((await readRawBody(request, options.bytes)).toString()))
+    ? parseForm((await readRawBody(request, options.bytes)).toString())
     : await readJsonBody(request, response, options);
   const problems = options.anyText ? [] : unsafeTextProblems(body);
   if (problems.length > 0) {

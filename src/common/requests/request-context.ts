@@ -1,6 +1,7 @@
 import { AsyncLocalStorage } from 'node:async_hooks';
 import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
+import { isIP } from 'node:net';
 import { Logger } from '@nestjs/common';
 import type { Next } from '@slipway/common/requests/json-body.js';
 
@@ -13,8 +14,10 @@ interface RequestContext {
   /** Our own, which no other request has. */
   requestId: string;
   callerRequestId?: string;
-  /** The client's, or that of the reverse proxy in front of the service. */
+  /** The client's, as far as `TRUSTED_PROXIES` tell it, or that of the reverse proxy in front of the service. */
   address?: string | undefined;
+  /** Takes the place of a request without a key, once its body is there. @throws DomainError */
+  takePlace?: () => void;
   /** Set once the key is verified, with `caller`. */
   userId?: string;
   /** The id of the user or the sandbox whose key it is. */
@@ -28,7 +31,7 @@ const logger = new Logger('Request');
 
 /** Gives every request an id, and returns it in a header, or the client's own if that is harmless text. */
 export function requestContextMiddleware(
-  request: IncomingMessage,
+  request: IncomingMessage & { ip?: string | undefined },
   response: ServerResponse,
   next: Next,
 ): void {
@@ -36,7 +39,8 @@ export function requestContextMiddleware(
   const context: RequestContext = {
     requestId: randomUUID(),
     ...(typeof given === 'string' && ACCEPTED_ID.test(given) && { callerRequestId: given }),
-    address: request.socket.remoteAddress,
+    // Some proxies write more than an address.
+    address: isIP(request.ip ?? '') > 0 ? request.ip : request.socket.remoteAddress,
   };
   response.setHeader('X-Request-Id', answeredRequestId(context));
   runInRequestContext(context, next);

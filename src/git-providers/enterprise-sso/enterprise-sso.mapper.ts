@@ -1,5 +1,6 @@
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
+import { parseForm } from '@slipway/common/requests/json-body.js';
 import type { ProviderErrorCode } from '../git-provider.js';
 import { object, requiredText, text as optionalText } from '../response-schema.js';
 
@@ -57,7 +58,7 @@ export function isRefreshToken(token: string): boolean {
 
 /** Reads the broker's response: JSON, or a form (GitHub's default). Null when it holds no token. */
 export function parseGitServerToken(text: string): GitServerToken | null {
-  const body = parseJson(text) ?? Object.fromEntries(new URLSearchParams(text.trim()));
+  const body = parseJson(text) ?? parseForm(text.trim());
   const { data } = gitServerTokenSchema.safeParse(body);
   return data ? { token: data.access_token, keepMs: keepMs(data.expires_in) } : null;
 }

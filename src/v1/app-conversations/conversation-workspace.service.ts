@@ -1,5 +1,5 @@
 import path from 'node:path';
-import { pipeline, Readable } from 'node:stream';
+import { pipeline, Readable, Transform } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -114,10 +114,12 @@ export class ConversationWorkspaceService {
           body.destroy();
           throw fileTooLarge(bytes, target.sandboxId);
         }
+        // Whatever length was announced: of a packed answer it is none.
+        const bounded = pipeline(body, bytesAtMost(MAX_FILE_BYTES), () => undefined);
         if (asBytes) {
-          return { headers: BYTES, content: body };
+          return { headers: BYTES, content: bounded };
         }
-        const { isText: isString, content } = await lookInto(body);
+        const { isText: isString, content } = await lookInto(bounded);
         if (!isString) {
           return { headers: BYTES, content };
         }
@@ -247,6 +249,17 @@ async function lookInto(body: Readable): Promise<{ isText: boolean; content: Rea
   }
   const whole = Buffer.concat(chunks);
   return { isText: isText(whole, true), content: Readable.from([whole]) };
+}
+
+/** Passes bytes on, and breaks off beyond the bound. */
+function bytesAtMost(most: number): Transform {
+  let size = 0;
+  return new Transform({
+    transform(chunk: Buffer, _encoding, done) {
+      size += chunk.length;
+      done(size > most ? new Error(`it has more than ${most} bytes`) : null, chunk);
+    },
+  });
 }
 
 export function fileTooLarge(bytes: number, sandboxId: string): DomainError {

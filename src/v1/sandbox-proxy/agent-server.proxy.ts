@@ -1,5 +1,6 @@
 import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
+import { parse as parseQuery } from 'node:querystring';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
@@ -227,7 +228,8 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
 function presentedKeys(request: IncomingMessage, rest: string): string[] {
   const header = request.headers['x-session-api-key'];
   const query = rest.indexOf('?');
-  const parameters = query < 0 ? [] : new URLSearchParams(rest.slice(query)).getAll('session_api_key');
+  const fields = parseQuery(query < 0 ? '' : rest.slice(query + 1), '&', '=', { maxKeys: 0 });
+  const parameters = [fields['session_api_key'] ?? []].flat();
   return typeof header === 'string' ? [header, ...parameters] : parameters;
 }
 

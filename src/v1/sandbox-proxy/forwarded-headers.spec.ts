@@ -49,7 +49,7 @@ it.each<[string, IncomingHttpHeaders, object]>([
   ],
   [
     'no cookie when the session is the only one',
-    { cookie: 'slipway_session=ses_x', accept: 'a' },
+    { cookie: 'slipway_session=ses_x; __Host-slipway_session=ses_y', accept: 'a' },
     { accept: 'a' },
   ],
   [

@@ -8,6 +8,7 @@ import {
   type BodyBounds,
   cutUnreadBodies,
   MalformedBodyError,
+  parseForm,
   parseJsonBody,
   readJsonBody,
   readRawBody,
@@ -237,6 +238,17 @@ it.each([
 ])('parseJsonBody refuses %s', (text, reason) => {
   expect(() => parseJsonBody(text, BOUNDS.values)).toThrow(expect.objectContaining({ reason }));
   expect(parseJsonBody('{"a":[1]}', BOUNDS.values)).toEqual({ a: [1] });
+});
+
+it.each<[string, string, Record<string, string>]>([
+  ['as GitHub sends it', 'payload=%7B%22a%22%3A%22b+c%26%C3%A9%22%7D', { payload: '{"a":"b c&é"}' }],
+  ['the first of equal fields', 'a=1&a=2&b', { a: '1', b: '' }],
+  ['names of objects', '__proto__=1', { ['__proto__']: '1' }],
+  ['what is badly escaped', 'a=%&b=%f', { a: '%', b: '%f' }],
+  ['no field beyond the hundredth', `${'a=1&'.repeat(100)}b=2`, { a: '1' }],
+  ['nothing', '', {}],
+])('parseForm reads %s', (_what, text, fields) => {
+  expect(parseForm(text)).toStrictEqual(fields);
 });
 
 describe('cutUnreadBodies', () => {

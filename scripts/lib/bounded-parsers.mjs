@@ -1,0 +1,138 @@
+import ts from 'typescript';
+
+/**
+ * Files of `src` and `packages` that parse text, by what bounds that text before: a parser takes the time that its author
+ * had in mind, which nobody knows for text of others. A new file belongs under the bound that it has, or calls one of the first.
+ */
+export const BOUNDED_PARSERS = {
+  'bytes, depth and values': [
+    'packages/common/src/requests/json-body.ts',
+    'src/common/http/response-body.ts',
+    'src/v1/agent-servers/bounded-json.ts',
+  ],
+  'bytes, by the client that received it': [
+    'packages/agent-server/src/conversations/credentials.ts',
+    'packages/agent-server/src/engine/native/language-model.ts',
+    'packages/agent-server/src/engine/native/model-call.ts',
+    'packages/agent-server/src/engine/native/model-fetch.ts',
+    'packages/agent-server/src/engine/native/llm-failure.ts',
+    'packages/agent-server/src/engine/native/refusal-words.ts',
+    'packages/agent-server/src/engine/native/text-tools.ts',
+    'packages/agent-server/src/engine/native/tool-calls.ts',
+    'packages/agent-server/src/tools/mcp/remote-fetch.ts',
+    'packages/agent-server/src/tools/mcp/server-answers.ts',
+    'src/common/kubernetes/api-server.ts',
+    'src/git-providers/enterprise-sso/enterprise-sso.mapper.ts',
+    'src/git-providers/provider-errors.ts',
+    'src/settings/model-check.ts',
+    'src/v1/agent-servers/agent-server.client.ts',
+    'src/v1/agent-servers/agent-server.http.ts',
+    'src/v1/sandboxes/backends/kubernetes/pod-start.ts',
+    'src/v1/sandboxes/backends/kubernetes/standard-input.ts',
+  ],
+  'bytes of a line, a frame or a file': [
+    'packages/agent-server/src/engine/acp/acp-connection.ts',
+    'packages/agent-server/src/event-log.ts',
+    'packages/agent-server/src/security/risk-assessment.ts',
+    'packages/agent-server/src/skills/skill-reader.ts',
+    'packages/agent-server/src/skills/skill-routes.ts',
+    'packages/agent-server/src/sockets/socket-server.ts',
+    'packages/agent-server/src/tools/terminal-screen.ts',
+    'packages/agent-server/src/tools/tool-schema.ts',
+    'packages/common/src/frontmatter.ts',
+    'src/follow/round-talk.ts',
+  ],
+  'bytes of a header or an address': [
+    'src/auth/sessions/session-cookie.ts',
+    'src/v1/agent-servers/agent-server.spans.ts',
+    'src/v1/sandbox-proxy/forwarded-headers.ts',
+    'src/v1/sandbox-proxy/port-access.ts',
+  ],
+  'characters of a field of the API': [
+    'packages/agent-server/src/secret-masker.ts',
+    'packages/common/src/model-endpoint.ts',
+  ],
+  'characters of one text, or steps of an expression': ['src/common/markdown-lines.ts', 'src/common/mentions.ts'],
+  'our own rows, bounded when they were written': [
+    'src/settings/mcp/mcp-secrets.ts',
+    'src/settings/profiles/llm-profile.repository.ts',
+    'src/settings/settings.repository.ts',
+    'src/v1/app-conversations/conversations.service.ts',
+    'src/v1/app-conversations/start-task.repository.ts',
+    'src/v1/events/events.service.ts',
+    'src/v1/events/store/observed-state.ts',
+  ],
+  'our own files and programs': [
+    'packages/agent-server/src/command-line.ts',
+    'packages/agent-server/src/conversations/conversation-files.ts',
+    'packages/common/src/processes/end-processes.ts',
+    'src/common/openapi/openapi-document.ts',
+    'src/common/openapi/schema-rules.ts',
+    'src/common/openapi/shared-parts.ts',
+    'src/common/product.ts',
+    'src/database/embedded-postgres/binaries.ts',
+    'src/v1/sandboxes/backends/kubernetes/sandbox-facts.ts',
+    'src/v1/sandboxes/backends/process/guarded-programs.ts',
+    'src/v1/sandboxes/backends/process/isolation.ts',
+    'src/v1/sandboxes/backends/process/sandbox-files.ts',
+    'src/v1/sandboxes/backends/process/sandbox-network.ts',
+    'src/v1/sandboxes/backends/process/sandbox-program.ts',
+  ],
+  "the operator's, who is trusted": [
+    'packages/agent-server/src/tools/git.tools.ts',
+    'packages/agent-server/src/tools/web-search.tool.ts',
+    'packages/common/src/http/address-rules.ts',
+    'src/config/config.error.ts',
+    'src/config/sandbox-config.ts',
+    'src/database/jobs/durable-jobs.ts',
+    'src/v1/sandboxes/backends/docker/container.ts',
+    'src/v1/sandboxes/backends/docker/images.ts',
+    'src/v1/sandboxes/sandbox-backend.factory.ts',
+  ],
+  'on the machine of the one user whom it concerns': [
+    'packages/console/src/automations/editor.tsx',
+    'packages/console/src/conversations/conversation-queries.ts',
+    'packages/console/src/conversations/events.ts',
+    'packages/console/src/conversations/timeline.tsx',
+    'packages/console/src/settings/tool-servers.tsx',
+    'src/cli/conversation-commands.ts',
+    'src/cli/service-client.ts',
+  ],
+  'whatever its callers have, who are named here': ['packages/common/src/json-access.ts'],
+};
+
+const LIBRARIES = /^(?:yaml|js-yaml|fast-xml-parser|xml2js|saxes?|toml|ini|csv-parse|qs)$/;
+const CALLS = ['JSON.parse', 'parseJson', 'jsonLines'];
+
+/** Whether a file applies a parser, apart from patterns that it makes of its own constants when it is loaded. */
+export function parsesText(tree) {
+  const walk = (node, isInFunction) =>
+    isParser(node, isInFunction) ||
+    ts.forEachChild(node, (child) => walk(child, isInFunction || ts.isFunctionLike(node)) || undefined) ===
+      true;
+  return walk(tree, false);
+}
+
+function isParser(node, isInFunction) {
+  if (ts.isNewExpression(node)) {
+    const [text] = node.arguments ?? [];
+    const name = node.expression.getText();
+    const isQuery = name === 'URLSearchParams' && text !== undefined && !ts.isObjectLiteralExpression(text);
+    return isQuery || (name === 'RegExp' && isInFunction);
+  }
+  if (ts.isCallExpression(node)) {
+    const [separator] = node.arguments;
+    const name = node.expression.getText();
+    const isSplit =
+      name.endsWith('.split') && separator !== undefined && ts.isRegularExpressionLiteral(separator);
+    return isSplit || CALLS.includes(name);
+  }
+  if (ts.isStringLiteral(node)) {
+    const isImport = ts.isImportDeclaration(node.parent) || ts.isCallExpression(node.parent);
+    return isImport && LIBRARIES.test(node.text);
+  }
+  return (
+    (ts.isPropertyAccessExpression(node) || ts.isBindingElement(node)) &&
+    node.name.getText() === 'searchParams'
+  );
+}
