@@ -52,7 +52,10 @@ export const BOUNDED_PARSERS = {
     'packages/agent-server/src/secret-masker.ts',
     'packages/common/src/model-endpoint.ts',
   ],
-  'characters of one text, or steps of an expression': ['src/common/markdown-lines.ts', 'src/common/mentions.ts'],
+  'characters of one text, or steps of an expression': [
+    'src/common/markdown-lines.ts',
+    'src/common/mentions.ts',
+  ],
   'our own rows, bounded when they were written': [
     'src/settings/mcp/mcp-secrets.ts',
     'src/settings/profiles/llm-profile.repository.ts',
