@@ -116,7 +116,8 @@ describe('the tool server', () => {
   it('sends a message, waits for the agent and tells what came of it', async () => {
     const { hex } = conversation;
     const sent = await call('send_message', { conversation_id: hex, message: 'say hello' });
-    expect(sent.found).toMatchObject({ conversation_id: hex, is_working: true });
+    // The agent may have answered by then.
+    expect(sent.found).toMatchObject({ conversation_id: hex, is_working: expect.any(Boolean) });
     const waited = await call('wait_for_conversation', { conversation_id: hex, seconds: 30 });
     expect(waited.found).toMatchObject({ status: 'finished', is_working: false, detail: null });
 
