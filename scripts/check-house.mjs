@@ -13,7 +13,7 @@ COMMAND_LINES['scripts/check-house.mjs'].parse();
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 595,
+  files: 597,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,

@@ -14,7 +14,8 @@ import { AutomationEventsController } from './events/automation-events.controlle
 import { AutomationEventsService } from './events/automation-events.service.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './events/automation-webhook.repository.js';
 import { AutomationWebhooksController } from './events/automation-webhooks.controller.js';
-import { AutomationRun, AutomationRunRepository } from './runs/automation-run.repository.js';
+import { AutomationRun } from './runs/automation-run.entity.js';
+import { AutomationRunRepository } from './runs/automation-run.repository.js';
 import { AutomationRunWorker } from './runs/automation-run.worker.js';
 import { RunSettler } from './runs/run-settler.js';
 import { NotOfferedController, ServiceInfoController } from './service-info.controller.js';

@@ -101,8 +101,12 @@ export class AutomationRepository extends OwnedRepository<Automation> {
   }
 
   /** All of an organization that wait for events of the source, in the order in which they are to be locked. */
-  async ofSource(orgId: string, source: string): Promise<Automation[]> {
-    return this.find({ where: { orgId, trigger: JsonContains({ source }) }, order: { id: 'ASC' } });
+  async ofSource(orgId: string, source: string): Promise<Pick<Automation, 'id' | 'trigger' | 'state'>[]> {
+    return this.find({
+      select: { id: true, trigger: true, state: true },
+      where: { orgId, trigger: JsonContains({ source }) },
+      order: { id: 'ASC' },
+    });
   }
 
   /** Locked, without those that another replica has locked. */

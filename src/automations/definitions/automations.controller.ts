@@ -21,12 +21,8 @@ import { Identifier } from '../../common/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
-import {
-  type AutomationRun,
-  AutomationRunRepository,
-  RUN_STATUSES,
-  RUN_TRIGGERS,
-} from '../runs/automation-run.repository.js';
+import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';
+import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
   AUTOMATION_ID,
   AutomationIdDto,

@@ -5,6 +5,7 @@ import { KeyedLimit } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import type { ReceivedWebhook } from '../../common/crypto/webhook-signature.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.js';
@@ -13,7 +14,7 @@ import { AutomationRepository } from '../definitions/automation.repository.js';
 import { mismatch } from '../definitions/trigger.dto.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
-  AutomationEvent,
+  type AutomationEvent,
   AutomationEventRepository,
   type EventOutcome,
   type NewAutomationEvent,
@@ -28,6 +29,12 @@ const WAITING = 50;
 /** Of those that are larger fewer wait. */
 const SMALL_BYTES = 100_000;
 const LARGE_WAITING = 20;
+/** Characters; lists of keys may have many more. */
+const MAX_REASON = 500;
+const PAYLOAD_GONE =
+  'Its filter cannot be tried any more: payloads without a run are kept until ten newer ones have come.';
+const MADE_NONE =
+  'It matches now, but made no run then: it was changed since, or too many of its runs had been skipped.';
 /** Checked in place of an unknown webhook, so that its answer takes as long. */
 const NO_WEBHOOK = Object.assign(new AutomationWebhook(), { source: 'github', enabled: false });
 
@@ -68,6 +75,25 @@ export class AutomationEventsService extends BackgroundLoop {
     return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, sent));
   }
 
+  /** What an event meant for each automation of its source; why one made no run is found out now. */
+  async matches(event: AutomationEvent): Promise<EventOutcome[]> {
+    const { payload, eventKey: key, source } = event;
+    return this.ofOrganizations.run(event.orgId, async () => {
+      const outcomes: EventOutcome[] = [];
+      for (const { id, trigger, state } of await this.automations.ofSource(event.orgId, source)) {
+        await setImmediate();
+        const isBlind = payload === null && 'filter' in trigger;
+        const inactive = state === 'ACTIVE' ? null : 'It is not active.';
+        const reason =
+          inactive ?? mismatch(isBlind ? { ...trigger, filter: null } : trigger, { source, key, payload });
+        const told = textHead(reason ?? (isBlind ? PAYLOAD_GONE : MADE_NONE), MAX_REASON);
+        const made = event.outcomes.find(({ automation_id }) => automation_id === id);
+        outcomes.push(made ?? { automation_id: id, run_id: null, reason: told });
+      }
+      return outcomes;
+    });
+  }
+
   protected async work(): Promise<void> {
     await this.events.prune();
   }
@@ -100,7 +126,11 @@ export class AutomationEventsService extends BackgroundLoop {
           const { run, reason } = made ?? { run: null, reason: 'It was removed.' };
           Object.assign(outcome, { run_id: run?.id ?? null, reason });
         }
-        await manager.update(AutomationEvent, { id }, { outcomes });
+        await this.events.settle(
+          manager,
+          event,
+          outcomes.filter(({ run_id }) => run_id !== null),
+        );
       }
       return before;
     });

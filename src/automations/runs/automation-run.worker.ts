@@ -11,7 +11,8 @@ import { ConversationStarter } from '../../v1/app-conversations/start/conversati
 import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { repositoryName } from '../definitions/automation.dto.js';
-import { AutomationRunRepository, DEAD_RUNS, RUNS, type AutomationRun } from './automation-run.repository.js';
+import type { AutomationRun } from './automation-run.entity.js';
+import { AutomationRunRepository, DEAD_RUNS, RUNS } from './automation-run.repository.js';
 
 /** Read to find some that no earlier run has taken up. */
 const TASKS_READ = 100;
