@@ -21,7 +21,7 @@ const BOUNDS = {
   foreignReads: 4,
   filesOfATable: 4,
   linesOfAnOperation: 55,
-  kilobytesOfOpenApi: 446,
+  kilobytesOfOpenApi: 448,
   linesOfTheConsole: 3599,
   linesOfTheCommands: 1290,
 };

@@ -177,19 +177,6 @@ export class DatabaseConfig {
     { ...BYTES, default: '2000000000' },
   )
   userEventBytes: number;
-
-  @IntegerVariable(
-    'UNREAD_MESSAGES',
-    'Messages of one conversation with `run: false` that its agent has not gone on with.',
-    { default: '100', minimum: 0, zero: 'to switch the limit off' },
-  )
-  unreadMessages: number;
-
-  @IntegerVariable('UNREAD_MESSAGE_BYTES', 'What these messages may have together.', {
-    ...BYTES,
-    default: '10000000',
-  })
-  unreadMessageBytes: number;
 }
 
 export class TrustConfig {

@@ -188,8 +188,6 @@ describe('parseConfig', () => {
     ['AUTOMATION_EVENT_BYTES', '-1'],
     ['CONVERSATION_EVENT_BYTES', '2 GB'],
     ['USER_EVENT_BYTES', '-1'],
-    ['UNREAD_MESSAGES', '0.5'],
-    ['UNREAD_MESSAGE_BYTES', '1e6'],
     ['SANDBOX_RETENTION_SECONDS', '1e30'],
     ['SANDBOX_RETENTION_SECONDS', '0x10'],
     ['GIT_REQUEST_TIMEOUT_SECONDS', '0x10'],

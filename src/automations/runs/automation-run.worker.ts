@@ -16,7 +16,15 @@ import { AutomationRunRepository, DEAD_RUNS, RUNS } from './automation-run.repos
 
 /** Read to find some that no earlier run has taken up. */
 const TASKS_READ = 100;
-const LASTING = ['unauthorized', 'forbidden', 'not_found', 'conflict', 'bad_request', 'too_large'];
+const LASTING = [
+  'unauthorized',
+  'forbidden',
+  'not_found',
+  'conflict',
+  'bad_request',
+  'too_large',
+  'storage_full',
+];
 
 /**
  * Begins runs. Each step can be repeated: ids of conversations are chosen and stored before the first is started, and

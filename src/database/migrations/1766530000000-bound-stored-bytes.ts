@@ -3,7 +3,8 @@ import type { MigrationInterface, QueryRunner } from 'typeorm';
 /** What was stored before counts as nothing, since reading all of it would take long. */
 const SIZES = `
   ALTER TABLE followed_conversations ADD COLUMN event_bytes bigint NOT NULL DEFAULT 0,
-    ADD COLUMN unread_messages integer NOT NULL DEFAULT 0, ADD COLUMN unread_bytes bigint NOT NULL DEFAULT 0;
+    ADD COLUMN is_full boolean NOT NULL DEFAULT false,
+    ADD COLUMN unread_messages integer NOT NULL DEFAULT 0, ADD COLUMN unread_bytes integer NOT NULL DEFAULT 0;
   ALTER TABLE automation_events ALTER COLUMN payload DROP NOT NULL, ADD COLUMN bytes integer NOT NULL DEFAULT 0;
   CREATE INDEX automation_events_idle_idx ON automation_events (org_id, source, created_at)
     WHERE payload IS NOT NULL AND outcomes = '[]'::jsonb;
@@ -42,6 +43,6 @@ export class BoundStoredBytes1766530000000 implements MigrationInterface {
       DROP INDEX automation_events_idle_idx;
       UPDATE automation_events SET payload = 'null' WHERE payload IS NULL;
       ALTER TABLE automation_events ALTER COLUMN payload SET NOT NULL, DROP COLUMN bytes;
-      ALTER TABLE followed_conversations DROP COLUMN event_bytes, DROP COLUMN unread_messages, DROP COLUMN unread_bytes`);
+      ALTER TABLE followed_conversations DROP COLUMN event_bytes, DROP COLUMN is_full, DROP COLUMN unread_messages, DROP COLUMN unread_bytes`);
   }
 }
