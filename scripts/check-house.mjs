@@ -23,7 +23,7 @@ const BOUNDS = {
   linesOfAnOperation: 55,
   kilobytesOfOpenApi: 448,
   linesOfTheConsole: 3599,
-  linesOfTheCommands: 1290,
+  linesOfTheCommands: 1294,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */

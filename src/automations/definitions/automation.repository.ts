@@ -13,8 +13,8 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
-import { newestFirst } from '../../common/pagination/page.dto.js';
+import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
+import { newestPage } from '../../database/page-bytes.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
 import type { ListAutomationsQueryDto, RepoDto, TasksDto, TemplateDto } from './automation.dto.js';
 import type { Trigger } from './trigger.dto.js';
@@ -53,6 +53,7 @@ const USUAL_WORK = {
 export type AutomationWork = typeof USUAL_WORK;
 
 @Entity('automations')
+@PausedWithKey('automation.update', { state: 'INACTIVE', nextRunAt: null })
 @Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
 @Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
 @Index('automations_org_idx', ['orgId'])
@@ -84,7 +85,7 @@ export class AutomationRepository extends OwnedRepository<Automation> {
 
   async page(owner: Owner, { tag, ...place }: ListAutomationsQueryDto): Promise<[Automation[], number]> {
     const where = tag === undefined ? owner : { ...owner, tags: ArrayContains([tag]) };
-    return this.findAndCount({ where, ...newestFirst(place) });
+    return newestPage(this, where, place);
   }
 
   async tagCounts({ userId, orgId }: Owner): Promise<{ tag: string; count: number }[]> {

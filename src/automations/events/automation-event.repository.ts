@@ -1,7 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { Column, DataSource, Entity, type EntityManager, Index, Repository } from 'typeorm';
-import { RowOfOwner } from '../../auth/owned.repository.js';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  PrimaryColumn,
+  Repository,
+} from 'typeorm';
+import { OwnedRow } from '../../auth/user.repository.js';
 import { AppConfig } from '../../config/app-config.js';
 
 export const MAX_EVENTS = 10_000;
@@ -56,7 +65,10 @@ export interface EventOutcome {
 })
 @Index('automation_events_created_at_idx', ['createdAt'])
 @Index('automation_events_user_id_idx', ['userId'])
-export class AutomationEvent extends RowOfOwner {
+export class AutomationEvent extends OwnedRow {
+  @PrimaryColumn('uuid') id: string;
+  @Column('uuid') orgId: string;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @Column('text') source: string;
   /** The host's id; that of the row where it sends none. */
   @Column('text') deliveryId: string;

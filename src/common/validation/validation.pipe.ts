@@ -2,7 +2,7 @@ import { type ArgumentMetadata, ValidationPipe } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
-import { type DtoClass, fieldProblems, TO_DTO } from './field.js';
+import { type DtoClass, fieldProblems, TO_DTO, UNKNOWN_MEMBER, strangersOf } from './field.js';
 
 const NOTHING = { msg: 'A JSON object is required here.', type: 'missing' };
 const NO_OBJECT = { msg: 'Expected an object.', type: 'model_attributes_type' };
@@ -33,7 +33,9 @@ export class InputValidationPipe extends ValidationPipe {
     const wrong = { loc: [location], ...((value ?? null) === null ? NOTHING : NO_OBJECT) };
     // The texts of a body were checked when it was read.
     const unsafe = type === 'body' ? [] : unsafeTextProblems(value, location);
-    const problems = isDto && !isJsonObject(value) ? [wrong] : unsafe;
+    const extra = isDto && isJsonObject(value) ? strangersOf(metadata.metatype, value) : [];
+    const strange = extra.map((name) => ({ ...UNKNOWN_MEMBER, loc: [location, name] }));
+    const problems = isDto && !isJsonObject(value) ? [wrong] : [...unsafe, ...strange];
     if (problems.length > 0) {
       throw new InvalidInputError(problems);
     }
