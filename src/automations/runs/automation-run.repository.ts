@@ -18,6 +18,8 @@ import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
+import type { OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import { newestPage } from '../../database/page-bytes.js';
 import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import { deadLetters, type JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
@@ -292,6 +294,11 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   /** In the order of their ids: runs that end as their conversations do, and those whose conversations have to be paused. */
   async unsettled(afterId: string, take: number): Promise<RunProgress[]> {
     return this.query<RunProgress[]>(UNSETTLED, [afterId, take]);
+  }
+
+  /** Newest first, without what they do. */
+  async page(automationId: string, place: OffsetQueryDto): Promise<[AutomationRun[], number]> {
+    return newestPage(this, { automationId }, place, { work: WORK_DONE });
   }
 
   async statusCounts(automationId: string): Promise<Record<string, number>> {

@@ -100,7 +100,7 @@ export class EventPartitionRepository {
       return null;
     }
     // Read before the lock, as that takes a while.
-    const sizes = await this.dataSource.query<object[]>(
+    const sizes = await this.dataSource.query<LogSize[]>(
       sizesIn(this.dataSource.driver.escape(outdated.name)),
     );
     return await this.alone(async (manager) => {
