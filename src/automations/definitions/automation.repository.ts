@@ -12,6 +12,7 @@ import {
   LessThanOrEqual,
   UpdateDateColumn,
 } from 'typeorm';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
 import { newestPage } from '../../database/page-bytes.js';
@@ -79,13 +80,16 @@ const TAG_COUNTS = `
 
 @Injectable()
 export class AutomationRepository extends OwnedRepository<Automation> {
+  /** Pages are large enough that others would notice several at once: of a user they are made one after the other. */
+  private readonly pages = new KeyedLimit(1);
+
   constructor(@InjectDataSource() dataSource: DataSource, audit: AuditRepository) {
     super(Automation, dataSource, audit, { kind: 'automation', noun: 'automation', most: MAX_AUTOMATIONS });
   }
 
   async page(owner: Owner, { tag, ...place }: ListAutomationsQueryDto): Promise<[Automation[], number]> {
     const where = tag === undefined ? owner : { ...owner, tags: ArrayContains([tag]) };
-    return newestPage(this, where, place);
+    return this.pages.run(owner.userId, () => newestPage(this, where, place));
   }
 
   async tagCounts({ userId, orgId }: Owner): Promise<{ tag: string; count: number }[]> {
