@@ -33,17 +33,20 @@ export class InputValidationPipe extends ValidationPipe {
     const wrong = { loc: [location], ...((value ?? null) === null ? NOTHING : NO_OBJECT) };
     // The texts of a body were checked when it was read.
     const unsafe = type === 'body' ? [] : unsafeTextProblems(value, location);
-    const extra = isDto && isJsonObject(value) ? strangersOf(metadata.metatype, value) : [];
-    const strange = extra.map((name) => ({ ...UNKNOWN_MEMBER, loc: [location, name] }));
-    const problems = isDto && !isJsonObject(value) ? [wrong] : [...unsafe, ...strange];
+    const problems = isDto && !isJsonObject(value) ? [wrong] : unsafe;
     if (problems.length > 0) {
       throw new InvalidInputError(problems);
     }
-    return await super.transform(value, metadata).catch((error: unknown) => {
+    const input: unknown = await super.transform(value, metadata).catch((error: unknown) => {
       throw error instanceof InvalidInputError
         ? new InvalidInputError(error.problems.map((each) => ({ ...each, loc: [location, ...each.loc] })))
         : error;
     });
+    const strangers = isDto ? strangersOf(metadata.metatype, Object(value) as object) : [];
+    if (strangers.length > 0) {
+      throw new InvalidInputError(strangers.map((name) => ({ ...UNKNOWN_MEMBER, loc: [location, name] })));
+    }
+    return input;
   }
 
   /** Variables and secrets may have any name; no DTO takes its prototype from one. */
