@@ -14,7 +14,7 @@ COMMAND_LINES['scripts/check-house.mjs'].parse();
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 595,
+  files: 603,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -22,9 +22,9 @@ const BOUNDS = {
   foreignReads: 4,
   filesOfATable: 4,
   linesOfAnOperation: 55,
-  kilobytesOfOpenApi: 446,
-  linesOfTheConsole: 3599,
-  linesOfTheCommands: 1290,
+  kilobytesOfOpenApi: 449,
+  linesOfTheConsole: 3604,
+  linesOfTheCommands: 1294,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */

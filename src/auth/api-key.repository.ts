@@ -6,6 +6,7 @@ import {
   DataSource,
   Entity,
   type EntityManager,
+  type FindOperator,
   In,
   Index,
   IsNull,
@@ -17,6 +18,7 @@ import {
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import type { ParsedApiKey } from './api-key-format.js';
+import { keyOfRequest, PAUSED_WITH_KEY } from './owned.repository.js';
 import { OwnedRow } from './user.repository.js';
 
 /** Reserved for the key from `BOOTSTRAP_API_KEY`. */
@@ -25,6 +27,7 @@ export const BOOTSTRAP_KEY_NAME = 'bootstrap';
 /** Only the SHA-256 of the secret is stored, never the key. */
 @Entity('api_keys')
 @Index('api_keys_user_id_idx', ['userId'])
+@Index('api_keys_made_by_key_idx', ['madeByKey'])
 export class ApiKey extends OwnedRow {
   /** Eight base62 characters; part of the key itself (`slw_<id>_<secret>`). */
   @PrimaryColumn('text') id: string;
@@ -36,6 +39,9 @@ export class ApiKey extends OwnedRow {
   /** Written at most once a minute. */
   @Column('timestamptz', { nullable: true }) lastUsedAt: Date | null;
   @Column('timestamptz', { nullable: true }) revokedAt: Date | null;
+
+  /** Id of the key that it was made with. */
+  @Column('text', { nullable: true }) madeByKey: string | null;
 }
 
 /** What the verifier needs: hash, state and user. */
@@ -82,6 +88,12 @@ const FORGET_ENDED = `
   RETURNING id`;
 
 const REVOKE = 'UPDATE api_keys SET revoked_at = $2 WHERE id = $1 AND revoked_at IS NULL RETURNING user_id';
+
+/** The key itself, those that were made with it, those that were made with these, and so on. */
+const WITH_MADE_KEYS = `
+  WITH RECURSIVE made AS (
+    SELECT $1::text AS id UNION SELECT k.id FROM api_keys k JOIN made ON k.made_by_key = made.id)
+  SELECT id FROM made`;
 
 /** A device gets a secret that was never shown before. */
 const REPLACE_SECRET = `
@@ -156,7 +168,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         now,
         MAX_ENDED,
       ]);
-      await manager.insert(ApiKey, { id, secretHash, ...key });
+      await manager.insert(ApiKey, { id, secretHash, ...key, madeByKey: await keyOfRequest(manager) });
       await this.audit.append(
         manager,
         ...forgotten.map(({ id: resourceId }) => ({
@@ -183,15 +195,32 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row;
   }
 
-  /** Revokes a key; has no effect on a revoked one. */
-  async revoke(id: string, now: Date): Promise<void> {
+  /** Revokes a key; has no effect on a revoked one. With what it made: pauses that, and revokes keys among it. */
+  async revoke(id: string, now: Date, withWhatItMade = false): Promise<void> {
     await this.manager.transaction(async (manager) => {
-      const [[revoked]] = await manager.query<[{ user_id: string }[], number]>(REVOKE, [id, now]);
-      if (revoked) {
-        const entry = { action: 'api_key.revoke' as const, resourceId: id, ownerId: revoked.user_id };
-        await this.audit.append(manager, entry);
+      const made = withWhatItMade ? await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [id]) : [{ id }];
+      for (const { id: resourceId } of made) {
+        const [[revoked]] = await manager.query<[{ user_id: string }[], number]>(REVOKE, [resourceId, now]);
+        if (revoked) {
+          const entry = { action: 'api_key.revoke' as const, resourceId, ownerId: revoked.user_id };
+          await this.audit.append(manager, entry);
+        }
+      }
+      if (withWhatItMade) {
+        const madeByKey = In(made.map((key) => key.id));
+        await this.pauseMade(manager, { madeByKey });
       }
     });
+  }
+
+  private async pauseMade(manager: EntityManager, where: { madeByKey: FindOperator<string> }): Promise<void> {
+    for (const [type, { action, values }] of PAUSED_WITH_KEY) {
+      const rows = await manager.find(type, { select: { id: true, userId: true }, where });
+      await manager.update(type, { id: In(rows.map(({ id }) => id)) }, values);
+      const details = { members: Object.keys(values) };
+      const entries = rows.map(({ id, userId }) => ({ action, resourceId: id, ownerId: userId, details }));
+      await this.audit.append(manager, ...entries);
+    }
   }
 
   /** Stores the last use of a key, unless a use since `unlessSince` is stored already. */

@@ -7,6 +7,7 @@ import {
   CreateApiKeyDto,
   IssuedApiKeyDto,
   KeyOwnerQueryDto,
+  RevokeApiKeyQueryDto,
   toApiKeyDto,
   toIssuedApiKeyDto,
 } from './api-keys.dto.js';
@@ -65,12 +66,17 @@ export class ApiKeysController {
 
   @Delete(':id')
   @ApiRoute('revoke_api_key', 'Revoke an API key', {
-    description: 'Holds within five seconds on every replica. Revoking it again changes nothing.',
+    description:
+      'Holds within five seconds on every replica. Revoking it again changes nothing but what `made` asks for.',
     status: 204,
     answer: { description: 'Revoked' },
     problems: [NO_SUCH_KEY],
   })
-  async revoke(@CurrentUser() user: AuthUser, @Param() { id }: ApiKeyIdDto): Promise<void> {
-    await this.keys.revokeAs(user, id);
+  async revoke(
+    @CurrentUser() user: AuthUser,
+    @Param() { id }: ApiKeyIdDto,
+    @Query() { made }: RevokeApiKeyQueryDto,
+  ): Promise<void> {
+    await this.keys.revokeAs(user, id, made !== undefined);
   }
 }

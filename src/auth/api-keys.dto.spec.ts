@@ -13,6 +13,10 @@ describe('CreateApiKeyDto', () => {
       ['name string_type', 'expires_at datetime_parsing', 'user_id uuid_parsing'],
     ],
     [{ name: 'a', user_id: 5 }, ['user_id uuid_type']],
+    [
+      { name: 'a', scopes: ['read'], constructor: 1 },
+      ['scopes extra_forbidden', 'constructor extra_forbidden'],
+    ],
     [{ name: 'a', expires_at: '2030-02-31' }, ['expires_at datetime_parsing']],
     [{ name: 'a', expires_at: '2030-02-29T00:00:00Z' }, ['expires_at datetime_parsing']],
     [{ name: 'a', expires_at: '2030-13-01T00:00:00Z' }, ['expires_at datetime_parsing']],

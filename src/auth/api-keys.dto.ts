@@ -1,6 +1,7 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { Shown, ShownOrNull, Time, TimeOrNull, toWire, USER_ID } from '../common/openapi/responses.js';
-import { Identifier, Instant, Text } from '../common/validation/field-decorators.js';
+import { OnlyMembers } from '../common/validation/field.js';
+import { Choice, Identifier, Instant, Text } from '../common/validation/field-decorators.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
 
@@ -31,6 +32,7 @@ function nameProblem(name: string): string | null {
   return name === BOOTSTRAP_KEY_NAME ? 'This name is kept for the key from BOOTSTRAP_API_KEY.' : null;
 }
 
+@OnlyMembers('name', 'expires_at', 'user_id')
 export class CreateApiKeyDto {
   @Text('What the key is for; 1 to 100 characters.', {
     required: true,
@@ -71,4 +73,15 @@ export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
 export class KeyOwnerQueryDto {
   @Identifier('Whose keys; administrators only. Without it: the caller.', { example: USER_ID })
   user_id?: string;
+}
+
+export class RevokeApiKeyQueryDto {
+  @Choice(
+    'Also pauses the automations, webhooks and endpoints, and revokes the keys, that were made with it.',
+    {
+      values: ['pause'],
+      example: 'pause',
+    },
+  )
+  made?: 'pause';
 }

@@ -84,21 +84,25 @@ export class ApiKeysService {
     return this.keys.listOf(await this.ownerFor(actor, userId));
   }
 
-  /** Revokes a key, as an administrator also of others. @throws DomainError not_found */
-  async revokeAs(actor: AuthUser, keyId: string): Promise<void> {
+  /** Revokes a key, as an administrator also of others; `withWhatItMade` as `revoke`. @throws DomainError not_found */
+  async revokeAs(actor: AuthUser, keyId: string, withWhatItMade: boolean): Promise<void> {
     const key = await this.keys.findOneBy({ id: keyId });
     if (!key || (key.userId !== actor.id && !actor.isAdmin)) {
       throw unknownKey();
     }
-    await this.revoke(keyId);
+    await this.revoke(keyId, withWhatItMade);
   }
 
-  /** Revokes any user's key; has no effect on a revoked one. @throws DomainError not_found */
-  async revoke(keyId: string): Promise<void> {
+  /**
+   * Revokes any user's key; has no effect on a revoked one.
+   * @param withWhatItMade what else was made with it is paused, or revoked, also where it was revoked before
+   * @throws DomainError not_found
+   */
+  async revoke(keyId: string, withWhatItMade = false): Promise<void> {
     if (!(await this.keys.existsBy({ id: keyId }))) {
       throw unknownKey();
     }
-    await this.keys.revoke(keyId, new Date(this.clock.now()));
+    await this.keys.revoke(keyId, new Date(this.clock.now()), withWhatItMade);
     this.verifier.forget();
   }
 

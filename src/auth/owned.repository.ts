@@ -11,11 +11,31 @@ import {
 import type { AuditAction } from '../audit/audit-action.js';
 import type { AuditRepository } from '../audit/audit.repository.js';
 import { found, tooMany } from '../common/errors/domain-error.js';
+import { currentRequest } from '../common/requests/request-context.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
 export abstract class OwnedThing extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  /** Id of the key that it was made with. */
+  @Column('text', { nullable: true }) madeByKey: string | null;
+}
+
+/** What becomes of the rows of an entity that were made with a key, when that is revoked because it was stolen. */
+export const PAUSED_WITH_KEY = new Map<EntityTarget<OwnedThing>, { action: AuditAction; values: object }>();
+
+export function PausedWithKey(action: AuditAction, values: object): ClassDecorator {
+  return (type) => void PAUSED_WITH_KEY.set(type, { action, values });
+}
+
+/** A browser's session stands for the key that it was begun with. */
+const KEY_OF_CALLER = 'SELECT coalesce((SELECT api_key_id FROM sessions WHERE id = $1), $1) AS id';
+
+/** The key of the request; null for what nobody's key makes. */
+export async function keyOfRequest(manager: EntityManager): Promise<string | null> {
+  const keyId = currentRequest()?.keyId;
+  const [row] = keyId === undefined ? [] : await manager.query<[{ id: string }]>(KEY_OF_CALLER, [keyId]);
+  return row?.id ?? null;
 }
 
 export abstract class RowOfOwner extends OwnedThing {
@@ -106,7 +126,8 @@ export abstract class OwnedRepository<Row extends OwnedThing> extends Repository
       if ((await manager.countBy(this.target, whereOf<Row>({ userId: owner.userId }))) >= most) {
         throw tooMany(noun, most);
       }
-      await manager.insert(this.target, { id, ...owner, ...values } as object);
+      const madeByKey = await keyOfRequest(manager);
+      await manager.insert(this.target, { id, ...owner, ...values, madeByKey } as object);
       await this.audit.append(manager, { action: `${kind}.create`, resourceId: id, ownerId: owner.userId });
       return { row: await manager.findOneByOrFail(this.target, whereOf<Row>({ id })), isNew: true };
     });

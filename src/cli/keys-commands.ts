@@ -54,7 +54,8 @@ async function execute(
     case 'list':
       return listKeys(session, command, output);
     case 'revoke':
-      return revokeKey(session, command.keyId, output);
+      await session.keysService.revoke(command.keyId, command.made);
+      return output.note(`key ${command.keyId} is revoked`);
     case 'reencrypt': {
       const keys = config.trust.encryptionKeys ?? (await localEncryptionKeys(config.dataDir));
       return reencrypt(session, keys, output);
@@ -158,10 +159,4 @@ async function listKeys(
     ADMIN: ({ admin }) => (admin ? 'yes' : 'no'),
     ...KEY_COLUMNS,
   });
-}
-
-/** Running services stop accepting the key within seconds. @throws DomainError not_found */
-async function revokeKey({ keysService }: KeysSession, keyId: string, output: CommandOutput): Promise<void> {
-  await keysService.revoke(keyId);
-  output.note(`key ${keyId} is revoked`);
 }

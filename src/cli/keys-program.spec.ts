@@ -41,7 +41,8 @@ describe('keys', () => {
     ],
     [['list'], { name: 'list', email: null, json: false }],
     [['list', '--user', 'ada@example.com', '--json'], { name: 'list', email: 'ada@example.com', json: true }],
-    [['revoke', 'a1B2c3D4'], { name: 'revoke', keyId: 'a1B2c3D4' }],
+    [['revoke', 'a1B2c3D4'], { name: 'revoke', keyId: 'a1B2c3D4', made: false }],
+    [['revoke', 'a1B2c3D4', '--what-it-made'], { name: 'revoke', keyId: 'a1B2c3D4', made: true }],
     [['reencrypt'], { name: 'reencrypt' }],
   ])('understands %j', async (args, command) => {
     expect((await understand(args)).commands).toEqual([command]);

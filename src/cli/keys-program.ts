@@ -5,7 +5,7 @@ import { UsageError } from './command-output.js';
 export type KeysCommand =
   | { name: 'create'; admin: boolean; email: string | null; keyName: string | null; expiresAt: string | null }
   | { name: 'list'; email: string | null; json: boolean }
-  | { name: 'revoke'; keyId: string }
+  | { name: 'revoke'; keyId: string; made: boolean }
   | { name: 'reencrypt' };
 
 const ENVIRONMENT = `
@@ -63,7 +63,11 @@ export function defineKeys(keys: Command, execute: (command: KeysCommand) => Pro
   keys
     .command('revoke <id>')
     .description('end the key with this 8-character id; running services follow within 5 seconds')
-    .action(async (keyId) => await execute({ name: 'revoke', keyId }));
+    .option(
+      '--what-it-made',
+      'pause the automations, webhooks and endpoints, and revoke the keys, made with it',
+    )
+    .action(async (keyId, { whatItMade: made = false }) => await execute({ name: 'revoke', keyId, made }));
   keys
     .command('reencrypt')
     .description('encrypt every stored secret with the first key of ENCRYPTION_KEYS')

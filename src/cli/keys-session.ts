@@ -5,11 +5,14 @@ import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { User, UserRepository } from '../auth/user.repository.js';
 import { UsersService } from '../auth/users.service.js';
+import { AutomationWebhook } from '../automations/events/automation-webhook.repository.js';
+import { Automation } from '../automations/definitions/automation.repository.js';
 import { SystemClock } from '../common/clock.js';
 import type { AppConfig } from '../config/app-config.js';
 import { dataSourceOptions } from '../database/data-source-options.js';
 import { openDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
+import { WebhookEndpoint } from '../outbound-webhooks/webhook-endpoint.repository.js';
 import { ServiceState } from '../database/service-state.repository.js';
 
 export interface KeysSession {
@@ -36,7 +39,7 @@ export async function openKeysSession(
     await runMigrations(database.addresses.direct);
     const dataSource = new DataSource({
       ...dataSourceOptions(database.addresses.direct, 2),
-      entities: [User, ApiKey, ServiceState],
+      entities: [User, ApiKey, ServiceState, Automation, AutomationWebhook, WebhookEndpoint],
     });
     await dataSource.initialize();
     const clock = new SystemClock();

@@ -41,7 +41,9 @@ export async function runRemoteKeys(
       return;
     }
     case 'revoke':
-      await client.http.delete(`${KEYS}/${encodeURIComponent(command.keyId)}`);
+      await client.http.delete(`${KEYS}/${encodeURIComponent(command.keyId)}`, {
+        searchParams: command.made ? { made: 'pause' } : {},
+      });
       output.note(`key ${command.keyId} is revoked`);
       return;
     case 'reencrypt':

@@ -134,6 +134,8 @@ export class LogConfig {
   welcome: boolean;
 }
 
+const BYTES = { minimum: 0, unit: 'bytes', zero: 'to switch the limit off' } as const;
+
 export class DatabaseConfig {
   @PostgresUrlVariable(
     'DATABASE_URL',
@@ -176,6 +178,27 @@ export class DatabaseConfig {
     '7776000',
   )
   automationRunRetentionSeconds: number;
+
+  @IntegerVariable(
+    'AUTOMATION_EVENT_BYTES',
+    'What is kept of the events that start automations, for each organization; the oldest go first.',
+    { ...BYTES, default: '100000000' },
+  )
+  automationEventBytes: number;
+
+  @IntegerVariable(
+    'CONVERSATION_EVENT_BYTES',
+    'Events of one conversation; beyond that it takes no messages, and what its agent does is not stored.',
+    { ...BYTES, default: '200000000' },
+  )
+  conversationEventBytes: number;
+
+  @IntegerVariable(
+    'USER_EVENT_BYTES',
+    "Events of a user's conversations together; beyond that none takes messages or begins.",
+    { ...BYTES, default: '2000000000' },
+  )
+  userEventBytes: number;
 }
 
 export class TrustConfig {

@@ -1,10 +1,10 @@
 import { CreateSchema1766300000000 } from './migrations/1766300000000-create-schema.js';
 import { AddAutomations1766400000000 } from './migrations/1766400000000-add-automations.js';
-import { RestrictStarts1766500000000 } from './migrations/1766500000000-restrict-starts.js';
+import { BoundStoredBytes1766530000000 } from './migrations/1766530000000-bound-stored-bytes.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
   CreateSchema1766300000000,
   AddAutomations1766400000000,
-  RestrictStarts1766500000000,
+  BoundStoredBytes1766530000000,
 ];

@@ -1,3 +1,6 @@
+import type { FindOptionsWhere, Repository } from 'typeorm';
+import { EntityRows } from './entity-rows.js';
+
 /** Of rows that a list reads at once, unless the first one alone has more. */
 export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 
@@ -28,4 +31,28 @@ export function endAtBytes(run: string, large: readonly string[], columns = 'run
     SELECT ${columns}, (SELECT max(n) FROM run) AS found FROM page JOIN run USING (n)
     WHERE n = 1 OR bytes <= ${MAX_PAGE_BYTES}
     ORDER BY n`;
+}
+
+/**
+ * A page of a list that is read from a place on, newest first, and how many rows the whole list has. It ends at
+ * `MAX_PAGE_BYTES`.
+ * @param parts SQL for columns of which the list needs a part, by their names
+ */
+export async function newestPage<Row extends { id: string; createdAt: Date }>(
+  repository: Repository<Row>,
+  where: FindOptionsWhere<Row>,
+  { limit, offset }: { limit: number; offset: number },
+  parts: Readonly<Record<string, string>> = {},
+): Promise<[Row[], number]> {
+  const rows = new EntityRows(repository, 'entry');
+  const query = repository.createQueryBuilder('entry').select([]).where(where).limit(limit).offset(offset);
+  for (const { databaseName } of repository.metadata.columns) {
+    query.addSelect(parts[databaseName] ?? `entry.${databaseName}`, databaseName);
+  }
+  const [run, values] = query
+    .orderBy('entry.created_at', 'DESC')
+    .addOrderBy('entry.id', 'DESC')
+    .getQueryAndParameters();
+  const found = await repository.query<Record<string, unknown>[]>(endAtBytes(run, ['run::text']), values);
+  return [found.map((row) => rows.entity(row)), await repository.countBy(where)];
 }

@@ -137,7 +137,7 @@ export function requireRepository<T>(response: T | null): T {
 }
 
 export const MAX_FOLLOWED_CHECKS = 100;
-const MAX_COMMENTS = 300;
+export const MAX_COMMENTS = 100;
 const MAX_BODY = 4_000;
 const MAX_OUTPUT = 4_000;
 

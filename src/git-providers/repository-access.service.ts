@@ -21,8 +21,6 @@ export interface CloneAccess {
   url: string;
   /** Null for anonymous access, without a token for the provider. */
   credential: GitCredential | null;
-  /** Of the token, in the environment of tools. */
-  tokenVariable: string;
 }
 
 interface RepositoryCredential {
@@ -69,7 +67,9 @@ export class RepositoryAccessService {
     credential: StoredCredential,
   ): Promise<{ tokenVariable: string; access: GitCredential & { origin: string } } | null> {
     const chosen = { provider: credential.provider, credential };
-    const { tokenVariable, url, credential: own } = await this.accessTo(userId, chosen, ANY_REPOSITORY);
+    const { url, credential: own } = await this.accessTo(userId, chosen, ANY_REPOSITORY);
+    const { kind } = await this.registry.providerFor(credential.provider, credential.host);
+    const { tokenVariable } = GIT_SERVERS[kind];
     return own && { tokenVariable, access: { ...own, origin: new URL(url).origin } };
   }
 
@@ -146,12 +146,11 @@ export class RepositoryAccessService {
     try {
       const adapter = await this.registry.providerFor(provider, credential?.host ?? null);
       const url = adapter.cloneUrl(credential?.host ?? null, repository);
-      const { tokenVariable } = GIT_SERVERS[adapter.kind];
       if (!credential) {
-        return { provider, url, credential, tokenVariable };
+        return { provider, url, credential };
       }
       const call = this.calls.withStored(CLONE_ACCESS_TIMEOUT_MS, userId, credential);
-      return { provider, url, credential: await adapter.gitCredential(call), tokenVariable };
+      return { provider, url, credential: await adapter.gitCredential(call) };
     } catch (error) {
       throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
     }

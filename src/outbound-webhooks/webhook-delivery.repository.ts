@@ -22,6 +22,7 @@ import {
   toPage,
 } from '../common/pagination/page.js';
 import { EntityRows } from '../database/entity-rows.js';
+import { endAtBytes, type Measured } from '../database/page-bytes.js';
 import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
 
@@ -198,7 +199,8 @@ const BACKLOG = `
 // A row without an id: no such deliveries; no row: no such endpoint. Unnamed, since a plan for any filter would read
 // all deliveries. The range of one endpoint and its column in the order force the index that begins with the endpoint
 // (docs/adr/0046).
-const PAGE = `
+const PAGE = endAtBytes(
+  `
   SELECT d.*
   FROM webhook_endpoints e LEFT JOIN LATERAL (
     SELECT id, endpoint_id, event_type, data, status, attempts, created_at, next_attempt_at, last_attempt_at, last_response_status,
@@ -209,7 +211,9 @@ const PAGE = `
       AND ($4::timestamptz IS NULL OR (created_at, id) < ($4, $5::uuid))
     ORDER BY endpoint_id DESC, created_at DESC, id DESC LIMIT $6) d ON true
   WHERE e.id = $1 AND e.user_id = $2
-  ORDER BY d.created_at DESC, d.id DESC`;
+  ORDER BY d.created_at DESC, d.id DESC`,
+  ['run.data::text'],
+);
 
 const PRUNE = `
   DELETE FROM webhook_deliveries WHERE id IN (
@@ -344,7 +348,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   ): Promise<Page<WebhookDelivery> | null> {
     const list = `deliveries ${endpointId}`;
     const after = parsePageId(list, pageId, parseTimeCursor);
-    const rows = await this.query<Record<string, unknown>[]>(PAGE, [
+    const rows = await this.query<(Record<string, unknown> & Measured)[]>(PAGE, [
       endpointId,
       userId,
       status,
@@ -357,6 +361,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       rows.filter(({ id }) => id !== null),
       limit,
       ({ cursor_at: at, id }) => formatTimeCursor({ at: String(at), id: String(id) }),
+      rows[0]?.found,
     );
     return rows.length === 0 ? null : { items: items.map((row) => this.rows.entity(row)), nextPageId };
   }

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, LessThanOrEqual, Column, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { OwnedRepository, OwnedThing } from '../auth/owned.repository.js';
+import { OwnedRepository, OwnedThing, PausedWithKey } from '../auth/owned.repository.js';
 import { Clock } from '../common/clock.js';
 import { columnById, SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
 
@@ -11,6 +11,10 @@ import { columnById, SecretCipher, SecretDecryptionError } from '../common/crypt
 export const MAX_ENDPOINTS = 10;
 
 @Entity('webhook_endpoints')
+@PausedWithKey('webhook_endpoint.update', {
+  enabled: false,
+  disabledReason: 'The API key that it was made with was revoked.',
+})
 @Index('webhook_endpoints_user_id_idx', ['userId'])
 export class WebhookEndpoint extends OwnedThing {
   @Column('text') url: string;

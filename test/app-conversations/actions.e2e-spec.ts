@@ -100,6 +100,23 @@ async function userTexts(id: string): Promise<unknown[]> {
 }
 
 describe('send-message', () => {
+  it('takes a hundred messages that the agent does not go on with, and more once it has run', async () => {
+    const { id, hex } = await begin();
+    await app.dataSource.query('UPDATE followed_conversations SET unread_messages = 99 WHERE id = $1', [id]);
+
+    await say(hex, 'say hello', false).expect(200);
+    const { body } = await say(hex, 'once more', false).expect(507);
+    expect(body).toMatchObject({ code: 'storage_full', detail: expect.stringContaining('run: true') });
+
+    await say(hex, 'say hello').expect(200);
+    await until(async () => (await shown(hex)) === 'finished');
+    await say(hex, 'once more', false).expect(200);
+    await app.dataSource.query('UPDATE followed_conversations SET unread_bytes = 9999900 WHERE id = $1', [
+      id,
+    ]);
+    await say(hex, 'x'.repeat(200), false).expect(507);
+  });
+
   it('gives the message to the agent, which works on it', async () => {
     const { id, hex } = await begin();
 

@@ -97,6 +97,72 @@ describe('API keys and users', () => {
       await request(app.url).delete(`${KEYS}/${body.id}`).set(app.user.headers).expect(204);
     });
 
+    describe('that was stolen', () => {
+      const AUTOMATIONS = '/api/automation/v1';
+      const ENDPOINTS = '/api/v1/webhook-endpoints';
+      const made = async (headers: Record<string, string>, name: string): Promise<string[]> => {
+        const trigger = { type: 'cron', schedule: '0 9 * * *' };
+        const bodies: [string, object][] = [
+          [`${AUTOMATIONS}/preset/prompt`, { name, prompt: 'say hello', trigger }],
+          [`${AUTOMATIONS}/webhooks`, { name, source: `of-${name}` }],
+          [ENDPOINTS, { url: `https://ci.example.com/${name}` }],
+        ];
+        const paths = [AUTOMATIONS, `${AUTOMATIONS}/webhooks`, ENDPOINTS];
+        return Promise.all(
+          bodies.map(async ([path, body], index) => {
+            const { body: answer } = await request(app.url).post(path).set(headers).send(body).expect(201);
+            return `${paths[index]}/${answer.id}`;
+          }),
+        );
+      };
+      const states = async (paths: readonly string[]): Promise<boolean[]> =>
+        Promise.all(
+          paths.map(
+            async (path) => (await request(app.url).get(path).set(app.user.headers).expect(200)).body.enabled,
+          ),
+        );
+
+      it('stops what it made, also by further keys and in a browser, when it is revoked', async () => {
+        const { body: stolen } = await issue(app.user, { name: 'stolen' });
+        const { body: second } = await issue(
+          { ...app.user, headers: { 'X-Session-API-Key': stolen.key } },
+          { name: 'second' },
+        );
+        const { headers, body: session } = await request(app.url)
+          .post('/auth/key')
+          .send({ key: stolen.key })
+          .expect(200);
+        const [cookie = ''] = [headers['set-cookie'] ?? []].flat();
+        const tab = { Cookie: cookie.split(';', 1)[0] ?? '', 'X-CSRF-Token': String(session.csrf_token) };
+        const others = await made(app.user.headers, 'others');
+        const first = await made({ 'X-Session-API-Key': stolen.key }, 'first');
+        const deeper = await made({ 'X-Session-API-Key': second.key }, 'deeper');
+        const browser = await made(tab, 'browser');
+
+        await request(app.url).delete(`${KEYS}/${stolen.id}`).set(app.user.headers).expect(204);
+        expect(await states(first)).toEqual([true, true, true]);
+        await request(app.url).delete(`${KEYS}/${stolen.id}?made=pause`).set(app.user.headers).expect(204);
+
+        expect(await states([...first, ...deeper, ...browser])).toEqual(Array(9).fill(false));
+        expect(await states(others)).toEqual([true, true, true]);
+        const { body: listed } = await request(app.url).get(KEYS).set(app.user.headers).expect(200);
+        const ended = listed.filter((key: { revoked_at: string | null }) => key.revoked_at !== null);
+        expect(ended.map((key: { id: string }) => key.id)).toEqual(
+          expect.arrayContaining([stolen.id, second.id]),
+        );
+        const ids = first.map((path) => path.split('/').at(-1));
+        const audited = await app.dataSource.query<{ action: string }[]>(
+          `SELECT action FROM audit_entries WHERE resource_id = ANY ($1) AND action LIKE '%.update' ORDER BY action`,
+          [ids],
+        );
+        expect(audited.map(({ action }) => action)).toEqual([
+          'automation.update',
+          'automation_webhook.update',
+          'webhook_endpoint.update',
+        ]);
+      });
+    });
+
     it('ends with its time', async () => {
       const end = new Date(app.clock.now() + 60_000);
       const { body } = await issue(app.user, { name: 'short', expires_at: end.toISOString() });

@@ -8,6 +8,7 @@ import { TokensClient } from '../support/tokens-client.js';
 
 const PATH = '/api/automation/v1';
 const SECRET = 'a-secret-of-the-host';
+const MAX_BYTES = 20_000;
 const LABELED = {
   action: 'labeled',
   label: { name: 'agent' },
@@ -28,8 +29,9 @@ beforeAll(async () => {
     { id: '71', login: 'writer', permission: 'write' },
     { id: '72', login: 'reader', permission: 'read' },
   ];
-  app = await createTestApp(hosts.environment);
-  second = await createTestApp(hosts.environment, app.databaseUrl);
+  const environment = { ...hosts.environment, AUTOMATION_EVENT_BYTES: String(MAX_BYTES) };
+  app = await createTestApp(environment);
+  second = await createTestApp(environment, app.databaseUrl);
 });
 
 beforeEach(async () => {
@@ -264,6 +266,79 @@ describe('an event', () => {
       ids.map(async (id) => (await call('get', `/events/${id}/matches`)).status),
     );
     expect(left).toEqual([404, 200, 200, 404]);
+  });
+});
+
+describe('what is kept of events', () => {
+  interface Kept {
+    payloads: number;
+    bytes: number;
+    outcomes: number;
+  }
+
+  async function kept(): Promise<Kept> {
+    const [row] = await app.dataSource.query<[Kept]>(
+      `SELECT count(payload)::int AS payloads, sum(bytes)::int AS bytes,
+         sum(octet_length(payload::text) + octet_length(outcomes::text))::int AS stored,
+         sum(jsonb_array_length(outcomes))::int AS outcomes
+       FROM automation_events WHERE org_id = $1`,
+      [user.id],
+    );
+    return row;
+  }
+
+  it('is the payload of the last ten of a source, where they made no run', async () => {
+    await webhook();
+    const id = await automation({ filter: "label.name == 'bug'" });
+    const ids: string[] = [];
+    for (let sent = 0; sent < 12; sent += 1) {
+      ids.push((await fromGitHub(LABELED).expect(202)).body.event_id);
+    }
+
+    expect(await kept()).toMatchObject({ payloads: 10, outcomes: 0 });
+    const reasons: string[] = [];
+    for (const event of [ids[0], ids[11]]) {
+      const { body } = await call('get', `/events/${event}/matches`).expect(200);
+      reasons.push(body.matches[0].reason);
+      expect(body.matches).toEqual([{ automation_id: id, run_id: null, reason: expect.any(String) }]);
+    }
+    expect(reasons).toEqual([
+      expect.stringContaining('cannot be tried any more'),
+      'Its filter is false for the event.',
+    ]);
+  });
+
+  it('has a size for each organization, the newest first', async () => {
+    await webhook();
+    await automation({}, { max_runs_per_day: 1_000 });
+    const ids: string[] = [];
+    for (let sent = 0; sent < 5; sent += 1) {
+      const large = { ...LABELED, text: 'x'.repeat(MAX_BYTES / 3) };
+      ids.push((await fromGitHub(large).expect(202)).body.event_id);
+    }
+
+    expect((await kept()).bytes).toBeLessThanOrEqual(MAX_BYTES);
+    const statuses = await Promise.all(
+      ids.map(async (id) => (await call('get', `/events/${id}/matches`)).status),
+    );
+    expect(statuses).toEqual([404, 404, 404, 200, 200]);
+    await fromGitHub({ ...LABELED, text: 'x'.repeat(2 * MAX_BYTES) }).expect(202);
+    expect(await kept()).toMatchObject({ payloads: 1, outcomes: 1 });
+  });
+
+  it('tells of an automation that was made later that it made no run', async () => {
+    await webhook();
+    const { body: event } = await fromGitHub(LABELED).expect(202);
+    await automation({
+      on: Array.from({ length: 50 }, (_none, index) => `issues.${'x'.repeat(90)}${index}`),
+    });
+    await automation();
+
+    const { body } = await call('get', `/events/${event.event_id}/matches`).expect(200);
+
+    const reasons: string[] = body.matches.map(({ reason }: { reason: string }) => reason);
+    expect(reasons).toContainEqual(expect.stringMatching(/^It matches now, but made no run then/));
+    expect(Math.max(...reasons.map((reason) => reason.length))).toBeLessThanOrEqual(500);
   });
 });
 

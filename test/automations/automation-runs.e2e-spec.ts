@@ -298,6 +298,21 @@ describe('a run', () => {
     await reached(id, 'COMPLETED');
   });
 
+  it('counts what its conversation, and what that has started, cost after it', async () => {
+    const id = await create({ max_budget_per_month: 3 });
+    await dispatch(id);
+    const { conversation_id } = await reached(id, 'COMPLETED');
+    const parentConversationId = parseHexId(String(conversation_id));
+    const rows = new ConversationRows(app);
+    const { id: sandboxId } = await rows.sandbox(user.id, { address: receiver.origin });
+    await rows.conversation(user.id, { sandboxId, parentConversationId }, FOLLOWED_ELSEWHERE);
+    await app.dataSource.query(`UPDATE followed_conversations SET metrics = '{"accumulated_cost": 1.5}'`);
+    expect(await dispatch(id)).toMatchObject({
+      status: 'SKIPPED',
+      error_detail: expect.stringContaining('max_budget_per_month'),
+    });
+  });
+
   it('that waits is cancelled when the budget of its month is spent', async () => {
     const id = await create({ max_budget_per_month: 3 });
     backend.gate.close();
@@ -328,6 +343,9 @@ describe('a run', () => {
     await dispatch(id);
     await reached(id, 'COMPLETED');
     await app.app.get(RunSettler).now();
+    expect(await app.dataSource.query('SELECT work FROM automation_runs')).toEqual([
+      { work: { timeout: null } },
+    ]);
     expect(await runs(id)).toHaveLength(1);
     await app.dataSource.query(`UPDATE automation_runs SET created_at = now() - interval '2 hours'`);
     await app.app.get(RunSettler).now();
@@ -414,8 +432,12 @@ describe('an automation that is busy', () => {
   it('has no more runs within a day than it may', async () => {
     const id = await busy({ when_busy: 'queue' }, { max_runs_per_day: 2 });
     await dispatch(id);
+    const { id: skipped } = await dispatch(id);
     expect(await dispatch(id)).toMatchObject({ status: 'SKIPPED' });
-    expect(await dispatch(id)).toMatchObject({ status: 'SKIPPED' });
+    const [kept] = await app.dataSource.query('SELECT status, work FROM automation_runs WHERE id = $1', [
+      skipped,
+    ]);
+    expect(kept).toEqual({ status: 'SKIPPED', work: { timeout: null } });
     const { body } = await call('post', `/${id}/dispatch`).expect(429);
     expect(body).toMatchObject({ code: 'rate_limited', detail: expect.stringContaining('max_runs_per_day') });
   });

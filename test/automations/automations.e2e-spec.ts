@@ -149,6 +149,34 @@ describe('automations', () => {
     }
   });
 
+  it('are listed in pages of 4 MiB, and so are their runs, which tell nothing of their work', async () => {
+    const { id } = await create({ ...DAILY, prompt: 'ü'.repeat(50_000), timeout: 60 });
+    await app.dataSource.query(
+      `INSERT INTO automations (id, user_id, org_id, name, state, trigger, work)
+       SELECT gen_random_uuid(), user_id, org_id, name, state, trigger, work FROM automations, generate_series(1, 59)
+       WHERE id = $1`,
+      [id],
+    );
+    await app.dataSource.query(
+      `INSERT INTO automation_runs (id, automation_id, user_id, cause, trigger_source, status, work, started_at)
+       SELECT gen_random_uuid(), id, user_id, 'cron:' || i, 'cron', 'RUNNING', work, now()
+       FROM automations, generate_series(1, 60) AS i WHERE id = $1`,
+      [id],
+    );
+    const ids = new Set<string>();
+    for (let offset = 0; offset < 60;) {
+      const { body, text } = await call('get', `?limit=100&offset=${offset}`).expect(200);
+      expect(Buffer.byteLength(text)).toBeLessThanOrEqual(4 * 1024 * 1024);
+      expect(body.total).toBe(60);
+      body.automations.forEach((each: { id: string }) => ids.add(each.id));
+      offset += body.automations.length;
+    }
+    expect(ids.size).toBe(60);
+    const { body: runs } = await call('get', `/${id}/runs?limit=100`).expect(200);
+    expect(runs.runs).toHaveLength(60);
+    expect(runs.runs[0].timeout_at).not.toBeNull();
+  });
+
   it('are 100 for a user at most', async () => {
     await app.dataSource.query(
       `INSERT INTO automations (id, user_id, org_id, name, state, trigger, work)

@@ -117,6 +117,23 @@ describe('npm run keys', () => {
       expect(await whoCanListUsers(key)).toBe(401);
     });
 
+    it('pauses what it made where that is asked for', async () => {
+      const key = (await run('create', '--user', 'robot@example.com')).stdout[0] ?? '';
+      const trigger = { type: 'cron', schedule: '0 9 * * *' };
+      const { body } = await request(app.url)
+        .post('/api/automation/v1/preset/prompt')
+        .set('X-Session-API-Key', key)
+        .send({ name: 'Triage', prompt: 'say hello', trigger })
+        .expect(201);
+
+      expect(await run('revoke', idOf(key), '--what-it-made')).toMatchObject({ status: 0, stdout: [] });
+
+      const [row] = await app.dataSource.query('SELECT state, next_run_at FROM automations WHERE id = $1', [
+        body.id,
+      ]);
+      expect(row).toEqual({ state: 'INACTIVE', next_run_at: null });
+    });
+
     it('fails for an unknown id', async () => {
       const { status, stderr } = await run('revoke', 'unknown0');
 

@@ -30,7 +30,7 @@ describeGitProvider('GitHub', openGithub, {
     protection: true,
   },
   authorization: (token) => `Bearer ${token}`,
-  follow: { shaLength: 40, mayWrite: true, logs: true, statuses: true, requestsForTwelve: 2 },
+  follow: { shaLength: 40, mayWrite: false, logs: true, statuses: true, requestsForTwelve: 2 },
   clone: { url: () => 'https://github.com/octo/app.git', credential: { username: 'x-access-token' } },
 });
 

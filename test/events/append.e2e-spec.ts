@@ -4,13 +4,16 @@ import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { toStorable } from '../../src/v1/events/store/storable-event.js';
-import type { LogProgress } from '../../src/v1/events/followed-conversation.repository.js';
+import { type LogProgress, NO_ROOM } from '../../src/v1/events/followed-conversation.repository.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
 import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
-const app = useTestApp({}, {}, ({ dataSource }) => requireDocumentedEvents(dataSource));
+const MOST = 300_000;
+const LIMITS = { CONVERSATION_EVENT_BYTES: String(MOST), USER_EVENT_BYTES: String(2 * MOST) };
+
+const app = useTestApp(LIMITS, {}, ({ dataSource }) => requireDocumentedEvents(dataSource));
 let sandbox: string;
 let id: string;
 
@@ -36,14 +39,14 @@ function eventsOf(letters: string): AgentEvent[] {
 
 /** Where a log is believed to end. */
 function end(eventCount: number, lastEventId: string): LogProgress {
-  return { eventCount, lastEventId, since: new Date('2026-01-01T00:00:00Z') };
+  return { eventCount, lastEventId, bytes: 1, isFull: false, since: new Date('2026-01-01T00:00:00Z') };
 }
 
 async function store(letters: string, after: LogProgress | null): Promise<LogProgress | null> {
   return await app.app.get(EventStore).store(id, eventsOf(letters), after);
 }
 
-async function stored(): Promise<{ letters: string; log: Omit<LogProgress, 'since'> }> {
+async function stored(): Promise<{ letters: string; log: Pick<LogProgress, 'eventCount' | 'lastEventId'> }> {
   const rows = await app.dataSource.query<{ seq: number; event_id: string }[]>(
     'SELECT seq, event_id FROM conversation_events WHERE conversation_id = $1 ORDER BY seq',
     [id],
@@ -194,6 +197,108 @@ describe('what comes next in many logs', () => {
 
     expect((await stored()).letters).toBe('abcde');
     expect(progress.at(-1)).toMatchObject({ eventCount: 5, lastEventId: 'e' });
+  });
+});
+
+describe('what a log may hold', () => {
+  interface Size {
+    bytes: number;
+    stored: number;
+    codes: string[];
+  }
+
+  function large(letter: string, bytes = 40_000): AgentEvent {
+    return Object.assign({}, ...eventsOf(letter), { extra: 'x'.repeat(bytes) }) as AgentEvent;
+  }
+
+  async function fill(): Promise<void> {
+    let after: LogProgress | null = null;
+    for (const letter of 'cdefghijklm') {
+      after = await app.app.get(EventStore).store(id, [large(letter)], after);
+    }
+  }
+
+  async function size(): Promise<Size> {
+    const [row] = await app.dataSource.query<[Size]>(
+      `SELECT f.event_bytes::int AS bytes, sum(octet_length(e.body::text))::int AS stored,
+         coalesce(array_agg(e.body->>'code') FILTER (WHERE e.kind = 'ConversationErrorEvent'), '{}') AS codes
+       FROM followed_conversations f JOIN conversation_events e ON e.conversation_id = f.id WHERE f.id = $1 GROUP BY f.id`,
+      [id],
+    );
+    return row;
+  }
+
+  it('is counted as it is stored, and ends with a notice, while its state goes on', async () => {
+    await fill();
+    const full = await size();
+    expect(full.bytes).toBe(full.stored);
+    expect(full.bytes).toBeLessThanOrEqual(MOST + NO_ROOM);
+    expect(full.codes).toEqual(['StorageFull']);
+
+    const over = {
+      ...large('n'),
+      kind: 'ConversationStateUpdateEvent',
+      key: 'execution_status',
+      value: 'finished',
+    };
+    await app.app.get(EventStore).store(id, [over as AgentEvent], null);
+    await store('opqr', null);
+    expect(await size()).toEqual(full);
+    expect(
+      await app.dataSource.query('SELECT execution_status AS s FROM followed_conversations WHERE id = $1', [
+        id,
+      ]),
+    ).toEqual([{ s: 'finished' }]);
+  });
+
+  it('ends with the events of all conversations of the user, and goes on when some are deleted', async () => {
+    await app.dataSource.query('DELETE FROM followed_conversations');
+    const ids: string[] = [];
+    for (let count = 0; count < 3; count += 1) {
+      id = await openLog(app, app.user.id, sandbox);
+      ids.push(id);
+      await fill();
+    }
+    const last = await size();
+    expect(last).toMatchObject({ codes: ['StorageFull'] });
+    expect(last.bytes).toBeLessThan(100_000);
+
+    const start = () => request(app.url).post('/api/v1/app-conversations').set(app.user.headers).send({});
+    const { body } = await start().expect(507);
+    expect(body).toMatchObject({ code: 'storage_full', detail: expect.stringContaining('USER_EVENT_BYTES') });
+
+    await app.dataSource.query('DELETE FROM followed_conversations WHERE id = $1', [ids[0]]);
+    await store('z', null);
+    expect((await size()).bytes).toBeGreaterThan(last.bytes);
+    await start().expect(200);
+  });
+});
+
+describe('the cost that a sandbox reports', () => {
+  it.each([
+    [[1, 2.5], 2.5],
+    [[2, 1], 2],
+    [[-5], 0],
+    [[2, -5], 2],
+    [[3, 1e308], 3],
+    [[1, 1_000_000], 1_000_000],
+    [[1, 1_000_000.01], 1],
+    [[1, 'a lot'], 1],
+  ])('%j counts as %d', async (costs, expected) => {
+    for (const [index, accumulated_cost] of costs.entries()) {
+      const value = { usage_to_metrics: { agent: { model_name: `m${index}`, accumulated_cost } } };
+      const event = {
+        ...eventsOf(String(index))[0],
+        kind: 'ConversationStateUpdateEvent',
+        key: 'stats',
+        value,
+      };
+      await app.app.get(EventStore).store(id, [event as AgentEvent], null);
+    }
+    const [row] = await app.dataSource.query('SELECT metrics FROM followed_conversations WHERE id = $1', [
+      id,
+    ]);
+    expect(row.metrics).toMatchObject({ model_name: `m${costs.length - 1}`, accumulated_cost: expected });
   });
 });
 

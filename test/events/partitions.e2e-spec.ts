@@ -186,7 +186,7 @@ describe('events in several partitions', () => {
     const since = new Date('2020-01-04T00:00:00Z');
     const events = service.app.get(EventRepository, { strict: false });
     const next = eventsOf('cf', '2026-01-07').map((event) => toStorable(event, new Date()));
-    const after = { eventCount: 5, lastEventId: 'e', since };
+    const after = { eventCount: 5, lastEventId: 'e', bytes: 1, isFull: false, since };
 
     expect(await events.appendMany([{ conversationId: id, events: next, after }])).toEqual(new Set());
     await events.append(id, next);
@@ -209,14 +209,23 @@ describe('EVENT_RETENTION_DAYS', () => {
   it('drops partitions that are older, and what is left is a log that goes on', async () => {
     const id = await makePast();
     const before = await partitions();
+    const size = () =>
+      sql('SELECT event_bytes::int AS bytes FROM followed_conversations WHERE id = $1', [id]);
+    await sql(`UPDATE followed_conversations SET event_bytes = 1000 WHERE id = $1`, [id]);
     await sql(
       `INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body, stored_at)
        SELECT $1, -1, 'x', 'PauseEvent', now(), '{}', '2019-01-01T00:00:00Z'`,
       [id],
     );
+    const [dropped] = await sql<{ bytes: number }>(
+      'SELECT sum(octet_length(body::text))::int AS bytes FROM conversation_events_2020_01 WHERE conversation_id = $1',
+      [id],
+    );
     const replica = await anotherReplica({ EVENT_RETENTION_DAYS: '30' });
 
     // A start looks first.
+    const [left] = await size();
+    expect(left).toEqual({ bytes: 1000 - (dropped?.bytes ?? 0) });
     expect(await partitions()).toEqual(before.filter((name) => name !== '2020_01'));
     expect(await listed(id)).toBe('de');
     expect(await found(`${id}/events/count`, replica)).toBe(2);

@@ -506,6 +506,13 @@ describe('deliveries', () => {
     expect(second.body.next_page_id).toBeNull();
     const ids = [...first.body.items, ...second.body.items].map((item: ShownDelivery) => item.id);
     expect(ids).toEqual((await deliveries(id)).map((item) => item.id));
+    await app.dataSource.query(
+      'UPDATE webhook_deliveries SET data = to_json(repeat($2, 2000000)) WHERE endpoint_id = $1',
+      [id, 'x'],
+    );
+    const large = await call('get', `/${id}/deliveries?limit=100`).expect(200);
+    expect(large.body.items).toHaveLength(2);
+    expect(large.body.next_page_id).not.toBeNull();
   });
 
   it('of an endpoint that has most of all are not read beyond the page', async () => {

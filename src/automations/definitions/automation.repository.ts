@@ -13,9 +13,10 @@ import {
   UpdateDateColumn,
 } from 'typeorm';
 import type { GitMode } from '@slipway/agent-protocol/git.js';
+import { KeyedLimit } from '@slipway/common/async.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
-import { newestFirst } from '../../common/pagination/page.dto.js';
+import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
+import { newestPage } from '../../database/page-bytes.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
 import type { ListAutomationsQueryDto, RepoDto, TasksDto, TemplateDto } from './automation.dto.js';
 import type { Trigger } from './trigger.dto.js';
@@ -55,6 +56,7 @@ const USUAL_WORK = {
 export type AutomationWork = typeof USUAL_WORK;
 
 @Entity('automations')
+@PausedWithKey('automation.update', { state: 'INACTIVE', nextRunAt: null })
 @Index('automations_owner_idx', ['userId', 'orgId', 'createdAt', 'id'])
 @Index('automations_due_idx', ['nextRunAt'], { where: `state = 'ACTIVE'::text AND next_run_at IS NOT NULL` })
 @Index('automations_org_idx', ['orgId'])
@@ -83,13 +85,16 @@ const TAG_COUNTS = `
 
 @Injectable()
 export class AutomationRepository extends OwnedRepository<Automation> {
+  /** Pages are large enough that others would notice several at once: of a user they are made one after the other. */
+  private readonly pages = new KeyedLimit(1);
+
   constructor(@InjectDataSource() dataSource: DataSource, audit: AuditRepository) {
     super(Automation, dataSource, audit, { kind: 'automation', noun: 'automation', most: MAX_AUTOMATIONS });
   }
 
   async page(owner: Owner, { tag, ...place }: ListAutomationsQueryDto): Promise<[Automation[], number]> {
     const where = tag === undefined ? owner : { ...owner, tags: ArrayContains([tag]) };
-    return this.findAndCount({ where, ...newestFirst(place) });
+    return this.pages.run(owner.userId, () => newestPage(this, where, place));
   }
 
   async tagCounts({ userId, orgId }: Owner): Promise<{ tag: string; count: number }[]> {

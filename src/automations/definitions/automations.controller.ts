@@ -15,18 +15,14 @@ import {
   toWire,
   USER_ID,
 } from '../../common/openapi/responses.js';
-import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { FIVE_FIELDS } from '../../common/schedule.js';
 import { Identifier } from '../../common/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
 import { CurrentOwner } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
-import {
-  type AutomationRun,
-  AutomationRunRepository,
-  RUN_STATUSES,
-  RUN_TRIGGERS,
-} from '../runs/automation-run.repository.js';
+import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';
+import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
   AUTOMATION_ID,
   AutomationIdDto,
@@ -283,7 +279,7 @@ export class AutomationsController {
     @Query() place: OffsetQueryDto,
   ): Promise<AutomationRunListDto> {
     const { id: automationId } = await this.automations.getOf(owner, id);
-    const [runs, total] = await this.runs.findAndCount({ where: { automationId }, ...newestFirst(place) });
+    const [runs, total] = await this.runs.page(automationId, place);
     const status_counts = await this.runs.statusCounts(automationId);
     return { runs: runs.map(toAutomationRunDto), total, status_counts };
   }

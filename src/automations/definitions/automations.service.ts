@@ -1,5 +1,6 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import { IsNull, Not } from 'typeorm';
 import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
@@ -98,7 +99,10 @@ export class AutomationsService {
     if (event || sampleEvent) {
       return { source, key: event?.key ?? null, payload: event?.payload ?? sampleEvent };
     }
-    const last = await this.events.findOne({ where: { ...owner, source }, order: { createdAt: 'DESC' } });
+    const last = await this.events.findOne({
+      where: { ...owner, source, payload: Not(IsNull()) },
+      order: { createdAt: 'DESC' },
+    });
     return last && { source, key: last.eventKey, payload: last.payload };
   }
 

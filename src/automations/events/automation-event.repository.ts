@@ -1,18 +1,51 @@
 import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
-import { Column, DataSource, Entity, type EntityManager, Index, Repository } from 'typeorm';
-import { RowOfOwner } from '../../auth/owned.repository.js';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  PrimaryColumn,
+  Repository,
+} from 'typeorm';
+import { OwnedRow } from '../../auth/user.repository.js';
+import { AppConfig } from '../../config/app-config.js';
 
 export const MAX_EVENTS = 10_000;
 const BATCH = 1_000;
 
-/** Those of yesterday, and those than which their organization has enough newer ones. */
+/** Payloads that made no run, of one source: enough to try an automation with. */
+const IDLE_PAYLOADS = 10;
+
+/**
+ * Those of yesterday, and those with which the newer ones of their organization are too many or too large. Rows that are
+ * locked are somebody else's to remove.
+ */
 const REMOVE_SURPLUS = `
   DELETE FROM automation_events WHERE id IN (
-    SELECT id FROM (
-      SELECT id, created_at, lead(id, $1) OVER (PARTITION BY org_id ORDER BY created_at, id) AS newer
-      FROM automation_events) AS event
-    WHERE created_at < now() - interval '1 day' OR newer IS NOT NULL LIMIT ${BATCH})`;
+    SELECT id FROM automation_events WHERE id IN (
+      SELECT id FROM (
+        SELECT id, created_at, row_number() OVER newest AS place, sum(bytes) OVER newest AS total
+        FROM automation_events WHERE $3::uuid IS NULL OR org_id = $3
+        WINDOW newest AS (PARTITION BY org_id ORDER BY created_at DESC, id DESC)) AS event
+      WHERE created_at < now() - interval '1 day' OR place > $1 OR ($2::bigint > 0 AND place > 1 AND total > $2)
+      LIMIT ${BATCH})
+    FOR UPDATE SKIP LOCKED)`;
+
+const SET_OUTCOMES = `
+  UPDATE automation_events SET outcomes = $2::jsonb, bytes = octet_length(payload::text) + octet_length($2::text) WHERE id = $1`;
+
+const BYTES = 'SELECT sum(bytes)::float8 AS bytes FROM automation_events WHERE org_id = $1';
+/** Of the bytes that an organization may have, when it has more: not every event is to cause a removal. */
+const KEPT_SHARE = 0.9;
+
+const REMOVE_IDLE_PAYLOADS = `
+  UPDATE automation_events SET payload = NULL, bytes = 0 WHERE id IN (
+    SELECT id FROM automation_events
+    WHERE org_id = $1 AND source = $2 AND payload IS NOT NULL AND outcomes = '[]'::jsonb
+    ORDER BY created_at DESC OFFSET ${IDLE_PAYLOADS} FOR UPDATE SKIP LOCKED)`;
 
 /** What an event meant for an automation. */
 export interface EventOutcome {
@@ -27,24 +60,37 @@ export interface EventOutcome {
 @Index('automation_events_delivery_key', ['orgId', 'source', 'deliveryId'], { unique: true })
 @Index('automation_events_body_key', ['orgId', 'source', 'bodyDigest'], { unique: true })
 @Index('automation_events_list_idx', ['orgId', 'createdAt', 'id'])
+@Index('automation_events_idle_idx', ['orgId', 'source', 'createdAt'], {
+  where: `(payload IS NOT NULL) AND (outcomes = '[]'::jsonb)`,
+})
 @Index('automation_events_created_at_idx', ['createdAt'])
 @Index('automation_events_user_id_idx', ['userId'])
-export class AutomationEvent extends RowOfOwner {
+export class AutomationEvent extends OwnedRow {
+  @PrimaryColumn('uuid') id: string;
+  @Column('uuid') orgId: string;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @Column('text') source: string;
   /** The host's id; that of the row where it sends none. */
   @Column('text') deliveryId: string;
   /** Null where the same body may come again in good faith. */
   @Column('text', { nullable: true }) bodyDigest: string | null;
   @Column('text') eventKey: string;
-  @Column('json') payload: unknown;
+  /** Null: it made no run, and newer ones of its source did not either. */
+  @Column('json', { nullable: true }) payload: unknown;
+  /** Those with runs: others are found again when somebody asks. */
   @Column('jsonb', { default: () => "'[]'" }) outcomes: EventOutcome[];
+  /** Of payload and outcomes. */
+  @Column('integer', { default: 0 }) bytes: number;
 }
 
-export type NewAutomationEvent = Omit<AutomationEvent, 'user' | 'outcomes' | 'createdAt'>;
+export type NewAutomationEvent = Omit<AutomationEvent, 'user' | 'outcomes' | 'bytes' | 'createdAt'>;
 
 @Injectable()
 export class AutomationEventRepository extends Repository<AutomationEvent> {
-  constructor(@InjectDataSource() dataSource: DataSource) {
+  constructor(
+    @InjectDataSource() dataSource: DataSource,
+    private readonly config: AppConfig,
+  ) {
     super(AutomationEvent, dataSource.manager);
   }
 
@@ -62,14 +108,32 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
     const sameBody = bodyDigest === null ? [] : [{ orgId, source, bodyDigest }];
     return (raw as unknown[]).length === 1
       ? null
-      : manager.findOneOrFail(AutomationEvent, { where: [{ orgId, source, deliveryId }, ...sameBody] });
+      : manager.findOneOrFail(AutomationEvent, {
+          select: { id: true, outcomes: true },
+          where: [{ orgId, source, deliveryId }, ...sameBody],
+        });
+  }
+
+  /** Ends the storing of an event: keeps what it made, and removes what its organization has too much of. */
+  async settle(manager: EntityManager, event: NewAutomationEvent, made: EventOutcome[]): Promise<void> {
+    const { id, orgId, source } = event;
+    await manager.query(SET_OUTCOMES, [id, JSON.stringify(made)]);
+    if (made.length === 0) {
+      await manager.query(REMOVE_IDLE_PAYLOADS, [orgId, source]);
+    }
+    const { automationEventBytes: most } = this.config.database;
+    const [{ bytes }] = await manager.query<[{ bytes: number }]>(BYTES, [orgId]);
+    if (most > 0 && bytes > most) {
+      await manager.query(REMOVE_SURPLUS, [MAX_EVENTS, Math.floor(most * KEPT_SHARE), orgId]);
+    }
   }
 
   /** Keeps the events of a day, and so many of an organization. */
   async prune(most = MAX_EVENTS): Promise<void> {
+    const { automationEventBytes } = this.config.database;
     let removed: number;
     do {
-      [, removed] = await this.query<[unknown, number]>(REMOVE_SURPLUS, [most]);
+      [, removed] = await this.query<[unknown, number]>(REMOVE_SURPLUS, [most, automationEventBytes, null]);
     } while (removed === BATCH);
   }
 }

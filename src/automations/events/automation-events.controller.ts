@@ -92,12 +92,18 @@ export class AutomationEventsController {
 
   @Get(':event_id/matches')
   @ApiRoute('get_automation_event_matches', 'What an event meant for each automation', {
-    description: 'Events are kept for a day, and the newest 10,000 of an organization.',
+    description:
+      'Events are kept for a day, and the newest 10,000 of an organization, within AUTOMATION_EVENT_BYTES. Why there is no run is found out now: an automation that was changed since is tried as it is.',
     answer: { type: EventMatchesDto, description: 'The automations of its source, and why not' },
     problems: [UNKNOWN],
   })
   async matches(@CurrentOwner() owner: Owner, @Param() { event_id }: EventIdDto): Promise<EventMatchesDto> {
     const event = found(await this.events.findOneBy({ ...owner, id: event_id }), 'event');
-    return { event_id, source: event.source, key: event.eventKey, matches: event.outcomes };
+    return {
+      event_id,
+      source: event.source,
+      key: event.eventKey,
+      matches: await this.service.matches(event),
+    };
   }
 }

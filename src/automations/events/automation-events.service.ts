@@ -5,6 +5,7 @@ import { KeyedLimit } from '@slipway/common/async.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import type { ReceivedWebhook } from '../../common/crypto/webhook-signature.js';
+import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { toldChangeRequest, webhooksOf } from '../../git-providers/git-servers.js';
@@ -13,7 +14,7 @@ import { AutomationRepository, type TriggeredAutomation } from '../definitions/a
 import { mismatch } from '../definitions/trigger.dto.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
-  AutomationEvent,
+  type AutomationEvent,
   AutomationEventRepository,
   type EventOutcome,
   type NewAutomationEvent,
@@ -29,6 +30,12 @@ const WAITING = 50;
 /** Of those that are larger fewer wait. */
 const SMALL_BYTES = 100_000;
 const LARGE_WAITING = 20;
+/** Characters; lists of keys may have many more. */
+const MAX_REASON = 500;
+const PAYLOAD_GONE =
+  'Its filter cannot be tried any more: payloads without a run are kept until ten newer ones have come.';
+const MADE_NONE =
+  'It matches now, but made no run then: it was changed since, or too many of its runs had been skipped.';
 /** Checked in place of an unknown webhook, as one of that source would be, so that its answer takes as long. */
 function noWebhook(source: string): AutomationWebhook {
   const usual = { signature_scheme: 'hmac_sha256_hex', signature_header: 'x-signature-256' } as const;
@@ -38,6 +45,14 @@ function noWebhook(source: string): AutomationWebhook {
 /** The same for what is unknown. */
 export function invalidSignature(): DomainError {
   return new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
+}
+
+interface Judgement {
+  /** Of the automation. */
+  id: string;
+  reason: string | null;
+  /** Why a host could not say who has caused the event, where it may later. */
+  failure: DomainError | null;
 }
 
 type ReceivedEvent = Pick<AutomationEvent, 'id' | 'outcomes'> & { isDuplicate: boolean };
@@ -73,6 +88,20 @@ export class AutomationEventsService extends BackgroundLoop {
     return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, sent));
   }
 
+  /** What an event meant for each automation of its source; why one made no run is found out now. */
+  async matches(event: AutomationEvent): Promise<EventOutcome[]> {
+    const { orgId, source, payload, createdAt } = event;
+    return this.ofOrganizations.run(orgId, async () => {
+      const webhook = await this.webhooks.findOneBy({ orgId, source });
+      const judged = await this.judge(event, webhook ?? noWebhook(source), createdAt.getTime());
+      return judged.map(({ id, reason }) => {
+        const told = textHead(reason ?? (payload === null ? PAYLOAD_GONE : MADE_NONE), MAX_REASON);
+        const made = event.outcomes.find(({ automation_id }) => automation_id === id);
+        return made ?? { automation_id: id, run_id: null, reason: told };
+      });
+    });
+  }
+
   protected async work(): Promise<void> {
     await this.events.prune();
   }
@@ -100,58 +129,72 @@ export class AutomationEventsService extends BackgroundLoop {
       await this.followed.wake(userId, told, new Date(this.clock.now()));
     }
     const event = { id, userId, orgId, source, payload, ...identityOf(webhook, sent, payload, id) };
-    const outcomes = await this.outcomes(event, webhook);
+    const judged = await this.judge(event, webhook, this.clock.now());
+    const failure = judged.find((each) => each.failure !== null)?.failure;
+    if (failure) {
+      // Nothing is stored, so that the next delivery of the host is judged again.
+      throw failure;
+    }
+    const outcomes: EventOutcome[] = [];
     const cause = { id: `${source}:${event.deliveryId}`, payload, actor: actorId(source, payload) };
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {
-        for (const outcome of outcomes.filter(({ reason }) => reason === null)) {
-          const automation = await this.automations.lock(manager, { id: outcome.automation_id });
+        for (const each of judged.filter(({ reason }) => reason === null)) {
+          const automation = await this.automations.lock(manager, { id: each.id });
           const made = automation && (await this.runs.make(manager, automation, 'event', cause));
-          const { run, reason } = made ?? { run: null, reason: 'It was removed.' };
-          Object.assign(outcome, { run_id: run?.id ?? null, reason });
+          if (made?.run) {
+            outcomes.push({ automation_id: each.id, run_id: made.run.id, reason: made.reason });
+          }
         }
-        await manager.update(AutomationEvent, { id }, { outcomes });
+        await this.events.settle(manager, event, outcomes);
       }
       return before;
     });
     return Object.assign(known ?? { id, outcomes }, { isDuplicate: known !== null });
   }
 
-  /** Before there are runs. Not in the transaction, since expressions take their time, and others go on in between. */
-  private async outcomes(event: NewAutomationEvent, webhook: AutomationWebhook): Promise<EventOutcome[]> {
-    const outcomes: EventOutcome[] = [];
+  /**
+   * Why an event starts each automation of its source not; null for those that it starts. Not in the transaction, since
+   * expressions and hosts take their time.
+   * @param at epoch milliseconds of an event that says no time
+   */
+  private async judge(
+    { orgId, source, eventKey: key, payload }: NewAutomationEvent,
+    webhook: AutomationWebhook,
+    at: number,
+  ): Promise<Judgement[]> {
+    const judged: Judgement[] = [];
     const actors = new Map<string, Promise<EventActor>>();
     // Always in this order, so that two events never wait for each other.
-    for (const automation of await this.automations.ofSource(event.orgId, event.source)) {
+    for (const automation of await this.automations.ofSource(orgId, source)) {
       await setImmediate();
       const { id, userId, trigger, state } = automation;
+      const seen = payload === null ? { ...trigger, filter: null } : trigger;
       const inactive = state === 'ACTIVE' ? null : 'It is not active.';
-      const reason = inactive ?? mismatch(trigger, { ...event, key: event.eventKey });
-      if (reason === null && !actors.has(userId)) {
-        actors.set(userId, this.actors.find(userId, webhook, event.payload));
+      const reason = inactive ?? mismatch(seen, { source, key, payload });
+      if (reason !== null || payload === null) {
+        judged.push({ id, reason, failure: null });
+        continue;
       }
-      const actor = reason === null ? await actors.get(userId) : undefined;
-      const refusal = actor && (await this.refusal(automation, actor, event.payload));
-      if (refusal && actor.failure !== null) {
-        // Nothing is stored, so that the next delivery of the host is judged again.
-        throw actor.failure;
-      }
-      outcomes.push({ automation_id: id, run_id: null, reason: reason ?? refusal ?? null });
+      const actor = actors.get(userId) ?? this.actors.find(userId, webhook, payload);
+      actors.set(userId, actor);
+      const refusal = await this.refusal(automation, await actor, timeOf(payload) ?? at);
+      judged.push({ id, reason: refusal, failure: refusal === null ? null : (await actor).failure });
     }
-    return outcomes;
+    return judged;
   }
 
   /** Why the one who caused an event starts no run; null for whom the trigger is for. */
   private async refusal(
     { id, trigger }: TriggeredAutomation,
     actor: EventActor,
-    payload: unknown,
+    at: number,
   ): Promise<string | null> {
     if (actor.isService) {
       return 'The service wrote it.';
     }
-    const isOwnWork = actor.isSelf && (await this.runs.wasAtWork(id, timeOf(payload) ?? this.clock.now()));
+    const isOwnWork = actor.isSelf && (await this.runs.wasAtWork(id, at));
     return isOwnWork
       ? 'The account of its owner wrote it while a run was under way.'
       : problemWith(actor, trigger);

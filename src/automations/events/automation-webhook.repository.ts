@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
-import { OwnedRepository, type Owner, RowOfOwner } from '../../auth/owned.repository.js';
+import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
 import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import type { SignatureScheme } from '../../common/crypto/webhook-signature.js';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -14,6 +14,7 @@ export const SOURCE_TAKEN = 'This source has a webhook; there is one for each.';
 
 /** Through which a host sends its events: there is one for each source of an organization. */
 @Entity('automation_webhooks')
+@PausedWithKey('automation_webhook.update', { enabled: false })
 @Index('automation_webhooks_source_key', ['orgId', 'source'], { unique: true })
 @Index('automation_webhooks_user_id_idx', ['userId'])
 export class AutomationWebhook extends RowOfOwner {

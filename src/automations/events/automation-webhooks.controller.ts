@@ -9,9 +9,10 @@ import { unknownId } from '../../common/errors/domain-error.js';
 import { expressionProblem, MAX_EXPRESSION } from '../../common/jmespath.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { OrNull, Shown, ShownOrNull, Time, toWire, USER_ID } from '../../common/openapi/responses.js';
-import { newestFirst, OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { Choice, Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
+import { newestPage } from '../../database/page-bytes.js';
 import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
 import { CurrentOwner } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
@@ -166,7 +167,7 @@ export class AutomationWebhooksController {
     answer: { type: WebhookListDto, description: 'A page of your webhooks' },
   })
   async list(@CurrentOwner() owner: Owner, @Query() place: OffsetQueryDto): Promise<WebhookListDto> {
-    const [webhooks, total] = await this.webhooks.findAndCount({ where: owner, ...newestFirst(place) });
+    const [webhooks, total] = await newestPage(this.webhooks, owner, place);
     return { webhooks: webhooks.map((webhook) => this.shown(webhook)), total };
   }
 

@@ -8,16 +8,10 @@ import {
   IsNull,
   LessThanOrEqual,
   MoreThan,
+  MoreThanOrEqual,
   Not,
   Raw,
   Repository,
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  JoinColumn,
-  ManyToOne,
-  PrimaryColumn,
 } from 'typeorm';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
@@ -25,63 +19,18 @@ import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
+import type { OffsetQueryDto } from '../../common/pagination/page.dto.js';
+import { newestPage } from '../../database/page-bytes.js';
 import { DurableJobs } from '../../database/jobs/durable-jobs.js';
 import { deadLetters, type JobQueue } from '../../database/jobs/job-queue.worker.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
+import { ConversationQueries } from '../../v1/app-conversations/conversation.queries.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
-import {
-  Automation,
-  AutomationRepository,
-  type AutomationWork,
-} from '../definitions/automation.repository.js';
+import { Automation, AutomationRepository } from '../definitions/automation.repository.js';
+import { AutomationRun, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
 import { filledPrompt } from './prompt-template.js';
-
-export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
-export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
-
-/** One occasion on which an automation works. The row is made with its cause, and never twice. */
-@Entity('automation_runs')
-@Index('automation_runs_cause_key', ['automationId', 'cause'], { unique: true })
-@Index('automation_runs_list_idx', ['automationId', 'createdAt', 'id'])
-@Index('automation_runs_active_idx', ['automationId', 'status'], {
-  where: `status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])`,
-})
-@Index('automation_runs_stop_idx', ['createdAt'], { where: 'stop_pending' })
-@Index('automation_runs_created_at_idx', ['createdAt'])
-export class AutomationRun {
-  @PrimaryColumn('uuid') id: string;
-  @Column('uuid') automationId: string;
-
-  @ManyToOne(() => Automation, { onDelete: 'CASCADE' })
-  @JoinColumn({ name: 'automation_id' })
-  automation?: Automation;
-
-  @Column('uuid') userId: string;
-  /** Id of the delivery, scheduled minute, or the dispatch's `Idempotency-Key`, with the kind in front. */
-  @Column('text') cause: string;
-  @Column('text') triggerSource: (typeof RUN_TRIGGERS)[number];
-  /** Account of the host that caused it, with its source in front; null where nobody is known. */
-  @Column('text', { nullable: true }) actor: string | null;
-  @Column('text') status: (typeof RUN_STATUSES)[number];
-  /** As the automation was then, with a prompt whose placeholders are filled. */
-  @Column('jsonb') work: AutomationWork;
-  /** Chosen before the first of them is started. */
-  @Column('uuid', { array: true, default: () => "'{}'" }) conversationIds: string[];
-  /** Null until all conversations are being started. */
-  @Column('uuid', { array: true, nullable: true }) startTaskIds: string[] | null;
-  /** Suggested tasks that it works on; null until they are chosen, or with a prompt. */
-  @Column('jsonb', { nullable: true }) tasks: SuggestedTask[] | null;
-  /** It is over, and its conversations are still to be paused. */
-  @Column('boolean', { default: false }) stopPending: boolean;
-  @Column('text', { nullable: true }) errorDetail: string | null;
-  /** USD, when it is over, and its conversations are paused. */
-  @Column('double precision', { nullable: true }) cost: number | null;
-  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
-  @Column('timestamptz', { nullable: true }) startedAt: Date | null;
-  @Column('timestamptz', { nullable: true }) completedAt: Date | null;
-}
 
 export interface MadeRun {
   /** Null: not even a skipped one was kept. */
@@ -123,18 +72,25 @@ const COUNTS = `
   SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
     count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED')::int AS today,
     count(*) FILTER (WHERE created_at > $2 AND status = 'SKIPPED')::int AS "skippedToday",
-    coalesce(sum(cost) FILTER (WHERE created_at >= $3), 0) AS "costThisMonth",
-    count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED' AND actor = $4)::int AS "ofActorToday"
+    count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED' AND actor = $3)::int AS "ofActorToday"
   FROM automation_runs
-  WHERE automation_id = $1 AND (created_at > least($2, $3) OR status IN ('PENDING', 'RUNNING'))`;
+  WHERE automation_id = $1 AND (created_at > $2 OR status IN ('PENDING', 'RUNNING'))`;
 
 const STATUS_COUNTS = `
   SELECT status, count(*)::int AS count FROM automation_runs WHERE automation_id = $1 GROUP BY status`;
 
 /** Each half has an index. */
 const UNSETTLED = `
-  SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
-  UNION SELECT id FROM automation_runs WHERE stop_pending`;
+  SELECT id, user_id AS "userId", conversation_ids AS "conversationIds", start_task_ids AS "startTaskIds",
+    stop_pending AS "stopPending", started_at AS "startedAt",
+    jsonb_build_object('timeout', work->'timeout', 'max_budget_per_run', work->'max_budget_per_run') AS work
+  FROM automation_runs WHERE id > $1 AND id IN (
+    SELECT id FROM automation_runs WHERE status = 'RUNNING' AND start_task_ids IS NOT NULL
+    UNION SELECT id FROM automation_runs WHERE stop_pending)
+  ORDER BY id LIMIT $2`;
+
+/** Of a run that does nothing any more: lists show no more of it. */
+const WORK_DONE = `jsonb_build_object('timeout', work->'timeout')`;
 
 /** Of the run: one that is made while another ends sees that it has ended. */
 const LOCK_AUTOMATION = `
@@ -168,6 +124,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     private readonly followed: FollowedPullRequestRepository,
     private readonly audit: AuditRepository,
     private readonly clock: Clock,
+    private readonly conversations: ConversationQueries,
   ) {
     super(AutomationRun, dataSource.manager);
   }
@@ -239,7 +196,9 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       triggerSource: trigger,
       actor,
       status: isSkipped ? 'SKIPPED' : 'PENDING',
-      work: { ...work, prompt: work.prompt && filledPrompt(work.prompt, payload) },
+      work: isSkipped
+        ? { timeout: work.timeout }
+        : { ...work, prompt: work.prompt && filledPrompt(work.prompt, payload) },
       errorDetail: reason,
       createdAt: now,
       completedAt: isSkipped ? now : null,
@@ -325,9 +284,13 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   }
 
   /** In the order of their ids: runs that end as their conversations do, and those whose conversations have to be paused. */
-  async unsettled(afterId: string, take: number): Promise<AutomationRun[]> {
-    const id = Raw((column) => `${column} > :afterId AND ${column} IN (${UNSETTLED})`, { afterId });
-    return this.find({ where: { id }, order: { id: 'ASC' }, take });
+  async unsettled(afterId: string, take: number): Promise<RunProgress[]> {
+    return this.query<RunProgress[]>(UNSETTLED, [afterId, take]);
+  }
+
+  /** Newest first, without what they do. */
+  async page(automationId: string, place: OffsetQueryDto): Promise<[AutomationRun[], number]> {
+    return newestPage(this, { automationId }, place, { work: WORK_DONE });
   }
 
   async statusCounts(automationId: string): Promise<Record<string, number>> {
@@ -341,13 +304,30 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
 
   private async counts(
     manager: EntityManager,
-    { id, work }: Automation,
+    automation: Automation,
     actor: string | null = null,
   ): Promise<RunCounts> {
-    const now = this.now();
+    const { id, work } = automation;
+    const [counts] = await manager.query<[RunCounts]>(COUNTS, [id, this.now(A_DAY_MS), actor]);
     // The runs of a month are many: they are read where that counts.
-    const since = work.max_budget_per_month === null ? now : new Date(now.toISOString().slice(0, 7));
-    return (await manager.query<[RunCounts]>(COUNTS, [id, this.now(A_DAY_MS), since, actor]))[0];
+    const isLimited = work.max_budget_per_month !== null;
+    return { ...counts, costThisMonth: isLimited ? await this.costThisMonth(manager, automation) : 0 };
+  }
+
+  /** Of conversations as they are now: they may go on after their run. What was removed cost what its run says. */
+  private async costThisMonth(manager: EntityManager, { id, userId }: Automation): Promise<number> {
+    const runs = await manager.find(AutomationRun, {
+      select: { id: true, cost: true, conversationIds: true },
+      where: { automationId: id, createdAt: MoreThanOrEqual(new Date(this.now().toISOString().slice(0, 7))) },
+    });
+    const ids = runs.flatMap(({ conversationIds }) => conversationIds);
+    const costs = new Map(
+      (await this.conversations.withBelow(userId, ids, manager)).map(({ top, cost }) => [top, cost ?? 0]),
+    );
+    return runs.reduce((sum, { cost, conversationIds }) => {
+      const present = conversationIds.reduce((all, each) => all + (costs.get(each) ?? 0), 0);
+      return sum + Math.max(cost ?? 0, present);
+    }, 0);
   }
 
   /** Ends a run, and lets the next one begin; false when it was over. */
@@ -355,7 +335,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     const { status, detail, cost = null, stops = true } = end;
     const ended = { status, errorDetail: detail, cost, completedAt: this.now(), stopPending: stops };
     await manager.query(LOCK_AUTOMATION, [id]);
-    const { affected } = await manager.update(AutomationRun, { id, ...IS_ACTIVE }, ended);
+    const done = { ...ended, work: () => WORK_DONE };
+    const { affected } = await manager.update(AutomationRun, { id, ...IS_ACTIVE }, done);
     if (affected !== 1) {
       return false;
     }

@@ -11,11 +11,20 @@ import { ConversationStarter } from '../../v1/app-conversations/start/conversati
 import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { repositoryName } from '../definitions/automation.dto.js';
-import { AutomationRunRepository, DEAD_RUNS, RUNS, type AutomationRun } from './automation-run.repository.js';
+import type { AutomationRun } from './automation-run.entity.js';
+import { AutomationRunRepository, DEAD_RUNS, RUNS } from './automation-run.repository.js';
 
 /** Read to find some that no earlier run has taken up. */
 const TASKS_READ = 100;
-const LASTING = ['unauthorized', 'forbidden', 'not_found', 'conflict', 'bad_request', 'too_large'];
+const LASTING = [
+  'unauthorized',
+  'forbidden',
+  'not_found',
+  'conflict',
+  'bad_request',
+  'too_large',
+  'storage_full',
+];
 
 /**
  * Begins runs. Each step can be repeated: ids of conversations are chosen and stored before the first is started, and

@@ -9,7 +9,8 @@ import {
   type ConversationRow,
 } from '../../v1/app-conversations/conversation.queries.js';
 import { StartTaskQueries, type StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
-import { type AutomationRun, AutomationRunRepository, type RunEnd } from './automation-run.repository.js';
+import type { RunProgress } from './automation-run.entity.js';
+import { AutomationRunRepository, type RunEnd } from './automation-run.repository.js';
 
 const EVERY_MS = 2_000;
 const BATCH = 500;
@@ -33,7 +34,7 @@ export class RunSettler extends BackgroundLoop {
   }
 
   protected async work(): Promise<void> {
-    let batch: AutomationRun[] = [];
+    let batch: RunProgress[] = [];
     do {
       batch = await this.runs.unsettled(batch.at(-1)?.id ?? BEFORE_ALL, BATCH);
       for (const run of batch.filter(({ id }) => !this.stops.has(id))) {
@@ -50,7 +51,7 @@ export class RunSettler extends BackgroundLoop {
   }
 
   /** The runs of other users do not wait for one that fails. */
-  private async settleAlone(run: AutomationRun): Promise<void> {
+  private async settleAlone(run: RunProgress): Promise<void> {
     try {
       await (run.stopPending ? this.stop(run) : this.settle(run));
     } catch (error) {
@@ -58,7 +59,7 @@ export class RunSettler extends BackgroundLoop {
     }
   }
 
-  private async settle(run: AutomationRun): Promise<void> {
+  private async settle(run: RunProgress): Promise<void> {
     const { id, userId, conversationIds, startTaskIds } = run;
     const rows = await this.conversations.findAll(userId, conversationIds);
     const starts = await this.startTasks.batch(userId, startTaskIds ?? []);
@@ -68,18 +69,26 @@ export class RunSettler extends BackgroundLoop {
     }));
     const end = endOfRun(run, held, this.clock.now());
     if (end !== null) {
-      const { cost } = await this.conversations.withBelow(userId, conversationIds);
-      await this.runs.finish(id, { ...end, cost });
+      await this.runs.finish(id, { ...end, cost: await this.cost(run) });
     }
   }
 
-  private async stop({ id, userId, conversationIds }: AutomationRun): Promise<void> {
-    const { ids } = await this.conversations.withBelow(userId, conversationIds);
-    const areStopped = await Promise.all(ids.map((each) => this.actions.stop(userId, each)));
+  private async stop({ id, userId, conversationIds }: RunProgress): Promise<void> {
+    const all = await this.conversations.withBelow(userId, conversationIds);
+    const ids = new Set(all.flatMap((each) => each.ids));
+    const areStopped = await Promise.all([...ids].map((each) => this.actions.stop(userId, each)));
     if (areStopped.every(Boolean)) {
-      const { cost } = await this.conversations.withBelow(userId, conversationIds);
-      await this.runs.update({ id }, { stopPending: false, cost });
+      await this.runs.update(
+        { id },
+        { stopPending: false, cost: await this.cost({ userId, conversationIds }) },
+      );
     }
+  }
+
+  private async cost(run: Pick<RunProgress, 'userId' | 'conversationIds'>): Promise<number | null> {
+    const all = await this.conversations.withBelow(run.userId, run.conversationIds);
+    const known = all.flatMap(({ cost }) => cost ?? []);
+    return known.length === 0 ? null : known.reduce((sum, each) => sum + each, 0);
   }
 }
 
@@ -91,7 +100,7 @@ export interface ConversationOfRun {
 
 /** What a run's conversations make of it; null while one of them goes on within the run's bounds. */
 export function endOfRun(
-  { startedAt, work: { timeout, max_budget_per_run: budget } }: Pick<AutomationRun, 'startedAt' | 'work'>,
+  { startedAt, work: { timeout, max_budget_per_run: budget } }: Pick<RunProgress, 'startedAt' | 'work'>,
   conversations: readonly ConversationOfRun[],
   now: number,
 ): RunEnd | null {

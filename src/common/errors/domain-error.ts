@@ -47,6 +47,7 @@ export type ErrorKind =
   | 'rate_limited'
   | 'bad_gateway'
   | 'gateway_timeout'
+  | 'storage_full'
   | 'unavailable'
   | 'not_offered'
   | 'bad_request';

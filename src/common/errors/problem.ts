@@ -35,6 +35,7 @@ const STATUS_OF_KIND: Record<ErrorKind, number> = {
   bad_gateway: 502,
   unavailable: 503,
   gateway_timeout: 504,
+  storage_full: 507,
 };
 
 /** `detail` must be safe to show to the client. */

@@ -1,5 +1,4 @@
 import { ApiProperty } from '@nestjs/swagger';
-import type { FindManyOptions } from 'typeorm';
 import { ShownOrNull } from '../openapi/responses.js';
 import type { DtoClass } from '../validation/field.js';
 import { Integer, RepeatedText, Text } from '../validation/field-decorators.js';
@@ -50,12 +49,11 @@ export function toPageDto<Row, Item>(
 
 /** Of lists that are read from a place on, as clients of others know them. */
 export class OffsetQueryDto {
-  @Integer('Items of the list.', { minimum: 1, maximum: MAX_LIMIT, default: 50 }) limit = 50;
+  @Integer('Items of the list; fewer come where they are larger than 4 MiB together.', {
+    minimum: 1,
+    maximum: MAX_LIMIT,
+    default: 50,
+  })
+  limit = 50;
   @Integer('Items before the first.', { minimum: 0, maximum: 100_000, default: 0 }) offset = 0;
-}
-
-type PageOptions = Pick<FindManyOptions<{ id: string; createdAt: Date }>, 'order' | 'take' | 'skip'>;
-
-export function newestFirst({ limit, offset }: OffsetQueryDto): PageOptions {
-  return { order: { createdAt: 'DESC', id: 'DESC' }, take: limit, skip: offset };
 }

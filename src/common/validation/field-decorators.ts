@@ -20,6 +20,7 @@ import {
   fieldProblems,
   type Rules,
   toDto,
+  UNKNOWN_MEMBER,
 } from './field.js';
 
 /** The sentence for a text that breaks it, or null. */
@@ -231,7 +232,6 @@ interface Model {
 }
 
 const PROBLEMS = Symbol('problems of an object');
-const UNKNOWN = { type: 'extra_forbidden', msg: 'This member is not known here.' };
 
 /** Its problems are found when it is made. */
 function objectOf({ type, onlyMembers, orText, nullableValues = false }: Model): FieldKind {
@@ -249,7 +249,7 @@ function objectOf({ type, onlyMembers, orText, nullableValues = false }: Model):
       }
       const dto = toDto(type, value);
       const strangers = Object.keys(value).filter((name) => onlyMembers?.includes(name) === false);
-      const extra = strangers.map((name) => ({ ...UNKNOWN, path: [name] }));
+      const extra = strangers.map((name) => ({ ...UNKNOWN_MEMBER, path: [name] }));
       return Object.defineProperty(dto, PROBLEMS, { value: [...fieldProblems(validateSync(dto)), ...extra] });
     },
     rules: {

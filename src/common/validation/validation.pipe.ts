@@ -2,7 +2,7 @@ import { type ArgumentMetadata, ValidationPipe } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
-import { type DtoClass, fieldProblems, TO_DTO } from './field.js';
+import { type DtoClass, fieldProblems, TO_DTO, UNKNOWN_MEMBER, strangersOf } from './field.js';
 
 const NOTHING = { msg: 'A JSON object is required here.', type: 'missing' };
 const NO_OBJECT = { msg: 'Expected an object.', type: 'model_attributes_type' };
@@ -37,11 +37,16 @@ export class InputValidationPipe extends ValidationPipe {
     if (problems.length > 0) {
       throw new InvalidInputError(problems);
     }
-    return await super.transform(value, metadata).catch((error: unknown) => {
+    const input: unknown = await super.transform(value, metadata).catch((error: unknown) => {
       throw error instanceof InvalidInputError
         ? new InvalidInputError(error.problems.map((each) => ({ ...each, loc: [location, ...each.loc] })))
         : error;
     });
+    const strangers = isDto ? strangersOf(metadata.metatype, Object(value) as object) : [];
+    if (strangers.length > 0) {
+      throw new InvalidInputError(strangers.map((name) => ({ ...UNKNOWN_MEMBER, loc: [location, name] })));
+    }
+    return input;
   }
 
   /** Variables and secrets may have any name; no DTO takes its prototype from one. */

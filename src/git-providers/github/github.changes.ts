@@ -7,6 +7,7 @@ import {
   commentBody,
   logTail,
   lineNumber,
+  MAX_COMMENTS,
   pageUrl,
   requiredPageUrl,
   readInBatches,
@@ -295,7 +296,7 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
         ? opinions.includes('APPROVED') && !opinions.includes('CHANGES_REQUESTED')
         : pull.reviewDecision === 'APPROVED',
     checks: toChecks(pull),
-    comments: [
+    comments: withoutCrowd([
       ...reviewThreads.nodes.flatMap((thread) =>
         thread.comments.nodes.filter(isPublic).map((comment) => ({
           ...toComment('discussion_r', comment),
@@ -317,13 +318,19 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
           mayWrite: review.authorCanPushToRepository ?? mayWrite,
         };
       }),
-    ],
+    ]),
     truncated:
       hidesChecks(pull) ||
       isCut(threadStates) ||
       openThreads(threadStates.nodes.map(({ comments: root, ...thread }) => ({ ...thread, root }))) >
         openThreads(reviewThreads.nodes),
   });
+}
+
+/** Of more than are kept, strangers' go first. */
+function withoutCrowd(comments: readonly (FollowedComment & { isStranger: boolean })[]): FollowedComment[] {
+  const kept = comments.filter(({ isStranger }) => !isStranger || comments.length <= MAX_COMMENTS);
+  return kept.map(({ isStranger: _isStranger, ...comment }) => comment);
 }
 
 function isCrowded({ reviewThreads, comments, reviews }: GithubFollowed): boolean {
@@ -353,8 +360,9 @@ function isPublic({ state, isMinimized }: { state: string | null; isMinimized: b
   return state !== 'PENDING' && !isMinimized;
 }
 
-function toComment(prefix: string, comment: GithubComment): FollowedComment {
+function toComment(prefix: string, comment: GithubComment): FollowedComment & { isStranger: boolean } {
   return {
+    isStranger: STRANGERS.includes(comment.authorAssociation),
     // Three sequences of numbers, told apart as in the addresses of GitHub's pages.
     id: `${prefix}${comment.fullDatabaseId}`,
     threadId: null,

@@ -8,6 +8,7 @@ import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-server.http.js';
 import { unknownConversation } from '../events/events.service.js';
+import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
@@ -42,6 +43,7 @@ export class ConversationActionsService {
     private readonly credentials: CredentialRefreshService,
     private readonly syncRequests: SyncRequests,
     private readonly agentServers: AgentServerClient,
+    private readonly logs: FollowedConversationRepository,
   ) {}
 
   /** Resumes a paused sandbox if `resume` is set; returns whether it did. */
@@ -54,7 +56,12 @@ export class ConversationActionsService {
     const resumed = resume && (await this.wake(userId, givenId));
     const { sender_conversation_id: _, ...plain } = message;
     // Not audited: the conversation's log has the messages with their sources.
-    await this.act(userId, givenId, null, (target, { id, execution_status: before }) => {
+    await this.act(userId, givenId, null, async (target, { id, execution_status: before }) => {
+      await this.logs.requireRoom(userId, id);
+      // One that works reads it with its next step.
+      if (message.run !== true && before !== 'running') {
+        await this.logs.addUnread(id, message.content);
+      }
       const isOver = before === 'finished' || hasFailed(before);
       const status = message.run === true ? 'running' : isOver ? 'idle' : null;
       return this.syncRequests.expecting(id, status, () =>

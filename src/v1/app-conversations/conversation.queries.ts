@@ -249,12 +249,12 @@ const SPENDING = `
 
 const WITH_BELOW = `
   WITH RECURSIVE below AS (
-    SELECT id, 0 AS depth FROM unnest($2::uuid[]) AS id
+    SELECT id AS top, id, 0 AS depth FROM unnest($2::uuid[]) AS id
     UNION ALL
-    SELECT c.id, below.depth + 1 FROM below JOIN app_conversations c ON c.parent_conversation_id = below.id
-    WHERE c.user_id = $1 AND below.depth < 100)
-  SELECT coalesce(array_agg(DISTINCT below.id), '{}') AS ids, sum((f.metrics ->> 'accumulated_cost')::float8) AS cost
-  FROM below LEFT JOIN followed_conversations f ON f.id = below.id AND f.user_id = $1`;
+    SELECT top, c.id, depth + 1 FROM below JOIN app_conversations c ON c.parent_conversation_id = below.id
+    WHERE c.user_id = $1 AND depth < 100)
+  SELECT top, array_agg(below.id) AS ids, sum((f.metrics ->> 'accumulated_cost')::float8) AS cost
+  FROM below LEFT JOIN followed_conversations f ON f.id = below.id AND f.user_id = $1 GROUP BY top`;
 
 interface Spending {
   /** Null: there is no limit. */
@@ -357,13 +357,13 @@ export class ConversationQueries {
     return row ?? { budget: null, spent: 0, delegated: 0 };
   }
 
-  /** The conversations and all below them, and what all of these have cost in USD; null where nothing is known. */
-  async withBelow(userId: string, ids: readonly string[]): Promise<{ ids: string[]; cost: number | null }> {
-    const [row] = await this.dataSource.query<[{ ids: string[]; cost: number | null }]>(WITH_BELOW, [
-      userId,
-      ids,
-    ]);
-    return row;
+  /** Of each, it and all below it, and what all of these have cost in USD so far; null where nothing is known. */
+  async withBelow(
+    userId: string,
+    ids: readonly string[],
+    manager: Pick<EntityManager, 'query'> = this.dataSource,
+  ): Promise<{ top: string; ids: string[]; cost: number | null }[]> {
+    return manager.query(WITH_BELOW, [userId, ids]);
   }
 
   async sandboxesToResume(hostId: string): Promise<string[]> {

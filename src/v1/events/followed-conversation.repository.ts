@@ -18,7 +18,9 @@ import {
   hasFailed,
   type MetricsSnapshot,
 } from '@slipway/agent-protocol/conversation-api.js';
+import { DomainError } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
+import { AppConfig } from '../../config/app-config.js';
 import { DatabaseNotifications } from '../../database/notifications/database-notifications.js';
 import {
   budgetEvent,
@@ -52,6 +54,16 @@ export class FollowedConversation extends OwnedRow {
 
   /** The `seq` of the last event, so the number of events ever stored; retention may have removed the oldest. */
   @Column('integer', { default: 0 }) eventCount: number;
+
+  /** Of the bodies of stored events. As PostgreSQL's text, like all numbers that JavaScript might not hold. */
+  @Column('bigint', { default: 0 }) eventBytes: string;
+
+  /** Events come for which there is no room. */
+  @Column('boolean', { default: false }) isFull: boolean;
+
+  /** Messages that no run of the agent has followed, and their bytes. */
+  @Column('integer', { default: 0 }) unreadMessages: number;
+  @Column('integer', { default: 0 }) unreadBytes: number;
   @Column('text', { nullable: true }) lastEventId: string | null;
 
   /** When the log was opened; none of its events was stored earlier. */
@@ -73,22 +85,34 @@ const OPEN = `
 
 const REMOVE = 'DELETE FROM followed_conversations WHERE id = $1';
 
-/** Members that were not observed keep their value; an unchanged row is not written. */
+/** USD. A sandbox may report anything. */
+const MAX_COST = 1_000_000;
+
+/**
+ * Members that were not observed keep their value, and so does a cost that is none; an unchanged row is not written. What
+ * waits for the agent is read when it runs.
+ */
 const UPDATE_STATE = `
   UPDATE followed_conversations f
   SET execution_status = coalesce($2, f.execution_status),
-      metrics = coalesce($3::jsonb, f.metrics),
+      unread_messages = CASE WHEN $2 = 'running' THEN 0 ELSE f.unread_messages END,
+      unread_bytes = CASE WHEN $2 = 'running' THEN 0 ELSE f.unread_bytes END,
+      metrics = coalesce(old.given, f.metrics),
       title = coalesce($4, f.title),
       result = coalesce($5::jsonb, f.result),
       error = CASE WHEN $6 THEN $7::jsonb ELSE f.error END,
       updated_at = now()
   FROM (
-    SELECT id, execution_status, metrics, title, result, error FROM followed_conversations
+    SELECT id, execution_status, metrics, title, result, error, $3::jsonb || jsonb_build_object('accumulated_cost',
+        CASE WHEN ($3::jsonb ->> 'accumulated_cost')::float8
+          BETWEEN coalesce((metrics ->> 'accumulated_cost')::float8, 0) AND ${MAX_COST}
+        THEN $3::jsonb -> 'accumulated_cost' ELSE coalesce(metrics -> 'accumulated_cost', '0') END) AS given
+    FROM followed_conversations
     WHERE id = $1 AND ($8::text IS NULL OR updated_at::text = $8)
     FOR UPDATE) AS old
   WHERE f.id = old.id
     AND (coalesce($2, old.execution_status) IS DISTINCT FROM old.execution_status
-      OR coalesce($3::jsonb, old.metrics) IS DISTINCT FROM old.metrics
+      OR coalesce(old.given, old.metrics) IS DISTINCT FROM old.metrics
       OR coalesce($4, old.title) IS DISTINCT FROM old.title
       OR coalesce($5::jsonb, old.result) IS DISTINCT FROM old.result
       OR ($6 AND $7::jsonb IS DISTINCT FROM old.error))
@@ -125,6 +149,8 @@ interface ReportRow extends Pick<ConversationReport, 'result' | 'tags' | 'reposi
 export interface LogProgress {
   eventCount: number;
   lastEventId: string | null;
+  bytes: number;
+  isFull: boolean;
   /** No event of the log was stored earlier than this. */
   since: Date;
   /** Changes with each event and state; absent when it was not read. */
@@ -151,8 +177,44 @@ const LOG_OF_USER = `
   FROM followed_conversations WHERE id = $1 AND user_id = $2`;
 
 const PROGRESS = `
-  SELECT event_count AS "eventCount", last_event_id AS "lastEventId", ${SINCE}, updated_at::text AS version
+  SELECT event_count AS "eventCount", last_event_id AS "lastEventId", event_bytes::float8 AS bytes, is_full AS "isFull",
+    ${SINCE}, updated_at::text AS version
   FROM followed_conversations WHERE id = $1`;
+
+/** So few bytes are as good as none: a log is compared with its bounds each time that it has grown by so many. */
+export const NO_ROOM = 65_536;
+
+const STORED = `
+  SELECT coalesce(sum(event_bytes), 0)::float8 AS "ofUser",
+    coalesce(sum(event_bytes) FILTER (WHERE id = $2), 0)::float8 AS "ofConversation"
+  FROM followed_conversations WHERE user_id = $1`;
+
+/** Of a conversation that its agent is not to go on with, between two of its runs. */
+const MAX_UNREAD = 100;
+const MAX_UNREAD_BYTES = 10_000_000;
+
+/** Of a log, or a part of one. */
+export interface LogSize {
+  id: string;
+  bytes: number;
+}
+
+const SUBTRACT_BYTES = `
+  UPDATE followed_conversations f SET event_bytes = greatest(0, f.event_bytes - gone.bytes::bigint)
+  FROM jsonb_to_recordset($1::jsonb) AS gone (id uuid, bytes float8) WHERE f.id = gone.id`;
+
+const ADD_UNREAD = `
+  UPDATE followed_conversations SET unread_messages = unread_messages + 1, unread_bytes = unread_bytes + $2
+  WHERE id = $1 AND unread_messages < ${MAX_UNREAD} AND unread_bytes + $2 <= ${MAX_UNREAD_BYTES}`;
+
+/** When something is to be kept, and there is as much as may be. */
+export function storageFull(detail: string): DomainError {
+  return new DomainError('storage_full', 'storage_full', detail);
+}
+
+export const USER_FULL = storageFull(
+  'Your conversations hold as many events as they may (USER_EVENT_BYTES). Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.',
+);
 
 @Injectable()
 export class FollowedConversationRepository {
@@ -161,7 +223,49 @@ export class FollowedConversationRepository {
     @InjectRepository(FollowedConversation) private readonly rows: Repository<FollowedConversation>,
     private readonly notifications: DatabaseNotifications,
     private readonly webhooks: WebhookDeliveryRepository,
+    private readonly config: AppConfig,
   ) {}
+
+  /** Bytes of events that may still be stored; without a conversation, for a new one. */
+  async room(
+    userId: string,
+    id: string | null = null,
+    manager: Pick<EntityManager, 'query'> = this.dataSource,
+  ): Promise<{ ofUser: number; ofConversation: number }> {
+    const { userEventBytes, conversationEventBytes } = this.config.database;
+    const [stored] = await manager.query<[{ ofUser: number; ofConversation: number }]>(STORED, [userId, id]);
+    return {
+      ofUser: (userEventBytes || Infinity) - stored.ofUser,
+      ofConversation: (conversationEventBytes || Infinity) - stored.ofConversation,
+    };
+  }
+
+  /** Before something makes more events. @throws DomainError storage_full */
+  async requireRoom(userId: string, id: string | null, manager?: EntityManager): Promise<void> {
+    const { ofUser, ofConversation } = await this.room(userId, id, manager);
+    if (ofUser < NO_ROOM) {
+      throw USER_FULL;
+    }
+    if (ofConversation < NO_ROOM) {
+      throw storageFull(
+        'This conversation holds as many events as it may (CONVERSATION_EVENT_BYTES); begin another one.',
+      );
+    }
+  }
+
+  /** For events that are removed. */
+  async subtractBytes(manager: EntityManager, sizes: readonly LogSize[]): Promise<void> {
+    await manager.query(SUBTRACT_BYTES, [JSON.stringify(sizes)]);
+  }
+
+  /** Counts a message that the agent does not go on with. @throws DomainError storage_full for too many of them */
+  async addUnread(id: string, content: object): Promise<void> {
+    const bytes = Buffer.byteLength(JSON.stringify(content));
+    const [, added] = await this.dataSource.query<[unknown, number]>(ADD_UNREAD, [id, bytes]);
+    if (added === 0) {
+      throw storageFull('As many messages wait for the agent as may: send the next one with `run: true`.');
+    }
+  }
 
   /** Opens a log in the caller's transaction; it is followed from the commit on. Repeatable. */
   async open(
@@ -243,7 +347,7 @@ export class FollowedConversationRepository {
     return changes
       ? {
           ...(changes.status_changed && executionStatus !== undefined && { executionStatus }),
-          ...(changes.metrics_changed && metrics !== undefined && { metrics }),
+          ...(changes.metrics_changed && changes.metrics && { metrics: changes.metrics }),
           ...(changes.title_changed && title !== undefined && { title }),
         }
       : null;

@@ -5,6 +5,7 @@ import { ApiRoute, type DocumentedProblem, thrown } from '../../../common/openap
 import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
+import { USER_FULL } from '../../events/followed-conversation.repository.js';
 import { ConversationActionsService, sandboxNotRunning } from '../conversation-actions.service.js';
 import { toSendMessageRequest } from '../message-parts.js';
 import { PendingMessagesService, startFailed, tooManyPending } from '../pending/pending-messages.service.js';
@@ -21,6 +22,7 @@ import {
   SwitchProfileDto,
 } from './dto/conversation-actions.dto.js';
 
+const NO_ROOM_LEFT = thrown(USER_FULL, 'The conversation, or its user, has as many events as may be');
 const PROBLEMS = [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS];
 const UNKNOWN_PROFILE = thrown(unknownProfile('fast'), 'Unknown conversation or profile');
 const PROFILE_CONFLICT = thrown(
@@ -65,7 +67,7 @@ export class ConversationActionsController {
       'The agent takes it up at once, or with its next step when it works already. A paused sandbox is resumed for it.',
     answer: { type: MessageSentDto, description: 'The agent server has it' },
     examples: MESSAGES,
-    problems: PROBLEMS,
+    problems: [...PROBLEMS, NO_ROOM_LEFT],
   })
   async sendMessage(
     @UserId() userId: string,
@@ -175,7 +177,7 @@ export class PendingMessagesController {
     status: 201,
     answer: { type: MessageQueuedDto, description: 'It is kept' },
     examples: { text: MESSAGES.text },
-    problems: QUEUE_PROBLEMS,
+    problems: [...QUEUE_PROBLEMS, NO_ROOM_LEFT],
   })
   async queue(
     @UserId() userId: string,

@@ -9,6 +9,7 @@ import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency
 import { TOO_MANY_SANDBOXES } from '../../sandboxes/api/sandbox.dto.js';
 import { quotaExceeded } from '../../sandboxes/sandbox-quota.js';
 import { StartTaskQueries } from '../start-task.queries.js';
+import { USER_FULL } from '../../events/followed-conversation.repository.js';
 import { ConversationStarter, tooManyConversations } from '../start/conversation-starter.js';
 import { StartStream } from '../start/start-stream.js';
 import { ConversationPresenter } from './conversation.presenter.js';
@@ -75,9 +76,11 @@ const TOO_MANY_CONVERSATIONS = thrown(
   'As many conversations or sandboxes as one user may have (MAX_CONVERSATIONS_PER_USER, MAX_SANDBOXES_PER_USER)',
 );
 
+const NO_ROOM_LEFT = thrown(USER_FULL, 'As many events as one user may have');
+
 const START = {
   examples: EXAMPLES,
-  problems: [TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, QUOTA_EXCEEDED],
+  problems: [TOO_MANY_CONVERSATIONS, TOO_MANY_SANDBOXES, QUOTA_EXCEEDED, NO_ROOM_LEFT],
   invalid: badInput(
     'body.selected_repository',
     'Expected the full name of a repository, such as octo/app, not its address.',

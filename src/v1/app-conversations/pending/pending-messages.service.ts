@@ -13,6 +13,7 @@ import { AgentServerClient } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import type { AgentServerTarget } from '../../agent-servers/sandbox-address.js';
 import { unknownConversation } from '../../events/events.service.js';
+import { FollowedConversationRepository } from '../../events/followed-conversation.repository.js';
 import { readLogAfter } from '../../events/follow/log-sync.js';
 import { SyncRequests } from '../../events/follow/sync-requests.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
@@ -65,16 +66,18 @@ export class PendingMessagesService extends BackgroundLoop {
     private readonly sandboxes: SandboxRepository,
     private readonly syncRequests: SyncRequests,
     private readonly host: HostIdentity,
+    private readonly logs: FollowedConversationRepository,
   ) {
     super(SWEEP_MS, new Logger(PendingMessagesService.name), 'failed to find pending messages', 'warn');
   }
 
   /**
    * Keeps a message for a conversation, or `task-` and the id of a start, until it can be delivered.
-   * @throws DomainError not_found, conflict when the start failed, gone when the sandbox is, rate_limited
+   * @throws DomainError not_found, conflict when the start failed, gone when the sandbox is, rate_limited, storage_full
    */
   async queue(userId: string, givenId: string, content: Content[]): Promise<QueuedMessage> {
     const conversationId = await this.conversationId(userId, givenId);
+    await this.logs.requireRoom(userId, conversationId);
     const id = randomUUID();
     const position = await this.messages.transaction((manager) =>
       this.enqueue(manager, { id, userId, conversationId, content }),

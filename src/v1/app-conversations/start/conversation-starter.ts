@@ -5,6 +5,7 @@ import { AuditRepository } from '../../../audit/audit.repository.js';
 import { DomainError, type InvalidInputError } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { FollowedConversationRepository } from '../../events/followed-conversation.repository.js';
 import { IdempotencyService, invalidKey } from '../../idempotency/idempotency.service.js';
 import { type SandboxPlan, SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
@@ -51,6 +52,7 @@ export class ConversationStarter {
     private readonly config: AppConfig,
     private readonly audit: AuditRepository,
     private readonly delegation: Delegation,
+    private readonly logs: FollowedConversationRepository,
   ) {}
 
   /**
@@ -74,7 +76,7 @@ export class ConversationStarter {
    * Stores task, sandbox and job, all or nothing. A repeated `idempotencyKey` returns the first task.
    * @throws InvalidInputError for an unknown sandbox, parent or specification, an id in use, or another request under
    *   the key
-   * @throws DomainError conflict (`conversation_limit`); forbidden for users without sandboxes; rate_limited, or with
+   * @throws DomainError conflict (`conversation_limit`); storage_full; forbidden for users without sandboxes; rate_limited, or with
    *   `sandbox_limit` when nothing may wait for quota
    */
   async start(userId: string, request: StartRequest, idempotencyKey: string | null): Promise<StartTask> {
@@ -167,6 +169,7 @@ export class ConversationStarter {
     if (await this.conversations.hasAsMany(manager, userId, maxConversations)) {
       throw tooManyConversations(maxConversations);
     }
+    await this.logs.requireRoom(userId, null, manager);
   }
 
   private async isIdInUse(manager: EntityManager, conversationId: string): Promise<boolean> {

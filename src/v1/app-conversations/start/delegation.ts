@@ -98,8 +98,8 @@ export class Delegation {
     if (budget === null) {
       return null;
     }
-    const left =
-      budget - (isByAgent ? spent : ((await this.conversations.withBelow(userId, [id])).cost ?? 0));
+    const [below] = isByAgent ? [] : await this.conversations.withBelow(userId, [id]);
+    const left = budget - (isByAgent ? spent : (below?.cost ?? 0));
     if (left < LEAST_BUDGET) {
       throw new DomainError(
         'payment_required',

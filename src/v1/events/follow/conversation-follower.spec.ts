@@ -5,7 +5,7 @@ import { FakeConversationServer } from '../../../../test/fakes/fake-conversation
 import { until } from '../../../../test/support/until.js';
 import { ConversationFollower } from './conversation-follower.js';
 
-const PROGRESS = { eventCount: 1, lastEventId: 'last', since: new Date(0) };
+const PROGRESS = { eventCount: 1, lastEventId: 'last', bytes: 1, isFull: false, since: new Date(0) };
 
 it('stops only once its reading is over, also the one that a frame from elsewhere in the log began', async () => {
   const agent = await FakeConversationServer.start();

@@ -4,6 +4,7 @@ import { DataSource, type EntityManager } from 'typeorm';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { Metrics } from '../../../observability/metrics.js';
+import { FollowedConversationRepository, type LogSize } from '../followed-conversation.repository.js';
 
 /** Advisory lock for the one replica that changes partitions. The number is arbitrary. */
 const PARTITION_LOCK = 7_240_815_563;
@@ -43,6 +44,10 @@ const OUTDATED = `
 const SECONDS_AHEAD = `
   SELECT coalesce(extract(epoch FROM max(until) - now()), 0)::float8 AS seconds FROM (${PARTITIONS}) AS partitions`;
 
+/** Of all logs in a partition to which nothing is added any more. */
+const sizesIn = (partition: string): string => `
+  SELECT conversation_id AS id, sum(octet_length(body::text))::float8 AS bytes FROM ${partition} GROUP BY conversation_id`;
+
 const PRUNE_DEFAULT = `
   DELETE FROM conversation_events_default WHERE (conversation_id, seq) IN (
     SELECT conversation_id, seq FROM conversation_events_default
@@ -57,7 +62,10 @@ interface Month {
 /** Monthly partitions of `conversation_events`: only they can have the unique keys of events (docs/adr/0044). */
 @Injectable()
 export class EventPartitionRepository {
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(
+    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly conversations: FollowedConversationRepository,
+  ) {}
 
   /**
    * Creates partitions for the next days, and returns their names. Events without a partition go into the default one.
@@ -87,15 +95,21 @@ export class EventPartitionRepository {
    * @throws QueryFailedError as `createUntil` does
    */
   async dropOldest(days: number): Promise<string | null> {
-    if ((await this.dataSource.query<object[]>(OUTDATED, [days])).length === 0) {
+    const [outdated] = await this.dataSource.query<{ name: string }[]>(OUTDATED, [days]);
+    if (outdated === undefined) {
       return null;
     }
+    // Read before the lock, as that takes a while.
+    const sizes = await this.dataSource.query<LogSize[]>(
+      sizesIn(this.dataSource.driver.escape(outdated.name)),
+    );
     return await this.alone(async (manager) => {
       const [oldest] = await manager.query<{ name: string }[]>(OUTDATED, [days]);
-      if (oldest === undefined) {
+      if (oldest?.name !== outdated.name) {
         return null;
       }
       await manager.query('LOCK TABLE followed_conversations, conversation_events IN ACCESS EXCLUSIVE MODE');
+      await this.conversations.subtractBytes(manager, sizes);
       await manager.query(`DROP TABLE ${this.dataSource.driver.escape(oldest.name)}`);
       return oldest.name;
     });

@@ -7,7 +7,14 @@ import { Clock, toInstant } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { type Instrument, Metrics, type NoLabels } from '../../../observability/metrics.js';
 import { FollowedConversationRepository, type LogProgress } from '../followed-conversation.repository.js';
-import { type AppendedEvents, EventRepository, type NextEvents, storedRows } from './event.repository.js';
+import {
+  type AppendedEvents,
+  bytesOf,
+  EventRepository,
+  needsLook,
+  type NextEvents,
+  storedRows,
+} from './event.repository.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
 import { type StorableEvent, toStorable, toStub } from './storable-event.js';
 
@@ -196,7 +203,7 @@ export class EventStore {
     chunk: readonly StorableEvent[],
     after: LogProgress | null,
   ): Promise<LogProgress | null> {
-    const isNext = after !== null && isPlain(chunk);
+    const isNext = after !== null && isPlain(chunk) && !needsLook(after, bytesOf(chunk));
     if (isNext && (await this.appender.append({ conversationId, events: chunk, after }))) {
       const appended = appendedAfter(after, chunk);
       this.emit(conversationId, appended);
@@ -288,6 +295,8 @@ function appendedAfter(after: LogProgress, chunk: readonly StorableEvent[]): App
     progress: {
       eventCount: after.eventCount + chunk.length,
       lastEventId: chunk.at(-1)?.id ?? after.lastEventId,
+      bytes: after.bytes + bytesOf(chunk),
+      isFull: after.isFull,
       since: after.since,
     },
     events: chunk.map(({ event }) => event),

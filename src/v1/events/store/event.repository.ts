@@ -18,10 +18,11 @@ import {
   FollowedConversation,
   FollowedConversationRepository,
   type LogProgress,
+  NO_ROOM,
 } from '../followed-conversation.repository.js';
 import type { StoredEvent } from './event.queries.js';
 import { type ObservedState, stateInEvents } from './observed-state.js';
-import type { StorableEvent } from './storable-event.js';
+import { type StorableEvent, toFullNotice } from './storable-event.js';
 
 /** An event as its agent server wrote it. TypeORM does not know that the table is partitioned. */
 @Entity('conversation_events', { synchronize: false })
@@ -50,7 +51,8 @@ export class ConversationEvent {
 export const EVENTS_CHANNEL = 'conversation_events';
 
 const LOCK_LOG = `
-  SELECT event_count, opened_at - interval '1 day' AS since FROM followed_conversations WHERE id = $1 FOR UPDATE`;
+  SELECT event_count, user_id, event_bytes::float8 AS bytes, is_full AS "isFull", opened_at - interval '1 day' AS since
+  FROM followed_conversations WHERE id = $1 FOR UPDATE`;
 
 /** Unique keys cover one partition only, so earlier partitions are searched while the log is locked. */
 const FIND_KNOWN = `
@@ -75,7 +77,8 @@ const INSERT = `
       WITH ORDINALITY AS e (event_id, kind, occurred_at, body, position)),
   advanced AS (
     UPDATE followed_conversations
-    SET event_count = event_count + cardinality($3::text[]), last_event_id = $7, updated_at = now()
+    SET event_count = event_count + cardinality($3::text[]), last_event_id = $7, event_bytes = event_bytes + $8,
+      is_full = $9, updated_at = now()
     WHERE id = $1)
   SELECT pg_notify('${EVENTS_CHANNEL}', $1::text)`;
 
@@ -84,21 +87,22 @@ const ADVANCE = 'UPDATE followed_conversations SET last_event_id = $2 WHERE id =
 /** Skips locked rows, to neither wait nor deadlock, and conversations that already have one of the events. */
 const APPEND_MANY = `
   WITH given AS MATERIALIZED (
-    SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::integer[], $5::text[])
-      AS g (id, event_count, last_event_id, added, next_event_id)),
+    SELECT * FROM unnest($1::uuid[], $2::integer[], $3::text[], $4::integer[], $5::text[], $13::integer[])
+      AS g (id, event_count, last_event_id, added, next_event_id, bytes)),
   known AS MATERIALIZED (
     SELECT e.id
     FROM unnest($6::uuid[], $8::text[]) AS e (id, event_id) CROSS JOIN LATERAL (
       SELECT FROM conversation_events c WHERE c.conversation_id = e.id AND c.event_id = e.event_id AND c.stored_at >= $12 LIMIT 1) AS found),
   free AS MATERIALIZED (
-    SELECT f.id, g.added, g.next_event_id
+    SELECT f.id, g.added, g.next_event_id, g.bytes
     FROM given g JOIN followed_conversations f ON f.id = g.id
     WHERE f.event_count = g.event_count AND f.last_event_id IS NOT DISTINCT FROM g.last_event_id
       AND f.id NOT IN (SELECT id FROM known)
     FOR UPDATE OF f SKIP LOCKED),
   advanced AS (
     UPDATE followed_conversations f
-    SET event_count = f.event_count + free.added, last_event_id = free.next_event_id, updated_at = now()
+    SET event_count = f.event_count + free.added, last_event_id = free.next_event_id,
+      event_bytes = f.event_bytes + free.bytes, updated_at = now()
     FROM free
     WHERE f.id = free.id
     RETURNING f.id),
@@ -124,8 +128,18 @@ export interface NextEvents {
   after: LogProgress;
 }
 
-interface LockedLog {
+export function bytesOf(events: readonly StorableEvent[]): number {
+  return events.reduce((sum, { body }) => sum + Buffer.byteLength(body), 0);
+}
+
+/** Whether there may be no room for so many bytes more. */
+export function needsLook({ bytes, isFull }: Pick<LogProgress, 'bytes' | 'isFull'>, added: number): boolean {
+  return isFull || bytes === 0 || Math.floor((bytes + added) / NO_ROOM) > Math.floor(bytes / NO_ROOM);
+}
+
+interface LockedLog extends Pick<LogProgress, 'bytes' | 'isFull'> {
   event_count: number;
+  user_id: string;
   since: Date;
 }
 
@@ -148,23 +162,29 @@ export class EventRepository {
       const { event_count: before, since } = log;
       const lastEventId = given.at(-1)?.id ?? null;
       const fresh = await this.withoutKnown(manager, conversationId, given, log);
-      const progress = { eventCount: before + fresh.length, lastEventId, since };
-      if (fresh.length === 0) {
+      const { stored, isFull } = await this.fitting(manager, conversationId, fresh, log);
+      const added = bytesOf(stored);
+      const size = { bytes: log.bytes + added, isFull };
+      const progress = { eventCount: before + stored.length, lastEventId, since, ...size };
+      if (stored.length === 0) {
         await manager.query(ADVANCE, [conversationId, lastEventId]);
-        return { progress, events: [], rows: [], state: null };
+      } else {
+        await manager.query(INSERT, [
+          conversationId,
+          before,
+          stored.map(({ id }) => id),
+          stored.map(({ kind }) => kind),
+          stored.map(({ occurredAt }) => occurredAt),
+          stored.map(({ body }) => body),
+          lastEventId,
+          added,
+          isFull,
+        ]);
       }
-      await manager.query(INSERT, [
-        conversationId,
-        before,
-        fresh.map(({ id }) => id),
-        fresh.map(({ kind }) => kind),
-        fresh.map(({ occurredAt }) => occurredAt),
-        fresh.map(({ body }) => body),
-        lastEventId,
-      ]);
-      const events = fresh.map(({ event }) => event);
-      const state = await this.conversations.updateState(conversationId, stateInEvents(events), manager);
-      return { progress, events, rows: storedRows(fresh, before), state };
+      const told = stateInEvents(fresh.map(({ event }) => event));
+      const state = await this.conversations.updateState(conversationId, told, manager);
+      const events = stored.map(({ event }) => event);
+      return { progress, events, rows: storedRows(stored, before), state };
     });
   }
 
@@ -192,6 +212,23 @@ export class EventRepository {
         ? this.conversations.updateState(conversationId, { executionStatus, error: null }, manager)
         : null;
     });
+  }
+
+  /** All or, where there is no room, once a notice in their place, and nothing from then on. */
+  private async fitting(
+    manager: EntityManager,
+    conversationId: string,
+    fresh: readonly StorableEvent[],
+    log: LockedLog,
+  ): Promise<{ stored: readonly StorableEvent[]; isFull: boolean }> {
+    const [first] = fresh;
+    const added = bytesOf(fresh);
+    if (first === undefined || !needsLook(log, added)) {
+      return { stored: fresh, isFull: log.isFull };
+    }
+    const { ofUser, ofConversation } = await this.conversations.room(log.user_id, conversationId, manager);
+    const isFull = added + (log.isFull ? NO_ROOM : 0) > Math.min(ofUser, ofConversation);
+    return { stored: !isFull ? fresh : log.isFull ? [] : [toFullNotice(first)], isFull };
   }
 
   private async withoutKnown(
@@ -245,6 +282,7 @@ function manyValues(logs: readonly NextEvents[]): unknown[] {
     events.map(({ occurredAt }) => occurredAt),
     events.map(({ body }) => body),
     new Date(Math.min(...logs.map(({ after }) => after.since.getTime()))),
+    logs.map(({ events: given }) => bytesOf(given)),
   ];
 }
 

@@ -29,6 +29,20 @@ export function toStub({ id, timestamp, source, kind }: AgentEvent, now: Date): 
   return storable(event, JSON.stringify(event), now);
 }
 
+/** In place of the first event for which there is no room. */
+export function toFullNotice({ id, occurredAt }: StorableEvent): StorableEvent {
+  const detail =
+    'The events of this conversation, or of all of your conversations, take as much space as they may. What the agent does from here on is not stored: begin another conversation, or delete some.';
+  const about = {
+    kind: 'ConversationErrorEvent',
+    source: 'environment',
+    code: 'StorageFull',
+    detail,
+  } as const;
+  const event = { id, timestamp: occurredAt, ...about };
+  return storable(event, JSON.stringify(event), new Date(occurredAt));
+}
+
 function storable(event: AgentEvent, body: string, now: Date): StorableEvent {
   return {
     event,

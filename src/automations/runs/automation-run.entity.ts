@@ -1,0 +1,54 @@
+import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
+import { Automation, type AutomationWork } from '../definitions/automation.repository.js';
+
+export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
+export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
+
+/** One occasion on which an automation works. The row is made with its cause, and never twice. */
+@Entity('automation_runs')
+@Index('automation_runs_cause_key', ['automationId', 'cause'], { unique: true })
+@Index('automation_runs_list_idx', ['automationId', 'createdAt', 'id'])
+@Index('automation_runs_active_idx', ['automationId', 'status'], {
+  where: `status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])`,
+})
+@Index('automation_runs_stop_idx', ['createdAt'], { where: 'stop_pending' })
+@Index('automation_runs_created_at_idx', ['createdAt'])
+export class AutomationRun {
+  @PrimaryColumn('uuid') id: string;
+  @Column('uuid') automationId: string;
+
+  @ManyToOne(() => Automation, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'automation_id' })
+  automation?: Automation;
+
+  @Column('uuid') userId: string;
+  /** Id of the delivery, scheduled minute, or the dispatch's `Idempotency-Key`, with the kind in front. */
+  @Column('text') cause: string;
+  @Column('text') triggerSource: (typeof RUN_TRIGGERS)[number];
+  /** Account of the host that caused it, with its source in front; null where nobody is known. */
+  @Column('text', { nullable: true }) actor: string | null;
+  @Column('text') status: (typeof RUN_STATUSES)[number];
+  /** As the automation was then, with a prompt whose placeholders are filled; its `timeout` alone once it is over. */
+  @Column('jsonb') work: AutomationWork;
+  /** Chosen before the first of them is started. */
+  @Column('uuid', { array: true, default: () => "'{}'" }) conversationIds: string[];
+  /** Null until all conversations are being started. */
+  @Column('uuid', { array: true, nullable: true }) startTaskIds: string[] | null;
+  /** Suggested tasks that it works on; null until they are chosen, or with a prompt. */
+  @Column('jsonb', { nullable: true }) tasks: SuggestedTask[] | null;
+  /** It is over, and its conversations are still to be paused. */
+  @Column('boolean', { default: false }) stopPending: boolean;
+  @Column('text', { nullable: true }) errorDetail: string | null;
+  /** USD, when it is over, and its conversations are paused. */
+  @Column('double precision', { nullable: true }) cost: number | null;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+  @Column('timestamptz', { nullable: true }) startedAt: Date | null;
+  @Column('timestamptz', { nullable: true }) completedAt: Date | null;
+}
+
+/** What tells how a run goes: a claim of many must not read all that they do. */
+export type RunProgress = Pick<
+  AutomationRun,
+  'id' | 'userId' | 'conversationIds' | 'startTaskIds' | 'stopPending' | 'startedAt'
+> & { work: Pick<AutomationWork, 'timeout' | 'max_budget_per_run'> };
