@@ -4,6 +4,8 @@ import { Fragment } from 'react';
 const CONTEXT_LINES = 3;
 /** Above it, comparing and drawing would stop the page. */
 const MOST_CHARACTERS = 400_000;
+const MOST_LINES = 5_000;
+const MOST_MS = 500;
 
 interface DiffProps {
   path: string;
@@ -16,10 +18,15 @@ interface DiffProps {
 /** The lines that were removed and added, whole, with some around them. */
 export function DiffView({ path, before, after, isPart = false }: DiffProps) {
   const [old, now] = [before ?? '', after ?? ''];
-  if (old.length + now.length > MOST_CHARACTERS) {
+  const options = { context: CONTEXT_LINES, timeout: MOST_MS };
+  const patch =
+    old.length + now.length > MOST_CHARACTERS
+      ? undefined
+      : structuredPatch(path, path, old, now, undefined, undefined, options);
+  const hunks = patch?.hunks ?? [];
+  if (patch === undefined || hunks.reduce((sum, { lines }) => sum + lines.length, 0) > MOST_LINES) {
     return <p className="hint">The file is too large to be compared here.</p>;
   }
-  const { hunks } = structuredPatch(path, path, old, now, undefined, undefined, { context: CONTEXT_LINES });
   return hunks.length === 0 ? (
     <p className="hint">No line differs.</p>
   ) : (

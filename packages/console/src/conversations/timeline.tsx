@@ -191,23 +191,46 @@ function Output({ value }: { value: unknown }) {
 
 /** Text of people and models: blocks of code as such, and everything else as it was written. */
 export function Prose({ text }: { text: string }) {
-  return text
-    .split(/^(```[^]*?^```)$/m)
-    .filter((part) => part.trim() !== '')
-    .map((part, index) =>
-      part.startsWith('```') ? (
+  return blocksOf(text)
+    .filter((block) => block.text.trim() !== '')
+    .map((block, index) =>
+      block.isCode ? (
         <pre key={index} tabIndex={0}>
-          {part.replace(/^```.*\n/, '').replace(/\n?```$/, '')}
+          {block.text}
         </pre>
       ) : (
         <p key={index} className="prose">
-          {part
+          {block.text
             .trim()
             .split(/(`[^`\n]+`)/)
             .map((piece, number) => (number % 2 === 1 ? <code key={number}>{piece.slice(1, -1)}</code> : piece))}
         </p>
       ),
     );
+}
+
+/** Each line is looked at once: a sandbox may say a hundred thousand of them. A block of code without an end is text. */
+function blocksOf(text: string): { isCode: boolean; text: string }[] {
+  const [first = '', ...fences] = text.split(/^(```.*)$/m);
+  const blocks = [{ isCode: false, text: first }];
+  let open: string[] | null = null;
+  for (let at = 0; at < fences.length; at += 2) {
+    const [fence = '', after = ''] = fences.slice(at, at + 2);
+    if (open !== null && fence === '```') {
+      blocks.push({
+        isCode: true,
+        text: open
+          .slice(1)
+          .join('')
+          .replace(/^\n|\n$/g, ''),
+      });
+      blocks.push({ isCode: false, text: after });
+      open = null;
+    } else {
+      (open ??= []).push(fence, after);
+    }
+  }
+  return open === null ? blocks : [...blocks, { isCode: false, text: open.join('') }];
 }
 
 const MODEL = '/settings#model';
