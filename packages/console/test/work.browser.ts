@@ -20,7 +20,6 @@ const BUDGET = 'Work until the budget is used up.';
 const EDIT = 'Raise the limit.';
 const REASON = 'Not before the tests.';
 const NO_CREDIT = 'Work without credit.';
-const FENCES = 'Open many blocks of code.';
 const NO_KEY = 'Work with a wrong key.';
 /** A dollar for each token. */
 const PRICES = { scripted: { input: 1_000_000, output: 1_000_000 } };
@@ -35,9 +34,6 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   if (asked.includes(DRAFT)) {
     const pace = async (chunk: number): Promise<void> => (chunk < 3 ? undefined : await whole.promise);
     return { kind: 'answer', text: 'Half of it. The rest of it.', pace };
-  }
-  if (asked.includes(FENCES)) {
-    return say(`\n${'```ts\n'.repeat(15_000)}${ANSWER}`);
   }
   if (asked.includes(NO_KEY)) {
     return fails(401, 'Incorrect API key provided.');
@@ -178,13 +174,6 @@ describe('the console at work', () => {
       .waitFor();
     await nadia.expectSound();
     await saveAgent((fields) => fields.getByLabel('Ask me before each step').uncheck());
-  });
-
-  it('shows a text that opens thousands of blocks of code', async () => {
-    await nadia.page.goto(await started(demo.apiKey, FENCES));
-    await log().getByText(ANSWER).waitFor();
-
-    expect(await log().locator('pre').count()).toBe(0);
   });
 
   it('shows the edits of agents of others, and what their commands print', async () => {
