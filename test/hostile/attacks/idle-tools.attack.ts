@@ -1,5 +1,5 @@
 import { z } from 'zod';
-import { type Attack, everywhere, held } from '../attack.js';
+import { type Attack, held, ofService } from '../attack.js';
 import { NAMES_OF_THE_MACHINE } from '../support/connecting.js';
 import { EventSender } from '../support/event-sender.js';
 import type { HostileWorld } from '../support/hostile-world.js';
@@ -31,7 +31,7 @@ export const idleTools: Attack = {
   name: 'idle-tools',
   finding: 5,
   what: `A tool of Bob opens ${IDLE} connections to each path that needs no key, through every address by which its sandbox reaches the service, and sends one byte of each body.`,
-  expected: everywhere(held('all signed events arrive, and whoever signs in is answered as before')),
+  expected: ofService(held('all signed events arrive, and whoever signs in is answered as before')),
   timeoutMs: 180_000,
   run: (world) => world.apart({ environment: { RATE_LIMIT_PER_MINUTE: '0' } }, attack),
 };
