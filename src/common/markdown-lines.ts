@@ -30,7 +30,7 @@ const TAG = /^<[a-z!/][^\s/>]*(?=[\s/>]|$)/i;
 
 /**
  * The lines of a Markdown text by what they are, in time that grows with its length alone: parsers of the whole language
- * take seconds for some kilobytes of markers that somebody has chosen for that (docs/adr/0067).
+ * take seconds for some kilobytes of markers that an attacker has chosen for that (docs/adr/0067).
  */
 export function markdownLines(text: string): MarkdownLine[] {
   const lines: MarkdownLine[] = [];

@@ -144,7 +144,7 @@ export class FollowWorker extends BackgroundLoop {
     );
   }
 
-  /** With who may write to the repository; whoever cannot be known may not. */
+  /** Asks the host which authors may write to the repository. An author that it does not tell of counts as a stranger. */
   private async judged(
     { row: { userId }, provider, repository }: LinkedPullRequest,
     comments: readonly FollowedComment[],

@@ -103,7 +103,7 @@ export interface HostWebhooks {
   isTest?: (sent: ReceivedWebhook) => boolean;
   /** Such as `issues.labeled`. */
   keyOf: (sent: ReceivedWebhook, payload: unknown) => string;
-  /** Who has caused the event, which is not always the author of what it is about; null where it names nobody. */
+  /** Who has caused the event, which is not always the author of what it is about; null where the event names no account. */
   actorOf: (payload: unknown) => HostActor | null;
   /** As the host says it, or something else. */
   told: (

@@ -127,7 +127,7 @@ export class AutomationsService {
   }
 }
 
-/** Whom nobody knows starts an agent that has what was chosen for that, and nothing by default. */
+/** An automation that strangers can start gives its agent only what its owner has chosen for that. */
 function restricted(work: AutomationWork, trigger: Trigger): AutomationWork {
   const isForAnyone = trigger.type === 'event' && trigger.from === 'anyone';
   const problems = {

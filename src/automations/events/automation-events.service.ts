@@ -50,8 +50,9 @@ export function invalidSignature(): DomainError {
 interface Judgement {
   /** Of the automation. */
   id: string;
+  /** Why the event does not start it; null where it does. */
   reason: string | null;
-  /** Why a host could not say who has caused the event, where it may later. */
+  /** Set where the host did not answer who caused the event, and may answer later. */
   failure: DomainError | null;
 }
 
@@ -155,9 +156,8 @@ export class AutomationEventsService extends BackgroundLoop {
   }
 
   /**
-   * Why an event starts each automation of its source not; null for those that it starts. Not in the transaction, since
-   * expressions and hosts take their time.
-   * @param at epoch milliseconds of an event that says no time
+   * Judges an event for each automation of its source. Runs before the transaction, since expressions and hosts take time.
+   * @param at when the event arrived, epoch milliseconds: counts where the event names no time of its own
    */
   private async judge(
     { orgId, source, eventKey: key, payload }: NewAutomationEvent,

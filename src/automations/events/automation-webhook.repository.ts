@@ -25,7 +25,7 @@ export class AutomationWebhook extends RowOfOwner {
   @Column('text') signature_header: string;
   @Column('text') signature_scheme: SignatureScheme;
   @Column('text', { nullable: true }) event_id_header: string | null;
-  /** JMESPath; null: nobody counts as a writer. */
+  /** JMESPath; null: no sender counts as a writer. */
   @Column('text', { nullable: true }) writers_expr: string | null;
   @Column('boolean', { default: true }) enabled: boolean;
   /** Encrypted. */

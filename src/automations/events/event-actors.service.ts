@@ -16,7 +16,7 @@ export interface EventActor {
   isSelf: boolean;
   /** The service itself has written it. */
   isService: boolean;
-  /** Why nobody who may write to the repository is known to have caused it; null for such a person. */
+  /** Why the sender does not count as a writer of the repository; null for a writer. */
   problem: string | null;
   /** Why the host gives no answer this time. */
   failure: DomainError | null;
@@ -66,7 +66,7 @@ export class EventActors {
 
 const NOBODY = { isSelf: false, isService: false, failure: null };
 
-/** The same for all events of an account; null where the source names nobody. */
+/** The same for all events of an account; null where the event names no sender. */
 export function actorId(source: string, payload: unknown): string | null {
   const actor = webhooksOf(source)?.actorOf(payload) ?? null;
   return actor && `${source}:${actor.id ?? actor.name}`;

@@ -26,7 +26,7 @@ export class AutomationRun {
   /** Id of the delivery, scheduled minute, or the dispatch's `Idempotency-Key`, with the kind in front. */
   @Column('text') cause: string;
   @Column('text') triggerSource: (typeof RUN_TRIGGERS)[number];
-  /** Account of the host that caused it, with its source in front; null where nobody is known. */
+  /** Account of the host that caused it, with its source in front; null where the event names no account. */
   @Column('text', { nullable: true }) actor: string | null;
   @Column('text') status: (typeof RUN_STATUSES)[number];
   /** As the automation was then, with a prompt whose placeholders are filled; its `timeout` alone once it is over. */

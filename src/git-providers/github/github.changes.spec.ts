@@ -231,6 +231,20 @@ describe('followed pull requests', () => {
     },
   );
 
+  it('keep the comments of writers and of the account itself where strangers write more than are kept', () => {
+    const stranger = { authorAssociation: 'NONE', createdAt: '2026-11-21T12:00:09Z' };
+    const strangers = Array.from({ length: 99 }, (_none, index) => comment(100 + index, stranger));
+    const own = comment(1, { authorAssociation: 'NONE', viewerDidAuthor: true });
+    const nodes = [own, comment(2, { authorAssociation: 'MEMBER' }), ...strangers];
+    const ids = followed({ comments: { nodes: nodes.slice(1) } }).comments.map(({ id }) => id);
+    expect(ids).toHaveLength(100);
+    const kept = followed({
+      comments: { nodes: nodes.slice(1) },
+      reviews: { nodes: [{ ...own, state: 'COMMENTED' }] },
+    });
+    expect(kept.comments.map(({ id }) => id).toSorted()).toEqual(['issuecomment-2', 'pullrequestreview-1']);
+  });
+
   it('hide no open threads of strangers, whatever their number', () => {
     const by = (authorAssociation: string) => ({
       isResolved: false,

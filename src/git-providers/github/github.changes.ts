@@ -362,7 +362,7 @@ function isPublic({ state, isMinimized }: { state: string | null; isMinimized: b
 
 function toComment(prefix: string, comment: GithubComment): FollowedComment & { isStranger: boolean } {
   return {
-    isStranger: STRANGERS.includes(comment.authorAssociation),
+    isStranger: !comment.viewerDidAuthor && STRANGERS.includes(comment.authorAssociation),
     // Three sequences of numbers, told apart as in the addresses of GitHub's pages.
     id: `${prefix}${comment.fullDatabaseId}`,
     threadId: null,
