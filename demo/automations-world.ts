@@ -64,6 +64,6 @@ export async function runCheck({ worlds, repositories }: Demo, check: FakeCheck)
     const { stdout, status } = spawnSync('sh', ['check.sh'], { cwd: folder, encoding: 'utf8' });
     return Object.assign(check, { log: stdout, state: status === 0 ? 'passed' : 'failed' });
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }

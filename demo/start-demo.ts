@@ -85,7 +85,7 @@ export async function startDemo({
   const folder = await mkdtemp(path.join(tmpdir(), 'slipway-demo-'));
   const closeRest = async () => {
     await Promise.all([github, gitlab, bitbucket, repositories, model].map((host) => host.close()));
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   };
   try {
     // Under root, PostgreSQL runs as another user, who needs access to folders below this one.

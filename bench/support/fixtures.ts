@@ -17,7 +17,7 @@ export async function withFolder<T>(work: (folder: string) => Promise<T>): Promi
     await chmod(folder, 0o711);
     return await work(folder);
   } finally {
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

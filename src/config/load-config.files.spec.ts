@@ -7,7 +7,7 @@ import { parseConfig, withSecretFiles } from './load-config.js';
 const SECRETS = ['DATABASE_URL', 'BOOTSTRAP_API_KEY'];
 const folder = mkdtempSync(path.join(tmpdir(), 'slipway-secrets-'));
 
-afterAll(() => rmSync(folder, { recursive: true }));
+afterAll(() => rmSync(folder, { recursive: true, maxRetries: 10 }));
 
 function file(content: string): string {
   const name = path.join(folder, `secret-${content.length}`);

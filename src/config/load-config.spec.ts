@@ -310,7 +310,7 @@ describe('configurationReport', () => {
       expect(() => loadConfig()).toThrow(/^\.env: cannot be read: /);
     } finally {
       process.chdir(before);
-      rmSync(folder, { recursive: true });
+      rmSync(folder, { recursive: true, maxRetries: 10 });
     }
   });
 

@@ -80,7 +80,7 @@ describe('what an agent of the operator’s list is given', () => {
     }).expect(200);
   });
 
-  afterAll(() => rm(folder, { recursive: true }));
+  afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
   async function atStart(agent: string): Promise<unknown> {
     const request = sampleStartRequest({ agent });

@@ -60,7 +60,7 @@ describe('RepositoryCheckout', () => {
 
   afterEach(async () => {
     await server.stop();
-    await rm(home, { recursive: true, force: true });
+    await rm(home, { recursive: true, force: true, maxRetries: 10 });
   });
 
   afterAll(() => git.close());

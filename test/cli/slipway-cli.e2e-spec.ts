@@ -180,7 +180,7 @@ describe('slipway', () => {
 
     afterEach(async () => {
       process.chdir(before);
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     });
 
     it('has versions, configuration without secrets, readiness and the log for an administrator', async () => {

@@ -103,7 +103,7 @@ export const automationsDocument: Client = {
             return 'none is left';
           });
         } finally {
-          await rm(folder, { recursive: true, force: true });
+          await rm(folder, { recursive: true, force: true, maxRetries: 10 });
         }
       },
     };

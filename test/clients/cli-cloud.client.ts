@@ -96,7 +96,7 @@ export const cliCloud: Client = {
             return DONE;
           });
         } finally {
-          await rm(home, { recursive: true, force: true });
+          await rm(home, { recursive: true, force: true, maxRetries: 10 });
         }
       },
     };

@@ -66,7 +66,7 @@ export const typescript: Client = {
             return `${lines.length - 1} events, then deleted`;
           });
         } finally {
-          await rm(folder, { recursive: true, force: true });
+          await rm(folder, { recursive: true, force: true, maxRetries: 10 });
         }
       },
     };

@@ -46,7 +46,7 @@ describe('a build', () => {
   beforeEach(() => {
     folder = mkdtempSync(path.join(tmpdir(), 'slipway-leftovers-'));
   });
-  afterEach(() => rmSync(folder, { recursive: true, force: true }));
+  afterEach(() => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
 
   const write = (name: string, at = '2026-03-01T00:00:00Z'): void => {
     const file = path.join(folder, name);

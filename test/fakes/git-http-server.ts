@@ -123,7 +123,7 @@ export async function startGitHttpServer(
       (await run('git', ['-C', bare(repository), 'log', '-1', `--format=${format}`, branch])).stdout.trim(),
     close: async () => {
       await stopServer(server);
-      await rm(root, { recursive: true, force: true });
+      await rm(root, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

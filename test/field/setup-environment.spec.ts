@@ -28,7 +28,7 @@ beforeEach(async () => {
   folder = await repository('project');
 });
 afterEach(async () => {
-  await rm(outer, { recursive: true, force: true });
+  await rm(outer, { recursive: true, force: true, maxRetries: 10 });
 });
 
 async function repository(name: string): Promise<string> {

@@ -41,7 +41,7 @@ describe('/api/v1/config', () => {
       expect(await agentsOf(withList)).toEqual(['CodeActAgent', 'acp:tiny']);
     } finally {
       await withList.close();
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     }
   });
 

@@ -55,7 +55,7 @@ describe('sandboxes on an API server with faults', () => {
   afterEach(async () => {
     await backend.disconnect();
     await cluster.close();
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   /** A stock agent server: its start needs no attach. */

@@ -36,7 +36,7 @@ describe('the network policy of a service outside of the cluster', () => {
   afterEach(async () => {
     await api.close();
     await cluster.close();
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   const admitted = () => jsonAt(cluster.objects.get(POLICY), 'spec', 'ingress');

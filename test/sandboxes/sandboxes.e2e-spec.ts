@@ -45,7 +45,7 @@ describe('/api/v1/sandboxes', () => {
     other = new SandboxesClient(app.url, await app.createUser());
   });
 
-  afterAll(() => rm(folder, { recursive: true }));
+  afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
   describe('POST', () => {
     it('answers STARTING, without a key and without addresses, and becomes RUNNING with both', async () => {

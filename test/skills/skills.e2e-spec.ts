@@ -19,7 +19,7 @@ describe('skills of the operator', () => {
   });
   const app = useTestApp(() => ({ SKILLS_DIR: folder }), { sandboxBackend: backend });
 
-  afterAll(() => rm(folder, { recursive: true }));
+  afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
   const search = (query = ''): request.Test =>
     request(app.url).get(`/api/v1/skills/search${query}`).set(app.user.headers);

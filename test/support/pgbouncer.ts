@@ -90,7 +90,7 @@ export async function startPgBouncer(
       child.kill('SIGKILL');
       await ended;
       process.off('exit', killChild);
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     },
   };
 }

@@ -10,7 +10,7 @@ export function temporaryFolder(): (...names: string[]) => string {
     made.push(realpathSync(mkdtempSync(path.join(tmpdir(), 'test-'))));
   });
   afterAll(() => {
-    made.forEach((folder) => rmSync(folder, { recursive: true, force: true }));
+    made.forEach((folder) => rmSync(folder, { recursive: true, force: true, maxRetries: 10 }));
   });
   return (...names) => path.join(made.at(-1) ?? '', ...names);
 }

@@ -66,11 +66,11 @@ async function startTemporaryServer(): Promise<TestServer & { url: string }> {
       stop: async () => {
         await server.stop();
         dismissGuard();
-        await rm(folder, { recursive: true, force: true });
+        await rm(folder, { recursive: true, force: true, maxRetries: 10 });
       },
     };
   } catch (error) {
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     throw error;
   }
 }

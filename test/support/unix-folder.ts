@@ -11,7 +11,7 @@ export interface UnixFolder {
 
 export async function createUnixFolder(): Promise<UnixFolder> {
   const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'slipway-sockets-')));
-  return { path: folder, remove: () => rm(folder, { recursive: true, force: true }) };
+  return { path: folder, remove: () => rm(folder, { recursive: true, force: true, maxRetries: 10 }) };
 }
 
 /** Starts a server on a Unix socket, and answers the address that a backend would report. */

@@ -10,7 +10,7 @@ export function useFolder(): { path: string } {
     folder.path = realpathSync(mkdtempSync(path.join(tmpdir(), 'slipway-test-')));
   });
   afterEach(() => {
-    rmSync(folder.path, { recursive: true, force: true });
+    rmSync(folder.path, { recursive: true, force: true, maxRetries: 10 });
   });
   return folder;
 }

@@ -70,7 +70,7 @@ describe('an agent of the operator’s list in a real sandbox', () => {
   afterAll(async () => {
     await app.close();
     await harness.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   it('sees what the list gives it, and says what it lacks', async () => {

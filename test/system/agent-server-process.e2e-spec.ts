@@ -34,7 +34,7 @@ describe('the process of the agent server', () => {
       child.kill('SIGKILL');
       await once(child, 'exit');
     }
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   async function start(): Promise<AgentServerClient> {

@@ -33,7 +33,7 @@ beforeAll(async () => {
 
 afterAll(async () => {
   await service?.stop();
-  await rm(folder, { recursive: true, force: true });
+  await rm(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 it('answers with the committed document: bundling has renamed no class', async () => {

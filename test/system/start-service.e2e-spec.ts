@@ -36,7 +36,7 @@ describe('the service on its embedded database', () => {
   });
 
   afterAll(async () => {
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   const start = async (environment: Record<string, string> = {}): Promise<string> => {

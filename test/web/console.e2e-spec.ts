@@ -45,7 +45,7 @@ describe('the console', () => {
 
   afterAll(async () => {
     await app.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   it.each(['/', '/console', '/console/', '/console/conversations/0f3b', '/console/index.html', '/?a=b'])(

@@ -39,7 +39,7 @@ describe('a web application on the origin of the service', () => {
 
   afterAll(async () => {
     await app.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   const visit = (address: string) => fetch(`${app.url}${address}`, { headers: AS_BROWSER });

@@ -19,7 +19,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 afterEach(async () => {
-  await rm(repository, { recursive: true, force: true });
+  await rm(repository, { recursive: true, force: true, maxRetries: 10 });
 });
 
 async function put(file: string, text: string): Promise<void> {
@@ -131,7 +131,7 @@ describe('POST /api/skills', () => {
     expect(skills.map((skill) => jsonAt(skill, 'name'))).toEqual(['mine', 'work_hosts']);
     expect(jsonAt(skills[1], 'content')).toContain('http://one (port 12000)');
     expect(sources).toMatchObject({ sandbox: 1, sdk_base: 1, project: 0 });
-    await rm(path.join(home, '.openhands'), { recursive: true });
+    await rm(path.join(home, '.openhands'), { recursive: true, maxRetries: 10 });
   });
 
   it('refuses a folder outside of the workspace, and has nothing to say of one that is not there', async () => {
@@ -154,7 +154,7 @@ describe('POST /api/hooks', () => {
     expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
       hook_config: null,
     });
-    await rm(path.join(repository, '.openhands'), { recursive: true });
+    await rm(path.join(repository, '.openhands'), { recursive: true, maxRetries: 10 });
     expect((await server.client.post('/api/hooks', { project_dir: repository })).body).toEqual({
       hook_config: null,
     });

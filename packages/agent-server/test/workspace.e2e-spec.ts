@@ -320,7 +320,7 @@ describe('commands, files and git of the agent server', () => {
       await writeFile(path.join(broken[0] ?? '', '.git'), 'gitdir: /nowhere/.git/worktrees/broken\n');
       await mkdir(path.join(broken[1] ?? '', '.git'));
       const { status, body } = await server.client.send('GET', `/api/git/changes?path=${server.workspace}`);
-      await Promise.all(broken.map(async (folder) => await rm(folder, { recursive: true })));
+      await Promise.all(broken.map(async (folder) => await rm(folder, { recursive: true, maxRetries: 10 })));
       expect(status).toBe(200);
       expect(body).toContainEqual({ status: 'UPDATED', path: 'repository/changed' });
     });
@@ -339,7 +339,7 @@ describe('commands, files and git of the agent server', () => {
       await inside('commit', '-qm', 'first');
       const sha = jsonText(jsonList((await asked('commits?')).body, 'commits')[0], 'sha') ?? '';
       const changed = await asked(`commits/${sha}/changes?`);
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
       expect(changed.body).toEqual(added);
     });
 

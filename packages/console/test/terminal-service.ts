@@ -43,7 +43,7 @@ export async function startAtTerminal(): Promise<TerminalService> {
     stop: async () => {
       child.stdin.write(CTRL_C);
       await ended;
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
 }

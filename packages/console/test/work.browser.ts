@@ -141,7 +141,7 @@ describe('the console at work', () => {
     await tools.close();
     hooked.closeAllConnections();
     hooked.close();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   it('waits for the user before a step, shows what it would do, and takes a reason for no', async () => {

@@ -41,7 +41,7 @@ beforeEach(() => {
 });
 
 afterEach(() => {
-  rmSync(base, { recursive: true, force: true });
+  rmSync(base, { recursive: true, force: true, maxRetries: 10 });
 });
 
 const prepare = (user: typeof STRANGER | null) =>

@@ -51,7 +51,7 @@ beforeAll(async () => {
   await (await startEmbeddedPostgres({ ...FAST, dataDir: initialised })).stop();
 });
 
-afterAll(() => rm(path.dirname(initialised), { recursive: true, force: true }));
+afterAll(() => rm(path.dirname(initialised), { recursive: true, force: true, maxRetries: 10 }));
 
 beforeEach(async () => {
   base = await makeBase();
@@ -69,7 +69,7 @@ afterEach(async () => {
   for (const database of started) {
     await database.stop();
   }
-  await rm(base, { recursive: true, force: true });
+  await rm(base, { recursive: true, force: true, maxRetries: 10 });
 });
 
 /** Owners and modes stay as they are. */
@@ -291,7 +291,7 @@ describe('startEmbeddedPostgres', () => {
       expect(statSync(database.connection.host).mode & 0o777).toBe(0o700);
       if (database.connection.host.startsWith(tmpdir()) && !database.connection.host.startsWith(base)) {
         await database.stop();
-        await rm(database.connection.host, { recursive: true });
+        await rm(database.connection.host, { recursive: true, maxRetries: 10 });
       }
     },
   );

@@ -59,7 +59,7 @@ describe('disownPostmasterPid', () => {
         socketDirectory: '/data/run',
       });
     } finally {
-      rmSync(folder, { recursive: true });
+      rmSync(folder, { recursive: true, maxRetries: 10 });
     }
   });
 });

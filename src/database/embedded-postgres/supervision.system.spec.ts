@@ -49,7 +49,7 @@ beforeAll(async () => {
   await (await startEmbeddedPostgres({ ...FAST, dataDir: path.join(template, 'data') })).stop();
 });
 
-afterAll(() => rm(template, { recursive: true, force: true }));
+afterAll(() => rm(template, { recursive: true, force: true, maxRetries: 10 }));
 
 beforeEach(() => {
   base = makeBase();
@@ -95,7 +95,7 @@ async function postmasterOf(cluster: string): Promise<number> {
 describe('an embedded server that dies', () => {
   afterEach(async () => {
     await database.stop();
-    await rm(base, { recursive: true, force: true });
+    await rm(base, { recursive: true, force: true, maxRetries: 10 });
   });
 
   it('comes back by itself, with everything that was acknowledged', async () => {
@@ -146,7 +146,7 @@ describeAsRoot('a full disk (skipped without root, who can mount one of a known 
     await database.stop();
     // Lazily: a process that has just ended may still hold it for a moment.
     execFileSync('umount', ['--lazy', disk]);
-    await rm(base, { recursive: true, force: true });
+    await rm(base, { recursive: true, force: true, maxRetries: 10 });
   });
 
   const reserveFile = (): string => `${realpathSync(path.join(disk, 'data/postgres'))}-reserve`;

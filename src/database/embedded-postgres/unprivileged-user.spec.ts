@@ -130,7 +130,7 @@ describe('canReach', () => {
     mkdirSync(path.join(base, 'a/b'), { recursive: true });
   });
   afterEach(() => {
-    rmSync(base, { recursive: true, force: true });
+    rmSync(base, { recursive: true, force: true, maxRetries: 10 });
   });
 
   it('is stopped by one closed folder on the way', () => {

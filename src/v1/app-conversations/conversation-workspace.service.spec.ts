@@ -53,7 +53,7 @@ describe('filesCommand', () => {
     const { stdout } = await run('bash', ['-c', filesCommand(folder)]);
 
     expect(stdout).toBe('./B.txt\n./a/c.txt\n./b.txt\n');
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   it('lists nothing where there is no folder', async () => {

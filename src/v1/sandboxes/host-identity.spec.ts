@@ -13,7 +13,7 @@ describe('loadHostId', () => {
   });
 
   afterEach(async () => {
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   it('is made once, also by many at the same time, and kept', async () => {

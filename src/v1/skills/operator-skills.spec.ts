@@ -12,7 +12,7 @@ describe('readOperatorSkills', () => {
   });
 
   afterEach(async () => {
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   async function write(name: string, text: string): Promise<void> {

@@ -31,7 +31,7 @@ export const clockSteps: Scenario = {
         return { ...outcome, faults: STEPS_MS.length };
       });
     } finally {
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     }
   },
 };

@@ -30,7 +30,7 @@ export const diskFull: Scenario = {
         stdio: 'pipe',
       });
     } catch (error) {
-      rmSync(disk, { recursive: true });
+      rmSync(disk, { recursive: true, maxRetries: 10 });
       throw new NotTried('no disk can be mounted here', { cause: error });
     }
     const before = process.env['TMPDIR'];
@@ -45,7 +45,7 @@ export const diskFull: Scenario = {
         process.env['TMPDIR'] = before;
       }
       execFileSync('umount', ['--lazy', disk]);
-      rmSync(disk, { recursive: true, force: true });
+      rmSync(disk, { recursive: true, force: true, maxRetries: 10 });
     }
   },
 };

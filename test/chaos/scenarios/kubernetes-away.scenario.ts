@@ -25,7 +25,7 @@ export const kubernetesAway: Scenario = {
       return await damage(cluster, await cluster.access(folder), rounds);
     } finally {
       await cluster.close();
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     }
   },
 };

@@ -49,7 +49,7 @@ async function startOnTwoFolders(): Promise<string[]> {
   } finally {
     await Promise.all(worlds.map((world) => world.close()));
     clusters.forEach((cluster) => {
-      rmSync(cluster, { recursive: true, force: true });
+      rmSync(cluster, { recursive: true, force: true, maxRetries: 10 });
       rmSync(`${cluster}-reserve`, { force: true });
     });
   }

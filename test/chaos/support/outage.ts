@@ -58,7 +58,7 @@ export class ExternalPostgres {
   /** Removes it with its files. */
   async drop(): Promise<void> {
     await this.#server.stop();
-    await rm(this.#folder, { recursive: true, force: true });
+    await rm(this.#folder, { recursive: true, force: true, maxRetries: 10 });
   }
 }
 

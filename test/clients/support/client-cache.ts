@@ -90,7 +90,7 @@ export class ClientCache {
       await make(partial);
       await rename(partial, folder);
     } catch (error) {
-      await rm(partial, { recursive: true, force: true });
+      await rm(partial, { recursive: true, force: true, maxRetries: 10 });
       throw error instanceof NotInstallable
         ? error
         : new NotInstallable(`${what} could not be installed: ${lastLine(error)}`, { cause: error });

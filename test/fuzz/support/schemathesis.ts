@@ -94,7 +94,7 @@ export class Schemathesis {
       }
       return { ...reportSchema.parse(JSON.parse(await readFile(report, 'utf8'))), cut };
     } finally {
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     }
   }
 

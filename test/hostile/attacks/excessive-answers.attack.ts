@@ -88,7 +88,7 @@ export const excessiveAnswers: Attack = {
     try {
       return await world.apart({ environment: { SANDBOX_SPECS_FILE: await writeSpecs(folder) } }, attack);
     } finally {
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     }
   },
 };

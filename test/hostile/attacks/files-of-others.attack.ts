@@ -51,7 +51,9 @@ export const filesOfOthers: Attack = {
         seen: `${names.length} files and folders in two ways each: ${seen.length} are there; a search finds ${found.length} keys`,
       };
     } finally {
-      await Promise.all(created.map(async ({ folder }) => await rm(folder, { recursive: true })));
+      await Promise.all(
+        created.map(async ({ folder }) => await rm(folder, { recursive: true, maxRetries: 10 })),
+      );
     }
   },
 };

@@ -31,7 +31,7 @@ export const foreignLink: Attack = {
         }
       });
     } finally {
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     }
   },
 };

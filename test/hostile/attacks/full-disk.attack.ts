@@ -37,7 +37,7 @@ export const fullDisk: Attack = {
         process.env['TMPDIR'] = before;
       }
       execFileSync('umount', ['--lazy', disk]);
-      rmSync(disk, { recursive: true, force: true });
+      rmSync(disk, { recursive: true, force: true, maxRetries: 10 });
     }
   },
 };

@@ -128,7 +128,7 @@ export const networkWhileStarting: Attack = {
       });
     } finally {
       await Promise.all([opened, loopback, everywhere].map(async (one) => await one?.close()));
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     }
   },
 };

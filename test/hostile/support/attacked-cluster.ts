@@ -20,7 +20,7 @@ export async function openCluster(): Promise<BackendSetup> {
   const folder = await mkdtemp(path.join(tmpdir(), 'hostile-'));
   const close = async (): Promise<void> => {
     await cluster.close();
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
   };
   try {
     return {

@@ -95,7 +95,7 @@ export class TrialDeployment {
     const core = this.cluster.config.makeApiClient(CoreV1Api);
     await Promise.allSettled([SANDBOXES, NAMESPACE].map((name) => core.deleteNamespace({ name })));
     await this.apiServer?.close();
-    await rm(this.folder, { recursive: true, force: true });
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
   private async applyAll(adminKey: string, environment: Record<string, string>): Promise<void> {

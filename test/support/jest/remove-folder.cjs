@@ -5,6 +5,6 @@ module.exports = async () => {
   const folder = process.env.SLIPWAY_TEST_TEMPORARY;
   delete process.env.SLIPWAY_TEST_TEMPORARY;
   if (folder) {
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   }
 };

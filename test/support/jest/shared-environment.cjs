@@ -83,7 +83,7 @@ module.exports = class SharedEnvironment {
       }
     }
     Object.assign(process.env, this.variables);
-    rmSync(this.home, { recursive: true, force: true });
+    rmSync(this.home, { recursive: true, force: true, maxRetries: 10 });
     forgetRunner();
     this.global = null;
     // A worker that has all of it to write when it ends takes longer than Jest waits, and is killed before it is written.

@@ -84,7 +84,7 @@ describe('the search for secrets after a journey', () => {
       ]);
     } finally {
       await database.drop();
-      await rm(folder, { recursive: true });
+      await rm(folder, { recursive: true, maxRetries: 10 });
     }
   });
 });

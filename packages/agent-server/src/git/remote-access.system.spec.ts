@@ -70,12 +70,12 @@ beforeEach(async () => {
 });
 
 afterEach(() => {
-  rmSync(folder, { recursive: true, force: true });
+  rmSync(folder, { recursive: true, force: true, maxRetries: 10 });
 });
 
 afterAll(async () => {
   await host.close();
-  rmSync(dirname(template), { recursive: true, force: true });
+  rmSync(dirname(template), { recursive: true, force: true, maxRetries: 10 });
 });
 
 function git(...args: string[]): string {
@@ -186,7 +186,7 @@ describe('fetch', () => {
   });
 
   it('leaves a shallow repository shallow', async () => {
-    rmSync(work, { recursive: true });
+    rmSync(work, { recursive: true, maxRetries: 10 });
     await host.commit(name, 'main', { 'a.txt': 'b' });
     const header = `http.extraHeader=Authorization: Basic ${btoa(`user:${TOKEN}`)}`;
     await promisify(execFile)('git', ['-c', header, 'clone', '-q', '--depth=1', urlOf(name), work]);

@@ -131,7 +131,7 @@ async function converse(real: RealAgent, folder: string): Promise<Step[]> {
   });
   await engine.close();
   await model.close();
-  await rm(workspace, { recursive: true, force: true });
+  await rm(workspace, { recursive: true, force: true, maxRetries: 10 });
   return taken;
 }
 

@@ -12,7 +12,7 @@ beforeAll(async () => {
 });
 afterAll(() => server.stop());
 afterEach(async () => {
-  await rm(repository, { recursive: true, force: true });
+  await rm(repository, { recursive: true, force: true, maxRetries: 10 });
 });
 
 const SKILLS = '.openhands/skills';

@@ -94,7 +94,7 @@ export class NativeAgent {
   async close(): Promise<void> {
     await this.engine.close();
     await this.model?.close();
-    await rm(this.folder, { recursive: true, force: true });
+    await rm(this.folder, { recursive: true, force: true, maxRetries: 10 });
   }
 
   private async begin(settings: EngineSettings, anthropicUrl?: string): Promise<MemoryEngineHost> {

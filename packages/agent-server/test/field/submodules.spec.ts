@@ -48,7 +48,7 @@ describe('a clone with what belongs to it', () => {
   afterAll(async () => {
     await server.stop();
     await Promise.all([host.close(), other.close()]);
-    await rm(bin, { recursive: true });
+    await rm(bin, { recursive: true, maxRetries: 10 });
   });
 
   /** A repository with submodules: their addresses and commits by their paths. */

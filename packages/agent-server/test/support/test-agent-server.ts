@@ -85,7 +85,7 @@ export async function startTestAgentServer(
     halt,
     stop: async () => {
       await halt();
-      await rm(folder, { recursive: true, force: true });
+      await rm(folder, { recursive: true, force: true, maxRetries: 10 });
     },
   };
   return running;

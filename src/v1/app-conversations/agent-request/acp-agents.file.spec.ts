@@ -12,7 +12,7 @@ describe('readAcpAgents', () => {
   });
 
   afterAll(async () => {
-    await rm(path.dirname(file), { recursive: true, force: true });
+    await rm(path.dirname(file), { recursive: true, force: true, maxRetries: 10 });
   });
 
   it('reads names, commands and what they may see', async () => {

@@ -13,7 +13,7 @@ describe('readModelPrices', () => {
   });
 
   afterAll(async () => {
-    await rm(path.dirname(file), { recursive: true, force: true });
+    await rm(path.dirname(file), { recursive: true, force: true, maxRetries: 10 });
   });
 
   it.each([

@@ -245,7 +245,7 @@ export class JourneyWorld {
       this.logs.forEach((lines) => this.watch.lookAtLog(lines));
       this.watch.lookAtFiles(this.dataDir);
     }
-    await rm(path.dirname(this.dataDir), { recursive: true, force: true });
+    await rm(path.dirname(this.dataDir), { recursive: true, force: true, maxRetries: 10 });
     const findings = lookForSecrets ? this.watch.findings() : [];
     if (findings.length > 0) {
       throw new Error(`secrets are where they must not be:\n${findings.join('\n')}`);

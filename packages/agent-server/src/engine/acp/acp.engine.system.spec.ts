@@ -363,7 +363,7 @@ describe('an agent that is started again', () => {
   it('says when its session is gone', async () => {
     const host = await run('first');
     await engine.close();
-    await rm(folder('.scripted-agent'), { recursive: true });
+    await rm(folder('.scripted-agent'), { recursive: true, maxRetries: 10 });
     engine = newEngine();
     await engine.run(host, never);
     expect(failures(host)).toEqual(['ACPSessionLost']);

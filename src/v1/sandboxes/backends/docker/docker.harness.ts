@@ -93,7 +93,7 @@ export class DockerHarness implements SandboxBackendHarness {
     const volumes = await this.agentServerVolumes();
     await Promise.all(volumes.map(async (name) => await this.docker.getVolume(name).remove()));
     await nullOnStatus([404], this.docker.getNetwork(`slipway-${this.instanceId}`).remove());
-    await rm(this.#folder, { recursive: true });
+    await rm(this.#folder, { recursive: true, maxRetries: 10 });
   }
 
   /** Names of the volumes that hold an agent server for images without one, and of their marks. */

@@ -111,6 +111,6 @@ export class KubernetesHarness implements SandboxBackendHarness {
     // Takes everything in it along, in its own time.
     await this.api.find(`/api/v1/namespaces/${this.namespace}`, { method: 'DELETE' });
     await this.api.close();
-    await rm(this.#folder, { recursive: true });
+    await rm(this.#folder, { recursive: true, maxRetries: 10 });
   }
 }

@@ -42,7 +42,7 @@ describe('writeToStandardInput', () => {
     attaches.clients.forEach((client) => client.terminate());
     attaches.close();
     server.close();
-    await rm(folder, { recursive: true });
+    await rm(folder, { recursive: true, maxRetries: 10 });
   });
 
   /** The next attach, which begins as with a real cluster, and the input that it is given until that is closed. */

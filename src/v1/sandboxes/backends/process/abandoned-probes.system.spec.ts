@@ -18,7 +18,7 @@ beforeEach(async () => {
 });
 
 afterEach(async () => {
-  await rm(folder, { recursive: true });
+  await rm(folder, { recursive: true, maxRetries: 10 });
 });
 
 it('removes the folders and processes of probes that nobody ended', async () => {

@@ -65,7 +65,7 @@ describe('groups of the second version', () => {
   });
 
   afterEach(async () => {
-    await rm(root, { recursive: true });
+    await rm(root, { recursive: true, maxRetries: 10 });
   });
 
   const sources = () => ({ mounts: mount('/', root, 'cgroup2', 'nsdelegate'), membership: '0::/unit' });

@@ -132,6 +132,6 @@ it('neededFiles has what is installed with node, and nothing else of the folder 
     const installed = ['bin', 'lib', 'include/node'].map((name) => path.join(home, name));
     expect(await needed()).toEqual([node, ...installed, '/srv/app/dist/bundle']);
   } finally {
-    await rm(home, { recursive: true });
+    await rm(home, { recursive: true, maxRetries: 10 });
   }
 });

@@ -112,7 +112,7 @@ describeInBubblewrap('what is installed on the machine, in bubblewrap', () => {
 
   afterEach(async () => {
     await harness.close();
-    await rm(installed, { recursive: true });
+    await rm(installed, { recursive: true, maxRetries: 10 });
   });
 
   it('has what the operator names, which nobody can change, and other names of it', async () => {

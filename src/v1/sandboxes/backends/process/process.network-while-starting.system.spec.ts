@@ -45,7 +45,7 @@ exec ${await findProgram('slirp4netns', searchPath)} "$@"
   afterEach(async () => {
     await rm(path.join(control, 'hold'), { force: true });
     await harness.close();
-    await rm(control, { recursive: true });
+    await rm(control, { recursive: true, maxRetries: 10 });
   });
 
   const mark = async (name: 'hold' | 'fail') => await writeFile(path.join(control, name), '');

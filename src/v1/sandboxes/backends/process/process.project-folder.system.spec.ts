@@ -39,7 +39,7 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
     await client.send('POST', '/api/conversations', request);
     await harness.backend.pause(launch.id);
     // As it was: no folder beside the box, and the machine's path in the record.
-    await rm(at(launch.id, 'shared'), { recursive: true });
+    await rm(at(launch.id, 'shared'), { recursive: true, maxRetries: 10 });
     const old = at(launch.id, 'box/workspace/repo');
     const record = at(launch.id, 'box/conversations', id.replaceAll('-', ''), 'conversation.json');
     const text = await readFile(record, 'utf8');

@@ -21,7 +21,7 @@ describe('ProgramLimits.removeStale', () => {
 
   afterEach(async () => {
     jest.restoreAllMocks();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   const recordOf =

@@ -25,7 +25,7 @@ const HAS_BUBBLEWRAP = spawnSync('bwrap', ['--version']).status === 0;
 
   afterEach(async () => {
     await shell.reset();
-    await rm(folder, { recursive: true, force: true });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   async function run(command: string, timeoutMs = 20_000): Promise<string> {

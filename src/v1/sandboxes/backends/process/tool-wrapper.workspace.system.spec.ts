@@ -54,7 +54,7 @@ const TOKEN = 'token-of-the-git-host';
     await Promise.all(ended);
     await server.stop();
     // What a killed bubblewrap leaves goes on writing until the kernel has ended it, too.
-    await rm(folder, { recursive: true, force: true, maxRetries: 5 });
+    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   });
 
   function tool(...command: string[]): void {
