@@ -2,9 +2,9 @@
 // embedded database, which so outlives restarts. Types are checked beside it.
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
-import { watch } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
+import { watch } from 'chokidar';
 import 'reflect-metadata';
 import { isUpToDate } from './lib/build.mjs';
 import { COMMAND_LINES } from './lib/command-lines.ts';
@@ -54,17 +54,16 @@ start();
 const checker = run(['node_modules/typescript/bin/tsc', ...TYPE_CHECK], { cwd: root });
 
 let work = Promise.resolve();
-for (const folder of FOLDERS) {
-  watch(path.join(root, folder), { recursive: true }, (_event, name) => {
-    if (/(?<!\.spec)\.(ts|json)$/.test(name ?? '')) {
-      changed.add(folder);
-      clearTimeout(settling);
-      settling = setTimeout(() => {
-        work = work.then(restart);
-      }, SETTLE_MS);
-    }
-  });
-}
+// Node's own recursive watch loses a file that is replaced, as editors and Git do.
+watch(FOLDERS, { cwd: root, ignoreInitial: true }).on('all', (_event, file) => {
+  if (/(?<!\.spec)\.(ts|json)$/.test(file)) {
+    changed.add(FOLDERS.find((folder) => file.startsWith(`${folder}${path.sep}`)));
+    clearTimeout(settling);
+    settling = setTimeout(() => {
+      work = work.then(restart);
+    }, SETTLE_MS);
+  }
+});
 for (const signal of ['SIGINT', 'SIGTERM', 'SIGHUP']) {
   process.on(signal, () => void end());
 }
