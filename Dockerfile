@@ -17,7 +17,7 @@ COPY packages/console/package.json packages/console/
 RUN npm ci
 
 FROM packages AS build
-COPY tsconfig.json tsconfig.build.json openapi.json ./
+COPY tsconfig.json openapi.json ./
 COPY scripts scripts
 COPY packages packages
 COPY src src

@@ -1,5 +1,6 @@
-// Joins what TypeScript has compiled, and the packages it uses, into few files: finding, reading and linking hundreds of
-// them takes longer than running them (docs/adr/0031, 0040). `--dev` bundles only the agent server, from its TypeScript.
+// Compiles the sources and joins them, with the packages they use, into few files: finding, reading and linking hundreds of
+// them takes longer than running them (docs/adr/0031, 0040). Types are checked elsewhere (docs/adr/0069). `--dev` bundles only
+// the agent server.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import nodeHttp from 'node:http';
 import path from 'node:path';
@@ -9,8 +10,6 @@ import { rolldown } from 'rolldown';
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const dist = path.join(root, 'dist');
-/** What TypeScript has compiled, with a source map beside each file. */
-const OWN = /^(packages\/[^/]+\/)?dist\//;
 const NOTHING = { version: 3, sources: [], names: [], mappings: '' };
 
 /**
@@ -131,16 +130,18 @@ function inOneByte(code) {
 
 /**
  * @param {string} folder of `dist`
- * @param {Record<string, string>} input compiled programs, by the name that they get
- * @param {object} options of the bundler
+ * @param {Record<string, string>} input sources of programs, by the name that they get
+ * @param {object[]} plugins of the bundler
  * @param {object} outputOptions options of the bundler's output
  * @returns {Promise<{ folders: string[], entries: Record<string, string> }>} folders of the packages that are in it, and the
  *   file of each program
  */
-async function bundle(folder, input, options = {}, outputOptions = {}) {
+async function bundle(folder, input, plugins, outputOptions) {
   const made = await rolldown({
     cwd: root,
     platform: 'node',
+    tsconfig: path.join(root, 'tsconfig.json'),
+    plugins,
     input: Object.fromEntries(Object.entries(input).map(([name, file]) => [name, path.join(root, file)])),
     // A warning in a long log would become a bundle that fails at run time.
     onLog: (level, log) => {
@@ -148,7 +149,6 @@ async function bundle(folder, input, options = {}, outputOptions = {}) {
         throw new Error(log.message);
       }
     },
-    ...options,
   });
   const target = path.join(dist, folder);
   const { output } = await made.write({
@@ -196,12 +196,8 @@ function sourceMap(map, file) {
   const traced = remapping(
     { ...map, sources: map.sources.map((source) => path.resolve(folder, source)) },
     (source, context) => {
-      if (context.depth > 1) {
-        return null;
-      }
-      return OWN.test(path.relative(root, source)) && source.endsWith('.js')
-        ? JSON.parse(readFileSync(`${source}.map`, 'utf8'))
-        : NOTHING;
+      const isOwn = context.depth > 1 || /^(packages\/[^/]+\/)?src\//.test(path.relative(root, source));
+      return isOwn ? null : NOTHING;
     },
     { excludeContent: true },
   );
@@ -216,13 +212,11 @@ const COMMENTS = { legal: true, annotation: false, jsdoc: false };
 // (docs/adr/0043, 0054).
 const isDev = process.argv[2] === '--dev';
 const AGENT_SERVER = 'bundle/agent-server';
-const source = (name) =>
-  isDev ? `packages/agent-server/src/${name}.ts` : `packages/agent-server/dist/${name}.js`;
-const options = isDev ? { resolve: { conditionNames: ['@slipway/source', 'node'] } } : {};
+const source = (name) => `packages/agent-server/src/${name}.ts`;
 const { folders, entries } = await bundle(
   AGENT_SERVER,
   { program: source('main'), 'relay.main': source('relay.main') },
-  { ...options, plugins: [withoutEncodings, withoutTypes] },
+  [withoutEncodings, withoutTypes],
   {
     format: 'cjs',
     comments: COMMENTS,
@@ -230,7 +224,7 @@ const { folders, entries } = await bundle(
     entryFileNames: ({ name }) => (name === 'program' ? 'chunks/[name]-[hash].js' : '[name].js'),
   },
 );
-await bundle(AGENT_SERVER, { loader: source('bundle-loader') }, options, { format: 'cjs' });
+await bundle(AGENT_SERVER, { loader: source('bundle-loader') }, [], { format: 'cjs' });
 const agentServer = path.join(dist, AGENT_SERVER);
 writeFileSync(
   path.join(agentServer, 'main.js'),
@@ -242,8 +236,8 @@ writeFileSync(path.join(agentServer, 'package.json'), '{ "type": "commonjs" }\n'
 if (!isDev) {
   const service = await bundle(
     'service',
-    { main: 'dist/main.js', keys: 'dist/cli/keys.js', slipway: 'dist/cli/slipway.js' },
-    { plugins: [http, requiredByNest, withoutEncodings, withoutUnused, optionalPackages] },
+    { main: 'src/main.ts', keys: 'src/cli/keys.ts', slipway: 'src/cli/slipway.ts' },
+    [http, requiredByNest, withoutEncodings, withoutUnused, optionalPackages],
     {
       // Swagger, TypeORM and log lines use the names of classes.
       keepNames: true,

@@ -10,8 +10,10 @@ import { text } from 'node:stream/consumers';
 import { setTimeout as delay } from 'node:timers/promises';
 import { fileURLToPath } from 'node:url';
 import { WebSocket } from 'ws';
+
+await import('./lib/typescript-loader.cjs');
 // V8 takes a cache only for the flags that it was recorded with.
-import { AGENT_SERVER_FLAGS } from '../dist/v1/sandboxes/backends/launch-variables.js';
+const { AGENT_SERVER_FLAGS } = await import('../src/v1/sandboxes/backends/launch-variables.ts');
 
 const ENTRY = fileURLToPath(new URL('../dist/bundle/agent-server/main.js', import.meta.url));
 const RECORDER = fileURLToPath(new URL('lib/record-code-cache.cjs', import.meta.url));

@@ -1,5 +1,5 @@
 import { COMMAND_LINES } from './lib/command-lines.ts';
-import { runBuilt } from './lib/run-built.mjs';
 
 COMMAND_LINES['scripts/openapi.mjs'].parse();
-await runBuilt('cli/openapi.js');
+await import('./lib/typescript-loader.cjs');
+await import('../src/cli/openapi.ts');

@@ -11,7 +11,7 @@ import {
 } from 'node:fs';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
-import { removeOlder, removeOrphans } from './leftovers.mjs';
+import { removeOlder } from './leftovers.mjs';
 
 const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..');
 const at = (...parts) => path.join(root, ...parts);
@@ -23,42 +23,25 @@ const stamp = at('dist/.built');
 const inputs = globSync(
   [
     'tsconfig.json',
-    '{.,packages/*}/{tsconfig.build,package}.json',
+    '{.,packages/*}/package.json',
     'packages/console/{index.html,vite.config.mjs}',
     'package-lock.json',
   ],
   { cwd: root },
 ).map((name) => at(name));
 const sources = globSync('{.,packages/*}/src', { cwd: root }).map((name) => at(name));
-/** Those of the compiler; the console has a bundler of its own. */
-const compiled = sources.filter((source) => existsSync(path.join(source, '../tsconfig.build.json')));
 
-/**
- * Compiles the sources with the local TypeScript and bundles the programs; returns false when that fails, after
- * printing why.
- */
+/** Bundles the programs and the console; returns false when that fails, after printing why. */
 export function build() {
   const startedAt = new Date();
   const previous = statSync(stamp, { throwIfNoEntry: false })?.mtime;
-  if (!existsSync(entry)) {
-    // Otherwise TypeScript would trust its record of the last build and write only files that have changed since.
-    rmSync(at('dist/.tsbuildinfo'), { force: true });
-  }
   rmSync(stamp, { force: true });
   rmSync(compileCache, { recursive: true, force: true });
-  const compiler = at('node_modules/typescript/bin/tsc');
-  if (!existsSync(compiler)) {
-    process.stderr.write('TypeScript is not installed: run npm ci first\n');
+  if (!existsSync(at('node_modules/rolldown'))) {
+    process.stderr.write('What builds Slipway is not installed: run npm ci first\n');
     return false;
   }
-  report('Building: compiling…');
-  const { status } = spawnSync(process.execPath, [compiler, '--build', at('tsconfig.build.json')], {
-    stdio: ['ignore', process.stderr.fd, 'inherit'],
-  });
-  if (status !== 0) {
-    return false;
-  }
-  report('Building: bundling…');
+  report('Building: the service and the agent server…');
   for (const script of ['scripts/bundle.mjs', 'scripts/code-cache.mjs']) {
     const made = spawnSync(process.execPath, [at(script)], {
       stdio: ['ignore', process.stderr.fd, 'inherit'],
@@ -70,12 +53,11 @@ export function build() {
   if (!buildConsole()) {
     return false;
   }
-  compiled.forEach((source) => removeOrphans(path.join(source, '../dist'), source));
   if (previous) {
     ['dist/service', 'dist/bundle'].forEach((bundles) => removeOlder(at(bundles), previous));
   }
   writeFileSync(stamp, '');
-  // The stamp has the start time, so that files saved while the compiler ran count as newer.
+  // The stamp has the start time, so that files saved while it was built count as newer.
   utimesSync(stamp, startedAt, startedAt);
   report(`Built in ${Math.round((Date.now() - startedAt.getTime()) / 1000)} s`);
   return true;

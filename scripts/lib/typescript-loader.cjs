@@ -63,9 +63,7 @@ registerHooks({
     if (/^\.{1,2}\/.*\.js$/.test(specifier) && context.parentURL?.endsWith('.ts')) {
       return nextResolve(specifier.replace(/\.js$/, '.ts'), context);
     }
-    return specifier.startsWith('@slipway/')
-      ? nextResolve(specifier, { ...context, conditions: [...context.conditions, '@slipway/source'] })
-      : nextResolve(specifier, context);
+    return nextResolve(specifier, context);
   },
   load(url, context, nextLoad) {
     if (!url.startsWith('file:') || !url.endsWith('.ts') || url.includes('/node_modules/')) {

@@ -49,7 +49,7 @@ async function changesInAnEmptyDatabase(dataDir: string): Promise<string[]> {
 async function everyEntity(): Promise<string[]> {
   const root = path.join(import.meta.dirname, '..');
   const files = (await readdir(root, { recursive: true })).filter((file) =>
-    /\.(entity|repository)\.js$/.test(file),
+    /\.(entity|repository)\.ts$/.test(file),
   );
   if (files.length === 0) {
     throw new Error(`there are no entities in ${root}`);
