@@ -1,9 +1,10 @@
-import { chmod, mkdir, readFile, rename, writeFile } from 'node:fs/promises';
+import { chmod, readFile, rename, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { AppConfig } from '../config/app-config.js';
+import { makeDataDir } from '../config/data-dir.js';
 import { generateApiKey, parseApiKey, type ParsedApiKey } from './api-key-format.js';
 import { ApiKeyRepository, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import { UserRepository } from './user.repository.js';
@@ -66,7 +67,7 @@ async function readKeyFile(file: string): Promise<string | null> {
 
 /** Renamed into place, so that the file is complete or missing. */
 async function writeKeyFile(file: string, key: string): Promise<string> {
-  await mkdir(path.dirname(file), { recursive: true, mode: 0o700 });
+  await makeDataDir(path.dirname(file));
   const draft = `${file}.new`;
   await writeFile(draft, `${key}\n`, { mode: 0o600 });
   await chmod(draft, 0o600);

@@ -1,5 +1,8 @@
+import path from 'node:path';
 import type { AppConfig } from '../config/app-config.js';
+import { ConfigError } from '../config/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
+import { dataFolderPaths, findCluster } from '../database/embedded-postgres/cluster.js';
 import { type CommandOutput, EXIT, newProgram, printRows, runProgram } from './command-output.js';
 import { TERMINAL, UsageError } from './command-output.js';
 import { type KeysCommand, defineKeys } from './keys-program.js';
@@ -34,6 +37,12 @@ export async function executeKeys(
   config: AppConfig,
   output: CommandOutput,
 ): Promise<void> {
+  const { cluster } = dataFolderPaths(path.resolve(config.dataDir));
+  if (command.name !== 'create' && config.database.url === null && findCluster(cluster) === null) {
+    throw new ConfigError(
+      `DATA_DIR: there is no database in ${config.dataDir}: give DATA_DIR, or DATABASE_URL, as the service has it`,
+    );
+  }
   const session = await openKeysSession(config, (line) => output.note(line));
   try {
     await execute(command, session, config, output);

@@ -1,9 +1,10 @@
 import { randomBytes } from 'node:crypto';
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
 import type { CipherKey } from '../common/crypto/secret-cipher.js';
 import { ConfigError } from './config.error.js';
+import { makeDataDir } from './data-dir.js';
 
 const KEY_ID = /^[A-Za-z0-9_-]{1,32}$/;
 
@@ -40,7 +41,7 @@ export async function localEncryptionKeys(dataDir: string): Promise<CipherKey[]>
   if (known !== null) {
     return parseEncryptionKeys(known);
   }
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await makeDataDir(dataDir);
   const draft = `${file}.${process.pid}`;
   await writeFile(draft, `local:${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
   try {

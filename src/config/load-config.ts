@@ -20,6 +20,7 @@ import {
   type PublicGitServer,
 } from './git-config.js';
 import { SandboxConfig } from './sandbox-config.js';
+import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
 import { problemsOf, readGroup, type Variable, variablesOf } from './variables.js';
 
@@ -59,6 +60,15 @@ export function configurationReport(environment: NodeJS.ProcessEnv = process.env
       ];
     }),
   );
+}
+
+/** What is set and read by nobody, a line for each. */
+export function unreadVariables(environment: NodeJS.ProcessEnv = process.env): string[] {
+  const known = configVariables().flatMap(({ name, isSecret }) => [
+    name,
+    ...(isSecret ? [`${name}_FILE`] : []),
+  ]);
+  return misspeltVariables(environment, known);
 }
 
 /** Reads the environment and, where it has no value, `.env` in the working directory. */
@@ -245,7 +255,7 @@ const HEAD = `# Configuration
 
 The service reads environment variables and, where the environment has no value, a file \`.env\` in its working directory. All are optional,
 except for \`ENCRYPTION_KEYS\` with \`DATABASE_URL\`. An empty value counts as absent. A wrong one ends the start, with a line for each that
-names the variable and what would be right. Each secret \`X\` can be in a file instead, which \`X_FILE\` names; one newline at its end is not
+names the variable and what would be right; a name that is nearly one of these, and none, is warned about in the log. Each secret \`X\` can be in a file instead, which \`X_FILE\` names; one newline at its end is not
 part of the secret. [Configure](operations/configure.md) explains how those belong together that need more than a sentence.
 `;
 

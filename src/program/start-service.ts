@@ -11,6 +11,7 @@ import type { AppLogger } from '../common/logging/app-logger.js';
 import { productFolder } from '../common/product.js';
 import { AppConfig } from '../config/app-config.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
+import { unreadVariables } from '../config/load-config.js';
 import type { DatabaseAddresses } from '../database/database-addresses.js';
 import { openDatabase, type OpenDatabase } from '../database/open-database.js';
 import { runMigrations } from '../database/run-migrations.js';
@@ -40,6 +41,9 @@ export async function startService(
   const database = await opening;
   for (const line of database.notices) {
     logger.log(line, 'Database');
+  }
+  for (const line of unreadVariables()) {
+    logger.warn(line, 'Configuration');
   }
   database.supervise((level, message, fields) => logger[level](message, fields, 'Database'));
   try {

@@ -1,3 +1,6 @@
+import { existsSync } from 'node:fs';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { runKeysOn, type KeysRun } from '../support/run-keys.js';
@@ -156,6 +159,17 @@ describe('npm run keys', () => {
     expect(stderr).toEqual([
       expect.stringMatching(/^slipway keys: DATABASE_URL: the database cannot be reached: .*ECONNREFUSED/),
     ]);
+  });
+
+  it('makes no database where the service has none', async () => {
+    const folder = path.join(tmpdir(), 'slipway-test-no-such-data');
+    const { status, stderr } = await runKeysOn('', ['list'], { DATA_DIR: folder });
+
+    expect(status).toBe(1);
+    expect(stderr).toEqual([
+      `slipway keys: DATA_DIR: there is no database in ${folder}: give DATA_DIR, or DATABASE_URL, as the service has it`,
+    ]);
+    expect(existsSync(folder)).toBe(false);
   });
 
   it('says in one line what the configuration lacks', async () => {

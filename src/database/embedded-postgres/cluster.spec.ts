@@ -2,24 +2,10 @@ import { chownSync, readFileSync, statSync, writeFileSync } from 'node:fs';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import { useFolder } from '../../../test/support/use-folder.js';
-import { createPassword, ensureDataDir, openLog, readPassword } from './cluster.js';
+import { createPassword, openLog, readPassword } from './cluster.js';
 
 const asRoot = process.getuid?.() === 0;
 const folder = useFolder();
-
-describe('ensureDataDir', () => {
-  it('makes a private folder', async () => {
-    await ensureDataDir(path.join(folder.path, 'a/data'), null);
-    expect(statSync(path.join(folder.path, 'a/data')).mode & 0o777).toBe(0o700);
-  });
-
-  it('says which folder cannot be made', async () => {
-    writeFileSync(path.join(folder.path, 'file'), '');
-    await expect(ensureDataDir(path.join(folder.path, 'file/data'), null)).rejects.toThrow(
-      /DATA_DIR: .*file\/data.*ENOTDIR/,
-    );
-  });
-});
 
 describe('createPassword', () => {
   it('keeps a new password where only the owner reads it', async () => {

@@ -2,11 +2,8 @@ import { execFile } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { lstatSync, readFileSync, realpathSync, statSync } from 'node:fs';
 import {
-  access,
   chmod,
   chown,
-  constants,
-  mkdir,
   mkdtemp,
   open,
   readFile,
@@ -18,7 +15,7 @@ import {
 } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
-import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
+import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { removeUnfinished } from './binaries.js';
 import { EmbeddedPostgresError, optionsFor, programFailure } from './programs.js';
 import type { UnixUser } from './unprivileged-user.js';
@@ -31,22 +28,6 @@ const UNFINISHED = 'postgres-initdb-';
 export function dataFolderPaths(dataDir: string): Record<'cluster' | 'password' | 'log' | 'lock', string> {
   const cluster = path.join(dataDir, 'postgres');
   return { cluster, password: `${cluster}-password`, log: `${cluster}.log`, lock: `${cluster}.lock` };
-}
-
-/** Only the owner can read the folder; the database's user can pass through. @throws EmbeddedPostgresError */
-export async function ensureDataDir(dataDir: string, user: UnixUser | null): Promise<void> {
-  try {
-    if ((await mkdir(dataDir, { recursive: true })) !== undefined) {
-      if (user !== null) {
-        await chown(dataDir, 0, user.gid);
-      }
-      await chmod(dataDir, user === null ? 0o700 : 0o710);
-    }
-    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-  } catch (error) {
-    const reason = errorCode(error) ?? 'unknown';
-    throw new EmbeddedPostgresError(`DATA_DIR: ${dataDir} cannot be created or written (${reason})`, error);
-  }
 }
 
 export async function readPassword(file: string): Promise<string | null> {

@@ -1,11 +1,12 @@
 import { realpathSync } from 'node:fs';
-import { chmod, mkdir } from 'node:fs/promises';
+import { chmod, chown, mkdir } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import type { Client } from 'pg';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { makeDataDir } from '../../config/data-dir.js';
 import { findPlatformPackage, type PlatformPackage, prepareBinaries } from './binaries.js';
 import { EmbeddedPostgresError } from './programs.js';
 import {
@@ -14,7 +15,6 @@ import {
   createPassword,
   DATABASE_USER,
   dataFolderPaths,
-  ensureDataDir,
   findCluster,
   readPassword,
 } from './cluster.js';
@@ -146,14 +146,19 @@ export interface EmbeddedPostgres {
   stop(): Promise<void>;
 }
 
-/** Starts or joins the server of a data folder, on a Unix socket. @throws EmbeddedPostgresError what to do, in a line */
+/** Starts or joins the server of a data folder, on a Unix socket. @throws EmbeddedPostgresError, ConfigError what to do, in a line */
 export async function startEmbeddedPostgres(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { settings = {}, unusedMs = UNUSED_MS, onLaunched, onNotice = () => undefined } = options;
   const installed = findPlatformPackage();
   const dataDir = path.resolve(options.dataDir);
   const { cluster: entry, lock, log } = dataFolderPaths(dataDir);
+  const isNew = await makeDataDir(dataDir);
   const user = chooseUser(process.getuid?.() ?? 0, findCluster(entry), await readAccounts());
-  await ensureDataDir(dataDir, user);
+  if (isNew && user !== null) {
+    // It can pass through, and reads nothing.
+    await chown(dataDir, 0, user.gid);
+    await chmod(dataDir, 0o710);
+  }
   const { server, reserve, client } = await withStartLock(lock, async () => {
     const prepared = await prepareCluster({ ...options, dataDir, onNotice }, installed, user);
     const complete = { ...prepared, log, user, settings, unusedMs, onLaunched };

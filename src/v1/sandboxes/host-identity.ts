@@ -1,9 +1,10 @@
-import { link, mkdir, readFile, rm, writeFile } from 'node:fs/promises';
+import { link, readFile, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { unlessCode, errorMessage } from '@slipway/common/errors/error-message.js';
 import { randomBase62 } from '../../common/identifiers.js';
 import { ConfigError } from '../../config/config.error.js';
+import { makeDataDir } from '../../config/data-dir.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { AppConfig } from '../../config/app-config.js';
 import { type OtherHost, SandboxHostRepository } from './sandbox-host.repository.js';
@@ -27,7 +28,7 @@ export async function loadHostId(dataDir: string): Promise<string> {
   if (known !== null) {
     return known;
   }
-  await mkdir(dataDir, { recursive: true, mode: 0o700 });
+  await makeDataDir(dataDir);
   const draft = `${file}.${process.pid}.${randomBase62(6)}`;
   await writeFile(draft, `${randomBase62(12)}\n`, { mode: 0o644 });
   // Of two concurrent first starts one wins, and both read its id.
