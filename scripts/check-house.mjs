@@ -14,17 +14,17 @@ COMMAND_LINES['scripts/check-house.mjs'].parse();
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 603,
+  files: 615,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
   smallFiles: 7,
   foreignReads: 4,
   filesOfATable: 4,
-  linesOfAnOperation: 55,
-  kilobytesOfOpenApi: 449,
-  linesOfTheConsole: 3640,
-  linesOfTheCommands: 1294,
+  linesOfAnOperation: 57,
+  kilobytesOfOpenApi: 460,
+  linesOfTheConsole: 3800,
+  linesOfTheCommands: 1330,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */
