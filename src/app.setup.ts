@@ -53,7 +53,7 @@ const UPLOAD_TIMEOUT_MS = 3_600_000;
 const KEEP_ALIVE_MS = 620_000;
 const LOOPBACK = '127.0.0.1';
 /** Headers that browser clients may read. */
-const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Provider-Status', 'X-Request-Id'];
+const EXPOSED_HEADERS = ['ETag', 'Retry-After', 'X-Ignored-Members', 'X-Provider-Status', 'X-Request-Id'];
 
 interface RequestHosts {
   accepts(request: IncomingMessage): boolean;

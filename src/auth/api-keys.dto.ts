@@ -1,7 +1,6 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { Shown, ShownOrNull, Time, TimeOrNull, toWire, USER_ID } from '../common/openapi/responses.js';
-import { SchemaRules } from '../common/openapi/schema-rules.js';
-import { OnlyMembers } from '../common/validation/field.js';
+import { NoOtherMembers } from '../common/validation/unknown-members.js';
 import { Choice, Identifier, Instant, Text } from '../common/validation/field-decorators.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
@@ -33,8 +32,7 @@ function nameProblem(name: string): string | null {
   return name === BOOTSTRAP_KEY_NAME ? 'This name is kept for the key from BOOTSTRAP_API_KEY.' : null;
 }
 
-@SchemaRules({ additionalProperties: false })
-@OnlyMembers('name', 'expires_at', 'user_id')
+@NoOtherMembers()
 export class CreateApiKeyDto {
   @Text('What the key is for; 1 to 100 characters.', {
     required: true,

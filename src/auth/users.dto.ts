@@ -3,8 +3,10 @@ import { OrNull, Time, toWire } from '../common/openapi/responses.js';
 import { isEmail } from 'class-validator';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
 import { Identifier, MAX_EMAIL, Text } from '../common/validation/field-decorators.js';
+import { NoOtherMembers } from '../common/validation/unknown-members.js';
 import type { User } from './user.repository.js';
 
+@NoOtherMembers()
 export class CreateUserDto {
   @Text('Unique, compared in lower case.', {
     required: true,

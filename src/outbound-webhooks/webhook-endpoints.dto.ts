@@ -1,5 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
-import { ApiExtraModels, ApiProperty } from '@nestjs/swagger';
+import { ApiProperty } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import {
   ANY_OBJECT,
@@ -23,6 +23,7 @@ import type { WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, WEBHOOK_EVENT_TYPES } from './webhook-event.js';
 import type { EndpointWithSecret } from './webhook-endpoints.service.js';
 import { WEBHOOK_SECRET_FORM, webhookSecretBytes } from '../common/crypto/webhook-signature.js';
+import { NoOtherMembers } from '../common/validation/unknown-members.js';
 
 const ENDPOINT_ID = '5d1f9a1e-0f5b-4a57-8d0e-6c1b2a3f4e5d';
 const DELIVERY_ID = 'b3a0f7c2-7f0d-4a2b-9e43-2f1d0c9b8a76';
@@ -75,7 +76,7 @@ function EndpointUrl(description: string, required = false): PropertyDecorator {
   });
 }
 
-@ApiExtraModels(EndpointFieldsDto)
+@NoOtherMembers()
 export class CreateWebhookEndpointDto extends EndpointFieldsDto {
   @EndpointUrl(
     'Where events are sent: an https address of a public server, or one that the operator allows.',
@@ -84,6 +85,7 @@ export class CreateWebhookEndpointDto extends EndpointFieldsDto {
   url: string;
 }
 
+@NoOtherMembers()
 export class UpdateWebhookEndpointDto extends EndpointFieldsDto {
   @EndpointUrl('Where events are sent from now on.') url?: string;
 }

@@ -9,6 +9,7 @@ import { type SignedInUser, SessionsService } from './sessions.service.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { ApiRoute, documented } from '../../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
+import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { type AuthUser, Public } from '../auth.decorators.js';
@@ -64,10 +65,12 @@ const EXAMPLE_KEY = 'slw_4nKxq0Zt_kD2w8q5X0bYtR7mNc1ZpLs9VhGjEaUiOfQ3xTy6WrAe';
 const EXAMPLE_CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
 const NO_CODE = 'Expected the 43 letters, digits, - and _ of a code.';
 
+@NoOtherMembers()
 export class SignInWithKeyDto {
   @Text('An API key.', { required: true, example: EXAMPLE_KEY, maxLength: 512, secret: true }) key: string;
 }
 
+@NoOtherMembers()
 export class ExchangeCodeDto {
   @Text('From the link that the service printed when it was started.', {
     required: true,

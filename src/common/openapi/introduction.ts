@@ -23,6 +23,9 @@ which \`GET /server_info\` tells.
 **Errors:** input that breaks rules is answered with 422 and \`{"detail":[{"loc","msg","type"}]}\`; everything else with a
 problem document (RFC 9457) whose \`code\` is stable.
 
+**Unknown members** of a body, mostly misspelt ones, are refused with 422 where its schema says \`additionalProperties: false\`.
+Elsewhere they are ignored, and named in \`warnings\` or in the header \`X-Ignored-Members\`.
+
 **Requests** may carry an id of their own in the header \`X-Request-Id\` (up to 128 letters, digits, \`.\`, \`_\`, \`:\`,
 \`-\`); answers and logs repeat it. Instead of \`X-Session-API-Key\`, the key may come in \`X-Access-Token\` or as
 \`Authorization: Bearer\`.`;

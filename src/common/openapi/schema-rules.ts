@@ -12,16 +12,21 @@ interface ObjectRules {
   $defs?: Record<string, object>;
 }
 
-/** Adds rules about the whole object to a DTO's schema; a choice of schemas takes its place. */
+/** Adds rules about the whole object to a DTO's schema and to those of its parent; a choice of schemas takes its place. */
 export function SchemaRules(rules: ObjectRules): ClassDecorator {
-  return ApiExtension(EXTENSION, rules);
+  // Of two extensions of one name the parent's would win.
+  return ApiExtension(`${EXTENSION}-${Object.keys(rules).join('-')}`, rules);
 }
 
 /** Moves the rules from their extension into the schemas, and the schemas that they bring beside those of the DTOs. */
 export function withSchemaRules(schemas: Schemas): Schemas {
   const all = Object.entries(schemas).flatMap(([name, schema]) => {
-    const { [EXTENSION]: rules, ...rest }: Record<string, unknown> = { ...schema };
-    const { $defs, ...own }: ObjectRules = { ...Object(rules) };
+    const entries = Object.entries(schema);
+    const rest = Object.fromEntries(entries.filter(([keyword]) => !keyword.startsWith(EXTENSION)));
+    const rules = entries
+      .filter(([keyword]) => keyword.startsWith(EXTENSION))
+      .map(([, each]) => each as object);
+    const { $defs, ...own }: ObjectRules = Object.assign({}, ...rules);
     return [...Object.entries($defs ?? {}), [name, own.oneOf ? own : { ...rest, ...own }]];
   });
   const text = JSON.stringify(Object.fromEntries(all));

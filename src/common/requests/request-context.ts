@@ -16,6 +16,8 @@ interface RequestContext {
   callerRequestId?: string;
   /** The client's, as far as `TRUSTED_PROXIES` tell it, or that of the reverse proxy in front of the service. */
   address?: string | undefined;
+  /** Of the response. */
+  setHeader?: (name: string, value: string) => void;
   /** Takes the place of a request without a key, once its body is there. @throws DomainError */
   takePlace?: () => void;
   /** Set once the key is verified, with `caller`. */
@@ -41,6 +43,9 @@ export function requestContextMiddleware(
     ...(typeof given === 'string' && ACCEPTED_ID.test(given) && { callerRequestId: given }),
     // Some proxies write more than an address.
     address: isIP(request.ip ?? '') > 0 ? request.ip : request.socket.remoteAddress,
+    setHeader: (name, value) => {
+      response.setHeader(name, value);
+    },
   };
   response.setHeader('X-Request-Id', answeredRequestId(context));
   runInRequestContext(context, next);

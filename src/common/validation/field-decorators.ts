@@ -20,8 +20,8 @@ import {
   fieldProblems,
   type Rules,
   toDto,
-  UNKNOWN_MEMBER,
 } from './field.js';
+import { unknownMember } from './unknown-members.js';
 
 /** The sentence for a text that breaks it, or null. */
 type TextRule = (text: string) => string | null;
@@ -248,8 +248,9 @@ function objectOf({ type, onlyMembers, orText, nullableValues = false }: Model):
         return value;
       }
       const dto = toDto(type, value);
-      const strangers = Object.keys(value).filter((name) => onlyMembers?.includes(name) === false);
-      const extra = strangers.map((name) => ({ ...UNKNOWN_MEMBER, path: [name] }));
+      const extra = Object.keys(value).flatMap((name) =>
+        onlyMembers?.includes(name) === false ? [{ ...unknownMember(name, onlyMembers), path: [name] }] : [],
+      );
       return Object.defineProperty(dto, PROBLEMS, { value: [...fieldProblems(validateSync(dto)), ...extra] });
     },
     rules: {

@@ -13,20 +13,6 @@ export function toDto<T extends object>(type: DtoClass<T>, plain: object): T {
   return plainToInstance(type, plain, TO_DTO);
 }
 
-const ONLY_MEMBERS = new Map<unknown, readonly string[]>();
-
-/** On a class whose input must not say more: by default what is not known is ignored. */
-export function OnlyMembers(...names: string[]): ClassDecorator {
-  return (type) => void ONLY_MEMBERS.set(type, names);
-}
-
-export const UNKNOWN_MEMBER = { type: 'extra_forbidden', msg: 'This member is not known here.' };
-
-export function strangersOf(type: unknown, value: object): string[] {
-  const names = ONLY_MEMBERS.get(type);
-  return Object.keys(value).filter((name) => names?.includes(name) === false);
-}
-
 export interface FieldProblem {
   type: string;
   msg: string;

@@ -2,7 +2,8 @@ import { type ArgumentMetadata, ValidationPipe } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
-import { type DtoClass, fieldProblems, TO_DTO, UNKNOWN_MEMBER, strangersOf } from './field.js';
+import { type DtoClass, fieldProblems, TO_DTO } from './field.js';
+import { judgeUnknownMembers } from './unknown-members.js';
 
 const NOTHING = { msg: 'A JSON object is required here.', type: 'missing' };
 const NO_OBJECT = { msg: 'Expected an object.', type: 'model_attributes_type' };
@@ -29,7 +30,8 @@ export class InputValidationPipe extends ValidationPipe {
       return value;
     }
     const location = LOCATIONS[type];
-    const isDto = this.toValidate({ ...metadata, metatype: this.expectedType ?? metadata.metatype });
+    const metatype = this.expectedType ?? metadata.metatype;
+    const isDto = this.toValidate({ ...metadata, metatype });
     const wrong = { loc: [location], ...((value ?? null) === null ? NOTHING : NO_OBJECT) };
     // The texts of a body were checked when it was read.
     const unsafe = type === 'body' ? [] : unsafeTextProblems(value, location);
@@ -42,9 +44,8 @@ export class InputValidationPipe extends ValidationPipe {
         ? new InvalidInputError(error.problems.map((each) => ({ ...each, loc: [location, ...each.loc] })))
         : error;
     });
-    const strangers = isDto ? strangersOf(metadata.metatype, Object(value) as object) : [];
-    if (strangers.length > 0) {
-      throw new InvalidInputError(strangers.map((name) => ({ ...UNKNOWN_MEMBER, loc: [location, name] })));
+    if (isDto && type === 'body' && metatype !== undefined) {
+      judgeUnknownMembers(metatype, Object(value) as object);
     }
     return input;
   }

@@ -5,6 +5,7 @@ import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
 import { customRule, field, MAX_ELEMENTS, maxItems, must } from '../../common/validation/field.js';
+import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
 import {
   Decimal,
   Flag,
@@ -178,6 +179,7 @@ function KeyOrNull(description: string, example: string): PropertyDecorator {
 }
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored, and named in `warnings`. */
+@TellsOtherMembers()
 export class SettingsDto {
   @TextOrNull('Language of the user interface.', 'en') language?: string | null;
 

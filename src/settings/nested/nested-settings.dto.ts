@@ -2,6 +2,7 @@ import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { ANY_OBJECT, OrNull, Shown } from '../../common/openapi/responses.js';
 import { FreeObject } from '../../common/validation/field-decorators.js';
+import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
 import { SettingsDto, StoredSettingsDto } from '../flat/settings.dto.js';
 import type { ClearLlmProfile } from '../profiles/llm-profile.repository.js';
 import { shownProfileConfig } from '../profiles/profiles.dto.js';
@@ -20,6 +21,7 @@ const MAX_DIFF_LENGTH = 1_048_576;
  * Body of `POST /api/v1/settings`: two diffs of the nested settings, and other members. Members of the flat settings are
  * accepted too; the rest are preferences of user interfaces, which are stored and shown.
  */
+@TellsOtherMembers()
 export class NestedSettingsDto extends SettingsDto {
   @FreeObject(
     'Merged into `agent_settings`: objects member by member, null returns a member to its default. null and the mask keep a key, blank text clears it. Servers in `mcp_config` are merged by name; within `mcpServers` they are the whole configuration.',

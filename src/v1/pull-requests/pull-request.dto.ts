@@ -1,6 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import type { FieldOptions } from '../../common/validation/field.js';
 import { Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
+import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
 import { BranchName } from '../../git-providers/repository-fields.js';
 
@@ -34,6 +35,7 @@ function TargetBranch(): PropertyDecorator {
   return BranchName(description, { nullable: true });
 }
 
+@NoOtherMembers()
 export class OpenPullRequestDto {
   @Identifier('The conversation that works on the repository.', {
     required: true,
@@ -51,6 +53,7 @@ export class OpenPullRequestDto {
 }
 
 /** All that is left out is what the conversation suggests. */
+@NoOtherMembers()
 export class OpenConversationPullRequestDto {
   @Title("One line; by default the conversation's title.", { nullable: true }) title?: string | null;
   @Body('What changed and why, in Markdown.', { nullable: true }) body?: string | null;

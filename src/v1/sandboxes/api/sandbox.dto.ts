@@ -4,6 +4,7 @@ import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
 import type { Page } from '../../../common/pagination/page.js';
 import { Flag, Text } from '../../../common/validation/field-decorators.js';
+import { NoOtherMembers } from '../../../common/validation/unknown-members.js';
 import { tooManySandboxes } from '../sandbox-quota.js';
 import { SANDBOX_STATUSES, type SandboxStatus, toWireStatus } from '../sandbox-status.js';
 import type { SandboxUrls } from '../sandbox-urls.js';
@@ -16,6 +17,7 @@ export const TOO_MANY_SANDBOXES = thrown(
   'As many sandboxes as one user may have (MAX_SANDBOXES_PER_USER)',
 );
 
+@NoOtherMembers()
 @ApiSchema({ name: 'CreateSandboxRequest' })
 export class CreateSandboxDto {
   @Text('Id of the specification; the default one (the first of the list) when it is left out.', {

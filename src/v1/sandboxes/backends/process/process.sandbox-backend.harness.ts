@@ -78,7 +78,7 @@ export async function processHarness(
     clear,
     close: async () => {
       await clear();
-      await rm(dataDir, { recursive: true, force: true, maxRetries: 10 });
+      await rm(dataDir, { recursive: true, force: true });
     },
   };
 }
