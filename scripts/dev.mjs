@@ -47,6 +47,7 @@ let settling;
 let isEnding = false;
 let service;
 
+process.stderr.write('From the sources, and again after every change; npm start runs what users have\n');
 if (!isUpToDate()) {
   await bundleAgentServer();
 }

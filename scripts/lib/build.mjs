@@ -41,7 +41,7 @@ export function build() {
     process.stderr.write('What builds Slipway is not installed: run npm ci first\n');
     return false;
   }
-  report('Building: the service and the agent server…');
+  report('Building what users run (npm run dev is for changing it): the service and the agent server…');
   for (const script of ['scripts/bundle.mjs', 'scripts/code-cache.mjs']) {
     const made = spawnSync(process.execPath, [at(script)], {
       stdio: ['ignore', process.stderr.fd, 'inherit'],

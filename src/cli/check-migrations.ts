@@ -8,6 +8,8 @@ import { pendingSchemaChanges, runMigrations } from '../database/run-migrations.
 import { failureText } from './command-output.js';
 
 /** `npm run migrations:check`: fails when an empty database, built by migrations, does not fit the entities. */
+// TypeORM asks several things of one connection at once, which pg deprecates.
+process.noDeprecation = true;
 const folder = await mkdtemp(path.join(tmpdir(), 'slipway-migrations-'));
 try {
   // Under root the server runs as another user, who needs access to the folder.
