@@ -190,7 +190,7 @@ describe('parseConfig', () => {
     ['SANDBOX_DOCKER_NETWORK', 'a/b'],
     ['SANDBOX_DOCKER_SUBNETS', '198.18.0.0'],
     ['SANDBOX_DOCKER_SUBNETS', '198.18.0.0/28'],
-    ['SANDBOX_DOCKER_SUBNETS', '198.18.0.0/7'],
+    ['SANDBOX_DOCKER_SUBNETS', '198.18.7.0/16'],
     ['SANDBOX_ADDRESS', 'http://10.0.0.1'],
     ['SANDBOX_EXPOSE', 'yes'],
     ['SANDBOX_EXPOSE', 'proxy'],

@@ -152,8 +152,8 @@ export class SandboxConfig {
   @MatchingVariable(
     'SANDBOX_DOCKER_SUBNETS',
     'Range of these networks of sandboxes, of 16 addresses each.',
-    /^(\d{1,3}\.){3}\d{1,3}\/([89]|1\d|2[0-7])$/,
-    'must be a range of IPv4 addresses from /8 to /27, such as 198.18.0.0/16',
+    /^\d{1,3}\.(0\.0\.0\/8|\d{1,3}\.(0\.0\/16|\d{1,3}\.0\/24))$/,
+    'must be a /8, /16 or /24 of IPv4 addresses, such as 198.18.0.0/16',
     { default: '198.18.0.0/16' },
   )
   dockerSubnets: string;

@@ -153,16 +153,24 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): of a service i
     await service.start();
   });
 
-  it('are as many as there are networks for, and begin again when one is free', async () => {
-    backend = await inside('198.18.255.240/27');
-    const launches = [harness.launch(), harness.launch(), harness.launch()] as const;
-    await started(launches[0]);
-    await started(launches[1]);
-    await expect(backend.start(launches[2], SIGNAL)).rejects.toThrow(
-      'none of 2 networks in 198.18.255.240/27 is free: set SANDBOX_DOCKER_SUBNETS to a larger range',
+  it('wait for no network when all are taken, and begin when one is free', async () => {
+    const taken = await Promise.all(
+      ['198.18.255.0/25', '198.18.255.128/25'].map(async (Subnet, index) => {
+        const IPAM = { Driver: 'default', Config: [{ Subnet }] };
+        return await harness.docker.createNetwork({ Name: `${network}-${index}`, Internal: true, IPAM });
+      }),
     );
-    await backend.pause(launches[0].id);
-    await started(launches[2]);
+    try {
+      backend = await inside('198.18.255.0/24');
+      const launch = harness.launch();
+      await expect(backend.start(launch, SIGNAL)).rejects.toThrow(
+        'the sandbox gets no network of SANDBOX_DOCKER_SUBNETS, 198.18.255.0/24: ',
+      );
+      await taken.pop()?.remove();
+      await started(launch);
+    } finally {
+      await Promise.all(taken.map(async (other) => await other.remove()));
+    }
   });
 
   it('need the network of the service', async () => {
