@@ -37,7 +37,11 @@ export class SandboxLinks {
           }),
         );
       // The engine knows all networks, those of other replicas too.
-      await pRetry(create, { retries: 100, minTimeout: 0, shouldRetry: ({ error }) => TAKEN.test(error.message) });
+      await pRetry(create, {
+        retries: 100,
+        minTimeout: 0,
+        shouldRetry: ({ error }) => TAKEN.test(error.message),
+      });
       await this.#join(name, container, [sandboxHostName(id)]);
       await this.#joinServices([name]);
     });
