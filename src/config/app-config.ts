@@ -109,9 +109,15 @@ export class HttpConfig {
 
   @PortVariable(
     'METRICS_PORT',
-    'Port of Prometheus metrics on `HOST`, without a key. By default there are none.',
+    'Port of Prometheus metrics on `METRICS_HOST`, without a key. By default there are none.',
   )
   metricsPort: number | null;
+
+  @TextVariable(
+    'METRICS_HOST',
+    'Address of the metrics, or a name of one. By default `HOST`, and loopback with containers as sandboxes, which reach `HOST`.',
+  )
+  metricsHost: string;
 }
 
 export class LogConfig {

@@ -73,6 +73,16 @@ describe('parseConfig', () => {
     expect(parseConfig(variables, false).sandboxes.expose).toBe(expected);
   });
 
+  it.each([
+    [{}, '127.0.0.1'],
+    [{ HOST: '0.0.0.0' }, '0.0.0.0'],
+    [{ HOST: '0.0.0.0', SANDBOX_BACKEND: 'kubernetes' }, '0.0.0.0'],
+    [{ HOST: '0.0.0.0', SANDBOX_BACKEND: 'docker' }, '127.0.0.1'],
+    [{ HOST: '0.0.0.0', SANDBOX_BACKEND: 'docker', METRICS_HOST: 'metrics' }, 'metrics'],
+  ])('has metrics with %j at %s', (variables, expected) => {
+    expect(parseConfig(variables, false).http.metricsHost).toBe(expected);
+  });
+
   it.each<[string | undefined, unknown]>([
     [undefined, []],
     ['2', 2],
@@ -178,6 +188,9 @@ describe('parseConfig', () => {
     ['INSTANCE_ID', '-x'],
     ['SANDBOX_CALLBACK_URL', 'slipway:3000'],
     ['SANDBOX_DOCKER_NETWORK', 'a/b'],
+    ['SANDBOX_DOCKER_SUBNETS', '198.18.0.0'],
+    ['SANDBOX_DOCKER_SUBNETS', '198.18.0.0/28'],
+    ['SANDBOX_DOCKER_SUBNETS', '198.18.7.0/16'],
     ['SANDBOX_ADDRESS', 'http://10.0.0.1'],
     ['SANDBOX_EXPOSE', 'yes'],
     ['SANDBOX_EXPOSE', 'proxy'],

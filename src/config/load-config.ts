@@ -114,6 +114,9 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     );
   }
   const http = readGroup(HttpConfig, variables);
+  const sandboxes = readSandboxes(variables, http);
+  const metricsHost = http.metricsHost as string | null;
+  http.metricsHost = metricsHost ?? (sandboxes.backend === 'docker' ? '127.0.0.1' : http.host);
   return new AppConfig({
     dataDir: readGroup(GeneralConfig, variables).dataDir,
     http,
@@ -122,7 +125,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     trust,
     git: readGit(variables),
     agent: readGroup(AgentConfig, variables),
-    sandboxes: readSandboxes(variables, http),
+    sandboxes,
     outbound: readGroup(OutboundConfig, variables),
     telemetry: readTelemetry(variables),
   });

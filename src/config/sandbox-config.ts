@@ -142,11 +142,21 @@ export class SandboxConfig {
   @For('docker')
   @MatchingVariable(
     'SANDBOX_DOCKER_NETWORK',
-    'Network that a service in a container shares with its sandboxes, which then publish no ports.',
+    'Network of the service where it runs in a container. Sandboxes then publish no ports; each has a network with the containers in this one.',
     /^[A-Za-z0-9][\w.-]*$/,
     'must be the name of a Docker network',
   )
   dockerNetwork: string | null;
+
+  @For('docker')
+  @MatchingVariable(
+    'SANDBOX_DOCKER_SUBNETS',
+    'Range of these networks of sandboxes, of 16 addresses each.',
+    /^\d{1,3}\.(0\.0\.0\/8|\d{1,3}\.(0\.0\/16|\d{1,3}\.0\/24))$/,
+    'must be a /8, /16 or /24 of IPv4 addresses, such as 198.18.0.0/16',
+    { default: '198.18.0.0/16' },
+  )
+  dockerSubnets: string;
 
   @MatchingVariable(
     'SANDBOX_ADDRESS',

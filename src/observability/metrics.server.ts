@@ -23,7 +23,7 @@ export class MetricsServer implements OnApplicationBootstrap, OnApplicationShutd
   }
 
   async onApplicationBootstrap(): Promise<void> {
-    const { host, metricsPort, allowedHosts } = this.config.http;
+    const { metricsHost: host, metricsPort, allowedHosts } = this.config.http;
     if (metricsPort === null) {
       return;
     }

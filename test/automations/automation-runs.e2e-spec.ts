@@ -429,6 +429,24 @@ describe('an automation that is busy', () => {
     await until(async () => (await runs(id))[0]?.status === 'RUNNING');
   });
 
+  it('has runs that wait while these take little', async () => {
+    const id = await busy({ when_busy: 'queue' });
+    const { id: waiting } = await dispatch(id);
+    const [{ bytes }] = await app.dataSource.query(
+      `WITH large AS (
+         UPDATE automation_runs SET work = work || jsonb_build_object('prompt', (
+           SELECT string_agg(gen_random_uuid()::text, '') FROM generate_series(1, 500000)))
+         WHERE id = $1 RETURNING work)
+       SELECT pg_column_size(work) AS bytes FROM large`,
+      [waiting],
+    );
+    expect(bytes).toBeGreaterThan(10_000_000);
+    expect(await dispatch(id)).toMatchObject({
+      status: 'SKIPPED',
+      error_detail: expect.stringContaining('10 MB'),
+    });
+  });
+
   it('has no more runs within a day than it may', async () => {
     const id = await busy({ when_busy: 'queue' }, { max_runs_per_day: 2 });
     await dispatch(id);

@@ -70,6 +70,7 @@ export const RUNS: JobQueue = {
 
 const COUNTS = `
   SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
+    coalesce(sum(pg_column_size(work)) FILTER (WHERE status = 'PENDING'), 0)::float AS "waitingBytes",
     count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED')::int AS today,
     count(*) FILTER (WHERE created_at > $2 AND status = 'SKIPPED')::int AS "skippedToday",
     count(*) FILTER (WHERE created_at > $2 AND status <> 'SKIPPED' AND actor = $3)::int AS "ofActorToday"

@@ -3,7 +3,14 @@ import type { Trigger } from '../definitions/trigger.dto.js';
 import { Automation, type WhenBusy } from '../definitions/automation.repository.js';
 import { admit, type RunCounts } from './run-admission.js';
 
-const COUNTS: RunCounts = { active: 0, today: 0, skippedToday: 0, costThisMonth: 0, ofActorToday: 0 };
+const COUNTS: RunCounts = {
+  active: 0,
+  today: 0,
+  skippedToday: 0,
+  waitingBytes: 0,
+  costThisMonth: 0,
+  ofActorToday: 0,
+};
 
 const DAILY: Trigger = { type: 'cron', schedule: '0 9 * * *', timezone: 'UTC' };
 
@@ -12,6 +19,9 @@ describe('a cause', () => {
     ['makes a run', 'queue', {}, 'make'],
     ['makes one beside others', 'queue', { active: 1, today: 1 }, 'make'],
     ['makes one that waits while it is busy', 'queue', { active: 2 }, 'make'],
+    ['is skipped when those that wait are large', 'queue', { active: 2, waitingBytes: 1e7 }, 'skip', /10 MB/],
+    ['makes one beside large ones when it is free', 'queue', { active: 1, waitingBytes: 1e7 }, 'make'],
+    ['replaces large ones', 'replace', { active: 2, waitingBytes: 1e7 }, 'replace'],
     ['is skipped while it is busy', 'skip', { active: 2 }, 'skip', /busy/],
     ['is not skipped beside fewer than may run', 'skip', { active: 1 }, 'make'],
     ['replaces a run', 'replace', { active: 2 }, 'replace'],

@@ -6,6 +6,8 @@ export interface RunCounts {
   /** Made within a day, without those that were skipped. */
   today: number;
   skippedToday: number;
+  /** What is stored of the runs that wait. */
+  waitingBytes: number;
   /** USD. */
   costThisMonth: number;
   /** As `today`, of the actor alone. */
@@ -20,6 +22,9 @@ interface Admission {
 
 /** Of an account that may not write to the repository, as everybody may comment in public ones. */
 const RUNS_OF_A_STRANGER = 10;
+
+/** Each keeps what it is going to do, with texts of its event. */
+const WAITING_MB = 10;
 
 export const SPENT = "Its runs have cost this month's budget (max_budget_per_month).";
 
@@ -39,6 +44,9 @@ export function admit(work: AutomationWork, trigger: Trigger, counts: RunCounts)
     return { admission: skip, reason: SPENT };
   }
   const isFree = counts.active < limit || when_busy === 'queue';
+  if (counts.active >= limit && isFree && counts.waitingBytes >= WAITING_MB * 1_000_000) {
+    return { admission: skip, reason: `Its runs that wait take ${WAITING_MB} MB, the most there may be.` };
+  }
   return isFree || when_busy === 'replace'
     ? { admission: isFree ? 'make' : 'replace', reason: null }
     : { admission: skip, reason: 'It was busy with earlier runs (concurrency).' };

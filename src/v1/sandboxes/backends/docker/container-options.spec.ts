@@ -40,8 +40,7 @@ function optionsFor(
   const requested = launch(changes);
   const options = {
     instanceId: 'test',
-    network,
-    ownNetwork: network === null ? 'slipway-test' : null,
+    ownNetwork: 'slipway-test',
     pidsLimit: 512,
     cpu: 2,
     memoryMb: 1024,
@@ -166,20 +165,18 @@ describe('containerOptions', () => {
     expect(optionsFor({ cpu: 16 }).HostConfig?.NanoCpus).toBe(4e9);
   });
 
-  it('publishes no port in a network that it shares with the service', () => {
-    const { HostConfig, NetworkingConfig } = optionsFor({}, 'sandboxes');
-    expect(HostConfig).toMatchObject({ NetworkMode: 'sandboxes' });
-    expect(HostConfig).not.toHaveProperty('PortBindings');
-    expect(HostConfig).not.toHaveProperty('ExtraHosts');
-    expect(NetworkingConfig).toEqual({
-      EndpointsConfig: { sandboxes: { Aliases: ['slipway-abcdefghijklmnopqrstuv'] } },
-    });
+  it('publishes no port for a service in a container', () => {
+    const options = optionsFor({}, 'of-the-service');
+    expect(options.HostConfig).toMatchObject({ NetworkMode: 'slipway-test' });
+    expect(options.HostConfig).not.toHaveProperty('PortBindings');
+    expect(options.HostConfig).not.toHaveProperty('ExtraHosts');
+    expect(options).not.toHaveProperty('NetworkingConfig');
   });
 
   it("prefers the specification's network", () => {
-    expect(optionsFor({ network: 'mine' }, 'sandboxes')).toMatchObject({
+    expect(optionsFor({ network: 'mine' }, 'of-the-service')).toMatchObject({
       HostConfig: { NetworkMode: 'mine' },
-      NetworkingConfig: { EndpointsConfig: { mine: {} } },
+      NetworkingConfig: { EndpointsConfig: { mine: { Aliases: ['slipway-abcdefghijklmnopqrstuv'] } } },
     });
     const published = optionsFor({ network: 'mine' });
     expect(published.HostConfig).toMatchObject({ NetworkMode: 'mine', PortBindings: { '8000/tcp': [{}] } });

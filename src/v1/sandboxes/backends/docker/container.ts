@@ -34,16 +34,15 @@ const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|
 export function containerOptions(
   launch: ProgramLaunch,
   layout: SandboxLayout,
-  options: Pick<
-    DockerBackendOptions,
-    'instanceId' | 'network' | 'pidsLimit' | 'cpu' | 'memoryMb' | 'environment'
-  > & { ownNetwork: string | null },
+  options: Pick<DockerBackendOptions, 'instanceId' | 'pidsLimit' | 'cpu' | 'memoryMb' | 'environment'> & {
+    ownNetwork: string;
+  },
   reach: SandboxReach,
   engine: EngineFacts,
   createdAt: number,
 ): ContainerCreateOptions {
   const memory = (launch.memoryMb ?? options.memoryMb) * MEBIBYTE;
-  const network = networkOf(launch, options.network) ?? options.ownNetwork;
+  const network = networkOf(launch, options.ownNetwork);
   const ports = [AGENT_PORT, ...Object.values(launch.ports)].map((port) => `${port}/tcp`);
   const env = {
     ...proxyVariables(options.environment, launch, false),
@@ -88,7 +87,7 @@ export function containerOptions(
       LogConfig: LOG,
       RestartPolicy: { Name: 'no' },
       ...(launch.runtime !== null && { Runtime: launch.runtime }),
-      ...(network !== null && { NetworkMode: network }),
+      NetworkMode: network,
       ...(reach.by === 'port' && {
         // 0 makes the engine pick a free port.
         PortBindings: Object.fromEntries(
@@ -97,7 +96,7 @@ export function containerOptions(
         ...(engine.knowsHostGateway && { ExtraHosts: ['host.docker.internal:host-gateway'] }),
       }),
     },
-    ...(network !== null &&
+    ...(launch.network !== null &&
       reach.by === 'name' && {
         NetworkingConfig: { EndpointsConfig: { [network]: { Aliases: [sandboxHostName(launch.id)] } } },
       }),
@@ -113,14 +112,14 @@ function volumeMounts(volume: string, { folder, secondFolder }: SandboxLayout): 
     : [mount, { ...mount, Target: secondFolder, VolumeOptions: options }];
 }
 
-/** The specification's network replaces the service's, so the service must be in that one too. */
-function networkOf(launch: ProgramLaunch, serviceNetwork: string | null): string | null {
+/** The specification's network replaces ours, so a service that reaches it by name must be in that one too. */
+function networkOf(launch: ProgramLaunch, ownNetwork: string): string {
   if (launch.network !== null && UNUSABLE_NETWORK.test(launch.network)) {
     throw new SandboxBackendError(
       `a sandbox in the network "${launch.network}" could not be reached: the specification must name a bridge network of the engine`,
     );
   }
-  return launch.network ?? serviceNetwork;
+  return launch.network ?? ownNetwork;
 }
 
 /** Lets tools see the image's own variables (`JAVA_HOME`): our agent server passes on only names that it knows. */

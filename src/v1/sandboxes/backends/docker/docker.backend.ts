@@ -57,6 +57,7 @@ import {
 import { GuardedContainers } from './guarded-containers.js';
 import { ensureImage, findImage } from './images.js';
 import { InstanceNetwork } from './instance-network.js';
+import { SandboxLinks } from './sandbox-links.js';
 
 const LOG_LINES = 50;
 const LOG_CHARACTERS = 4000;
@@ -82,6 +83,8 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #agentServers: AgentServerVolumes;
   readonly #reach: SandboxReach;
   readonly #network: InstanceNetwork;
+  /** Null where sandboxes publish ports. */
+  readonly #links: SandboxLinks | null;
   readonly #guarded: GuardedContainers;
   readonly #guard: DiskGuard;
   readonly #queue = new KeyedLimit(1);
@@ -96,6 +99,8 @@ export class DockerSandboxBackend extends SandboxBackend {
     this.#agentServers = new AgentServerVolumes(this.#docker, options);
     this.#reach = sandboxReach(options);
     this.#network = new InstanceNetwork(this.#docker, options.instanceId);
+    const { network } = options;
+    this.#links = network === null ? null : new SandboxLinks(this.#docker, { ...options, network });
     this.#guarded = new GuardedContainers(this.#docker, options.instanceId);
     const { minFreeBytes: reserveBytes, sandboxBytes } = options;
     this.#guard = new DiskGuard({ disk: DISK, reserveBytes, sandboxBytes }, this.#guarded);
@@ -113,9 +118,10 @@ export class DockerSandboxBackend extends SandboxBackend {
       await callEngine(`SANDBOX_DOCKER_NETWORK: the network ${network} is not there`, () =>
         this.#docker.getNetwork(network).inspect(),
       );
+      await this.#links?.reconnect();
     }
     const lines = [
-      `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name in the network ${network}`}`,
+      `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name from the network ${network}`}`,
     ];
     await this.#guarded.thawAll();
     const image = await findImage(this.#docker, defaultImage);
@@ -177,6 +183,7 @@ export class DockerSandboxBackend extends SandboxBackend {
       if (container !== null) {
         requireMayStop(mayStop);
         await this.#stop(container);
+        await this.#links?.remove(id);
       }
     });
   }
@@ -188,6 +195,7 @@ export class DockerSandboxBackend extends SandboxBackend {
         await this.#stop(container);
         await this.#removeContainer(container);
       }
+      await this.#links?.remove(id);
       await this.#volumes.remove(id);
     });
   }
@@ -256,14 +264,13 @@ export class DockerSandboxBackend extends SandboxBackend {
     const engine = await this.#reportShortfall(launch);
     signal.throwIfAborted();
     const createdAt = await this.#volumes.create(launch.id);
-    const ownNetwork = this.#options.network === null && launch.network === null ? this.#network.name : null;
-    if (ownNetwork !== null) {
+    if (launch.network === null) {
       await this.#network.ensure();
     }
     const plain = containerOptions(
       launch,
       layout,
-      { ...this.#options, ownNetwork },
+      { ...this.#options, ownNetwork: this.#network.name },
       this.#reach,
       engine,
       createdAt,
@@ -286,6 +293,9 @@ export class DockerSandboxBackend extends SandboxBackend {
         return await this.#docker.createContainer(mountAgentServer(options, agentServer.volume));
       },
     );
+    if (launch.network === null) {
+      await this.#links?.connect(launch.id, container.id);
+    }
     const start = async (): Promise<void> => {
       if (layout.keyOnStdin && launch.sessionKey !== null) {
         await writeSessionKey(this.#docker, container.id, launch.sessionKey);

@@ -5,8 +5,10 @@ export interface DockerBackendOptions extends SandboxBackendOptions {
   /** `unix:///path` or `tcp://host:port`; null is the engine's default socket. */
   dockerHost: string | null;
   defaultImage: string;
-  /** A network that the service is in too: sandboxes are reached by name there. Null publishes ports instead. */
+  /** A network of the service's containers, which reach sandboxes by name. Null publishes ports instead. */
   network: string | null;
+  /** The range of the networks by which they do. */
+  subnets: string;
   pidsLimit: number;
   cpu: number;
   /** Mebibytes of a sandbox whose specification sets none. */
@@ -35,6 +37,7 @@ export const dockerBackend = {
       listenAddress: sandboxes.address,
       defaultImage: sandboxes.image,
       network: sandboxes.dockerNetwork,
+      subnets: sandboxes.dockerSubnets,
       pidsLimit: sandboxes.processes,
       ...defaults,
       minFreeBytes: sandboxes.diskReserveMb * MEBIBYTE,

@@ -156,48 +156,6 @@ describeWithEngine('docker sandboxes (SLIPWAY_TEST_DOCKER_IMAGE): images, ports,
       const remote = harness.another({ dockerHost: 'tcp://192.0.2.1:2375' });
       await expect(remote.prepare()).rejects.toThrow('SANDBOX_DOCKER_NETWORK');
     });
-
-    it('joins a network of the service, is reached by name there and publishes nothing', async () => {
-      const network = `slipway-test-${randomBytes(6).toString('hex')}`;
-      const created = await harness.docker.createNetwork({ Name: network });
-      const inside = harness.another({ network });
-      try {
-        await inside.prepare();
-        const launch = harness.launch({ id: `Mixed${randomBytes(8).toString('hex')}` });
-        await inside.start(launch, SIGNAL);
-        const { address } = await inside.inspect(launch.id);
-        expect(address).toBe(`http://slipway-${launch.id.toLowerCase()}:8000`);
-        expect(await askFromWithin(network, `${address}/alive`)).toBe(200);
-        const { HostConfig, NetworkSettings } = await harness.docker
-          .getContainer(`slipway-${launch.id}`)
-          .inspect();
-        expect(HostConfig.PortBindings ?? {}).toEqual({});
-        expect(Object.keys(NetworkSettings.Networks)).toEqual([network]);
-        await inside.remove(launch.id);
-      } finally {
-        await created.remove();
-      }
-      await expect(inside.prepare()).rejects.toThrow(
-        `SANDBOX_DOCKER_NETWORK: the network ${network} is not there`,
-      );
-    });
-
-    /** The first status that another container of the network gets. */
-    async function askFromWithin(network: string, url: string): Promise<number> {
-      const script = `const ask = () => fetch(${JSON.stringify(url)}).then(({ status }) => process.exit(status === 200 ? 42 : 1), () => setTimeout(ask, 50)); ask();`;
-      const asker = await harness.docker.createContainer({
-        Image: AGENT_IMAGE,
-        Entrypoint: ['node', '-e', script],
-        HostConfig: { NetworkMode: network },
-      });
-      try {
-        await asker.start();
-        const { StatusCode }: { StatusCode: number } = await asker.wait();
-        return StatusCode === 42 ? 200 : StatusCode;
-      } finally {
-        await asker.remove();
-      }
-    }
   });
 
   describe('leftovers', () => {

@@ -58,6 +58,7 @@ export class DockerHarness implements SandboxBackendHarness {
       defaultImage: AGENT_IMAGE,
       environment: {},
       network: null,
+      subnets: '198.18.0.0/16',
       pidsLimit: 256,
       cpu: 1,
       memoryMb: 512,

@@ -1,4 +1,4 @@
-import { createHash } from 'node:crypto';
+import { hash } from 'node:crypto';
 import { setTimeout as delay } from 'node:timers/promises';
 import type Docker from 'dockerode';
 import { jsonAt } from '@slipway/common/json-access.js';
@@ -6,7 +6,7 @@ import { INSTANCE_LABEL } from '../container-layout.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
 import { callEngine, engineStatus, nullOnStatus } from './engine.js';
 
-/** A common prefix lets a firewall rule name all installations' bridges (`slw+`). */
+/** A common prefix lets a firewall rule name the bridges of all installations and sandboxes (`slw+`). */
 const BRIDGE_PREFIX = 'slw';
 /** An interface name has at most 15 characters on Linux. */
 const BRIDGE_HASH = 10;
@@ -14,7 +14,7 @@ const BRIDGE_HASH = 10;
 const CREATING_MS = 3_000;
 const POLL_MS = 50;
 
-/** Its sandboxes cannot connect to each other. All share it: an engine has addresses for some thirty networks only. */
+/** By it sandboxes reach the internet, and not each other. All share it: an engine has addresses for some thirty networks only. */
 export class InstanceNetwork {
   readonly name: string;
 
@@ -39,7 +39,7 @@ export class InstanceNetwork {
           Labels: { [INSTANCE_LABEL]: this.instanceId },
           Options: {
             'com.docker.network.bridge.enable_icc': 'false',
-            'com.docker.network.bridge.name': this.#bridge(),
+            'com.docker.network.bridge.name': bridgeName(this.instanceId),
           },
         });
       } catch (error) {
@@ -75,9 +75,8 @@ export class InstanceNetwork {
     }
     return true;
   }
+}
 
-  #bridge(): string {
-    const hash = createHash('sha256').update(this.instanceId).digest('hex');
-    return `${BRIDGE_PREFIX}${hash.slice(0, BRIDGE_HASH)}`;
-  }
+export function bridgeName(owner: string): string {
+  return `${BRIDGE_PREFIX}${hash('sha256', owner).slice(0, BRIDGE_HASH)}`;
 }
