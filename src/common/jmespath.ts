@@ -4,6 +4,7 @@ import type { RE2JS } from 're2js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isJsonObject, jsonAt } from '@slipway/common/json-access.js';
 import { mentions } from './mentions.js';
+import { MAX_MARKDOWN } from './rendered-text.js';
 
 /** A node of the tree that `jmespath` parses. */
 interface Node {
@@ -27,7 +28,7 @@ const CHARACTERS_OF_A_STEP = 64;
 const SHORT_PATTERN = 250;
 
 /** Over the text. */
-const PASSES_OF_MENTIONS = 8;
+const PASSES_OF_MENTIONS = 16;
 
 /** Throws beyond what may be spent. */
 export type Spend = (steps: number) => void;
@@ -53,7 +54,7 @@ const FUNCTIONS = new Map<string, Call>(
     length: (_spend, value) => (typeof value === 'string' ? Array.from(value).length : sizeOf(value)),
     lower: (_spend, text) => string(text).toLowerCase(),
     mentions: (spend, text, name) => {
-      spendOnText(string(text).length * PASSES_OF_MENTIONS, spend);
+      spendOnText(Math.min(string(text).length, MAX_MARKDOWN) * PASSES_OF_MENTIONS, spend);
       return mentions(string(text), string(name));
     },
     not_null: (_spend, ...values) => values.find((value) => value !== null) ?? null,
