@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -64,7 +63,7 @@ export const ADMIN_EMAIL = 'admin@localhost';
 @Injectable()
 export class UserRepository extends Repository<User> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly audit: AuditRepository,
   ) {
     super(User, dataSource.manager);

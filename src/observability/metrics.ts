@@ -1,5 +1,4 @@
 import { Injectable, type OnModuleInit, Logger } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import pLimit from 'p-limit';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -236,7 +235,7 @@ export class ProgramMetrics implements OnModuleInit {
   constructor(
     private readonly metrics: Metrics,
     private readonly jobs: DurableJobs,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
   ) {
     this.problems = metrics.addCounter({
       name: 'slipway_http_problems_total',

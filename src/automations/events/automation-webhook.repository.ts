@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
@@ -43,7 +42,7 @@ export const AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS = [SECRET];
 @Injectable()
 export class AutomationWebhookRepository extends OwnedRepository<AutomationWebhook> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly cipher: SecretCipher,
     audit: AuditRepository,
   ) {

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   DataSource,
   type EntityManager,
@@ -117,7 +116,7 @@ const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
 @Injectable()
 export class AutomationRunRepository extends Repository<AutomationRun> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly automations: AutomationRepository,
     private readonly jobs: DurableJobs,
     private readonly webhooks: WebhookDeliveryRepository,

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
 import {
   DataSource,
   type EntityManager,
@@ -219,7 +219,7 @@ export const USER_FULL = storageFull(
 @Injectable()
 export class FollowedConversationRepository {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     @InjectRepository(FollowedConversation) private readonly rows: Repository<FollowedConversation>,
     private readonly notifications: DatabaseNotifications,
     private readonly webhooks: WebhookDeliveryRepository,

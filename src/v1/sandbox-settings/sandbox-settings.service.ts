@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
@@ -34,7 +33,7 @@ export class SandboxSettingsService {
     private readonly sandboxKeys: SandboxKeyQueries,
     private readonly starts: StartTaskRepository,
     private readonly audit: AuditRepository,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly nested: NestedSettingsService,
   ) {}
 
