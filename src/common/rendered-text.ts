@@ -23,6 +23,32 @@ markdown.block.ruler.before('reference', 'footnote', (state, line, end, isSilent
   return state.src.startsWith(FOOTNOTE, at) && paragraph?.(state, line, end, isSilent) === true;
 });
 
+/** How tokens stand in the text; `ends` has what stands behind the texts of links. Others have their content. */
+const SHOWN: Partial<Record<string, (token: Token, ends: string[]) => string>> = {
+  text_special: ({ markup }) => markup,
+  softbreak: () => '\n',
+  hardbreak: () => '\n',
+  code_inline: ({ markup, content }) => markup + content + markup,
+  code_block: ({ content }) => content.replaceAll(/^(?=.)/gm, '    '),
+  fence: ({ markup, info, content }) =>
+    `${markup}${/\S*/.exec(info.trim())?.[0] ?? ''}\n${content}${markup}\n`,
+  heading_open: ({ tag }) => `${'#'.repeat(Number(tag.slice(1)))} `,
+  hr: ({ markup }) => `${markup}\n`,
+  list_item_open: ({ level, info, markup }) => `${'  '.repeat(level / 2)}${info}${markup} `,
+  th_open: () => '| ',
+  td_open: () => '| ',
+  th_close: () => ' ',
+  td_close: () => ' ',
+  tr_close: () => '|',
+  link_open: (token, ends) => {
+    const isAuto = token.markup === 'autolink';
+    ends.push(isAuto ? '>' : `](${token.attrGet('href') ?? ''})`);
+    return isAuto ? '<' : '[';
+  },
+  link_close: (_token, ends) => ends.pop() ?? '',
+  image: (token) => `![](${token.attrGet('src') ?? ''})`,
+};
+
 /**
  * What a person sees of Markdown, as Markdown: only models would read comments, tags, definitions of links, the texts in the
  * place of images, titles, and what follows the language of a fence. Code is kept as it is.
@@ -54,8 +80,8 @@ function rendered(text: string, isSpoken: boolean): string {
     for (const token of block.type === 'inline' ? (block.children ?? []) : [block]) {
       quotes += token.type.startsWith('blockquote') ? token.nesting : 0;
       if (!isSpoken || (quotes === 0 && !/^(?:code|fence)/.test(token.type))) {
-        const isHtml = token.type.startsWith('html');
-        const part = isHtml ? token.content : markdown.utils.escapeHtml(shown(token, ends));
+        const shown = SHOWN[token.type]?.(token, ends) ?? token.content;
+        const part = token.type.startsWith('html') ? shown : markdown.utils.escapeHtml(shown);
         // A comment without an end hides all that follows.
         add(token.type === 'text' ? part.replaceAll('&lt;!--', '<!--') : part);
       }
@@ -65,47 +91,6 @@ function rendered(text: string, isSpoken: boolean): string {
     }
   }
   return textOf(html.join(''));
-}
-
-/** @param ends of links, whose addresses stand behind their texts */
-function shown(token: Token, ends: string[]): string {
-  const { type, markup, content, level } = token;
-  switch (type) {
-    case 'text_special':
-      return markup;
-    case 'softbreak':
-    case 'hardbreak':
-      return '\n';
-    case 'code_inline':
-      return markup + content + markup;
-    case 'code_block':
-      return content.replaceAll(/^(?=.)/gm, '    ');
-    case 'fence':
-      return `${markup}${/\S*/.exec(token.info.trim())?.[0] ?? ''}\n${content}${markup}\n`;
-    case 'heading_open':
-      return `${'#'.repeat(Number(token.tag.slice(1)))} `;
-    case 'hr':
-      return `${markup}\n`;
-    case 'list_item_open':
-      return `${'  '.repeat(level / 2)}${token.info}${markup} `;
-    case 'th_open':
-    case 'td_open':
-      return '| ';
-    case 'th_close':
-    case 'td_close':
-      return ' ';
-    case 'tr_close':
-      return '|';
-    case 'link_open':
-      ends.push(markup === 'autolink' ? '>' : `](${token.attrGet('href') ?? ''})`);
-      return markup === 'autolink' ? '<' : '[';
-    case 'link_close':
-      return ends.pop() ?? '';
-    case 'image':
-      return `![](${token.attrGet('src') ?? ''})`;
-    default:
-      return content;
-  }
 }
 
 function textOf(html: string): string {
