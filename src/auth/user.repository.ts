@@ -159,7 +159,7 @@ const LOCK_USER = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
   const rows = await LOCK_USER.within(manager, [userId]);
   if (rows.length === 0) {
-    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+    throw new DomainError('unauthorized', 'Unauthorized');
   }
 }
 

@@ -230,7 +230,7 @@ const JOB_STATES = ['waiting', 'active', 'failed'] as const;
 
 @Injectable()
 export class ProgramMetrics implements OnModuleInit {
-  private readonly problems: Instrument<{ code: typeof ERROR_CODES }>;
+  private readonly problems: Instrument<{ code: readonly ErrorCode[] }>;
 
   constructor(
     private readonly metrics: Metrics,

@@ -56,7 +56,7 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
     const encrypted = { ...values, secret: this.cipher.encrypt(values.secret, SECRET.binding({ id })) };
     const { row } = await this.addOf(owner, id, encrypted, async (manager) => {
       if (await manager.existsBy(AutomationWebhook, { orgId: owner.orgId, source: values.source })) {
-        throw new DomainError('conflict', 'conflict', SOURCE_TAKEN);
+        throw new DomainError('conflict', SOURCE_TAKEN);
       }
       return null;
     });

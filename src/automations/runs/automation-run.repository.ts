@@ -140,7 +140,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       const automation = found(await this.automations.lock(manager, { ...owner, id }), 'automation');
       const { run, reason } = await this.make(manager, automation, 'manual', { id: key ?? randomUUID() });
       if (run === null) {
-        throw new DomainError('rate_limited', 'rate_limited', reason ?? '', { retryAfterSeconds: 3_600 });
+        throw new DomainError('rate_limited', reason ?? '', { retryAfterSeconds: 3_600 });
       }
       return run;
     });
@@ -151,7 +151,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return this.transaction(async (manager) => {
       const run = found(await manager.findOneBy(AutomationRun, { id, userId }), 'run');
       if (!(await this.end(manager, id, { status: 'CANCELLED', detail: 'It was cancelled.' }))) {
-        throw new DomainError('conflict', 'conflict', 'This run is over.');
+        throw new DomainError('conflict', 'This run is over.');
       }
       await this.record(manager, 'automation.cancel_run', run);
       return manager.findOneByOrFail(AutomationRun, { id });

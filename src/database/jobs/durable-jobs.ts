@@ -186,7 +186,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       if (isDatabaseAway(error)) {
         throw error;
       }
-      throw new DomainError('unavailable', 'unavailable', 'The job queue cannot be used right now.', {
+      throw new DomainError('unavailable', 'The job queue cannot be used right now.', {
         cause: error,
         retryAfterSeconds: 2,
       });

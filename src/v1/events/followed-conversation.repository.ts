@@ -209,7 +209,7 @@ const ADD_UNREAD = `
 
 /** When something is to be kept, and there is as much as may be. */
 export function storageFull(detail: string): DomainError {
-  return new DomainError('storage_full', 'storage_full', detail);
+  return new DomainError('storage_full', detail);
 }
 
 export const USER_FULL = storageFull(

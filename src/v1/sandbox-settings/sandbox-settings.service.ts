@@ -102,11 +102,11 @@ export class SandboxSettingsService {
 }
 
 export function noSandboxKey(): DomainError {
-  return new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+  return new DomainError('unauthorized', 'Unauthorized');
 }
 
 export function sandboxOfAnother(): DomainError {
-  return new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
+  return new DomainError('forbidden', 'The sandbox belongs to another user.');
 }
 
 function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): void {
@@ -114,7 +114,7 @@ function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): 
     throw noSandboxKey();
   }
   if (holder.sandboxId !== sandboxId) {
-    throw new DomainError('forbidden', 'forbidden', 'The key belongs to another sandbox.');
+    throw new DomainError('forbidden', 'The key belongs to another sandbox.');
   }
 }
 
