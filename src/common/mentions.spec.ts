@@ -15,6 +15,8 @@ describe('a mention', () => {
     ['beside runs of backticks that do not match', '`` @slipway `'],
     ['below a quote', '> What now?\n\n@slipway fix it'],
     ['right below a quoted line', '> What now?\n@slipway fix it'],
+    ['right below one, as forms send lines', '> What now?\r\n> And then?\r\n@slipway fix it'],
+    ['behind many lines of a quote', `${'> a\n'.repeat(7_000)}@slipway`],
     ['below a fence', '```\ncode\n```\n@slipway fix it'],
     ['below a fence with more marks at its end', '~~~ts\ncode\n~~~~\n@slipway fix it'],
     ['in an item of a list', '- one\n- @slipway two'],

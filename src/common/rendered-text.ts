@@ -8,7 +8,7 @@ const FOOTNOTE = '[^';
 const SHOWN_AS_IT_STANDS =
   /<(?=\/?(?:iframe|math|noembed|noframes|plaintext|script|style|svg|textarea|title|xmp)(?:[\s/>]|$))\/?/gi;
 /** An answer right below a quoted line is its author's, which Markdown counts to the quote. */
-const ANSWER = /^([ \t]*>.*)\n(?=[ \t]*[^\s>])/gm;
+const ANSWER = /^([ \t]*>.*)(?:\r\n?|\n)(?=[ \t]*[^\s>])/gm;
 
 const markdown = new MarkdownIt({ html: true, maxNesting: 20 });
 // Hides nothing, and is Markdown still.
