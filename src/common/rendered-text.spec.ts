@@ -32,6 +32,8 @@ describe('rendered Markdown', () => {
     ['a comment in what HTML shows as it stands', '<textarea a="b"><!-- c -->d</TEXTAREA >', 'd'],
     ['CDATA in an image', '<svg><![CDATA[ a ]]></svg> b', ' b'],
     ['a comment in a cell', '| a ` | <!-- b --> | ` |\n| - | - | - |', '| a ` |  | ` |'],
+    ['what hides before what has no end', '[<? a ?><![CDATA[ b ]]><!c><!-- d --> e <!--', '[ e'],
+    ['the same behind it', 'a <? b <!-- c --> d', 'a <? b  d'],
     ['the title of what is no link to a browser', '[a](javascript:b "c")', '[a](javascript:b)'],
   ])('leaves out %s', (_what, text, seen) => {
     expect(renderedMarkdown(text)).toBe(seen);

@@ -23,6 +23,27 @@ markdown.block.ruler.before('reference', 'footnote', (state, line, end, isSilent
   return state.src.startsWith(FOOTNOTE, at) && paragraph?.(state, line, end, isSilent) === true;
 });
 
+/** What hides by its own end. */
+const HIDING = [
+  ['<!--', '-->'],
+  ['<![CDATA[', ']]>'],
+  ['<?', '?>'],
+  ['<!', '>'],
+] as const;
+const lastEnds = new WeakMap<object, Map<string, number>>();
+const htmlInline = markdown.inline.ruler.getRules('').at(-2);
+// Once an end is missing, markdown-it takes all of them for text, also those of other kinds and before it.
+markdown.inline.ruler.at('html_inline', (state, isSilent) => {
+  const [, end] = HIDING.find(([begin]) => state.src.startsWith(begin, state.pos)) ?? [];
+  if (end !== undefined) {
+    const known = lastEnds.get(state) ?? new Map<string, number>();
+    const last = known.get(end) ?? state.src.lastIndexOf(end);
+    lastEnds.set(state, known.set(end, last));
+    state.skipHtmlSpecial = last < state.pos;
+  }
+  return htmlInline?.(state, isSilent) === true;
+});
+
 /** How tokens stand in the text; `ends` has what stands behind the texts of links. Others have their content. */
 const SHOWN: Partial<Record<string, (token: Token, ends: string[]) => string>> = {
   text_special: ({ markup }) => markup,
