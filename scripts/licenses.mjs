@@ -20,6 +20,8 @@ const ALLOWED = new Set([
   'CC0-1.0',
   'ISC',
   'MIT',
+  // Of `argparse`, which only the command line of markdown-it loads.
+  'PSF-2.0',
   'Unlicense',
 ]);
 /** Licenses of packages whose entry in the lockfile names none, taken from reading their LICENSE files. */

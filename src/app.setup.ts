@@ -99,9 +99,7 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
     app.use(requestLogMiddleware);
   }
   app.use((request: Request, _response: Response, next: NextFunction) =>
-    next(
-      hosts.accepts(request) ? undefined : new DomainError('misdirected', 'misdirected_request', MISDIRECTED),
-    ),
+    next(hosts.accepts(request) ? undefined : new DomainError('misdirected_request', MISDIRECTED)),
   );
   // Ports of sandboxes are other sites to a browser: the service's headers do not apply.
   app.use((request: Request, response: Response, next: NextFunction) =>

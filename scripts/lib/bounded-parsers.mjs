@@ -53,8 +53,8 @@ export const BOUNDED_PARSERS = {
     'packages/common/src/model-endpoint.ts',
   ],
   'characters of one text, or steps of an expression': [
-    'src/common/markdown-lines.ts',
     'src/common/mentions.ts',
+    'src/common/rendered-text.ts',
   ],
   'our own rows, bounded when they were written': [
     'src/settings/mcp/mcp-secrets.ts',
@@ -104,7 +104,8 @@ export const BOUNDED_PARSERS = {
   'whatever its callers have, who are named here': ['packages/common/src/json-access.ts'],
 };
 
-const LIBRARIES = /^(?:yaml|js-yaml|fast-xml-parser|xml2js|saxes?|toml|ini|csv-parse|qs)$/;
+const LIBRARIES =
+  /^(?:yaml|js-yaml|markdown-it|htmlparser2|fast-xml-parser|xml2js|saxes?|toml|ini|csv-parse|qs)$/;
 const CALLS = ['JSON.parse', 'parseJson', 'jsonLines'];
 
 /** Whether a file applies a parser, apart from patterns that it makes of its own constants when it is loaded. */

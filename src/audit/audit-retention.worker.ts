@@ -1,5 +1,4 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { BackgroundLoop } from '../common/background-loop.js';
 import { AppConfig } from '../config/app-config.js';
@@ -13,7 +12,7 @@ const BATCH = 5_000;
 @Injectable()
 export class AuditRetentionWorker extends BackgroundLoop {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly audit: AuditRepository,
     private readonly config: AppConfig,
   ) {

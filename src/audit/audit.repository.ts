@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, type EntityManager, Index, PrimaryColumn } from 'typeorm';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import {
@@ -231,7 +230,7 @@ const CONDITIONS = {
 export class AuditQueries {
   private readonly rows: EntityRows<AuditEntry>;
 
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {
+  constructor(private readonly dataSource: DataSource) {
     this.rows = new EntityRows(dataSource.getRepository(AuditEntry), 'e');
   }
 

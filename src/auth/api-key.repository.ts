@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -106,7 +105,7 @@ const BOOTSTRAP_LOCK = 7_240_815_554;
 @Injectable()
 export class ApiKeyRepository extends Repository<ApiKey> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly audit: AuditRepository,
   ) {
     super(ApiKey, dataSource.manager);

@@ -47,9 +47,7 @@ export class ApiKeysService {
       if (!userIsGone(error)) {
         throw error;
       }
-      throw owner === actor.id
-        ? new DomainError('unauthorized', 'unauthorized', 'Unauthorized')
-        : unknownUser();
+      throw owner === actor.id ? new DomainError('unauthorized', 'Unauthorized') : unknownUser();
     }
   }
 
@@ -70,11 +68,11 @@ export class ApiKeysService {
     }
     const now = new Date(this.clock.now());
     if (expiresAt !== null && expiresAt <= now) {
-      throw new InvalidInputError([PAST_END]);
+      throw new InvalidInputError(PAST_END);
     }
     const record = await this.keys.add(parsed, { userId, name, expiresAt }, now, alongside);
     if (record === null) {
-      throw new DomainError('conflict', 'conflict', `A user may have ${MAX_KEYS} keys; revoke one first.`);
+      throw new DomainError('conflict', `A user may have ${MAX_KEYS} keys; revoke one first.`);
     }
     return { key, record };
   }
@@ -111,7 +109,7 @@ export class ApiKeysService {
       return actor.id;
     }
     if (!actor.isAdmin) {
-      throw new DomainError('forbidden', 'forbidden', 'Only administrators manage the keys of other users.');
+      throw new DomainError('forbidden', 'Only administrators manage the keys of other users.');
     }
     if (!(await this.users.existsBy({ id: userId }))) {
       throw unknownUser();
@@ -121,9 +119,9 @@ export class ApiKeysService {
 }
 
 function unknownUser(): DomainError {
-  return new DomainError('not_found', 'not_found', 'There is no user with this id.');
+  return new DomainError('not_found', 'There is no user with this id.');
 }
 
 function unknownKey(): DomainError {
-  return new DomainError('not_found', 'not_found', 'There is no API key with this id.');
+  return new DomainError('not_found', 'There is no API key with this id.');
 }

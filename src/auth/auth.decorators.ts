@@ -28,7 +28,7 @@ export function BesideSandboxKey(): ReturnType<typeof SetMetadata> {
 export function authenticatedUser(context: ExecutionContext): AuthUser {
   const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
   if (!user) {
-    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+    throw new DomainError('unauthorized', 'Unauthorized');
   }
   return user;
 }

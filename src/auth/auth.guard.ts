@@ -40,7 +40,7 @@ export class AuthGuard implements CanActivate {
     const user = await this.authenticator.authenticate(request, key);
     if (!user) {
       const isSession = key === null && hasSessionCookie(request.headers);
-      throw new DomainError('unauthorized', 'unauthorized', isSession ? SESSION_ENDED : NO_KEY);
+      throw new DomainError('unauthorized', isSession ? SESSION_ENDED : NO_KEY);
     }
     request.user = user;
     noteCaller(user.id, user.id, user.keyId);
@@ -58,7 +58,7 @@ class AdminGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const { user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
     if (user?.isAdmin !== true) {
-      throw new DomainError('forbidden', 'forbidden', 'Only administrators may do this.');
+      throw new DomainError('forbidden', 'Only administrators may do this.');
     }
     return true;
   }
@@ -75,7 +75,7 @@ export class OwnOrganizationGuard implements CanActivate {
   canActivate(context: ExecutionContext): boolean {
     const { params, user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
     if (user === undefined || params['organization_id'] !== user.id) {
-      throw new DomainError('not_found', 'not_found', 'There is no organization with this id.');
+      throw new DomainError('not_found', 'There is no organization with this id.');
     }
     return true;
   }

@@ -59,7 +59,7 @@ export class OneTimeCodes {
         return { key: issued.key, user };
       }
     }
-    throw new DomainError('unauthorized', 'unauthorized', UNUSABLE_CODE);
+    throw new DomainError('unauthorized', UNUSABLE_CODE);
   }
 }
 

@@ -113,7 +113,7 @@ export class OrganizationsController {
     @Param() { user_id: id }: OrganizationMemberIdDto,
   ): OrganizationMemberDto {
     if (id !== user.id) {
-      throw new DomainError('not_found', 'not_found', 'There is no member with this id.');
+      throw new DomainError('not_found', 'There is no member with this id.');
     }
     return toOrganizationMemberDto(user);
   }

@@ -156,7 +156,6 @@ export class RequestAdmission {
     if (isExceeded) {
       throw new DomainError(
         'rate_limited',
-        'rate_limited',
         kind === 'stranger'
           ? 'Too many requests without a valid key from this address; send one, or wait as long as Retry-After says.'
           : 'Too many requests of this user, with all keys and sandboxes; wait as long as Retry-After says.',
@@ -216,14 +215,12 @@ function refusal(full: Exhausted, kind: Caller['kind']): DomainError {
   const retryAfterSeconds = least + Math.floor(Math.random() * (most - least + 1));
   if (full === 'whole') {
     return new DomainError(
-      'unavailable',
       'overloaded',
       'The service has more to do than it can at the moment; wait as long as Retry-After says.',
       { retryAfterSeconds },
     );
   }
   return new DomainError(
-    'rate_limited',
     'rate_limited',
     isKeyless(kind)
       ? 'As many requests without a valid key are under way as may be; send one, or wait as long as Retry-After says.'

@@ -66,7 +66,7 @@ export class RequestAuthenticator {
    */
   requireOwnOrigin({ headers }: IncomingMessage): void {
     if (!this.isOwnPage(headers)) {
-      throw new DomainError('forbidden', 'forbidden', FOREIGN_PAGE);
+      throw new DomainError('forbidden', FOREIGN_PAGE);
     }
   }
 
@@ -88,7 +88,7 @@ export class RequestAuthenticator {
     this.requireOwnOrigin(request);
     const isChange = !SAFE_METHODS.includes(request.method);
     if (isChange && !isCsrfToken(request.headers['x-csrf-token'], session)) {
-      throw new DomainError('forbidden', 'forbidden', NO_CSRF_TOKEN);
+      throw new DomainError('forbidden', NO_CSRF_TOKEN);
     }
     return user;
   }

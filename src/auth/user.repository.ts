@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -64,7 +63,7 @@ export const ADMIN_EMAIL = 'admin@localhost';
 @Injectable()
 export class UserRepository extends Repository<User> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly audit: AuditRepository,
   ) {
     super(User, dataSource.manager);
@@ -160,7 +159,7 @@ const LOCK_USER = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
   const rows = await LOCK_USER.within(manager, [userId]);
   if (rows.length === 0) {
-    throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+    throw new DomainError('unauthorized', 'Unauthorized');
   }
 }
 

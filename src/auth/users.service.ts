@@ -15,7 +15,7 @@ export class UsersService {
   async create(email: string, name: string | null, isAdmin = false): Promise<User> {
     const user = await this.users.add(email, name, isAdmin);
     if (!user) {
-      throw new DomainError('conflict', 'conflict', 'A user with this email address exists already.');
+      throw new DomainError('conflict', 'A user with this email address exists already.');
     }
     return user;
   }
@@ -37,7 +37,7 @@ export class UsersService {
       case 'last_administrator':
         throw lastAdministrator();
       case 'unknown':
-        throw new DomainError('not_found', 'not_found', 'There is no user with this id.');
+        throw new DomainError('not_found', 'There is no user with this id.');
       case 'removed':
         this.verifier.forget();
     }
@@ -45,5 +45,5 @@ export class UsersService {
 }
 
 export function lastAdministrator(): DomainError {
-  return new DomainError('conflict', 'conflict', 'The last administrator cannot be removed.');
+  return new DomainError('conflict', 'The last administrator cannot be removed.');
 }

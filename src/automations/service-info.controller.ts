@@ -117,5 +117,5 @@ export class NotOfferedController {
 }
 
 function notOffered(what: keyof typeof NOT_OFFERED): DomainError {
-  return new DomainError('not_offered', 'not_offered', NOT_OFFERED[what]);
+  return new DomainError('not_offered', NOT_OFFERED[what]);
 }

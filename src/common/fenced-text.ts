@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import { renderedMarkdown } from './rendered-text.js';
+import { MAX_MARKDOWN, renderedMarkdown } from './rendered-text.js';
 
 /** What makes one picture of several letters, and what a model would read and a person does not see. */
 const PICTURE = String.raw`\p{Extended_Pictographic}\uFE0F?\p{EMod}?`;
@@ -15,11 +15,16 @@ export function newMark(): string {
 
 /** A value as people see it once its texts are rendered: what only a model reads, no person has approved. */
 export function renderedText(value: unknown): string {
-  return typeof value === 'string'
-    ? renderedMarkdown(value)
-    : JSON.stringify(value, (_key, part: unknown) =>
-        typeof part === 'string' ? renderedMarkdown(part) : part,
-      );
+  let left = MAX_MARKDOWN;
+  const rendered = (_key: string, part: unknown): unknown => {
+    if (typeof part !== 'string') {
+      return part;
+    }
+    const read = part.slice(0, left);
+    left -= read.length;
+    return renderedMarkdown(read);
+  };
+  return typeof value === 'string' ? renderedMarkdown(value) : JSON.stringify(value, rendered);
 }
 
 /** Text of strangers for an agent, between lines that it cannot forge, cut at `max` characters. */

@@ -4,6 +4,7 @@ import type { RE2JS } from 're2js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { isJsonObject, jsonAt } from '@slipway/common/json-access.js';
 import { mentions } from './mentions.js';
+import { MAX_MARKDOWN } from './rendered-text.js';
 
 /** A node of the tree that `jmespath` parses. */
 interface Node {
@@ -27,7 +28,7 @@ const CHARACTERS_OF_A_STEP = 64;
 const SHORT_PATTERN = 250;
 
 /** Over the text. */
-const PASSES_OF_MENTIONS = 8;
+const PASSES_OF_MENTIONS = 16;
 
 /** Throws beyond what may be spent. */
 export type Spend = (steps: number) => void;
@@ -53,11 +54,11 @@ const FUNCTIONS = new Map<string, Call>(
     length: (_spend, value) => (typeof value === 'string' ? Array.from(value).length : sizeOf(value)),
     lower: (_spend, text) => string(text).toLowerCase(),
     mentions: (spend, text, name) => {
-      spendOnText(string(text).length * PASSES_OF_MENTIONS, spend);
+      spendOnText(Math.min(string(text).length, MAX_MARKDOWN) * PASSES_OF_MENTIONS, spend);
       return mentions(string(text), string(name));
     },
     not_null: (_spend, ...values) => values.find((value) => value !== null) ?? null,
-    regex: (spend, text, pattern) => matchesPattern(spend, string(text), string(pattern)),
+    regex: (spend, text, pattern) => matches(spend, string(text), compiledPattern(string(pattern))),
     starts_with: (_spend, text, start) => string(text).startsWith(string(start)),
     to_string: (_spend, value) => (typeof value === 'string' ? value : JSON.stringify(value)),
     type: (_spend, value) => (value === null ? 'null' : Array.isArray(value) ? 'array' : typeof value),
@@ -267,42 +268,32 @@ function includes(spend: Spend, text: string, part: string): boolean {
   return text.includes(part);
 }
 
-/** `*` and `?`, in time that grows with the product of both lengths at most. */
-function matchesGlob(spend: Spend, text: string, pattern: string): boolean {
-  let [at, within, afterStar, atStar] = [0, 0, 0, 0];
-  while (at < text.length) {
-    spend(1);
-    const wanted = pattern[within];
-    if (wanted === '*') {
-      within += 1;
-      [afterStar, atStar] = [within, at];
-    } else if (wanted === '?' || wanted === text[at]) {
-      at += 1;
-      within += 1;
-    } else if (afterStar > 0) {
-      atStar += 1;
-      [within, at] = [afterStar, atStar];
-    } else {
-      return false;
-    }
-  }
-  return /^\**$/.test(pattern.slice(within));
-}
-
 /** Loaded with the first pattern, as most installations have none. */
 const loaded = createRequire(import.meta.url);
+const re2 = (): typeof RE2JS => (loaded('re2js') as typeof import('re2js')).RE2JS;
+
+/** `*` and `?`. */
+function matchesGlob(spend: Spend, text: string, pattern: string): boolean {
+  requireShort(pattern);
+  const literal = re2().quote(pattern);
+  const wild = literal.replaceAll(String.raw`\*`, '.*').replaceAll(String.raw`\?`, '.');
+  return matches(spend, text, re2().compile(`(?s)^${wild}$`));
+}
 
 /** RE2 takes time that grows with the text times the size of the program (https://github.com/google/re2/wiki/Syntax). */
-function matchesPattern(spend: Spend, text: string, pattern: string): boolean {
-  const compiled = compiledPattern(pattern);
+function matches(spend: Spend, text: string, compiled: RE2JS): boolean {
   spendOnText(text.length * compiled.programSize(), spend);
   return compiled.matcher(text).find();
 }
 
 /** @throws Error for a pattern that RE2 does not take, or a longer one than an expression may have */
 function compiledPattern(pattern: string): RE2JS {
+  requireShort(pattern);
+  return re2().compile(pattern);
+}
+
+function requireShort(pattern: string): void {
   if (pattern.length > MAX_EXPRESSION) {
     throw new Error(`a pattern has at most ${MAX_EXPRESSION} characters`);
   }
-  return (loaded('re2js') as typeof import('re2js')).RE2JS.compile(pattern);
 }

@@ -1,4 +1,8 @@
-import { spokenText } from './rendered-text.js';
+import { LRUCache } from 'lru-cache';
+import { MAX_MARKDOWN, spokenText } from './rendered-text.js';
+
+/** The filters of many automations look at the same text. */
+const spoken = new LRUCache<string, string>({ max: 8, memoMethod: spokenText });
 
 /**
  * Whether the author of a comment speaks to a name: `@name` in any case, at a word's beginning, outside of quoted lines, code
@@ -12,7 +16,7 @@ export function mentions(text: string, name: string, order?: string): boolean {
     `(?<![\\p{L}\\p{N}_.@/=&#%+$\\\\-])@${escaped}(?![\\p{L}\\p{N}_-]|\\.\\p{L})${rest}`,
     'iu',
   );
-  return name !== '' && mention.test(withoutAddresses(spokenText(text)));
+  return name !== '' && mention.test(withoutAddresses(spoken.memo(text.slice(0, MAX_MARKDOWN))));
 }
 
 function withoutAddresses(text: string): string {

@@ -1,224 +1,122 @@
-import { EMPTY_COMMENT, HTML_ENDS, MARKERS, type MarkdownLine, markdownLines } from './markdown-lines.js';
+import { Parser } from 'htmlparser2';
+import MarkdownIt, { type Token } from 'markdown-it';
 
-const TITLE = String.raw`(?:"(?:[^"\\]|\\.)*"|'(?:[^'\\]|\\.)*'|\((?:[^()\\]|\\.)*\))`;
-const TARGET = new RegExp(
-  String.raw`\(\s*(<[^<>\n]*>|[^\s()]*(?:\([^\s()]*\)[^\s()]*)*)(?:\s+${TITLE})?\s*\)|\[((?:[^[\]\\]|\\.)*)\]`,
-  'sy',
-);
-/** Footnotes are shown. */
-const DEFINITION = new RegExp(
-  String.raw`^\[(?!\^)((?:[^[\]\\]|\\.)+)\]:[\s>]*(?:<[^<>\n]*>|[^\s<]\S*)(?:[\s>]+${TITLE})?[ \t\r]*(?:\n|$)`,
-  's',
-);
-/** Headings and lines across, which end a paragraph. */
-const ENDS_PARAGRAPH = /^ {0,3}(?:#{1,6}(?:\s|$)|=+\s*$|(?:[-*_]\s*){3,}$)/;
-const TAG = /<(?:![A-Za-z][^>]*|\/?[A-Za-z][A-Za-z0-9-]*(?=[\s/>])(?:[^<>"']|"[^"]*"|'[^']*')*)>/y;
-const TOKEN = /`+|\\[\s\S]|<|!?\[|\]/g;
-/** Of one text; no more of it reaches a model. */
-const MAX_TEXT = 32_000;
+/** Of one text, or of all that one value holds; no more of it reaches a model, or is looked at for mentions. */
+export const MAX_MARKDOWN = 32_000;
+const FOOTNOTE = '[^';
+/** HTML shows what is in these as it stands; git hosts take away the tags, and show it as HTML. */
+const SHOWN_AS_IT_STANDS =
+  /<(?=\/?(?:iframe|math|noembed|noframes|plaintext|script|style|svg|textarea|title|xmp)(?:[\s/>]|$))\/?/gi;
+/** An answer right below a quoted line is its author's, which Markdown counts to the quote. */
+const ANSWER = /^([ \t]*>.*)(?:\r\n?|\n)(?=[ \t]*[^\s>])/gm;
+
+const markdown = new MarkdownIt({ html: true, maxNesting: 20 });
+// Hides nothing, and is Markdown still.
+markdown.disable(['emphasis', 'strikethrough', 'text_join']);
+// What is no link to a browser would be text here, with its title.
+markdown.validateLink = () => true;
+markdown.normalizeLink = (address) => address;
+const paragraph = markdown.block.ruler.getRules('').at(-1);
+// They are shown, unlike other definitions.
+markdown.block.ruler.before('reference', 'footnote', (state, line, end, isSilent) => {
+  const at = (state.bMarks[line] ?? 0) + (state.tShift[line] ?? 0);
+  return state.src.startsWith(FOOTNOTE, at) && paragraph?.(state, line, end, isSilent) === true;
+});
+
+/** What hides by its own end. */
+const HIDING = [
+  ['<!--', '-->'],
+  ['<![CDATA[', ']]>'],
+  ['<?', '?>'],
+  ['<!', '>'],
+] as const;
+const lastEnds = new WeakMap<object, Map<string, number>>();
+const htmlInline = markdown.inline.ruler.getRules('').at(-2);
+// Once an end is missing, markdown-it takes all of them for text, also those of other kinds and before it.
+markdown.inline.ruler.at('html_inline', (state, isSilent) => {
+  const [, end] = HIDING.find(([begin]) => state.src.startsWith(begin, state.pos)) ?? [];
+  if (end !== undefined) {
+    const known = lastEnds.get(state) ?? new Map<string, number>();
+    const last = known.get(end) ?? state.src.lastIndexOf(end);
+    lastEnds.set(state, known.set(end, last));
+    state.skipHtmlSpecial = last < state.pos;
+  }
+  return htmlInline?.(state, isSilent) === true;
+});
+
+/** How tokens stand in the text; `ends` has what stands behind the texts of links. Others have their content. */
+const SHOWN: Partial<Record<string, (token: Token, ends: string[]) => string>> = {
+  text_special: ({ markup }) => markup,
+  softbreak: () => '\n',
+  hardbreak: () => '\n',
+  code_inline: ({ markup, content }) => markup + content + markup,
+  code_block: ({ content }) => content.replaceAll(/^(?=.)/gm, '    '),
+  fence: ({ markup, info, content }) =>
+    `${markup}${/\S*/.exec(info.trim())?.[0] ?? ''}\n${content}${markup}\n`,
+  heading_open: ({ tag }) => `${'#'.repeat(Number(tag.slice(1)))} `,
+  hr: ({ markup }) => `${markup}\n`,
+  list_item_open: ({ level, info, markup }) => `${'  '.repeat(level / 2)}${info}${markup} `,
+  th_open: () => '| ',
+  td_open: () => '| ',
+  th_close: () => ' ',
+  td_close: () => ' ',
+  tr_close: () => '|',
+  link_open: (token, ends) => {
+    const isAuto = token.markup === 'autolink';
+    ends.push(isAuto ? '>' : `](${token.attrGet('href') ?? ''})`);
+    return isAuto ? '<' : '[';
+  },
+  link_close: (_token, ends) => ends.pop() ?? '',
+  image: (token) => `![](${token.attrGet('src') ?? ''})`,
+};
 
 /**
  * What a person sees of Markdown, as Markdown: only models would read comments, tags, definitions of links, the texts in the
  * place of images, titles, and what follows the language of a fence. Code is kept as it is.
  */
 export function renderedMarkdown(text: string): string {
-  return rendered(text.slice(0, MAX_TEXT), (code) => code);
+  return rendered(text, false);
 }
 
 /** What its author says there, and neither quotes nor shows as code. */
 export function spokenText(text: string): string {
-  return rendered(text, () => '', true);
+  return rendered(text.replaceAll(ANSWER, '$1\n\n'), true);
 }
 
-function rendered(text: string, show: (code: string) => string, leavesOutQuotes = false): string {
-  const labels = new Set<string>();
-  const parts: string[] = [];
-  const blocks = blocksOf(markdownLines(text));
-  const paragraphs = blocks.map((block) =>
-    block.kind === 'text' ? withoutDefinitions(block.text, labels) : block.text,
-  );
-  for (const [at, { kind, isQuoted }] of blocks.entries()) {
-    const block = paragraphs[at] ?? '';
-    if (leavesOutQuotes && isQuoted) {
-      parts.push('');
-    } else if (kind === 'code') {
-      parts.push(show(block));
-    } else if (kind === 'fence') {
-      parts.push(show(withoutInfo(block)));
-    } else {
-      const { seen, hidesRest } = inline(block, kind === 'html', labels, show);
-      parts.push(seen);
-      if (hidesRest) {
-        break;
-      }
+function rendered(text: string, isSpoken: boolean): string {
+  const html: string[] = [];
+  const ends: string[] = [];
+  let quotes = 0;
+  const isAtLineStart = (): boolean => html.at(-1)?.endsWith('\n') ?? true;
+  const add = (part: string): void => {
+    if (part !== '') {
+      const begins = isAtLineStart() ? /(^|\n)(?=[^\n])/g : /(\n)(?=[^\n])/g;
+      html.push(quotes === 0 ? part : part.replaceAll(begins, `$1${'&gt; '.repeat(quotes)}`));
     }
-  }
-  return parts.join('\n');
-}
-
-/** The first line of a fence with the language alone. */
-function withoutInfo(line: string): string {
-  const [markers = ''] = MARKERS.exec(line) ?? [];
-  return markers + line.slice(markers.length).replace(/^((?:`+|~+)[ \t]*\S*).*$/, '$1');
-}
-
-type Block = Pick<MarkdownLine, 'text' | 'kind' | 'isQuoted'>;
-
-/** Lines that belong together. */
-function blocksOf(lines: readonly MarkdownLine[]): Block[] {
-  const blocks: { lines: string[]; last: MarkdownLine }[] = [];
-  for (const line of lines) {
-    const block = blocks.at(-1);
-    const isNext =
-      block?.last.kind === line.kind &&
-      block.last.isQuoted === line.isQuoted &&
-      !line.isItem &&
-      line.kind !== 'fence' &&
-      (line.kind !== 'text' ||
-        !(isEmpty(line) || isEmpty(block.last) || ENDS_PARAGRAPH.test(block.last.text)));
-    if (isNext) {
-      block.lines.push(line.text);
-      block.last = line;
-    } else {
-      blocks.push({ lines: [line.text], last: line });
-    }
-  }
-  return blocks.map(({ lines: texts, last: { kind, isQuoted } }) => ({
-    text: texts.join('\n'),
-    kind,
-    isQuoted,
-  }));
-}
-
-function isEmpty({ text }: MarkdownLine): boolean {
-  return text.replace(MARKERS, '').trim() === '';
-}
-
-/** Those at the beginning of a paragraph; elsewhere they are text. */
-function withoutDefinitions(paragraph: string, labels: Set<string>): string {
-  const [markers = ''] = MARKERS.exec(paragraph) ?? [];
-  let rest = paragraph.slice(markers.length);
-  for (;;) {
-    const [definition, label] = DEFINITION.exec(rest) ?? [];
-    if (definition === undefined || label === undefined) {
-      return markers + rest;
-    }
-    labels.add(normalized(label));
-    rest = rest.slice(definition.length).replace(MARKERS, '');
-  }
-}
-
-function normalized(label: string): string {
-  return label.trim().replaceAll(/\s+/g, ' ').toLowerCase();
-}
-
-/** A comment without an end hides all that follows. */
-function inline(
-  text: string,
-  isHtml: boolean,
-  labels: ReadonlySet<string>,
-  show: (code: string) => string,
-): { seen: string; hidesRest: boolean } {
-  const runs = Map.groupBy(text.matchAll(/`+/g), ([run]) => run.length);
-  const closing = bracketsOf(text);
-  const closed = new Set(closing.values());
-  const absent = new Set<string>();
-  let [seen, from] = ['', 0];
-  const skip = (at: number, end: number, kept: string): void => {
-    seen += text.slice(from, at) + kept;
-    from = end;
   };
-  for (const { 0: token, index: at } of text.matchAll(TOKEN)) {
-    if (at < from) {
-      continue;
+  for (const block of markdown.parse(text.slice(0, MAX_MARKDOWN), {})) {
+    if (block.level === 0 && block.nesting >= 0 && html.length > 0) {
+      add('\n');
     }
-    if (token.startsWith('`') && !isHtml) {
-      const close = nextRun(runs.get(token.length) ?? [], at);
-      if (close !== null) {
-        const end = close + token.length;
-        skip(at, end, show(text.slice(at, end)));
+    for (const token of block.type === 'inline' ? (block.children ?? []) : [block]) {
+      quotes += token.type.startsWith('blockquote') ? token.nesting : 0;
+      if (!isSpoken || (quotes === 0 && !/^(?:code|fence)/.test(token.type))) {
+        const shown = SHOWN[token.type]?.(token, ends) ?? token.content;
+        const part = token.type.startsWith('html') ? shown : markdown.utils.escapeHtml(shown);
+        // A comment without an end hides all that follows.
+        add(token.type === 'text' ? part.replaceAll('&lt;!--', '<!--') : part);
       }
-    } else if (token === '<') {
-      const end = htmlEnd(text, at, absent);
-      if (end === null && text.startsWith('<!--', at)) {
-        return { seen: seen + text.slice(from, at), hidesRest: true };
-      }
-      skip(at, end ?? at, '');
-    } else if (token === '![') {
-      const close = closing.get(at + 1);
-      const target = close === undefined ? null : targetAt(text, close + 1, labels);
-      const isShortcut = close !== undefined && labels.has(normalized(text.slice(at + 2, close)));
-      if (close !== undefined && (target !== null || isShortcut)) {
-        skip(at, target?.end ?? close + 1, `![]${target?.kept ?? ''}`);
-      }
-    } else if (token === ']' && closed.has(at)) {
-      const target = targetAt(text, at + 1, labels);
-      if (target !== null) {
-        skip(at, target.end, `]${target.kept}`);
+      if (/^(?:paragraph|heading|list_item|tr)_close$/.test(token.type) && !isAtLineStart()) {
+        add('\n');
       }
     }
   }
-  return { seen: seen + text.slice(from), hidesRest: false };
+  return textOf(html.join(''));
 }
 
-/** The next one behind a place; those before it are never asked for again. */
-function nextRun(runs: RegExpExecArray[], at: number): number | null {
-  while (runs[0] !== undefined && runs[0].index <= at) {
-    runs.shift();
-  }
-  return runs[0]?.index ?? null;
-}
-
-/**
- * The end of a tag, comment or the like; null for what is text.
- * @param absent ends that were looked for in vain, and are not looked for again
- */
-function htmlEnd(text: string, at: number, absent: Set<string>): number | null {
-  const [empty] = EMPTY_COMMENT.exec(text.slice(at, at + 6)) ?? [];
-  if (empty !== undefined) {
-    return at + empty.length;
-  }
-  for (const [begin, end] of HTML_ENDS) {
-    if (text.startsWith(begin, at)) {
-      const found = absent.has(end) ? -1 : text.indexOf(end, at + begin.length);
-      if (found < 0) {
-        absent.add(end);
-        return null;
-      }
-      return found + end.length;
-    }
-  }
-  TAG.lastIndex = at;
-  return TAG.test(text) ? TAG.lastIndex : null;
-}
-
-/** Where a link or an image leads, without its title; of a reference nothing is seen. */
-function targetAt(
-  text: string,
-  at: number,
-  labels: ReadonlySet<string>,
-): { end: number; kept: string } | null {
-  TARGET.lastIndex = at;
-  const [target, address, label = ''] = TARGET.exec(text) ?? [];
-  if (target === undefined || (address === undefined && label !== '' && !labels.has(normalized(label)))) {
-    return null;
-  }
-  return { end: at + target.length, kept: address === undefined ? '' : `(${address})` };
-}
-
-/** Closing brackets by the opening ones. */
-function bracketsOf(text: string): Map<number, number> {
-  const pairs = new Map<number, number>();
-  const open: number[] = [];
-  for (const { 0: token, index } of text.matchAll(/\\[\s\S]|\[|\]/g)) {
-    if (token === '[') {
-      open.push(index);
-    } else if (token === ']') {
-      const start = open.pop();
-      if (start !== undefined) {
-        pairs.set(start, index);
-      }
-    }
-  }
-  return pairs;
+function textOf(html: string): string {
+  let text = '';
+  const parser = new Parser({ ontext: (part) => (text += part) });
+  parser.end(html.replaceAll(SHOWN_AS_IT_STANDS, '$&x-'));
+  return text.replace(/^\n+/, '').trimEnd().slice(0, MAX_MARKDOWN);
 }

@@ -1,5 +1,4 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, type EntityManager, IsNull, PrimaryColumn, Repository } from 'typeorm';
 import { SecretCipher, SecretDecryptionError } from '../common/crypto/secret-cipher.js';
 import { ConfigError } from '../config/config.error.js';
@@ -17,7 +16,7 @@ export class ServiceState {
 export class ServiceStateRepository {
   private readonly rows: Repository<ServiceState>;
 
-  constructor(@InjectDataSource() dataSource: DataSource) {
+  constructor(dataSource: DataSource) {
     this.rows = dataSource.getRepository(ServiceState);
   }
 

@@ -9,7 +9,6 @@ export function invalidGitToken(
   { said = null, cause }: { said?: string | null; cause?: unknown } = {},
 ): DomainError {
   return new DomainError(
-    'unauthorized',
     'invalid_git_token',
     `Invalid token. Please make sure it is a valid ${provider} token.`,
     // Clients know the sentence above; the host's own is an extension.
@@ -23,12 +22,12 @@ export const INVALID_TOKEN = thrown(
 );
 
 export function noGitProvider(): DomainError {
-  return new DomainError('unauthorized', 'no_git_provider', 'No providers set.');
+  return new DomainError('no_git_provider', 'No providers set.');
 }
 
 export function noTokenOf(provider: ProviderType, kind: 'unauthorized' | 'conflict'): DomainError {
   const detail = `There is no ${provider} token: store one with POST /api/v1/secrets/git-providers.`;
-  return new DomainError(kind, 'no_git_provider', detail);
+  return new DomainError('no_git_provider', detail, { kind });
 }
 
 /** For a provider that limits requests without saying for how long. */
@@ -45,7 +44,6 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
     case 'not_linked':
     case 'reauth_required':
       return new DomainError(
-        'unauthorized',
         'invalid_git_token',
         `The sign-in behind the ${provider} token has ended or is not linked: sign in again and store the new token.`,
         { cause: error },
@@ -53,22 +51,18 @@ export function gitProviderProblem(provider: ProviderType, error: GitProviderErr
     case 'rate_limited':
       return new DomainError(
         'rate_limited',
-        'rate_limited',
         isShareUsedUp(error)
           ? `You have as many requests to the git provider ${provider} under way as one user may have; wait as long as Retry-After says.`
           : `The git provider ${provider} limits requests at the moment; wait as long as Retry-After says.`,
         { cause: error, retryAfterSeconds: error.retryAfterSeconds ?? DEFAULT_WAIT_SECONDS },
       );
     case 'timeout':
-      return new DomainError(
-        'gateway_timeout',
-        'upstream_error',
-        `The git provider ${provider} did not answer in time.`,
-        { cause: error },
-      );
+      return new DomainError('upstream_error', `The git provider ${provider} did not answer in time.`, {
+        kind: 'gateway_timeout',
+        cause: error,
+      });
     default:
       return new DomainError(
-        'bad_gateway',
         'upstream_error',
         `The git provider ${provider} gave no usable answer (${error.code})${error.said === null ? '.' : `: ${asSentence(error.said)}`}`,
         { cause: error },
@@ -92,13 +86,8 @@ function isShareUsedUp({ cause }: GitProviderError): boolean {
 
 function refusal(provider: ProviderType, cause: GitProviderError, reason: string): DomainError {
   return cause.code === 'insufficient_scope' || cause.code === 'blocked_by_policy'
-    ? new DomainError(
-        'forbidden',
-        'forbidden',
-        `The ${provider} token may not do this: ${asSentence(reason)}`,
-        { cause },
-      )
-    : new DomainError('conflict', 'conflict', `The git provider ${provider} refuses: ${asSentence(reason)}`, {
+    ? new DomainError('forbidden', `The ${provider} token may not do this: ${asSentence(reason)}`, { cause })
+    : new DomainError('conflict', `The git provider ${provider} refuses: ${asSentence(reason)}`, {
         cause,
       });
 }

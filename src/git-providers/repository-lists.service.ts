@@ -116,7 +116,7 @@ export class RepositoryListsService {
       return { provider, read };
     } catch (error) {
       if (isNotFound(error)) {
-        throw new DomainError('not_found', 'not_found', `At ${provider}, ${error.reason}.`, { cause: error });
+        throw new DomainError('not_found', `At ${provider}, ${error.reason}.`, { cause: error });
       }
       throw error instanceof GitProviderError ? gitProviderProblem(provider, error) : error;
     }

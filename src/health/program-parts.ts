@@ -1,5 +1,4 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { DATABASE_PROBLEMS, databaseFailure, isDatabaseAway } from '../common/errors/database-failure.js';
 import { DurableJobs } from '../database/jobs/durable-jobs.js';
@@ -21,7 +20,7 @@ export class ProgramParts implements OnModuleInit {
     private readonly jobs: DurableJobs,
     private readonly notifications: DatabaseNotifications,
     private readonly metrics: Metrics,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
   ) {}
 
   onModuleInit(): void {

@@ -112,7 +112,7 @@ export function requireReady(reports: readonly PartReport[], extensions: Record<
   const failed = reports.find(({ required, status }) => required && status !== 'ok');
   if (failed) {
     const advice = failed.advice ?? 'This replica is not ready; try again.';
-    throw new DomainError('unavailable', 'unavailable', advice, { retryAfterSeconds: 1, extensions });
+    throw new DomainError('unavailable', advice, { retryAfterSeconds: 1, extensions });
   }
 }
 

@@ -1,5 +1,4 @@
 import { Injectable, type OnModuleInit, Logger } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import pLimit from 'p-limit';
 import { collectDefaultMetrics, Counter, Gauge, Histogram, Registry } from 'prom-client';
@@ -231,12 +230,12 @@ const JOB_STATES = ['waiting', 'active', 'failed'] as const;
 
 @Injectable()
 export class ProgramMetrics implements OnModuleInit {
-  private readonly problems: Instrument<{ code: typeof ERROR_CODES }>;
+  private readonly problems: Instrument<{ code: readonly ErrorCode[] }>;
 
   constructor(
     private readonly metrics: Metrics,
     private readonly jobs: DurableJobs,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
   ) {
     this.problems = metrics.addCounter({
       name: 'slipway_http_problems_total',

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   DataSource,
@@ -261,7 +260,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   private readonly rows: EntityRows<WebhookDelivery>;
 
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly clock: Clock,
   ) {
     super(WebhookDelivery, dataSource.manager);

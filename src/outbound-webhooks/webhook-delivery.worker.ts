@@ -160,7 +160,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
   async test(endpoint: WebhookEndpoint): Promise<WebhookDelivery | null> {
     const release = this.tests.take(endpoint.userId);
     if (release === 'whole') {
-      throw new DomainError('unavailable', 'overloaded', 'Too many test deliveries are under way.', {
+      throw new DomainError('overloaded', 'Too many test deliveries are under way.', {
         retryAfterSeconds: 1,
       });
     }
@@ -283,10 +283,7 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
 }
 
 function tooManyTests(retryAfterSeconds: number): DomainError {
-  return new DomainError(
-    'rate_limited',
-    'rate_limited',
-    'A user may send 60 test deliveries a minute, four at a time.',
-    { retryAfterSeconds },
-  );
+  return new DomainError('rate_limited', 'A user may send 60 test deliveries a minute, four at a time.', {
+    retryAfterSeconds,
+  });
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, LessThanOrEqual, Column, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
 import { OwnedRepository, OwnedThing, PausedWithKey } from '../auth/owned.repository.js';
@@ -63,7 +62,7 @@ export interface EndpointValues {
 @Injectable()
 export class WebhookEndpointRepository extends OwnedRepository<WebhookEndpoint> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly cipher: SecretCipher,
     private readonly clock: Clock,
     audit: AuditRepository,

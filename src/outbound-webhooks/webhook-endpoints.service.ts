@@ -94,7 +94,7 @@ export class WebhookEndpointsService {
     await this.deliveries.redeliver(endpoint.id, deliveryId);
     const delivery = await this.deliveries.findOfEndpoint(endpoint.id, deliveryId);
     if (delivery === null) {
-      throw new DomainError('not_found', 'not_found', 'The endpoint has no delivery with this id.');
+      throw new DomainError('not_found', 'The endpoint has no delivery with this id.');
     }
     return delivery;
   }
@@ -108,7 +108,7 @@ export class WebhookEndpointsService {
         this.allowlist === null
           ? 'Expected an https address of a public server; WEBHOOK_HOST_ALLOWLIST may name others.'
           : 'This server may not be used here; WEBHOOK_HOST_ALLOWLIST names those that may.';
-      throw new InvalidInputError([{ loc: ['body', 'url'], msg, type: 'value_error' }]);
+      throw new InvalidInputError({ loc: ['body', 'url'], msg, type: 'value_error' });
     }
   }
 }

@@ -8,7 +8,6 @@ import {
   Repository,
 } from 'typeorm';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { UserKeyedRow, lockUser } from '../auth/user.repository.js';
 import {
   SETTINGS,
@@ -153,7 +152,7 @@ export class SettingsRepository extends Repository<Settings> {
   );
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly cipher: SettingsCipher,
     private readonly audit: AuditRepository,
   ) {

@@ -30,7 +30,8 @@ const DEFAULT_RETRY_AFTER = 60;
 export function allProvidersFailed(failures: readonly ProviderFailure[]): DomainError {
   const { kind, detail } = meaningOf(failures.map(({ error }) => error.code));
   const soonest = Math.min(...failures.map(({ error }) => error.retryAfterSeconds ?? DEFAULT_RETRY_AFTER));
-  return new DomainError(kind, 'git_providers_failed', detail, {
+  return new DomainError('git_providers_failed', detail, {
+    kind,
     ...(kind === 'rate_limited' && { retryAfterSeconds: soonest }),
     extensions: {
       errors: failures.map(({ provider, error }) => ({

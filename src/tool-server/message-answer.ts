@@ -40,7 +40,7 @@ export async function answerMessage(message: Message): Promise<void> {
   const { body, headers, response } = message;
   if (Array.isArray(body)) {
     // Each request counts for its caller; the protocol has no lists of messages since 2025-06-18.
-    throw new DomainError('bad_request', 'malformed_request', 'Send one message in a request.');
+    throw new DomainError('malformed_request', 'Send one message in a request.');
   }
   const type = answerType(headers.accept);
   const transport = new WebStandardStreamableHTTPServerTransport({ enableJsonResponse: type === JSON_TYPE });

@@ -75,7 +75,7 @@ export class ToolServerController {
     const { corsOrigins } = this.config.http;
     // A page of another site may have given this machine a name of its own (DNS rebinding).
     if (origin !== undefined && !corsOrigins.includes(origin) && !this.address.isOwn(origin, host)) {
-      throw new DomainError('forbidden', 'forbidden', FOREIGN);
+      throw new DomainError('forbidden', FOREIGN);
     }
     // Most installations never use it, and none is to start later for it.
     const { answerMessage } = await import('./message-answer.js');

@@ -63,7 +63,7 @@ export class ToolServerService {
     const id = parseHexId(conversationId ?? '');
     const start = id === null ? null : await this.starts.ofConversation(userId, id);
     if (conversationId !== null && !(start && hasTokens(start.request))) {
-      throw new DomainError('forbidden', 'forbidden', NO_TOKENS);
+      throw new DomainError('forbidden', NO_TOKENS);
     }
     const { tasks, statuses } = await this.tasks.find(userId, selection);
     const providers = statuses.map(({ provider, status }) => ({ provider, status }));

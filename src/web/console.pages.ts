@@ -85,7 +85,7 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
       return;
     }
     if (!namesMediaType(request.headers.accept, 'text/html')) {
-      throw new DomainError('not_found', 'not_found', NOT_BUILT);
+      throw new DomainError('not_found', NOT_BUILT);
     }
     response.status(404).type(HTML).send(NOT_BUILT_PAGE);
   };
@@ -113,7 +113,7 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
     } else if (path.posix.extname(name) === '') {
       await sendPage(request, response);
     } else {
-      throw new DomainError('not_found', 'not_found', 'The console has no such file.');
+      throw new DomainError('not_found', 'The console has no such file.');
     }
   });
   return router;

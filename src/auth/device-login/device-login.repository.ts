@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -69,7 +68,7 @@ const FORGET_MS = 2 * VALID_MS;
 
 @Injectable()
 export class DeviceLoginRepository extends Repository<DeviceLogin> {
-  constructor(@InjectDataSource() dataSource: DataSource) {
+  constructor(dataSource: DataSource) {
     super(DeviceLogin, dataSource.manager);
   }
 

@@ -45,35 +45,24 @@ export type DeviceRefusal = keyof typeof REFUSALS;
 export function deviceRefusal(error: DeviceRefusal, interval?: number): DomainError {
   const description = REFUSALS[error];
   const extensions = { error, error_description: description, ...(interval !== undefined && { interval }) };
-  return new DomainError('bad_request', error, description, { extensions });
+  return new DomainError(error, description, { extensions });
 }
 
 export const unknownLogin = (): DomainError =>
   new DomainError(
     'not_found',
-    'not_found',
     'No device waits with this code: it may be misspelt, used, or older than ten minutes.',
   );
 
 export const tooManyLogins = (): DomainError =>
-  new DomainError(
-    'rate_limited',
-    'rate_limited',
-    'As many devices wait to be let in as may; try again later.',
-    {
-      retryAfterSeconds: 60,
-    },
-  );
+  new DomainError('rate_limited', 'As many devices wait to be let in as may; try again later.', {
+    retryAfterSeconds: 60,
+  });
 
 export const tooManyCodes = (retryAfterSeconds: number): DomainError =>
-  new DomainError(
-    'rate_limited',
-    'rate_limited',
-    'You have tried many codes; wait as long as Retry-After says.',
-    {
-      retryAfterSeconds,
-    },
-  );
+  new DomainError('rate_limited', 'You have tried many codes; wait as long as Retry-After says.', {
+    retryAfterSeconds,
+  });
 
 export interface BegunLogin {
   deviceCode: string;

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -82,7 +81,7 @@ const TOUCH = 'UPDATE sessions SET last_used_at = $2 WHERE id = $1 AND last_used
 @Injectable()
 export class SessionRepository extends Repository<Session> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly audit: AuditRepository,
   ) {
     super(Session, dataSource.manager);

@@ -53,7 +53,7 @@ export class BrowserSessions {
     const session = presentedSession(request.headers, isHttps);
     if (session !== null && (await this.sessions.verify(session)) !== null) {
       if (!isCsrfToken(request.headers['x-csrf-token'], session)) {
-        throw new DomainError('forbidden', 'forbidden', NO_CSRF_TOKEN);
+        throw new DomainError('forbidden', NO_CSRF_TOKEN);
       }
       await this.sessions.end(session);
     }
@@ -147,7 +147,7 @@ export class SessionsController {
     this.authenticator.requireOwnOrigin(request);
     const user = await this.keys.verify(key.trim());
     if (!user) {
-      throw new DomainError('unauthorized', 'unauthorized', WRONG_KEY);
+      throw new DomainError('unauthorized', WRONG_KEY);
     }
     return toSessionDto(await this.sessions.begin(request, response, user));
   }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   ArrayContains,
   Column,
@@ -88,7 +87,7 @@ export class AutomationRepository extends OwnedRepository<Automation> {
   /** Pages are large enough that others would notice several at once: of a user they are made one after the other. */
   private readonly pages = new KeyedLimit(1);
 
-  constructor(@InjectDataSource() dataSource: DataSource, audit: AuditRepository) {
+  constructor(dataSource: DataSource, audit: AuditRepository) {
     super(Automation, dataSource, audit, { kind: 'automation', noun: 'automation', most: MAX_AUTOMATIONS });
   }
 

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { IsNull, Not } from 'typeorm';
 import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
-import { InvalidInputError } from '../../common/errors/domain-error.js';
+import { InvalidInputError, requireNone } from '../../common/errors/domain-error.js';
 import { nextTime, nextTimes, type Schedule } from '../../common/schedule.js';
 import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
@@ -137,9 +137,7 @@ function restricted(work: AutomationWork, trigger: Trigger): AutomationWork {
   const found = Object.entries(problems).flatMap(([member, msg]) =>
     isForAnyone && msg !== false ? [{ loc: ['body', member], msg, type: 'value_error' }] : [],
   );
-  if (found.length > 0) {
-    throw new InvalidInputError(found);
-  }
+  requireNone(found);
   return work;
 }
 
@@ -153,7 +151,7 @@ function mergedWork(
     const msg = tasks
       ? 'Expected either a prompt or tasks, not both.'
       : 'Expected a prompt, or tasks in its place.';
-    throw new InvalidInputError([{ loc: ['body', 'prompt'], msg, type: 'value_error' }]);
+    throw new InvalidInputError({ loc: ['body', 'prompt'], msg, type: 'value_error' });
   }
   const concurrency = Object.assign({}, before.concurrency, given.concurrency);
   return { ...before, ...given, prompt, tasks, repos: repos ?? [], concurrency };

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -88,7 +87,7 @@ export type NewAutomationEvent = Omit<AutomationEvent, 'user' | 'outcomes' | 'by
 @Injectable()
 export class AutomationEventRepository extends Repository<AutomationEvent> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly config: AppConfig,
   ) {
     super(AutomationEvent, dataSource.manager);

@@ -44,7 +44,7 @@ function noWebhook(source: string): AutomationWebhook {
 
 /** The same for what is unknown. */
 export function invalidSignature(): DomainError {
-  return new DomainError('unauthorized', 'invalid_signature', 'The signature of the event is not valid.');
+  return new DomainError('invalid_signature', 'The signature of the event is not valid.');
 }
 
 interface Judgement {
@@ -84,7 +84,7 @@ export class AutomationEventsService extends BackgroundLoop {
     const most = sent.body.length > SMALL_BYTES ? LARGE_WAITING : WAITING;
     if (this.ofOrganizations.waiting(webhook.orgId) >= most) {
       const detail = 'Too many events of this organization wait.';
-      throw new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: 2 });
+      throw new DomainError('rate_limited', detail, { retryAfterSeconds: 2 });
     }
     return this.ofOrganizations.run(webhook.orgId, () => this.take(webhook, sent));
   }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, Index, UpdateDateColumn } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
@@ -43,7 +42,7 @@ export const AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS = [SECRET];
 @Injectable()
 export class AutomationWebhookRepository extends OwnedRepository<AutomationWebhook> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly cipher: SecretCipher,
     audit: AuditRepository,
   ) {
@@ -57,7 +56,7 @@ export class AutomationWebhookRepository extends OwnedRepository<AutomationWebho
     const encrypted = { ...values, secret: this.cipher.encrypt(values.secret, SECRET.binding({ id })) };
     const { row } = await this.addOf(owner, id, encrypted, async (manager) => {
       if (await manager.existsBy(AutomationWebhook, { orgId: owner.orgId, source: values.source })) {
-        throw new DomainError('conflict', 'conflict', SOURCE_TAKEN);
+        throw new DomainError('conflict', SOURCE_TAKEN);
       }
       return null;
     });

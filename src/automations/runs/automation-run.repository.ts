@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   DataSource,
   type EntityManager,
@@ -118,7 +117,7 @@ const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
 @Injectable()
 export class AutomationRunRepository extends Repository<AutomationRun> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly automations: AutomationRepository,
     private readonly jobs: DurableJobs,
     private readonly webhooks: WebhookDeliveryRepository,
@@ -142,7 +141,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       const automation = found(await this.automations.lock(manager, { ...owner, id }), 'automation');
       const { run, reason } = await this.make(manager, automation, 'manual', { id: key ?? randomUUID() });
       if (run === null) {
-        throw new DomainError('rate_limited', 'rate_limited', reason ?? '', { retryAfterSeconds: 3_600 });
+        throw new DomainError('rate_limited', reason ?? '', { retryAfterSeconds: 3_600 });
       }
       return run;
     });
@@ -153,7 +152,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return this.transaction(async (manager) => {
       const run = found(await manager.findOneBy(AutomationRun, { id, userId }), 'run');
       if (!(await this.end(manager, id, { status: 'CANCELLED', detail: 'It was cancelled.' }))) {
-        throw new DomainError('conflict', 'conflict', 'This run is over.');
+        throw new DomainError('conflict', 'This run is over.');
       }
       await this.record(manager, 'automation.cancel_run', run);
       return manager.findOneByOrFail(AutomationRun, { id });

@@ -39,19 +39,19 @@ describe('a placeholder', () => {
       {
         a: 'red \u001B[31m, turned \u202Eround\u2066, hidden \u200B\u{E0041}\u2063\uFEFF, \r\n\tplain \u{1F469}\u200D\u{1F4BB}',
       },
-      fenced('red [31m, turned round, hidden , \r\n\tplain \u{1F469}\u200D\u{1F4BB}'),
+      fenced('red [31m, turned round, hidden ,\nplain \u{1F469}\u200D\u{1F4BB}'),
     ],
     [
       'what people see of Markdown',
       '{{ event.a }}',
       { a: 'Broken.<!-- Print\n--> your -->\n<!---->Fix it.\n<!-- the <!-- token --> <!--\nNow.' },
-      fenced('Broken. your -->\nFix it.\n '),
+      fenced('Broken. your -->\n\nFix it.'),
     ],
     [
       'what people see of an object',
       '{{ event }}',
       { a: ['See <!-- that', 7], b: '<!-- this -->it' },
-      fenced('{"a":["See ",7],"b":"it"}'),
+      fenced('{"a":["See",7],"b":"it"}'),
     ],
     ['what is no placeholder', '{{ other.a }} { event.a }', { a: 1 }, '{{ other.a }} { event.a }'],
   ])('gives %s', (_what, prompt, event, text) => {

@@ -1,58 +1,47 @@
-export const ERROR_CODES = [
-  'unauthorized',
-  'forbidden',
-  'not_found',
-  'method_not_allowed',
-  'malformed_request',
-  'misdirected_request',
-  'conflict',
-  'payload_too_large',
-  'unsupported_media_type',
-  'rate_limited',
-  'no_git_provider',
-  'invalid_git_token',
-  'git_providers_failed',
-  'conversation_limit',
-  'budget_exceeded',
-  'sandbox_limit',
-  'stored_sandbox_limit',
-  'sandbox_not_running',
-  'upstream_error',
-  'unavailable',
-  'overloaded',
-  'storage_full',
-  'invalid_signature',
-  'not_offered',
-  'access_denied',
-  'authorization_pending',
-  'expired_token',
-  'invalid_grant',
-  'invalid_request',
-  'slow_down',
-  'unsupported_grant_type',
-  'internal',
-] as const;
+/** Codes, and what kind of failure each is unless its error says otherwise. */
+const KINDS = {
+  unauthorized: 'unauthorized',
+  forbidden: 'forbidden',
+  not_found: 'not_found',
+  method_not_allowed: 'method_not_allowed',
+  malformed_request: 'bad_request',
+  misdirected_request: 'misdirected',
+  conflict: 'conflict',
+  payload_too_large: 'too_large',
+  unsupported_media_type: 'unsupported_media_type',
+  rate_limited: 'rate_limited',
+  no_git_provider: 'unauthorized',
+  invalid_git_token: 'unauthorized',
+  git_providers_failed: 'bad_gateway',
+  conversation_limit: 'conflict',
+  budget_exceeded: 'payment_required',
+  sandbox_limit: 'rate_limited',
+  stored_sandbox_limit: 'conflict',
+  sandbox_not_running: 'not_found',
+  upstream_error: 'bad_gateway',
+  unavailable: 'unavailable',
+  overloaded: 'unavailable',
+  storage_full: 'storage_full',
+  invalid_signature: 'unauthorized',
+  not_offered: 'not_offered',
+  access_denied: 'bad_request',
+  authorization_pending: 'bad_request',
+  expired_token: 'bad_request',
+  invalid_grant: 'bad_request',
+  invalid_request: 'bad_request',
+  slow_down: 'bad_request',
+  unsupported_grant_type: 'bad_request',
+  internal: 'internal',
+} as const;
 
-export type ErrorCode = (typeof ERROR_CODES)[number];
+export type ErrorCode = keyof typeof KINDS;
+export type ErrorKind = (typeof KINDS)[ErrorCode] | 'gone' | 'gateway_timeout';
 
-export type ErrorKind =
-  | 'unauthorized'
-  | 'payment_required'
-  | 'forbidden'
-  | 'not_found'
-  | 'conflict'
-  | 'gone'
-  | 'too_large'
-  | 'misdirected'
-  | 'rate_limited'
-  | 'bad_gateway'
-  | 'gateway_timeout'
-  | 'storage_full'
-  | 'unavailable'
-  | 'not_offered'
-  | 'bad_request';
+export const ERROR_CODES = Object.keys(KINDS) as ErrorCode[];
 
 interface DomainErrorOptions {
+  /** Another one than that of the code. */
+  kind?: ErrorKind;
   cause?: unknown;
   /** Becomes `Retry-After`. */
   retryAfterSeconds?: number;
@@ -67,10 +56,10 @@ export class DomainError extends Error {
   readonly retryAfterSeconds: number | undefined;
   readonly extensions: Record<string, unknown>;
 
-  constructor(kind: ErrorKind, code: ErrorCode, message: string, options: DomainErrorOptions = {}) {
+  constructor(code: ErrorCode, message: string, options: DomainErrorOptions = {}) {
     super(message, options.cause === undefined ? undefined : { cause: options.cause });
     this.name = 'DomainError';
-    this.kind = kind;
+    this.kind = options.kind ?? KINDS[code];
     this.code = code;
     this.retryAfterSeconds = options.retryAfterSeconds;
     this.extensions = options.extensions ?? {};
@@ -79,7 +68,7 @@ export class DomainError extends Error {
 
 /** For an id that is unknown, or whose thing is another user's. */
 export function unknownId(noun: string): DomainError {
-  return new DomainError('not_found', 'not_found', `There is no ${noun} with this id.`);
+  return new DomainError('not_found', `There is no ${noun} with this id.`);
 }
 
 /** @throws DomainError not_found for null */
@@ -92,7 +81,7 @@ export function found<T>(thing: T | null, noun: string): T {
 
 /** For one that is made beyond those that a user may have. */
 export function tooMany(noun: string, most: number): DomainError {
-  return new DomainError('conflict', 'conflict', `A user may have ${most} ${noun}s; delete one first.`);
+  return new DomainError('conflict', `A user may have ${most} ${noun}s; delete one first.`);
 }
 
 export interface InputProblem {
@@ -104,13 +93,23 @@ export interface InputProblem {
 }
 
 export class InvalidInputError extends Error {
-  constructor(readonly problems: readonly InputProblem[]) {
+  readonly problems: readonly InputProblem[];
+
+  constructor(problems: InputProblem | readonly InputProblem[]) {
     super('The request breaks one or more rules.');
     this.name = 'InvalidInputError';
+    this.problems = [problems].flat();
   }
 
   /** All problems in one line, for readers who get no document. */
   get sentence(): string {
     return this.problems.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ');
+  }
+}
+
+/** @throws InvalidInputError when there are problems */
+export function requireNone(problems: readonly InputProblem[]): void {
+  if (problems.length > 0) {
+    throw new InvalidInputError(problems);
   }
 }

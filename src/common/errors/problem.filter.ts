@@ -15,6 +15,13 @@ interface ProblemResponse {
   headers?: Record<string, string>;
 }
 
+type Answer = (
+  status: number,
+  code: ErrorCode,
+  detail: string,
+  headers?: Record<string, string>,
+) => ProblemResponse;
+
 interface RouteLayer {
   match(path: string): boolean;
   route: { methods: Record<string, boolean | undefined> };
@@ -53,32 +60,36 @@ export class ProblemFilter implements ExceptionFilter {
   private toResponse(exception: unknown, request: Request): ProblemResponse {
     const context = currentRequest();
     const requestId = context === undefined ? null : answeredRequestId(context);
+    const answer: Answer = (status, code, detail, headers = {}) => ({
+      status,
+      body: problem(status, code, detail, requestId),
+      headers,
+    });
     const error = unwrap(exception);
     if (error instanceof InvalidInputError) {
       return { status: 422, body: { detail: error.problems } };
     }
     if (error instanceof MalformedBodyError) {
-      return malformedBody(error, requestId);
+      return malformedBody(error, answer);
     }
     if (error instanceof DomainError) {
-      return withStatus(problemOf(error, requestId), retryAfter(error.retryAfterSeconds));
+      const body = problemOf(error, requestId);
+      return { status: body.status, body, headers: retryAfter(error.retryAfterSeconds) };
     }
     if (error instanceof HttpException) {
-      return httpException(error, request, requestId);
+      return httpException(error, request, answer);
     }
     if (error instanceof URIError) {
-      return nothingHere(requestId);
+      return nothingHere(answer);
     }
     const failure = databaseFailure(error);
     if (failure !== null) {
       const { code, detail, log, retryAfterSeconds } = DATABASE_PROBLEMS[failure];
       this.logger.error(log, { error: String(error) });
-      return withStatus(problem(503, code, detail, requestId), retryAfter(retryAfterSeconds));
+      return answer(503, code, detail, retryAfter(retryAfterSeconds));
     }
     this.logger.error('failed to handle request', errorStack(error));
-    return withStatus(
-      problem(500, 'internal', 'Something went wrong here; the log has it under this request id.', requestId),
-    );
+    return answer(500, 'internal', 'Something went wrong here; the log has it under this request id.');
   }
 }
 
@@ -106,23 +117,17 @@ function sizeText(bytes: number): string {
   return bytes < MIB ? `${bytes} bytes` : `${bytes / MIB} MiB`;
 }
 
-function malformedBody({ reason, limit }: MalformedBodyError, requestId: string | null): ProblemResponse {
+function malformedBody({ reason, limit }: MalformedBodyError, answer: Answer): ProblemResponse {
   switch (reason) {
     case 'too_large':
-      return tooLarge(`The request body may have at most ${sizeText(limit ?? MIB)}.`, requestId);
+      return tooLarge(answer, sizeText(limit ?? MIB));
     case 'too_many_values':
-      return tooLarge(
-        `The request body may have at most ${limit?.toLocaleString('en')} values and keys.`,
-        requestId,
-      );
+      return tooLarge(answer, `${limit?.toLocaleString('en')} values and keys`);
     case 'media_type':
-      return withStatus(
-        problem(
-          415,
-          'unsupported_media_type',
-          'Send JSON in UTF-8, with the header Content-Type: application/json.',
-          requestId,
-        ),
+      return answer(
+        415,
+        'unsupported_media_type',
+        'Send JSON in UTF-8, with the header Content-Type: application/json.',
       );
     case 'encoding':
       return invalidJson('Expected JSON in UTF-8.');
@@ -134,45 +139,33 @@ function malformedBody({ reason, limit }: MalformedBodyError, requestId: string 
   }
 }
 
-function tooLarge(detail: string, requestId: string | null): ProblemResponse {
-  return withStatus(problem(413, 'payload_too_large', detail, requestId));
+function tooLarge(answer: Answer, most: string): ProblemResponse {
+  return answer(413, 'payload_too_large', `The request body may have at most ${most}.`);
 }
 
 function invalidJson(msg: string): ProblemResponse {
   return { status: 422, body: { detail: [{ loc: ['body'], msg, type: 'json_invalid' }] } };
 }
 
-function httpException(error: HttpException, request: Request, requestId: string | null): ProblemResponse {
+function httpException(error: HttpException, request: Request, answer: Answer): ProblemResponse {
   const status = error.getStatus();
-  if (status === 404) {
-    const methods = allowedMethods(request);
-    if (methods.length > 0 && !methods.includes(request.method)) {
-      const allow = methods.join(', ');
-      return withStatus(problem(405, 'method_not_allowed', `This address answers to ${allow}.`, requestId), {
-        Allow: allow,
-      });
-    }
-    return nothingHere(requestId);
+  const methods = status === 404 ? allowedMethods(request) : [];
+  if (methods.length > 0 && !methods.includes(request.method)) {
+    const allow = methods.join(', ');
+    return answer(405, 'method_not_allowed', `This address answers to ${allow}.`, { Allow: allow });
   }
-  if (status === 400) {
-    // Nest's error for an address that cannot be decoded; unreadable bodies have an error of our own.
-    return nothingHere(requestId);
+  // 400 is Nest's error for an address that cannot be decoded; unreadable bodies have an error of our own.
+  if (status === 404 || status === 400) {
+    return nothingHere(answer);
   }
   if (status === 413) {
-    return tooLarge('The request body may have at most 1 MiB.', requestId);
+    return tooLarge(answer, sizeText(MIB));
   }
-  return withStatus(
-    problem(status, status < 500 ? 'not_found' : 'internal', 'The request could not be answered.', requestId),
-  );
+  return answer(status, status < 500 ? 'not_found' : 'internal', 'The request could not be answered.');
 }
 
-function nothingHere(requestId: string | null): ProblemResponse {
-  const detail = 'There is nothing at this address; /docs shows what there is.';
-  return withStatus(problem(404, 'not_found', detail, requestId));
-}
-
-function withStatus(body: Problem, headers?: Record<string, string>): ProblemResponse {
-  return { status: body.status, body, ...(headers && { headers }) };
+function nothingHere(answer: Answer): ProblemResponse {
+  return answer(404, 'not_found', 'There is nothing at this address; /docs shows what there is.');
 }
 
 function retryAfter(seconds: number | undefined): Record<string, string> {

@@ -44,13 +44,11 @@ export function parsePageId<T>(
   // Only ids made here are accepted: no other spelling, no other list's.
   const start = encodePageId(list, cursor) === pageId && !cursor.includes('\0') ? parse(cursor) : null;
   if (start === null) {
-    throw new InvalidInputError([
-      {
-        loc: ['query', 'page_id'],
-        msg: 'Expected the next_page_id of a page of this list, or none for the first page.',
-        type: 'value_error',
-      },
-    ]);
+    throw new InvalidInputError({
+      loc: ['query', 'page_id'],
+      msg: 'Expected the next_page_id of a page of this list, or none for the first page.',
+      type: 'value_error',
+    });
   }
   return start;
 }
@@ -74,13 +72,11 @@ export function pageOfAll<T>(
 /** Clients that name rows get all of them or none. @throws InvalidInputError when only some fit a page */
 export function requireAll(rows: readonly unknown[], found: number, parameter: string): void {
   if (rows.length < found) {
-    throw new InvalidInputError([
-      {
-        loc: ['query', parameter],
-        msg: `Expected fewer at a time: only the first ${rows.length} of these are not larger than a response may be.`,
-        type: 'too_long',
-      },
-    ]);
+    throw new InvalidInputError({
+      loc: ['query', parameter],
+      msg: `Expected fewer at a time: only the first ${rows.length} of these are not larger than a response may be.`,
+      type: 'too_long',
+    });
   }
 }
 

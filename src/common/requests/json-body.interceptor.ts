@@ -14,7 +14,7 @@ import {
   receiveByDeadline,
   skimJsonBody,
 } from '@slipway/common/requests/json-body.js';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { requireNone } from '../errors/domain-error.js';
 import { currentRequest } from './request-context.js';
 import { unsafeTextProblems } from './unsafe-text.js';
 
@@ -131,8 +131,6 @@ async function read(request: Request, response: Response, options: JsonBodyOptio
     ? parseForm((await readRawBody(request, options.bytes)).toString())
     : await readJsonBody(request, response, options);
   const problems = options.anyText ? [] : unsafeTextProblems(body);
-  if (problems.length > 0) {
-    throw new InvalidInputError(problems);
-  }
+  requireNone(problems);
   return body;
 }

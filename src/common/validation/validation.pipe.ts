@@ -1,6 +1,6 @@
 import { type ArgumentMetadata, ValidationPipe } from '@nestjs/common';
 import { isJsonObject } from '@slipway/common/json-access.js';
-import { InvalidInputError } from '../errors/domain-error.js';
+import { InvalidInputError, requireNone } from '../errors/domain-error.js';
 import { unsafeTextProblems } from '../requests/unsafe-text.js';
 import { type DtoClass, fieldProblems, TO_DTO } from './field.js';
 import { judgeUnknownMembers } from './unknown-members.js';
@@ -36,9 +36,7 @@ export class InputValidationPipe extends ValidationPipe {
     // The texts of a body were checked when it was read.
     const unsafe = type === 'body' ? [] : unsafeTextProblems(value, location);
     const problems = isDto && !isJsonObject(value) ? [wrong] : unsafe;
-    if (problems.length > 0) {
-      throw new InvalidInputError(problems);
-    }
+    requireNone(problems);
     const input: unknown = await super.transform(value, metadata).catch((error: unknown) => {
       throw error instanceof InvalidInputError
         ? new InvalidInputError(error.problems.map((each) => ({ ...each, loc: [location, ...each.loc] })))

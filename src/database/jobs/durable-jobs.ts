@@ -6,7 +6,6 @@ import {
   type OnModuleDestroy,
   Module,
 } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import type { Db, JobWithMetadata, PgBoss } from 'pg-boss';
 import { DataSource, type EntityManager } from 'typeorm';
 import { RepeatedWork } from '@slipway/common/async.js';
@@ -52,7 +51,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
   private stopListening: (() => void) | null = null;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly notifications: DatabaseNotifications,
   ) {}
 
@@ -187,7 +186,7 @@ export class DurableJobs implements OnApplicationBootstrap, OnModuleDestroy, OnA
       if (isDatabaseAway(error)) {
         throw error;
       }
-      throw new DomainError('unavailable', 'unavailable', 'The job queue cannot be used right now.', {
+      throw new DomainError('unavailable', 'The job queue cannot be used right now.', {
         cause: error,
         retryAfterSeconds: 2,
       });

@@ -12,6 +12,7 @@ import {
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import type { NewToken } from './plan-token-changes.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
 
 /** Binds an encrypted token: a record copied to another user or provider does not decrypt. */
@@ -57,11 +58,7 @@ export interface StoredCredential extends ProviderAuth {
   updatedAt: Date;
 }
 
-export interface TokenToStore {
-  provider: ProviderType;
-  token: string;
-  host: string | null;
-  accountId: string | null;
+export interface TokenToStore extends Omit<NewToken, 'kind'> {
   verified: boolean;
 }
 

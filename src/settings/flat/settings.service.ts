@@ -1,7 +1,7 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { DomainError, InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { DomainError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
@@ -47,9 +47,7 @@ export class SettingsService {
    */
   async store(userId: string, dto: SettingsDto, nested: NestedParts = {}): Promise<SettingsWarningDto[]> {
     const problems = this.addressProblems(dto);
-    if (problems.length > 0) {
-      throw new InvalidInputError(problems);
-    }
+    requireNone(problems);
     const columns = settingsChanges(dto);
     const { provider_tokens: inputs, custom_secrets: secrets = new Map() } = dto.secrets_store ?? {};
     const tokens = inputs && (await this.tokens.prepare(userId, inputs, TOKENS_LOC));
@@ -114,5 +112,5 @@ export class SettingsService {
 }
 
 export function settingsNotFound(): DomainError {
-  return new DomainError('not_found', 'not_found', 'Settings not found');
+  return new DomainError('not_found', 'Settings not found');
 }

@@ -1,6 +1,5 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { Column, DataSource, Entity, type EntityManager, Repository, UpdateDateColumn } from 'typeorm';
 import { type AuditDetails, AuditRepository } from '../../audit/audit.repository.js';
 import { UserKeyedRow } from '../../auth/user.repository.js';
@@ -58,7 +57,7 @@ interface McpConfigChange {
 @Injectable()
 export class McpConfigRepository extends Repository<McpConfig> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly cipher: SecretCipher,
     private readonly audit: AuditRepository,
   ) {

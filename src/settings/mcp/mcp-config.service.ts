@@ -2,7 +2,7 @@ import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
-import { type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
+import { type InputProblem, requireNone } from '../../common/errors/domain-error.js';
 import type { McpConfigDto } from './mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
 import { type ClearMcpConfig, resolveMasks } from './mcp-secrets.js';
@@ -38,9 +38,7 @@ export class McpConfigService {
     const before = await this.configs.readLocked(manager, userId);
     const { config, problems } = resolveMasks(dto, before, loc);
     const all = [...this.addressProblems(dto, loc), ...problems];
-    if (all.length > 0) {
-      throw new InvalidInputError(all);
-    }
+    requireNone(all);
     const names = [...namedServers(config).keys()];
     await this.configs.replace(manager, userId, { before, config, audited: { servers: names } });
   }
@@ -53,9 +51,7 @@ export class McpConfigService {
     const before = await this.configs.readLocked(manager, userId);
     const { config, problems } = patchNamedServers(before, patch, loc);
     const all = [...problems, ...this.refusedAddresses(config, loc), ...sizeProblems(config, loc)];
-    if (all.length > 0) {
-      throw new InvalidInputError(all);
-    }
+    requireNone(all);
     const audited = changedServers(config, before);
     await this.configs.replace(manager, userId, { before, config, audited });
   }

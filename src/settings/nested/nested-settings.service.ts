@@ -2,7 +2,7 @@ import { Injectable } from '@nestjs/common';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { InvalidInputError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
 import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from '../flat/settings.dto.js';
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
@@ -97,7 +97,7 @@ export class NestedSettingsService {
     const msg = addressProblem(baseUrl.trim(), ['http', 'https']) ?? this.addresses.problem(baseUrl.trim());
     if (msg !== null) {
       const loc = ['body', 'agent_settings_diff', 'llm', 'base_url'];
-      throw new InvalidInputError([{ loc, msg, type: 'value_error' }]);
+      throw new InvalidInputError({ loc, msg, type: 'value_error' });
     }
   }
 }
@@ -117,7 +117,5 @@ function refuseLegacyMembers(body: JsonObject): void {
     msg: `Expected the changes alone: send them as ${name}_diff.`,
     type: 'value_error',
   }));
-  if (problems.length > 0) {
-    throw new InvalidInputError(problems);
-  }
+  requireNone(problems);
 }

@@ -7,7 +7,7 @@ import {
   without,
 } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
-import { InvalidInputError, type InputProblem } from '../../common/errors/domain-error.js';
+import { requireNone, type InputProblem } from '../../common/errors/domain-error.js';
 import { SETTINGS, type SettingsRow } from '../settings-table.js';
 import {
   AGENT_CONTEXT_FIELDS,
@@ -84,9 +84,7 @@ export function readNestedChange(
       type: 'literal_error',
     });
   }
-  if (problems.length > 0) {
-    throw new InvalidInputError(problems);
-  }
+  requireNone(problems);
   const agent = splitColumns(agentDiff, AGENT_COLUMNS);
   const conversation = splitColumns(conversationDiff, CONVERSATION_COLUMNS);
   return {
@@ -193,9 +191,7 @@ export function mergeDetails(stored: SettingsDetails, change: SettingsDetails): 
       type: 'value_error',
     });
   }
-  if (problems.length > 0) {
-    throw new InvalidInputError(problems);
-  }
+  requireNone(problems);
   return merged;
 }
 

@@ -1,7 +1,6 @@
 import { randomUUID } from 'node:crypto';
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -51,7 +50,7 @@ export interface ClearLlmProfile {
 @Injectable()
 export class LlmProfileRepository extends Repository<LlmProfile> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly cipher: SecretCipher,
     private readonly audit: AuditRepository,
   ) {

@@ -4,7 +4,7 @@ import type { EntityManager } from 'typeorm';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
-import { DomainError, type InputProblem, InvalidInputError } from '../../common/errors/domain-error.js';
+import { DomainError, type InputProblem, requireNone } from '../../common/errors/domain-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
   type CheckedModel,
@@ -212,9 +212,7 @@ export class ProfilesService {
     } else {
       const problems = llmProblems(llm);
       const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, isSecretOfLlm);
-      if (problems.length > 0) {
-        throw new InvalidInputError(problems);
-      }
+      requireNone(problems);
       const { api_key: key } = given;
       const apiKey = typeof key === 'string' ? key.trim() : existing?.config['api_key'];
       config = withoutBlanks({ ...without(given, LLM_ECHOES), api_key: apiKey });
@@ -242,9 +240,7 @@ export class ProfilesService {
       const msg = `Expected at most ${MAX_PROFILE_BYTES / 1024} KiB.`;
       problems.push({ loc: ['body', 'llm'], msg, type: 'value_error' });
     }
-    if (problems.length > 0) {
-      throw new InvalidInputError(problems);
-    }
+    requireNone(problems);
     return config;
   }
 }
@@ -283,15 +279,15 @@ function withoutSecrets(config: JsonObject): JsonObject {
 
 export function tooManyProfiles(): DomainError {
   const detail = `Profile limit reached (${MAX_PROFILES}). Delete a profile before saving a new one.`;
-  return new DomainError('conflict', 'conflict', detail);
+  return new DomainError('conflict', detail);
 }
 
 export function unknownProfile(name: string): DomainError {
-  return new DomainError('not_found', 'not_found', `Profile '${name}' not found`);
+  return new DomainError('not_found', `Profile '${name}' not found`);
 }
 
 export function profileNameTaken(name: string): DomainError {
-  return new DomainError('conflict', 'conflict', `Profile '${name}' already exists`);
+  return new DomainError('conflict', `Profile '${name}' already exists`);
 }
 
 function required(profile: ClearLlmProfile | null, name: string): ClearLlmProfile {

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -86,7 +85,7 @@ const SIZE = `
 @Injectable()
 export class CustomSecretRepository extends Repository<CustomSecret> {
   constructor(
-    @InjectDataSource() dataSource: DataSource,
+    dataSource: DataSource,
     private readonly cipher: SecretCipher,
     private readonly audit: AuditRepository,
   ) {
@@ -235,13 +234,11 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   private async checkSize(manager: EntityManager, userId: string): Promise<void> {
     const [size] = await manager.query<{ count: number; bytes: number }[]>(SIZE, [userId]);
     if (size && (size.count > MAX_SECRETS || size.bytes > MAX_MIB * 2 ** 20)) {
-      throw new InvalidInputError([
-        {
-          loc: ['body'],
-          msg: `Expected at most ${MAX_SECRETS} custom secrets with ${MAX_MIB} MiB in all; remove some first.`,
-          type: 'value_error',
-        },
-      ]);
+      throw new InvalidInputError({
+        loc: ['body'],
+        msg: `Expected at most ${MAX_SECRETS} custom secrets with ${MAX_MIB} MiB in all; remove some first.`,
+        type: 'value_error',
+      });
     }
   }
 
@@ -256,9 +253,9 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
 
 export function secretNameTaken(name: string): DomainError {
   const message = `A secret named ${name} exists already.`;
-  return new DomainError('bad_request', 'conflict', message, { extensions: { message } });
+  return new DomainError('conflict', message, { kind: 'bad_request', extensions: { message } });
 }
 
 export function unknownSecret(name: string): DomainError {
-  return new DomainError('not_found', 'not_found', `There is no secret named ${name}.`);
+  return new DomainError('not_found', `There is no secret named ${name}.`);
 }

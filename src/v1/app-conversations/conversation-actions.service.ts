@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { hasFailed, type SendMessageRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import type { AuditDetails } from '../../audit/audit.repository.js';
-import { DomainError, type ErrorCode, type ErrorKind } from '../../common/errors/domain-error.js';
+import { DomainError, type ErrorCode } from '../../common/errors/domain-error.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import { AgentServerError, ResponseTooLargeError } from '../agent-servers/agent-server.http.js';
@@ -238,27 +238,27 @@ export function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, san
   switch (status) {
     case 'PAUSED':
       return new DomainError(
-        'conflict',
         'sandbox_not_running',
         `The sandbox is PAUSED; resume it first with ${resume}.`,
+        { kind: 'conflict' },
       );
     case 'STARTING':
       return new DomainError(
-        'conflict',
         'sandbox_not_running',
         'The sandbox is STARTING; try again once it is RUNNING.',
+        { kind: 'conflict' },
       );
     case 'ERROR':
       return new DomainError(
-        'unavailable',
         'sandbox_not_running',
         `The sandbox is in ERROR (its status_detail says why); start it again with ${resume}.`,
+        { kind: 'unavailable' },
       );
     case 'MISSING':
       return new DomainError(
-        'gone',
         'sandbox_not_running',
         'The sandbox is MISSING: the conversation can be read, but not continued.',
+        { kind: 'gone' },
       );
   }
 }
@@ -272,22 +272,21 @@ async function translateErrors<T>(action: () => Promise<T>): Promise<T> {
 }
 
 /** Refusals because of the conversation's state. */
-const REFUSALS: Readonly<Record<number, [ErrorKind, ErrorCode]>> = {
-  400: ['conflict', 'conflict'],
-  403: ['forbidden', 'forbidden'],
-  409: ['conflict', 'conflict'],
-  422: ['conflict', 'conflict'],
+const REFUSALS: Readonly<Record<number, ErrorCode>> = {
+  400: 'conflict',
+  403: 'forbidden',
+  409: 'conflict',
+  422: 'conflict',
 };
 
 /** A refusal keeps the agent server's own words; every other failure is a bad gateway. */
 function agentServerProblem(error: AgentServerError): DomainError {
   const refusal = error.status === null ? undefined : REFUSALS[error.status];
   if (refusal) {
-    return new DomainError(...refusal, error.detail, { cause: error });
+    return new DomainError(refusal, error.detail, { cause: error });
   }
   if (error instanceof ResponseTooLargeError) {
     return new DomainError(
-      'bad_gateway',
       'upstream_error',
       `The agent server of the sandbox sent ${error.excess}; ask for less, such as a folder further down.`,
       { cause: error },
@@ -296,7 +295,6 @@ function agentServerProblem(error: AgentServerError): DomainError {
   return error.status === null
     ? agentServerSilent(error)
     : new DomainError(
-        'bad_gateway',
         'upstream_error',
         `The agent server of the sandbox refused the request (${error.status}): ${error.detail}`,
         { cause: error },
@@ -305,5 +303,5 @@ function agentServerProblem(error: AgentServerError): DomainError {
 
 export function agentServerSilent(cause?: AgentServerError): DomainError {
   const detail = 'The agent server of the sandbox did not answer; try again.';
-  return new DomainError('bad_gateway', 'upstream_error', detail, { cause });
+  return new DomainError('upstream_error', detail, { cause });
 }

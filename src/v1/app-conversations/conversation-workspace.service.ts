@@ -264,7 +264,6 @@ function bytesAtMost(most: number): Transform {
 
 export function fileTooLarge(bytes: number, sandboxId: string): DomainError {
   return new DomainError(
-    'too_large',
     'payload_too_large',
     `The file has ${Math.ceil(bytes / MIB)} MiB; at most ${MAX_FILE_BYTES / MIB} MiB can be read as a JSON string. Download it with the sandbox's session_api_key: GET /api/v1/sandboxes/${sandboxId}/agent-server/api/file/download?path=…`,
   );

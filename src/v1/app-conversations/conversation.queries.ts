@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import type {
   ConversationFailure,
@@ -288,7 +287,7 @@ const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' 
 /** Reads each list with one statement. */
 @Injectable()
 export class ConversationQueries {
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(private readonly dataSource: DataSource) {}
 
   /** Newest first. Throws InvalidInputError for a page id that is not of this list. */
   async search(

@@ -41,13 +41,12 @@ export class ModelSwitchService {
       const dialect = agentDialect(this.specs.find(target.specId));
       const verdict = modelVerdict(settings.llm_model, settings, dialect, this.addresses);
       if (verdict.problem !== null) {
-        throw new DomainError('conflict', 'conflict', `Profile '${name}': ${verdict.problem}`);
+        throw new DomainError('conflict', `Profile '${name}': ${verdict.problem}`);
       }
       const { model } = verdict;
       const begun = await this.conversations.find(userId, id);
       if (begun?.agent || begun?.agentKind === 'acp') {
         throw new DomainError(
-          'conflict',
           'conflict',
           `The agent ${begun.agent ?? 'of this conversation'} has models of its own: POST switch_acp_model changes them.`,
         );
@@ -102,7 +101,6 @@ export class ModelSwitchService {
       if (error instanceof AgentServerError && (error.status === 404 || error.status === 405)) {
         throw new DomainError(
           'conflict',
-          'conflict',
           'The agent server of this sandbox cannot change the model of a conversation: start another one.',
           { cause: error },
         );
@@ -115,7 +113,7 @@ export class ModelSwitchService {
 function switchProblem(error: AgentServerError): Error {
   switch (error.status) {
     case 400:
-      return new DomainError('bad_request', 'conflict', error.detail, { cause: error });
+      return new DomainError('conflict', error.detail, { kind: 'bad_request', cause: error });
     case 504:
       return acpAgentSilent(error);
     default:
@@ -125,5 +123,5 @@ function switchProblem(error: AgentServerError): Error {
 
 export function acpAgentSilent(cause?: AgentServerError): DomainError {
   const detail = 'The program of the agent did not answer in time: try again.';
-  return new DomainError('gateway_timeout', 'upstream_error', detail, { cause });
+  return new DomainError('upstream_error', detail, { kind: 'gateway_timeout', cause });
 }

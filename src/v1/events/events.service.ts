@@ -95,11 +95,11 @@ export class EventsService {
 
 /** Also used for other users' conversations, so that the response does not reveal that they exist. */
 export function unknownConversation(): DomainError {
-  return new DomainError('not_found', 'not_found', 'There is no conversation with this id.');
+  return new DomainError('not_found', 'There is no conversation with this id.');
 }
 
 export function unknownToSandbox(): DomainError {
-  return new DomainError('not_found', 'not_found', 'The sandbox has no conversation with this id.');
+  return new DomainError('not_found', 'The sandbox has no conversation with this id.');
 }
 
 /** A sandbox has written it: only id, kind and time are certain. */

@@ -1,5 +1,5 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource, InjectRepository } from '@nestjs/typeorm';
+import { InjectRepository } from '@nestjs/typeorm';
 import {
   DataSource,
   type EntityManager,
@@ -209,7 +209,7 @@ const ADD_UNREAD = `
 
 /** When something is to be kept, and there is as much as may be. */
 export function storageFull(detail: string): DomainError {
-  return new DomainError('storage_full', 'storage_full', detail);
+  return new DomainError('storage_full', detail);
 }
 
 export const USER_FULL = storageFull(
@@ -219,7 +219,7 @@ export const USER_FULL = storageFull(
 @Injectable()
 export class FollowedConversationRepository {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     @InjectRepository(FollowedConversation) private readonly rows: Repository<FollowedConversation>,
     private readonly notifications: DatabaseNotifications,
     private readonly webhooks: WebhookDeliveryRepository,

@@ -94,7 +94,7 @@ export function idempotencyKey(header: string | undefined): string | null {
 }
 
 export function invalidKey(msg: string): InvalidInputError {
-  return new InvalidInputError([{ loc: ['header', 'Idempotency-Key'], msg, type: 'value_error' }]);
+  return new InvalidInputError({ loc: ['header', 'Idempotency-Key'], msg, type: 'value_error' });
 }
 
 @Module({

@@ -56,7 +56,7 @@ export class PullRequestsService {
    */
   async openForAgent(sandbox: SandboxKeyHolder, given: OpenPullRequestDto): Promise<OpenedChangeRequest> {
     if (!sandbox.running) {
-      throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+      throw new DomainError('unauthorized', 'Unauthorized');
     }
     const { conversation_id: id, body, ...members } = given;
     const conversation = await this.conversations.find(sandbox.userId, id);
@@ -77,7 +77,7 @@ export class PullRequestsService {
     const git = gitMode(start?.request ?? {});
     if (git !== 'write') {
       const detail = `The conversation was started with git: ${git}, so its agent opens no pull request.`;
-      throw new DomainError('forbidden', 'forbidden', detail);
+      throw new DomainError('forbidden', detail);
     }
   }
 
@@ -164,7 +164,7 @@ export class PullRequestsService {
 
 function requireRepository(repository: string | null): string {
   if (repository === null) {
-    throw new DomainError('conflict', 'conflict', 'The conversation has no repository.');
+    throw new DomainError('conflict', 'The conversation has no repository.');
   }
   return repository;
 }
@@ -172,12 +172,11 @@ function requireRepository(repository: string | null): string {
 /** The stock agent server pushes nothing for us, so the agent has to have done that. */
 function pushedBranch(pushed: GitPushResponse | null, expected: string | null): string {
   if (pushed?.ok === false) {
-    throw new DomainError('conflict', 'conflict', `The branch cannot be pushed: ${pushed.output}`);
+    throw new DomainError('conflict', `The branch cannot be pushed: ${pushed.output}`);
   }
   const branch = pushed?.branch ?? expected;
   if (branch === null) {
     throw new DomainError(
-      'conflict',
       'conflict',
       'Name the branch as source_branch: this agent server does not say which one is checked out.',
     );

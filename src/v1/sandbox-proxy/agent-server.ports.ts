@@ -2,7 +2,6 @@ import { createHmac, hash, randomBytes, timingSafeEqual } from 'node:crypto';
 import { createServer, get, type IncomingMessage, type Server, type ServerResponse } from 'node:http';
 import type { Socket } from 'node:net';
 import { Injectable, Logger, type OnApplicationShutdown } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -178,7 +177,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
     private readonly events: SandboxEvents,
     private readonly host: HostIdentity,
     private readonly notifications: DatabaseNotifications,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
   ) {
     super(EVERY_MS, new Logger(AgentServerPorts.name), 'failed to hold the ports of sandboxes');
   }

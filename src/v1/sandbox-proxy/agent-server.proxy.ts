@@ -189,7 +189,6 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     if (!isRight(found)) {
       throw new DomainError(
         'unauthorized',
-        'unauthorized',
         'This is not the key of the sandbox: send its session_api_key as X-Session-API-Key.',
       );
     }
@@ -208,14 +207,12 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     const { status } = isOwn ? await this.sandboxes.snapshot(sandboxId) : { status: null };
     if (status !== null && status !== 'DELETING') {
       return new DomainError(
-        'unavailable',
         'sandbox_not_running',
         `The sandbox at this address is ${status === 'PAUSING' ? 'being paused' : toWireStatus(status, null)}. Unless it is STARTING, resume it: POST /api/v1/sandboxes/{id}/resume. The address stays the same, the session_api_key does not.`,
-        { retryAfterSeconds: RETRY_SECONDS },
+        { kind: 'unavailable', retryAfterSeconds: RETRY_SECONDS },
       );
     }
     return new DomainError(
-      'not_found',
       'sandbox_not_running',
       isOwn
         ? 'No sandbox has this address; the one that had it was removed.'
@@ -249,5 +246,5 @@ function keep(headers: OutgoingHttpHeaders, names: readonly string[]): void {
 export function noSuchSandbox(): DomainError {
   const detail =
     'No running sandbox of yours has this address and this key. If it is paused, resume it: POST /api/v1/sandboxes/{id}/resume; its key is another one afterwards.';
-  return new DomainError('not_found', 'sandbox_not_running', detail);
+  return new DomainError('sandbox_not_running', detail);
 }

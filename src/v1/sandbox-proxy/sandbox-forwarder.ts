@@ -85,7 +85,6 @@ export class SandboxForwarder {
     if (!this.#begin(proxied, response)) {
       throw new DomainError(
         'rate_limited',
-        'rate_limited',
         `${limitOf(proxied)} requests to this program of the sandbox are under way, the most allowed${proxied.isProven ? '' : ' without its key in X-Session-API-Key'}; wait until one has ended.`,
         { retryAfterSeconds: 1 },
       );
@@ -97,7 +96,7 @@ export class SandboxForwarder {
         // A partial response must not look complete.
         response.destroy();
       } else if (!response.destroyed) {
-        throw new DomainError('bad_gateway', 'upstream_error', this.#unreachable, { cause });
+        throw new DomainError('upstream_error', this.#unreachable, { cause });
       }
     }
   }

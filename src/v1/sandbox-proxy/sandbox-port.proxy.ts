@@ -74,14 +74,13 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     const port = this.urls.portOf(request.headers.host);
     const origin = port && this.urls.portOrigin(port);
     if (!port || origin === null) {
-      throw new DomainError('not_found', 'not_found', 'No port of a sandbox has this host name.');
+      throw new DomainError('not_found', 'No port of a sandbox has this host name.');
     }
     const { sandboxId, name } = port;
     const sandbox = await this.running.target(sandboxId);
     const target = sandbox?.ports[name];
     if (!sandbox || target === undefined) {
       throw new DomainError(
-        'not_found',
         'sandbox_not_running',
         `No running sandbox has this id and a port ${name}. If yours is paused, resume it: POST /api/v1/sandboxes/${sandboxId}/resume`,
       );
@@ -91,10 +90,9 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
       case 'granted':
         return { sandbox, target, origin, portRequest };
       case 'cross-site':
-        throw new DomainError('forbidden', 'forbidden', 'A page of another site may not use this port.');
+        throw new DomainError('forbidden', 'A page of another site may not use this port.');
       case 'unauthorized':
         throw new DomainError(
-          'unauthorized',
           'unauthorized',
           `Open the address that exposed_urls of GET /api/v1/sandboxes?id=${sandboxId} names for ${name}, or send the session_api_key of the sandbox as X-Session-API-Key.`,
         );

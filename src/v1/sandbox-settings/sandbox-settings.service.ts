@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { isJsonObject, type JsonObject, mergePatch } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
@@ -34,7 +33,7 @@ export class SandboxSettingsService {
     private readonly sandboxKeys: SandboxKeyQueries,
     private readonly starts: StartTaskRepository,
     private readonly audit: AuditRepository,
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly nested: NestedSettingsService,
   ) {}
 
@@ -103,11 +102,11 @@ export class SandboxSettingsService {
 }
 
 export function noSandboxKey(): DomainError {
-  return new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+  return new DomainError('unauthorized', 'Unauthorized');
 }
 
 export function sandboxOfAnother(): DomainError {
-  return new DomainError('forbidden', 'forbidden', 'The sandbox belongs to another user.');
+  return new DomainError('forbidden', 'The sandbox belongs to another user.');
 }
 
 function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): void {
@@ -115,7 +114,7 @@ function requireOwnRunningSandbox(holder: SandboxKeyHolder, sandboxId: string): 
     throw noSandboxKey();
   }
   if (holder.sandboxId !== sandboxId) {
-    throw new DomainError('forbidden', 'forbidden', 'The key belongs to another sandbox.');
+    throw new DomainError('forbidden', 'The key belongs to another sandbox.');
   }
 }
 

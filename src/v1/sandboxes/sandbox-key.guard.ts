@@ -59,7 +59,7 @@ class SandboxKeyGuard implements CanActivate {
     const key = presentedKey(request.headers);
     const sandbox = key === null ? null : await this.find(key);
     if (!sandbox) {
-      throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+      throw new DomainError('unauthorized', 'Unauthorized');
     }
     request.sandbox = sandbox;
     noteCaller(sandbox.userId, sandbox.sandboxId);
@@ -81,7 +81,7 @@ export const CurrentSandbox = createParamDecorator(
   (_data: unknown, context: ExecutionContext): SandboxKeyHolder => {
     const { sandbox } = context.switchToHttp().getRequest<SandboxRequest>();
     if (!sandbox) {
-      throw new DomainError('unauthorized', 'unauthorized', 'Unauthorized');
+      throw new DomainError('unauthorized', 'Unauthorized');
     }
     return sandbox;
   },

@@ -81,7 +81,6 @@ export class SandboxQuota {
     if (await this.queries.othersHaveSandboxes(manager, userId)) {
       throw new DomainError(
         'forbidden',
-        'forbidden',
         'Another user has sandboxes, and nothing separates sandboxes on this machine from each other. The operator can install bubblewrap (SANDBOX_ISOLATION), use SANDBOX_BACKEND=docker, or set ALLOW_UNSANDBOXED=true.',
       );
     }
@@ -146,7 +145,6 @@ export function quotaExceeded({
   limitPolicy,
 }: Pick<SandboxConfig, 'maxRunning' | 'limitPolicy'>): DomainError {
   return new DomainError(
-    'rate_limited',
     'sandbox_limit',
     limitPolicy === 'reject'
       ? `As many of your sandboxes run as may at a time (${maxRunning}). Pause or delete one, then try again.`
@@ -157,7 +155,7 @@ export function quotaExceeded({
 
 export function tooManySandboxes(most: number): DomainError {
   const detail = `You have ${most} sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.`;
-  return new DomainError('conflict', 'stored_sandbox_limit', detail);
+  return new DomainError('stored_sandbox_limit', detail);
 }
 
 /** For people: which idle sandboxes were paused; empty when none was. */

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
@@ -112,7 +111,7 @@ export class SandboxQueries {
   private countedUntil = 0;
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
     private readonly clock: Clock,
   ) {}
@@ -253,7 +252,7 @@ interface TargetRow extends Pick<
 @Injectable()
 export class RunningSandboxQueries {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly cipher: SecretCipher,
   ) {}
 

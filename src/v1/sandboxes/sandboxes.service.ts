@@ -177,21 +177,23 @@ export class SandboxesService {
 /** 404 for another user's sandbox too. */
 export function unknownSpecification(): DomainError {
   const detail = 'There is no sandbox specification with this id; see GET /api/v1/sandbox-specs/search.';
-  return new DomainError('not_found', 'not_found', detail);
+  return new DomainError('not_found', detail);
 }
 
 export function deletedSince(): DomainError {
-  return new DomainError('gone', 'not_found', 'The sandbox that this Idempotency-Key made was deleted.');
+  return new DomainError('not_found', 'The sandbox that this Idempotency-Key made was deleted.', {
+    kind: 'gone',
+  });
 }
 
 export function onlyAdministratorsListAll(): DomainError {
   const detail = 'Only administrators may list the sandboxes of all users.';
-  return new DomainError('forbidden', 'forbidden', detail);
+  return new DomainError('forbidden', detail);
 }
 
 /** Some clients repeat the id of the path in the query. A mismatch is refused: the wrong sandbox might be deleted. */
 export function requireSameId(id: string, repeatedId: string | undefined): void {
   if (repeatedId !== undefined && repeatedId !== id) {
-    throw new InvalidInputError([OTHER_ID]);
+    throw new InvalidInputError(OTHER_ID);
   }
 }

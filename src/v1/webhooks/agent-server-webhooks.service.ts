@@ -32,9 +32,11 @@ export class AgentServerWebhooksService {
   async conversationChanged(sandbox: SandboxKeyHolder, info: unknown): Promise<void> {
     const id = jsonText(info, 'id');
     if (id === null) {
-      throw new InvalidInputError([
-        { loc: ['body', 'id'], msg: 'Expected the id of a conversation.', type: 'missing' },
-      ]);
+      throw new InvalidInputError({
+        loc: ['body', 'id'],
+        msg: 'Expected the id of a conversation.',
+        type: 'missing',
+      });
     }
     await this.requestSync(sandbox, id);
   }
@@ -49,7 +51,7 @@ export class AgentServerWebhooksService {
     body: BodyKind | null | undefined,
   ): Promise<void> {
     if (body !== 'list') {
-      throw new InvalidInputError([{ loc: ['body'], msg: 'Expected a list of events.', type: 'list_type' }]);
+      throw new InvalidInputError({ loc: ['body'], msg: 'Expected a list of events.', type: 'list_type' });
     }
     await this.requestSync(sandbox, conversationId);
   }

@@ -31,7 +31,6 @@ export class DownloadSender {
     if (typeof place === 'string') {
       throw new DomainError(
         'rate_limited',
-        'rate_limited',
         `You have ${MAX_PER_USER} downloads under way, the most allowed at a time; wait until one has ended.`,
         { retryAfterSeconds: 1 },
       );

@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager, In, IsNull, MoreThanOrEqual, Not, Repository } from 'typeorm';
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
 import type { ChangedWork } from '../conversation.queries.js';
@@ -53,7 +52,7 @@ const IS_PENDING = 'SELECT EXISTS (SELECT FROM pending_messages WHERE id = $1) A
 
 @Injectable()
 export class FollowedPullRequestRepository extends Repository<FollowedPullRequest> {
-  constructor(@InjectDataSource() dataSource: DataSource) {
+  constructor(dataSource: DataSource) {
     super(FollowedPullRequest, dataSource.manager);
   }
 

@@ -100,7 +100,6 @@ export class PendingMessagesService extends BackgroundLoop {
     if ((await this.messages.countOfUser(manager, userId)) >= MAX_PENDING_OF_USER) {
       throw new DomainError(
         'rate_limited',
-        'rate_limited',
         `${MAX_PENDING_OF_USER} messages wait for your conversations already, the most allowed: resume their sandboxes, or delete some of them.`,
         { retryAfterSeconds: RETRY_AFTER_SECONDS },
       );
@@ -247,12 +246,12 @@ export class PendingMessagesService extends BackgroundLoop {
 
 export function tooManyPending(): DomainError {
   const detail = `${MAX_PENDING} messages wait for this conversation already, the most allowed: try again once it has taken some.`;
-  return new DomainError('rate_limited', 'rate_limited', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS });
+  return new DomainError('rate_limited', detail, { retryAfterSeconds: RETRY_AFTER_SECONDS });
 }
 
 export function startFailed(): DomainError {
   const detail = 'The conversation could not be started (its start task says why): start another one.';
-  return new DomainError('conflict', 'conflict', detail);
+  return new DomainError('conflict', detail);
 }
 
 function requireUnfinished(task: StartTaskRow | null): void {

@@ -206,7 +206,6 @@ export class ConversationStarter {
     if ((await this.tasks.countUnfinished(manager, userId)) >= MAX_UNFINISHED) {
       throw new DomainError(
         'rate_limited',
-        'rate_limited',
         `${MAX_UNFINISHED} conversations are being started already, and all sandboxes are busy; wait for some of them.`,
         { retryAfterSeconds: RETRY_AFTER_SECONDS },
       );
@@ -239,5 +238,5 @@ function toRow(task: StartTask): StartTaskRow {
 
 export function tooManyConversations(most: number): DomainError {
   const detail = `You have ${most} conversations, the most that are kept. Delete some of them (DELETE /api/v1/app-conversations/{id}), then try again.`;
-  return new DomainError('conflict', 'conversation_limit', detail);
+  return new DomainError('conversation_limit', detail);
 }

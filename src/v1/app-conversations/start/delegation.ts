@@ -44,7 +44,6 @@ export class Delegation {
     const isByAgent = byAgent === true;
     if (isByAgent && (await this.conversations.above(userId, parentId, manager)).length >= MAX_DEPTH) {
       throw new DomainError(
-        'conflict',
         'conversation_limit',
         `Agents start conversations at most ${MAX_DEPTH} below one of a person: do the work in this one.`,
       );
@@ -66,7 +65,6 @@ export class Delegation {
       await this.remaining(manager, userId, senderId);
       if (!(await this.tasks.countAgentMessage(manager, receiver, MAX_MESSAGES))) {
         throw new DomainError(
-          'conflict',
           'conversation_limit',
           `A conversation takes at most ${MAX_MESSAGES} messages of agents: start another one.`,
         );
@@ -102,7 +100,6 @@ export class Delegation {
     const left = budget - (isByAgent ? spent : (below?.cost ?? 0));
     if (left < LEAST_BUDGET) {
       throw new DomainError(
-        'payment_required',
         'budget_exceeded',
         'Nothing is left of the budget of this conversation and those that it has started.',
       );

@@ -291,5 +291,5 @@ function unknown(member: string, what: string): InvalidInputError {
 
 /** Of the request's body. */
 export function invalid(member: readonly string[], msg: string, type = 'value_error'): InvalidInputError {
-  return new InvalidInputError([{ loc: ['body', ...member], msg, type }]);
+  return new InvalidInputError({ loc: ['body', ...member], msg, type });
 }

@@ -1,6 +1,5 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { countRows } from '../../../observability/metrics.js';
 
@@ -82,7 +81,7 @@ export class FollowLeaseRepository {
   /** Identifies this process; never reused. */
   private readonly follower = randomUUID();
 
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(private readonly dataSource: DataSource) {}
 
   /** Takes over conversations of running sandboxes that no process follows. */
   async claim(filter: ClaimFilter = {}): Promise<ClaimedConversation[]> {

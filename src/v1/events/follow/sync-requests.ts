@@ -1,5 +1,4 @@
 import { Injectable, Logger } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
@@ -16,7 +15,7 @@ export class SyncRequests {
   private readonly logger = new Logger(SyncRequests.name);
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly notifications: DatabaseNotifications,
     private readonly conversations: FollowedConversationRepository,
     private readonly store: EventStore,

@@ -1,5 +1,4 @@
 import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource, type EntityManager } from 'typeorm';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -63,7 +62,7 @@ interface Month {
 @Injectable()
 export class EventPartitionRepository {
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly conversations: FollowedConversationRepository,
   ) {}
 

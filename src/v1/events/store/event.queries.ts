@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import { DataSource } from 'typeorm';
 import { requireAll } from '../../../common/pagination/page.js';
 import { NamedStatement } from '../../../database/named-statement.js';
@@ -55,7 +54,7 @@ export class EventQueries {
     bounded('conversation_id = $1 AND event_id = ANY ($2::text[]) AND stored_at >= $3 AND stored_at < $4'),
   );
 
-  constructor(@InjectDataSource() private readonly dataSource: DataSource) {}
+  constructor(private readonly dataSource: DataSource) {}
 
   /** The events after a number, oldest first. No event is from before `since`; null: every partition is read. */
   async after(

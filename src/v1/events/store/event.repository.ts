@@ -1,5 +1,4 @@
 import { Injectable } from '@nestjs/common';
-import { InjectDataSource } from '@nestjs/typeorm';
 import {
   Column,
   CreateDateColumn,
@@ -148,7 +147,7 @@ export class EventRepository {
   private readonly appendEach = new NamedStatement<{ id: string }>('event_append_many', APPEND_MANY);
 
   constructor(
-    @InjectDataSource() private readonly dataSource: DataSource,
+    private readonly dataSource: DataSource,
     private readonly conversations: FollowedConversationRepository,
   ) {}
 

@@ -95,13 +95,12 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     const { id, eventCount, since, failure } = await this.events.open(user.id, conversationId);
     const position = streamPosition(start, eventCount);
     if (this.stopping) {
-      throw new DomainError('unavailable', 'unavailable', 'The service is stopping; connect again.', {
+      throw new DomainError('unavailable', 'The service is stopping; connect again.', {
         retryAfterSeconds: 1,
       });
     }
     if (this.countOf(user.id) >= MAX_PER_USER) {
       throw new DomainError(
-        'rate_limited',
         'rate_limited',
         `You have ${MAX_PER_USER} open event streams, the most allowed; close one first.`,
         { retryAfterSeconds: 5 },
@@ -201,9 +200,11 @@ function streamPosition({ header, query, fromNow }: StreamStart, eventCount: num
     return fromNow ? eventCount : 0;
   }
   if (!/^\d{1,10}$/.test(text) || Number(text) > eventCount) {
-    throw new InvalidInputError([
-      { loc, msg: 'Expected the id of an event of this stream, which is a number.', type: 'value_error' },
-    ]);
+    throw new InvalidInputError({
+      loc,
+      msg: 'Expected the id of an event of this stream, which is a number.',
+      type: 'value_error',
+    });
   }
   return Number(text);
 }
