@@ -67,16 +67,18 @@ export function identityOf(
 ): Pick<AutomationEvent, 'deliveryId' | 'bodyDigest' | 'eventKey'> {
   const { idHeaders, keyOf } = rulesOf(webhook);
   const id = idHeaders.map(sent.header).find((each) => each !== '') ?? usual;
-  const isOnce = webhooksOf(webhook.source) !== null && timeOf(payload) !== null;
+  const isOwn = webhooksOf(webhook.source) === null;
+  const isIdSigned = isOwn && webhook.signature_scheme === 'standard_webhooks';
+  const comment = isOwn ? null : commentVersion(payload);
   return {
     deliveryId: id.slice(0, MAX_DELIVERY_ID),
-    bodyDigest: isOnce ? digest(commentVersion(payload) ?? sent.body) : null,
+    bodyDigest: comment === null ? digest(isIdSigned ? id : '', sent.body) : digest(comment),
     eventKey: keyOf(sent, payload).slice(0, MAX_KEY) || 'unknown',
   };
 }
 
-function digest(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex');
+function digest(...parts: (string | Buffer)[]): string {
+  return parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
 }
 
 /** The comment that an event tells of; GitLab calls it a note. */
@@ -102,7 +104,7 @@ function commentVersion(payload: unknown): string | null {
   return id === null || at === null ? null : JSON.stringify([jsonText(payload, 'action'), id, at, state]);
 }
 
-/** When it happened, epoch milliseconds; null where it says just where. What says when comes once, whatever its delivery id. */
+/** When it happened, epoch milliseconds; null where it says just where. */
 export function timeOf(payload: unknown): number | null {
   const members = Object.entries(Object(payload) as Record<string, unknown>);
   const parts = members.flatMap(([name, part]) => (UNTIMED.includes(name) ? [] : [part]));
