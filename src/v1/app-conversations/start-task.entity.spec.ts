@@ -27,7 +27,7 @@ describe('what a child may', () => {
 
 describe('the secrets of conversations together', () => {
   it.each<[string, ConversationLimits[], string[]]>([
-    ['none', [], ['A', 'B', 'GITHUB_TOKEN']],
+    ['none', [], []],
     ['one without limits', [{}, { secret_names: [], git: 'none' }], ['A', 'B', 'GITHUB_TOKEN']],
     ['lists', [{ secret_names: ['A'] }, { secret_names: ['B'] }], ['A', 'B']],
     ['no push', [{ git: 'read' }], ['A', 'B']],

@@ -114,10 +114,9 @@ export function hasTokens(limits: ConversationLimits): boolean {
   return (limits.secret_names ?? null) === null && gitMode(limits) === 'write';
 }
 
-/** What any of the conversations may see of its user's secrets; all for none. */
+/** What any of the conversations may see of its user's secrets. */
 export function visibleSecrets(all: readonly ConversationLimits[]): SecretFilter {
   return (name, isGitToken) =>
-    all.length === 0 ||
     all.some(
       (limits) =>
         (limits.secret_names?.includes(name) ?? true) && !(isGitToken && gitMode(limits) !== 'write'),
