@@ -135,7 +135,7 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
     const sources = app.get(SandboxUrls).browserSources();
     app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));
   }
-  serveDocumentPages(app);
+  serveDocumentPages(app, http.publicUrl?.startsWith('https:') ?? false);
   // Interceptors run after guards: a body is read once its caller is accepted.
   app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());

@@ -80,16 +80,21 @@ export class OwnToolServer {
 
   private isOwn(text: string): boolean {
     const url = URL.parse(text);
-    if (url?.pathname.replace(/\/$/, '') !== TOOL_SERVER_PATH) {
+    if (url === null) {
       return false;
     }
-    const { hostname, origin, port } = url;
-    return (
-      this.address.isOwn(origin) ||
+    const { hostname, origin, port, pathname } = url;
+    const isPublic = this.address.isOwn(origin);
+    const isServed = isLoopbackHost(hostname) && port === String(this.address.port);
+    const isInside =
       origin === new URL(this.callback.webhooksUrl).origin ||
-      this.config.http.allowedHosts.includes(hostname) ||
-      (isLoopbackHost(hostname) && port === String(this.address.port))
+      this.config.http.allowedHosts.includes(hostname);
+    const base = new URL(this.address.publicUrl).pathname;
+    // Beside the path of PUBLIC_URL, its host may be that of others.
+    const paths = [base, ...(isServed || !isPublic ? ['/'] : [])].map((each) =>
+      each.replace(/\/?$/, TOOL_SERVER_PATH),
     );
+    return (isPublic || isServed || isInside) && paths.includes(pathname.replace(/\/$/, ''));
   }
 }
 
