@@ -2,9 +2,12 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { AutomationEventRepository } from '../../src/automations/events/automation-event.repository.js';
+import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
+import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { until } from '../support/until.js';
 
 const PATH = '/api/automation/v1';
 const SECRET = 'a-secret-of-the-host';
@@ -274,6 +277,24 @@ describe('an event', () => {
       key: 'unknown',
       matches: [{ automation_id: id, run_id: null }],
     });
+  });
+
+  it('is named with who caused it by the audit of what it starts', async () => {
+    await webhook();
+    const id = await automation();
+    const delivery = randomUUID();
+    await fromGitHub(labeled(), { id: delivery }).expect(202);
+    const [run] = await runs(id);
+    const audit = new AuditClient(app);
+    const entries = (): Promise<AuditEntryDto[]> =>
+      audit.find({ owner_user_id: user.id, action: 'conversation.start' });
+    await until(async () => (await entries()).length === 1);
+    const named = { run_id: run?.id, event: `event:github:${delivery}`, caused_by: 'github:71' };
+    expect(await entries()).toMatchObject([{ actor: { kind: 'service' }, details: named }]);
+
+    await call('post', `/runs/${run?.id}/cancel`).expect(200);
+    const [cancelled] = await audit.find({ owner_user_id: user.id, action: 'automation.cancel_run' });
+    expect(cancelled?.details).toEqual(named);
   });
 
   it('starts automations of its organization only', async () => {

@@ -18,7 +18,6 @@ const BATCH = 1_000;
 
 /** Payloads that made no run, of one source: enough to try an automation with. */
 const IDLE_PAYLOADS = 10;
-
 /** Of a user, the newest. */
 const KNOWN_BODIES = 50_000;
 
@@ -122,7 +121,8 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
 
   /** Adds an event; returns the one that is known of its delivery or body in place of it. */
   async add(manager: EntityManager, event: NewAutomationEvent): Promise<KnownEvent | null> {
-    const { id, userId, orgId, source, bodyDigest } = event;
+    const { id, userId, orgId, source, deliveryId, bodyDigest } = event;
+    const digest = bodyDigest ?? '';
     const { raw } = await manager
       .createQueryBuilder()
       .insert()
@@ -132,14 +132,12 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
       .returning('id')
       .execute();
     if ((raw as unknown[]).length === 0) {
-      const same = ['deliveryId', 'bodyDigest'] as const;
-      return manager.findOneOrFail(AutomationEvent, {
-        select: { id: true, outcomes: true },
-        where: same.map((member) => ({ orgId, source, [member]: event[member] })),
-      });
+      const select = { id: true, outcomes: true } as const;
+      const where = [{ deliveryId }, { bodyDigest: digest }].map((same) => ({ orgId, source, ...same }));
+      return manager.findOneOrFail(AutomationEvent, { select, where });
     }
     // Looked up last: of one that is being removed, the row above waited for that.
-    const known = await manager.findOneBy(KnownBody, { userId, source, digest: bodyDigest ?? '' });
+    const known = await manager.findOneBy(KnownBody, { userId, source, digest });
     if (known !== null) {
       await manager.delete(AutomationEvent, { id });
     }

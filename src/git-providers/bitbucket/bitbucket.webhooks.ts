@@ -9,7 +9,6 @@ const SHAPES: readonly EventShape[] = [
   [/^pullrequest:fulfilled$/, (payload) => jsonText(payload, 'pullrequest', 'state') === 'MERGED'],
   [/^pullrequest:rejected$/, (payload) => jsonText(payload, 'pullrequest', 'state') === 'DECLINED'],
   [/^pullrequest:/, 'pullrequest'],
-  [/^issue:/, 'issue'],
   [/^repo:push$/, 'push'],
   [/^repo:commit_status_/, 'commit_status'],
 ];

@@ -155,13 +155,9 @@ export class SandboxRepository {
   }
 
   /** Sets the limits to what follows from those so far. */
-  async limit(
-    manager: EntityManager,
-    id: string,
-    next: (before: SandboxLimits) => SandboxLimits,
-  ): Promise<void> {
+  async limit(manager: EntityManager, id: string, to: (of: SandboxLimits) => SandboxLimits): Promise<void> {
     const sandbox = await manager.findOne(Sandbox, { where: { id }, lock: { mode: 'pessimistic_write' } });
-    const { secret_names = null, git = 'write' } = next(sandbox?.limits ?? {});
+    const { secret_names = null, git = 'write' } = to(sandbox?.limits ?? {});
     await manager.update(Sandbox, { id }, { limits: { secret_names, git } });
   }
 
