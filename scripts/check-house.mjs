@@ -63,6 +63,7 @@ const TABLE_OWNERS = {
   automation_runs: 'automations',
   automation_webhooks: 'automations',
   automation_events: 'automations',
+  automation_event_bodies: 'automations',
 };
 const HOLDS_SQL = /\.(repository|queries)\.ts$/;
 

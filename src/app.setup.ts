@@ -10,7 +10,7 @@ import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-hosts.js';
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
 import { ApiKeyVerifier } from './auth/api-key.verifier.js';
-import { RequestAdmission } from './auth/request-admission.js';
+import { AGENT_KEY, RequestAdmission } from './auth/request-admission.js';
 import { RequestAuthenticator } from './auth/request-authenticator.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
@@ -133,7 +133,7 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
     const sources = app.get(SandboxUrls).browserSources();
     app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));
   }
-  serveDocumentPages(app);
+  serveDocumentPages(app, http.publicUrl?.startsWith('https:') ?? false);
   // Interceptors run after guards: a body is read once its caller is accepted.
   app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());
@@ -163,7 +163,7 @@ function requestAdmission(app: NestExpressApplication): RequestAdmission {
     inFlight: http.maxRequestsInFlight,
     userOf: (key) => apiKeys.verify(key),
     signedInUserOf: (request) => authenticator.signedInUser(request),
-    ownerOf: async (key) => (await agents.callerOf(key)) ?? sandboxKeys.find(key),
+    ownerOf: (key) => (key.startsWith(AGENT_KEY) ? agents.callerOf(key) : sandboxKeys.find(key)),
   });
 }
 

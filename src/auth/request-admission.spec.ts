@@ -19,6 +19,8 @@ let gate: Gate;
 let admission: RequestAdmission;
 /** Of requests that wait for their bodies. */
 let takers: (() => void)[];
+/** Credentials that were looked up. */
+let lookUps: string[];
 
 /** Responds once the gate is open, with 200, or at once with why not. */
 async function start(limits: {
@@ -27,14 +29,23 @@ async function start(limits: {
 }): Promise<(headers?: Record<string, string>, path?: string, body?: string) => Promise<Response>> {
   gate = new Gate();
   takers = [];
+  lookUps = [];
   admission = new RequestAdmission({
     perMinute: 0,
     inFlight: 0,
     ...limits,
-    userOf: async (key) => (/^(bob|alice)/.test(key) ? { id: key.split('-', 1).join() } : null),
-    signedInUserOf: async ({ headers: { cookie } }) =>
-      cookie === 'slipway_session=bob' ? { id: 'bob' } : null,
-    ownerOf: async (key) => (key.startsWith('bb') ? { userId: 'bob' } : null),
+    userOf: async (key) => {
+      lookUps.push(key);
+      return /^(bob|alice)/.test(key) ? { id: key.split('-', 1).join() } : null;
+    },
+    signedInUserOf: async ({ headers: { cookie } }) => {
+      lookUps.push(cookie ?? '');
+      return cookie === 'slipway_session=bob' ? { id: 'bob' } : null;
+    },
+    ownerOf: async (key) => {
+      lookUps.push(key);
+      return key.startsWith('bb') ? { userId: 'bob' } : null;
+    },
   });
   const app = express();
   app.set('trust proxy', 1);
@@ -200,6 +211,32 @@ describe('the rate limit', () => {
       200, 200, 200,
     ]);
     expect((await send({ 'X-Session-API-Key': 'mallory', ...BOBS_OTHER_KEY })).status).toBe(429);
+  });
+
+  it.each<[string, Record<string, string>, string, number]>([
+    ['several keys', { 'X-Session-API-Key': 'mallory', 'X-Access-Token': 'eve', ...BOBS_SESSION }, '/', 1],
+    ['a key like that of a sandbox', { 'X-Session-API-Key': 'm'.repeat(43), ...BOBS_SESSION }, '/', 1],
+    ['a key like that of a conversation', { Authorization: `Bearer slwc_${'m'.repeat(76)}` }, '/', 1],
+    ['a session', { Cookie: 'slipway_session=mallory' }, '/', 1],
+    [
+      'a key for an event of a host',
+      { 'X-Access-Token': 'mallory' },
+      '/api/automation/v1/events/1/github',
+      0,
+    ],
+  ])('is asked after one look-up of %s that is wrong', async (_what, headers, path, most) => {
+    const send = await start({ perMinute: 1 });
+    await send();
+    lookUps = [];
+    expect((await send(headers, path, '')).status).toBe(most === 0 ? 200 : 429);
+    expect(lookUps).toHaveLength(most);
+  });
+
+  it('counts each wrong key, and no right one', async () => {
+    const send = await start({ perMinute: 3 });
+    const wrong = { 'X-Session-API-Key': 'mallory', 'X-Access-Token': 'eve' };
+    const callers = [{ ...BOBS_SANDBOX, ...ALICES_KEY }, ALICES_KEY, wrong, {}, {}, ALICES_KEY];
+    expect(await statuses(send, callers)).toEqual([200, 200, 200, 200, 429, 200]);
   });
 
   it('says what is left', async () => {

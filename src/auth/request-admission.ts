@@ -27,6 +27,8 @@ const OF_ADDRESS = 1 / 2;
 const RETRY_AFTER_SECONDS = { least: 1, most: 3 };
 /** Of a sandbox, or of a conversation in one. */
 const SESSION_KEY = /^(?:[0-9A-Za-z]{43}|slwc_[\w-]{76})$/;
+/** Of a conversation. */
+export const AGENT_KEY = 'slwc_';
 const SANDBOX_OWNERS = 10_000;
 const SANDBOX_OWNER_MS = 60_000;
 /** The IPv6 network of one customer of an internet provider (RFC 6177). */
@@ -39,6 +41,8 @@ interface Caller {
   /** Of those without a key, their network. */
   id: string;
 }
+
+type LookUp = [Caller['kind'], () => Promise<{ id: string } | null>];
 
 export interface AdmissionOptions {
   perMinute: number;
@@ -90,7 +94,7 @@ export class RequestAdmission {
     if (takesPlace && this.inFlight.inUse >= this.inFlight.whole) {
       throw refusal('whole', 'user');
     }
-    const caller = await this.callerOf(request, path);
+    const caller = await this.callerOf(request, path, response);
     if (caller.kind !== 'host') {
       this.count(caller, response);
     }
@@ -111,37 +115,45 @@ export class RequestAdmission {
     }
   }
 
-  private async callerOf(request: Request, path: string): Promise<Caller> {
-    const { headers, socket } = request;
-    const keys = presentedKeys(headers);
-    for (const key of keys) {
-      const owner = SESSION_KEY.test(key) ? await this.sandboxOwner(key) : null;
-      if (owner !== null) {
-        return { kind: 'sandbox', id: owner };
+  private async callerOf(request: Request, path: string, response: ServerResponse): Promise<Caller> {
+    const id = networkOf(currentRequest()?.address ?? request.socket.remoteAddress);
+    if (request.method === 'POST' && EVENT_OF_HOST.test(path)) {
+      return { kind: 'host', id };
+    }
+    const stranger = { kind: 'stranger', id } as const;
+    const keys = presentedKeys(request.headers);
+    // As where it is authenticated: beside a key, a session is nothing.
+    const ofPage: LookUp = ['user', () => this.options.signedInUserOf(request)];
+    const lookUps = keys.length === 0 ? [ofPage] : keys.flatMap((key) => this.lookUps(key));
+    for (const [index, [kind, find]] of lookUps.entries()) {
+      // What was wrong is paid for before the next one costs anything.
+      if (index > 0) {
+        this.count(stranger, response);
       }
-      const user = await this.options.userOf(key);
-      if (user !== null) {
-        return { kind: 'user', id: user.id };
+      const found = await find();
+      if (found !== null) {
+        return { kind, id: found.id };
       }
     }
-    // As where it is authenticated: beside a key, a session is nothing.
-    const signedIn = keys.length > 0 ? null : await this.options.signedInUserOf(request);
-    return signedIn === null
-      ? {
-          kind: request.method === 'POST' && EVENT_OF_HOST.test(path) ? 'host' : 'stranger',
-          id: networkOf(currentRequest()?.address ?? socket.remoteAddress),
-        }
-      : { kind: 'user', id: signedIn.id };
+    return stranger;
+  }
+
+  private lookUps(key: string): LookUp[] {
+    const ofSandbox: LookUp = ['sandbox', () => this.sandboxOwner(key)];
+    const ofUser: LookUp = ['user', () => this.options.userOf(key)];
+    // An operator may have chosen a key for a user that looks like a sandbox's.
+    const more = key.startsWith(AGENT_KEY) ? [] : [ofUser];
+    return SESSION_KEY.test(key) ? [ofSandbox, ...more] : more;
   }
 
   /** A revoked key may count as its sandbox's for a minute. */
-  private async sandboxOwner(key: string): Promise<string | null> {
+  private async sandboxOwner(key: string): Promise<{ id: string } | null> {
     const digest = hash('sha256', key, 'base64');
     const known = this.sandboxOwners.get(digest) ?? (await this.options.ownerOf(key))?.userId;
     if (known !== undefined) {
       this.sandboxOwners.set(digest, known);
     }
-    return known ?? null;
+    return known === undefined ? null : { id: known };
   }
 
   private count({ kind, id }: Caller, response: ServerResponse): void {

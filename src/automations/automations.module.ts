@@ -10,7 +10,11 @@ import { Automation, AutomationRepository } from './definitions/automation.repos
 import { AutomationsController } from './definitions/automations.controller.js';
 import { AutomationsService } from './definitions/automations.service.js';
 import { ScheduleWorker } from './definitions/schedule.worker.js';
-import { AutomationEvent, AutomationEventRepository } from './events/automation-event.repository.js';
+import {
+  AutomationEvent,
+  AutomationEventRepository,
+  KnownBody,
+} from './events/automation-event.repository.js';
 import { AutomationEventsController } from './events/automation-events.controller.js';
 import { AutomationEventsService } from './events/automation-events.service.js';
 import { EventActors } from './events/event-actors.service.js';
@@ -24,7 +28,7 @@ import { NotOfferedController, ServiceInfoController } from './service-info.cont
 
 @Module({
   imports: [
-    TypeOrmModule.forFeature([Automation, AutomationRun, AutomationWebhook, AutomationEvent]),
+    TypeOrmModule.forFeature([Automation, AutomationRun, AutomationWebhook, AutomationEvent, KnownBody]),
     AppConversationsModule,
     GitProvidersModule,
     HealthModule,

@@ -81,6 +81,15 @@ describe('an event', () => {
   });
 });
 
+const SYNCHRONIZED = { action: 'synchronize', pull_request: {} };
+const DEPLOYED = {
+  action: 'created',
+  deployment_status: {},
+  deployment: {},
+  check_run: {},
+  workflow_run: {},
+};
+
 describe('the key of an event', () => {
   it.each<[string, string, object, string?]>([
     [
@@ -89,15 +98,34 @@ describe('the key of an event', () => {
       { zen: 'Keep it logically awesome.', hook_id: 1, hook: { type: 'Repository' } },
       'ping',
     ],
-    ['issues.labeled', 'github', { action: 'labeled', label: { name: 'agent' } }, 'issues'],
-    ['push', 'github', { ref: 'refs/heads/main' }, 'push'],
+    ['issues.labeled', 'github', { action: 'labeled', issue: {}, label: { name: 'agent' } }, 'issues'],
+    ['push', 'github', { ref: 'refs/heads/main', before: 'a0', after: 'a1' }, 'push'],
+    ['pull_request.synchronize', 'github', { ...SYNCHRONIZED, before: 'a0', after: 'a1' }, 'pull_request'],
+    ['deployment_status.created', 'github', DEPLOYED, 'deployment_status'],
+    ['workflow_job.queued', 'github', { action: 'queued', workflow_job: {}, deployment: {} }, 'workflow_job'],
+    ['deployment_review.approved', 'github', { action: 'approved', workflow_run: {} }, 'deployment_review'],
+    ['workflow_dispatch', 'github', { inputs: null, ref: 'main', workflow: 'ci.yml' }, 'workflow_dispatch'],
+    ['watch.started', 'github', { action: 'started' }, 'watch'],
+    ['', 'github', { action: 'labeled', issue: {} }, 'pull_request'],
+    ['', 'github', { action: 'created', issue: {}, comment: {} }, 'issues'],
+    ['', 'github', { action: 'started' }, 'push'],
+    ['', 'github', SYNCHRONIZED, 'sponsorship'],
+    ['', 'github', DEPLOYED, 'check_run'],
     ['merge_request.open', 'gitlab', { object_kind: 'merge_request', object_attributes: { action: 'open' } }],
     ['release.create', 'gitlab', { object_kind: 'release', action: 'create', tag: 'v1.1' }],
     ['milestone.close', 'gitlab', { object_kind: 'milestone', object_attributes: {}, action: 'close' }],
     ['user_add_to_group', 'gitlab', { event_name: 'user_add_to_group', group_name: 'octo' }],
     ['push', 'gitlab', { object_kind: 'push', event_name: 'push', ref: 'refs/heads/main' }],
-    ['pullrequest.created', 'bitbucket', {}, 'pullrequest:created'],
-    ['pr.opened', 'bitbucket_data_center', {}, 'pr:opened'],
+    ['pullrequest.created', 'bitbucket', { pullrequest: { state: 'OPEN' } }, 'pullrequest:created'],
+    ['pullrequest.fulfilled', 'bitbucket', { pullrequest: { state: 'MERGED' } }, 'pullrequest:fulfilled'],
+    ['pullrequest.unapproved', 'bitbucket', { pullrequest: {}, approval: {} }, 'pullrequest:unapproved'],
+    ['repo.push', 'bitbucket', { push: { changes: [] } }, 'repo:push'],
+    ['repo.updated', 'bitbucket', { changes: {} }, 'repo:updated'],
+    ['', 'bitbucket', { pullrequest: { state: 'OPEN' } }, 'pullrequest:fulfilled'],
+    ['', 'bitbucket', { pullrequest: {}, comment: {} }, 'pullrequest:created'],
+    ['', 'bitbucket', {}, 'pullrequest:created'],
+    ['pr.opened', 'bitbucket_data_center', { eventKey: 'pr:opened' }, 'pr:merged'],
+    ['', 'bitbucket_data_center', {}, 'pr:opened'],
   ])('is %s, at %s', (key, source, payload, header = '') => {
     const sent = { body: Buffer.alloc(0), header: (name: string) => (/event/.test(name) ? header : '') };
     expect(webhooksOf(source)?.keyOf(sent, payload)).toBe(key);

@@ -2,9 +2,12 @@ import { createHmac, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { AutomationEventRepository } from '../../src/automations/events/automation-event.repository.js';
+import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
+import { AuditClient } from '../support/audit-client.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { until } from '../support/until.js';
 
 const PATH = '/api/automation/v1';
 const SECRET = 'a-secret-of-the-host';
@@ -16,6 +19,14 @@ const LABELED = {
   repository: { full_name: 'octo/app' },
   sender: { id: 71, login: 'writer' },
 };
+
+let labels = 0;
+
+/** Another one each time. */
+function labeled(members: object = {}): object {
+  labels += 1;
+  return { ...LABELED, label: { ...LABELED.label, id: labels }, ...members };
+}
 
 let app: TestApp;
 let second: TestApp;
@@ -148,7 +159,7 @@ describe('webhooks of hosts', () => {
 
   it('end the old secret at once when it is replaced', async () => {
     const { id } = await webhook();
-    await fromGitHub(LABELED).expect(202);
+    await fromGitHub(labeled()).expect(202);
     const { body } = await call('post', `/webhooks/${id}/rotate-secret`).expect(200);
     await fromGitHub(LABELED).expect(401);
     const signature = `sha256=${digest(JSON.stringify(LABELED), body.webhook_secret)}`;
@@ -204,35 +215,118 @@ describe('an event', () => {
     expect(new Set(answers.map(({ body }) => body.event_id)).size).toBe(1);
     expect(new Set(answers.map(({ body }) => JSON.stringify(body.matched))).size).toBe(1);
     expect(await runs(id)).toHaveLength(1);
-    await fromGitHub(LABELED).expect(202);
+    await fromGitHub(labeled()).expect(202);
     expect(await runs(id)).toHaveLength(2);
   });
 
-  it('that says when it happened starts nothing again under another delivery id, which GitHub does not sign', async () => {
+  it('whose body has come starts nothing again under another delivery id or name, which GitHub does not sign', async () => {
+    await webhook();
+    const id = await automation({ on: '*' });
+    const event = labeled();
+    const { body: first } = await fromGitHub(event).expect(202);
+    const { body: again } = await fromGitHub(event, { event: 'issue_comment', to: second }).expect(200);
+    expect(again).toEqual({ ...first, duplicate: true });
+    expect(await runs(id)).toHaveLength(1);
+  });
+
+  it('whose body has come is known after it was removed, of its own user', async () => {
     await webhook();
     const id = await automation();
-    const timed = { ...LABELED, issue: { ...LABELED.issue, updated_at: '2026-11-21T09:30:00Z' } };
-    const { body: first } = await fromGitHub(timed).expect(202);
-    const { body: again } = await fromGitHub(timed, { event: 'issue_comment', to: second }).expect(200);
-    expect(again).toEqual({ ...first, duplicate: true });
-    const later = { ...timed, issue: { ...timed.issue, updated_at: '2026-11-21T09:31:00Z' } };
-    await fromGitHub(later).expect(202);
-    expect(await runs(id)).toHaveLength(2);
+    const event = labeled();
+    const { body: first } = await fromGitHub(event).expect(202);
+    await app.dataSource.query(
+      `UPDATE automation_events SET created_at = now() - interval '25 hours' WHERE id = $1`,
+      [first.event_id],
+    );
+    await app.app.get(AutomationEventRepository).prune();
+    expect((await fromGitHub(event, { to: second }).expect(200)).body).toEqual({
+      event_id: first.event_id,
+      matched: [],
+      duplicate: true,
+    });
+    expect(await runs(id)).toHaveLength(1);
+    user = await userWithToken();
+    await webhook();
+    await fromGitHub(event).expect(202);
   });
 
-  it.each(['repository', 'enterprise', 'inputs', 'client_payload'])(
-    'whose body may come again in good faith counts by its delivery id, whatever the time of its %s',
+  it.each(['repository', 'enterprise', 'inputs'])(
+    'that is dispatched by hand comes again in good faith, whatever the time of its %s',
     async (member) => {
       await webhook();
       const id = await automation({ on: 'workflow_dispatch' });
       const { repository, sender } = LABELED;
       const time = { updated_at: '2026-11-21T09:30:00Z', date: '2026-11-21' };
-      const body = { ref: 'main', repository, sender, [member]: { ...repository, ...time } };
+      const dispatch = { inputs: null, ref: 'main', workflow: 'ci.yml', repository, sender };
+      const body = { ...dispatch, [member]: { ...repository, ...time } };
       await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
       await fromGitHub(body, { event: 'workflow_dispatch' }).expect(202);
       expect(await runs(id)).toHaveLength(2);
     },
   );
+
+  it.each([
+    ['is new under another id where it does not say when', {}, 202],
+    ['is known where it says when', { updated_at: '2026-11-21T09:30:00Z' }, 200],
+  ])('with the body of another one, of a source of the user, %s', async (_case, time, status) => {
+    await webhook({ source: 'alarms', event_id_header: 'x-id' });
+    const text = JSON.stringify({ type: 'alarm', ...time });
+    const send = (id: string): request.Test =>
+      deliver(text, {
+        source: 'alarms',
+        headers: { 'x-id': id, 'x-signature-256': `sha256=${digest(text)}` },
+      });
+    await send('one').expect(202);
+    await send('one').expect(200);
+    await send('two').expect(status);
+  });
+
+  it('with the body of another one is new where its id is signed', async () => {
+    await webhook({ source: 'ci', signature_scheme: 'standard_webhooks' });
+    const text = JSON.stringify({ type: 'nightly' });
+    const seconds = String(Math.floor(app.clock.now() / 1000));
+    const send = (id: string): request.Test => {
+      const signed = `${id}.${seconds}.${text}`;
+      const signature = createHmac('sha256', Buffer.from(SECRET)).update(signed).digest('base64');
+      const headers = { 'webhook-id': id, 'webhook-timestamp': seconds };
+      return deliver(text, {
+        source: 'ci',
+        headers: { ...headers, 'webhook-signature': `v1,${signature}` },
+      });
+    };
+    await send('msg_1').expect(202);
+    await send('msg_1').expect(200);
+    await send('msg_2').expect(202);
+  });
+
+  it('starts nothing under the name of an event that its body is not of', async () => {
+    await webhook();
+    const id = await automation({ on: ['push', 'issue_comment.*'] });
+    const { body } = await fromGitHub(labeled(), { event: 'issue_comment' }).expect(202);
+    expect(body.matched).toEqual([]);
+    expect((await call('get', `/events/${body.event_id}/matches`).expect(200)).body).toMatchObject({
+      key: 'unknown',
+      matches: [{ automation_id: id, run_id: null }],
+    });
+  });
+
+  it('is named with who caused it by the audit of what it starts', async () => {
+    await webhook();
+    const id = await automation();
+    const delivery = randomUUID();
+    await fromGitHub(labeled(), { id: delivery }).expect(202);
+    const [run] = await runs(id);
+    const audit = new AuditClient(app);
+    const entries = (): Promise<AuditEntryDto[]> =>
+      audit.find({ owner_user_id: user.id, action: 'conversation.start' });
+    await until(async () => (await entries()).length === 1);
+    const named = { run_id: run?.id, event: `event:github:${delivery}`, caused_by: 'github:71' };
+    expect(await entries()).toMatchObject([{ actor: { kind: 'service' }, details: named }]);
+
+    await call('post', `/runs/${run?.id}/cancel`).expect(200);
+    const [cancelled] = await audit.find({ owner_user_id: user.id, action: 'automation.cancel_run' });
+    expect(cancelled?.details).toEqual(named);
+  });
 
   it('starts automations of its organization only', async () => {
     await webhook();
@@ -255,7 +349,7 @@ describe('an event', () => {
     await webhook();
     const ids: string[] = [];
     for (let sent = 0; sent < 4; sent += 1) {
-      ids.push((await fromGitHub(LABELED).expect(202)).body.event_id);
+      ids.push((await fromGitHub(labeled()).expect(202)).body.event_id);
     }
     await app.dataSource.query(
       `UPDATE automation_events SET created_at = now() - interval '25 hours' WHERE id = $1`,
@@ -292,7 +386,7 @@ describe('what is kept of events', () => {
     const id = await automation({ filter: "label.name == 'bug'" });
     const ids: string[] = [];
     for (let sent = 0; sent < 12; sent += 1) {
-      ids.push((await fromGitHub(LABELED).expect(202)).body.event_id);
+      ids.push((await fromGitHub(labeled()).expect(202)).body.event_id);
     }
 
     expect(await kept()).toMatchObject({ payloads: 10, outcomes: 0 });
@@ -313,7 +407,7 @@ describe('what is kept of events', () => {
     await automation({}, { max_runs_per_day: 1_000 });
     const ids: string[] = [];
     for (let sent = 0; sent < 5; sent += 1) {
-      const large = { ...LABELED, text: 'x'.repeat(MAX_BYTES / 3) };
+      const large = labeled({ text: 'x'.repeat(MAX_BYTES / 3) });
       ids.push((await fromGitHub(large).expect(202)).body.event_id);
     }
 
@@ -459,7 +553,10 @@ describe('the signatures of other hosts', () => {
     await webhook({ source: 'gitlab' });
     const send = (key: string, event: string, as = randomUUID()): request.Test => {
       const headers = { 'x-gitlab-token': SECRET, 'idempotency-key': key, 'x-gitlab-event-uuid': event };
-      return deliver(MERGE, { source: 'gitlab', headers: { ...headers, 'x-gitlab-webhook-uuid': as } });
+      return deliver(JSON.stringify({ object_kind: 'merge_request', key }), {
+        source: 'gitlab',
+        headers: { ...headers, 'x-gitlab-webhook-uuid': as },
+      });
     };
     await send('one', 'event').expect(202);
     await send('one', 'again').expect(200);
@@ -472,7 +569,8 @@ describe('the signatures of other hosts', () => {
     ['bitbucket_data_center', 'pr:opened', 'x-request-id', 'pr.opened'],
   ])('are those of %s', async (source, event, idHeader, key) => {
     await webhook({ source });
-    const text = JSON.stringify({ repository: { full_name: 'octo/app' } });
+    const repository = { full_name: 'octo/app' };
+    const text = JSON.stringify({ eventKey: event, pullrequest: { id: 7 }, repository });
     const headers = { 'x-event-key': event, [idHeader]: 'one', 'x-hub-signature': `sha256=${digest(text)}` };
     expect(await keyOf(deliver(text, { source, headers }))).toBe(key);
     await deliver(text, { source, headers }).expect(200);
@@ -536,7 +634,7 @@ it('a flood of one organization does not keep others waiting', async () => {
   user = await app.createUser();
   await webhook();
   const flood = Array.from({ length: 60 }, () =>
-    fromGitHub(LABELED, { orgId: flooded.id }).then(({ status }) => status),
+    fromGitHub(labeled(), { orgId: flooded.id }).then(({ status }) => status),
   );
   await fromGitHub(LABELED).expect(202);
   expect((await Promise.all(flood)).every((status) => [202, 429].includes(status))).toBe(true);

@@ -484,7 +484,8 @@ describe('a webhook of the organization', () => {
     await follows.look(conversation);
     const check = addCheck(change, 'test', { state: 'failed' });
     const answered = await Promise.all([1, 2, 3].map(() => deliver(hook, checkRunDelivery(change, check))));
-    expect(answered.map(({ status }) => status)).toEqual([202, 202, 202]);
+    // The fake says no time, so that these are one event.
+    expect(new Set(answered.map(({ status }) => status))).toEqual(new Set([200, 202]));
     await until(async () => (await follows.state(conversation))?.round === 1);
     await follows.idle(conversation);
     await deliver(hook, checkRunDelivery(change, check));

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import { AuditClient } from '../support/audit-client.js';
 import type { TestUser } from '../support/create-test-app.js';
+import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { insertSandboxRow, type SandboxRowHandle } from '../support/sandbox-rows.js';
@@ -364,6 +365,35 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
       }
       // What the SDK asks for when it clones.
       expect(await status('github_token')).toBe(expected.includes('GITHUB_TOKEN') ? 200 : 404);
+    });
+
+    it.each<[string, Partial<StartRequest>[], string[]]>([
+      ['one that may nothing', [{ secret_names: [] }], []],
+      ['one that may not push', [{ git: 'read' }], ['DEPLOY_KEY']],
+      ['the last of several', [{ secret_names: ['DEPLOY_KEY'] }, { secret_names: [] }], []],
+      ['an unrestricted one', [{ secret_names: ['DEPLOY_KEY'] }, {}], ['DEPLOY_KEY']],
+      ['unrestricted ones', [{}], ['DEPLOY_KEY', 'GITHUB_TOKEN']],
+    ])('shows no more once %s was deleted, and one that a client began is left', async (_what, all, left) => {
+      const rows = new ConversationRows(app);
+      await rows.conversation(user.id, { sandboxId: sandbox.id, adopted: true });
+      for (const limits of all) {
+        const { appConversationId } = await rows.startTask(user.id, {
+          sandboxId: sandbox.id,
+          status: 'READY',
+          request: { ...sampleStartRequest(), ...limits },
+        });
+        await request(app.url)
+          .delete(`/api/v1/app-conversations/${appConversationId}`)
+          .set(user.headers)
+          .expect(200);
+      }
+
+      expect(await listed()).toEqual(left);
+      for (const name of ['DEPLOY_KEY', 'GITHUB_TOKEN']) {
+        expect(await status(name)).toBe(left.includes(name) ? 200 : 404);
+      }
+      await start(null);
+      expect(await listed()).toEqual(['DEPLOY_KEY', 'GITHUB_TOKEN']);
     });
 
     it('asks only the starts of its own user', async () => {

@@ -89,3 +89,28 @@ describe('an agent whose user has our tool server among the tool servers', () =>
     expect(sent.max_budget).toBe(1.5);
   });
 });
+
+describe('the tool server of a service whose PUBLIC_URL has a path', () => {
+  const app = useTestApp({
+    PUBLIC_URL: 'https://example.com/base/',
+    ALLOWED_HOSTS: 'slipway.internal',
+  });
+
+  it.each([
+    ['https://example.com/base/mcp', true],
+    ['https://example.com/base/mcp/', true],
+    ['https://slipway.internal/mcp', true],
+    ['https://slipway.internal/base/mcp', true],
+    ['https://example.com/mcp', false],
+    ['https://example.com/base/mcp/other', false],
+    ['https://example.com/basemcp', false],
+    ['https://other.example.com/base/mcp', false],
+  ])('%s is own: %s', (url, isOwn) => {
+    const server = { url, apiKey: 'a-key' };
+    const config = { sseServers: [], stdioServers: [], shttpServers: [server] };
+    const startId = randomUUID();
+    const tools = app.app.get(OwnToolServer);
+    const [given] = tools.calledFrom(startId, config)?.shttpServers ?? [];
+    expect(given?.apiKey).toBe(isOwn ? tools.keyOf(startId) : 'a-key');
+  });
+});

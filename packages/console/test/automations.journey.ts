@@ -20,7 +20,8 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
 
   /** GitHub tells of a label. Resolves to the status of the answer. */
   async function labeled(address: string, secret: string): Promise<number> {
-    const body = JSON.stringify({ action: 'labeled', label: { name: 'agent' } });
+    const issue = { number: 7, node_id: randomUUID() };
+    const body = JSON.stringify({ action: 'labeled', issue, label: { name: 'agent' } });
     const signature = createHmac('sha256', secret).update(body).digest('hex');
     const headers = {
       'Content-Type': 'application/json',

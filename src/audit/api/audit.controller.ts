@@ -114,7 +114,7 @@ export class AuditEntryDto {
   client_address: string | null;
 
   @Shown(
-    'Names of what was changed, and why the service acted. Never a value that somebody stored.',
+    'Names of what was changed, and why the service acted: for a run of an automation `run_id`, `event` and `caused_by`. Never a stored value.',
     { members: ['value', 'description'] },
     ANY_OBJECT,
   )

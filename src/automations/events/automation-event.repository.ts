@@ -9,7 +9,7 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
-import { OwnedRow } from '../../auth/user.repository.js';
+import { OwnedRow, UserKeyedRow } from '../../auth/user.repository.js';
 import { AppConfig } from '../../config/app-config.js';
 
 export const MAX_EVENTS = 10_000;
@@ -17,21 +17,34 @@ const BATCH = 1_000;
 
 /** Payloads that made no run, of one source: enough to try an automation with. */
 const IDLE_PAYLOADS = 10;
+/** Of a user, the newest. */
+const KNOWN_BODIES = 50_000;
 
 /**
- * Those of yesterday, and those with which the newer ones of their organization are too many or too large. Rows that are
- * locked are somebody else's to remove.
+ * Those of yesterday, and those with which the newer ones of their organization are too many or too large; their bodies
+ * stay known. Rows that are locked are somebody else's to remove.
  */
 const REMOVE_SURPLUS = `
-  DELETE FROM automation_events WHERE id IN (
-    SELECT id FROM automation_events WHERE id IN (
-      SELECT id FROM (
-        SELECT id, created_at, row_number() OVER newest AS place, sum(bytes) OVER newest AS total
-        FROM automation_events WHERE $3::uuid IS NULL OR org_id = $3
-        WINDOW newest AS (PARTITION BY org_id ORDER BY created_at DESC, id DESC)) AS event
-      WHERE created_at < now() - interval '1 day' OR place > $1 OR ($2::bigint > 0 AND place > 1 AND total > $2)
-      LIMIT ${BATCH})
-    FOR UPDATE SKIP LOCKED)`;
+  WITH removed AS (
+    DELETE FROM automation_events WHERE id IN (
+      SELECT id FROM automation_events WHERE id IN (
+        SELECT id FROM (
+          SELECT id, created_at, row_number() OVER newest AS place, sum(bytes) OVER newest AS total
+          FROM automation_events WHERE $3::uuid IS NULL OR org_id = $3
+          WINDOW newest AS (PARTITION BY org_id ORDER BY created_at DESC, id DESC)) AS event
+        WHERE created_at < now() - interval '1 day' OR place > $1 OR ($2::bigint > 0 AND place > 1 AND total > $2)
+        LIMIT ${BATCH})
+      FOR UPDATE SKIP LOCKED)
+    RETURNING id, user_id, source, body_digest, created_at
+  ), known AS (
+    INSERT INTO automation_event_bodies (user_id, source, digest, event_id, created_at)
+    SELECT user_id, source, body_digest, id, created_at FROM removed WHERE body_digest IS NOT NULL ON CONFLICT DO NOTHING
+  ), forgotten AS (
+    DELETE FROM automation_event_bodies b USING (SELECT DISTINCT user_id FROM removed) u
+    WHERE b.user_id = u.user_id AND b.created_at <= (SELECT created_at FROM automation_event_bodies
+      WHERE user_id = u.user_id ORDER BY created_at DESC OFFSET ${KNOWN_BODIES} LIMIT 1)
+  )
+  SELECT count(*)::int AS removed FROM removed`;
 
 const SET_OUTCOMES = `
   UPDATE automation_events SET outcomes = $2::jsonb, bytes = octet_length(payload::text) + octet_length($2::text) WHERE id = $1`;
@@ -71,7 +84,7 @@ export class AutomationEvent extends OwnedRow {
   @Column('text') source: string;
   /** The host's id; that of the row where it sends none. */
   @Column('text') deliveryId: string;
-  /** Null where the same body may come again in good faith. */
+  /** Of what is signed; null in rows of earlier versions. */
   @Column('text', { nullable: true }) bodyDigest: string | null;
   @Column('text') eventKey: string;
   /** Null: it made no run, and newer ones of its source did not either. */
@@ -81,6 +94,18 @@ export class AutomationEvent extends OwnedRow {
   /** Of payload and outcomes. */
   @Column('integer', { default: 0 }) bytes: number;
 }
+
+/** What was signed once is signed for ever: it tells that an event comes again after its row has gone. */
+@Entity('automation_event_bodies')
+@Index('automation_event_bodies_newest_idx', ['userId', 'createdAt'])
+export class KnownBody extends UserKeyedRow {
+  @PrimaryColumn('text') source: string;
+  @PrimaryColumn('text') digest: string;
+  @Column('uuid') eventId: string;
+  @Column('timestamptz') createdAt: Date;
+}
+
+export type KnownEvent = Pick<AutomationEvent, 'id' | 'outcomes'>;
 
 export type NewAutomationEvent = Omit<AutomationEvent, 'user' | 'outcomes' | 'bytes' | 'createdAt'>;
 
@@ -94,8 +119,9 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
   }
 
   /** Adds an event; returns the one that is known of its delivery or body in place of it. */
-  async add(manager: EntityManager, event: NewAutomationEvent): Promise<AutomationEvent | null> {
-    const { orgId, source, deliveryId, bodyDigest } = event;
+  async add(manager: EntityManager, event: NewAutomationEvent): Promise<KnownEvent | null> {
+    const { id, userId, orgId, source, deliveryId, bodyDigest } = event;
+    const digest = bodyDigest ?? '';
     const { raw } = await manager
       .createQueryBuilder()
       .insert()
@@ -104,13 +130,17 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
       .orIgnore()
       .returning('id')
       .execute();
-    const sameBody = bodyDigest === null ? [] : [{ orgId, source, bodyDigest }];
-    return (raw as unknown[]).length === 1
-      ? null
-      : manager.findOneOrFail(AutomationEvent, {
-          select: { id: true, outcomes: true },
-          where: [{ orgId, source, deliveryId }, ...sameBody],
-        });
+    if ((raw as unknown[]).length === 0) {
+      const select = { id: true, outcomes: true } as const;
+      const where = [{ deliveryId }, { bodyDigest: digest }].map((same) => ({ orgId, source, ...same }));
+      return manager.findOneOrFail(AutomationEvent, { select, where });
+    }
+    // Looked up last: of one that is being removed, the row above waited for that.
+    const known = await manager.findOneBy(KnownBody, { userId, source, digest });
+    if (known !== null) {
+      await manager.delete(AutomationEvent, { id });
+    }
+    return known && { id: known.eventId, outcomes: [] };
   }
 
   /** Ends the storing of an event: keeps what it made, and removes what its organization has too much of. */
@@ -132,7 +162,8 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
     const { automationEventBytes } = this.config.database;
     let removed: number;
     do {
-      [, removed] = await this.query<[unknown, number]>(REMOVE_SURPLUS, [most, automationEventBytes, null]);
+      const values = [most, automationEventBytes, null];
+      [{ removed }] = await this.query<[{ removed: number }]>(REMOVE_SURPLUS, values);
     } while (removed === BATCH);
   }
 }

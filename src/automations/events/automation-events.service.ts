@@ -17,6 +17,7 @@ import {
   type AutomationEvent,
   AutomationEventRepository,
   type EventOutcome,
+  type KnownEvent,
   type NewAutomationEvent,
 } from './automation-event.repository.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
@@ -56,7 +57,7 @@ interface Judgement {
   failure: DomainError | null;
 }
 
-type ReceivedEvent = Pick<AutomationEvent, 'id' | 'outcomes'> & { isDuplicate: boolean };
+type ReceivedEvent = KnownEvent & { isDuplicate: boolean };
 
 /** Takes events of hosts: an event and the runs that it makes are stored together, once for each delivery. */
 @Injectable()

@@ -64,7 +64,7 @@ class WebhookFieldsDto {
   })
   signature_scheme?: SignatureScheme;
 
-  @Text('Header with the id of a delivery, by which repetitions are known.', { nullable: true, ...HEADER })
+  @Text('Header with an id, by which repetitions are known, as by their body.', { nullable: true, ...HEADER })
   event_id_header?: string | null;
 
   @Text('JMESPath that is true for an event of somebody who may start agents with all that you have.', {

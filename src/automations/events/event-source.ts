@@ -45,6 +45,8 @@ export function parseEvent({ header, body }: ReceivedWebhook): unknown {
   return payload;
 }
 
+const DISPATCH = /_dispatch(?:\.|$)/;
+
 /** As the git host says, or the user about a source of their own. */
 export function rulesOf(webhook: AutomationWebhook): Pick<HostWebhooks, 'isSigned' | 'idHeaders' | 'keyOf'> {
   const { event_key_expr, signature_header, signature_scheme, event_id_header } = webhook;
@@ -67,16 +69,23 @@ export function identityOf(
 ): Pick<AutomationEvent, 'deliveryId' | 'bodyDigest' | 'eventKey'> {
   const { idHeaders, keyOf } = rulesOf(webhook);
   const id = idHeaders.map(sent.header).find((each) => each !== '') ?? usual;
-  const isOnce = webhooksOf(webhook.source) !== null && timeOf(payload) !== null;
+  const key = keyOf(sent, payload).slice(0, MAX_KEY) || 'unknown';
+  const isOwn = webhooksOf(webhook.source) === null;
+  const isIdSigned = isOwn && webhook.signature_scheme === 'standard_webhooks';
+  // By hand, or from an alarm, the same comes twice in good faith where it does not say when.
+  const comesAgain = !isIdSigned && (isOwn || DISPATCH.test(key)) && timeOf(payload) === null;
+  const comment = isOwn ? null : commentVersion(payload);
   return {
     deliveryId: id.slice(0, MAX_DELIVERY_ID),
-    bodyDigest: isOnce ? digest(commentVersion(payload) ?? sent.body) : null,
-    eventKey: keyOf(sent, payload).slice(0, MAX_KEY) || 'unknown',
+    bodyDigest: comesAgain
+      ? null
+      : digest(...(comment === null ? [isIdSigned ? id : '', sent.body] : [comment])),
+    eventKey: key,
   };
 }
 
-function digest(content: string | Buffer): string {
-  return createHash('sha256').update(content).digest('hex');
+function digest(...parts: (string | Buffer)[]): string {
+  return parts.reduce((hash, part) => hash.update(part), createHash('sha256')).digest('hex');
 }
 
 /** The comment that an event tells of; GitLab calls it a note. */
@@ -102,7 +111,7 @@ function commentVersion(payload: unknown): string | null {
   return id === null || at === null ? null : JSON.stringify([jsonText(payload, 'action'), id, at, state]);
 }
 
-/** When it happened, epoch milliseconds; null where it says just where. What says when comes once, whatever its delivery id. */
+/** When it happened, epoch milliseconds; null where it says just where. */
 export function timeOf(payload: unknown): number | null {
   const members = Object.entries(Object(payload) as Record<string, unknown>);
   const parts = members.flatMap(([name, part]) => (UNTIMED.includes(name) ? [] : [part]));

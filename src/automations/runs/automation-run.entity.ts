@@ -52,3 +52,8 @@ export type RunProgress = Pick<
   AutomationRun,
   'id' | 'userId' | 'conversationIds' | 'startTaskIds' | 'stopPending' | 'startedAt'
 > & { work: Pick<AutomationWork, 'timeout' | 'max_budget_per_run'> };
+
+/** What entries in the audit name of a run. */
+export function causeOf({ id: run_id, cause: event, actor }: AutomationRun): Record<string, string> {
+  return { run_id, event, ...(actor !== null && { caused_by: actor }) };
+}

@@ -27,7 +27,7 @@ import { ConversationQueries } from '../../v1/app-conversations/conversation.que
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { Automation, AutomationRepository } from '../definitions/automation.repository.js';
-import { AutomationRun, type RunProgress } from './automation-run.entity.js';
+import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
 import { filledPrompt } from './prompt-template.js';
 
@@ -355,8 +355,8 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
   }
 
   private async record(manager: EntityManager, action: AuditAction, run: AutomationRun): Promise<void> {
-    const { id: run_id, automationId: resourceId, userId: ownerId } = run;
-    await this.audit.append(manager, { action, resourceId, ownerId, details: { run_id } });
+    const { automationId: resourceId, userId: ownerId } = run;
+    await this.audit.append(manager, { action, resourceId, ownerId, details: causeOf(run) });
   }
 
   private now(msAgo = 0): Date {

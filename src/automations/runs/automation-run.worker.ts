@@ -11,7 +11,7 @@ import { ConversationStarter } from '../../v1/app-conversations/start/conversati
 import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { repositoryName } from '../definitions/automation.dto.js';
-import type { AutomationRun } from './automation-run.entity.js';
+import { type AutomationRun, causeOf } from './automation-run.entity.js';
 import { AutomationRunRepository, DEAD_RUNS, RUNS } from './automation-run.repository.js';
 
 /** Read to find some that no earlier run has taken up. */
@@ -87,7 +87,10 @@ export class AutomationRunWorker implements OnModuleInit {
       return;
     }
     const { max_budget_per_run: budget } = run.work;
-    const terms = budget === null ? {} : { max_budget: budget / run.conversationIds.length };
+    const terms = {
+      ...(budget !== null && { max_budget: budget / run.conversationIds.length }),
+      cause: causeOf(run),
+    };
     const startTaskIds: string[] = [];
     for (const [index, id] of run.conversationIds.entries()) {
       const body = toDto(StartConversationDto, startBody(run, id, run.tasks?.[index]));

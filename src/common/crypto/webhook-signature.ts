@@ -97,6 +97,18 @@ export function isSigned(scheme: SignatureScheme, sent: SignedWebhook, headerNam
   return CHECKS[scheme](sent, headerName);
 }
 
+/** A name's pattern, and what a body of such an event has: members, or more. Narrow ones stand before wide ones. */
+export type EventShape = readonly [RegExp, ...(string | ((payload: unknown) => boolean))[]];
+
+/** The name of an event, which its host does not sign; empty where the body, which it does, looks like another one. */
+export function nameAsItLooks(shapes: readonly EventShape[], name: string, payload: unknown): string {
+  const body: object = Object(payload);
+  const looks = shapes.find(([, ...parts]) =>
+    parts.every((part) => (typeof part === 'string' ? Object.hasOwn(body, part) : part(payload))),
+  );
+  return looks === shapes.find(([pattern]) => pattern.test(name)) ? name : '';
+}
+
 /** In the same time whatever is given; digests have one length. */
 export function isSameText(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));

@@ -74,11 +74,11 @@ var ui = SwaggerUIBundle({
 `;
 
 /** `SwaggerModule.setup` writes the document anew for each request, and serves every file of its package. */
-export function serveDocumentPages(app: INestApplication): void {
+export function serveDocumentPages(app: INestApplication, isHttps: boolean): void {
   const server: HttpServer<Request, Response> = app.getHttpAdapter();
   const page = new StaticAnswer(HTML, () => PAGE);
   const answers: [string, StaticAnswer][] = [
-    [DOCUMENT, new StaticAnswer(JSON_TYPE, () => JSON.stringify(buildOpenApiDocument(app)))],
+    [DOCUMENT, new StaticAnswer(JSON_TYPE, () => JSON.stringify(buildOpenApiDocument(app, isHttps)))],
     ['/docs', page],
     ['/docs/index.html', page],
     [`/docs/${INIT}`, new StaticAnswer(SCRIPT, () => INIT_SCRIPT)],

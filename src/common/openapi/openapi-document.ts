@@ -24,7 +24,8 @@ const ABOUT = {
 };
 const WITH_RETRY_AFTER = ['429', '503'];
 
-export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
+/** @param isHttps whether clients reach the service by https, where the session's cookie has another name */
+export function buildOpenApiDocument(app: INestApplication, isHttps = false): OpenAPIObject {
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
     .setTitle('Slipway')
@@ -42,12 +43,12 @@ export function buildOpenApiDocument(app: INestApplication): OpenAPIObject {
       API_KEY_SCHEME,
     )
     .addCookieAuth(
-      'slipway_session',
+      isHttps ? '__Host-slipway_session' : 'slipway_session',
       {
         type: 'apiKey',
         in: 'cookie',
         description:
-          'For pages of the service itself, from `POST /auth/key` or `POST /auth/code`. Changes need `csrf_token` of `GET /auth/session` in the header `X-CSRF-Token`, and are answered with 403 without. A key that comes with the request counts instead.',
+          'For pages of the service itself, from `POST /auth/key` or `POST /auth/code`: `__Host-slipway_session` by https, else `slipway_session`. Changes need `csrf_token` of `GET /auth/session` in the header `X-CSRF-Token`, and are answered with 403 without. A key that comes with the request counts instead.',
       },
       SESSION_SCHEME,
     );

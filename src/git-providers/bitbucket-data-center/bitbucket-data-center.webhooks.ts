@@ -10,7 +10,8 @@ export const BITBUCKET_DATA_CENTER_WEBHOOKS: HostWebhooks = {
   isSigned: (sent) => isSigned('hmac_sha256_hex', sent, 'x-hub-signature'),
   // It has no signature (https://github.com/runatlantis/atlantis/issues/474).
   isTest: ({ header }) => header('x-event-key') === 'diagnostics:ping' && header('x-hub-signature') === '',
-  keyOf: ({ header }) => header('x-event-key').replaceAll(':', '.'),
+  // The header says the same, and is not signed.
+  keyOf: (_sent, payload) => (jsonText(payload, 'eventKey') ?? '').replaceAll(':', '.'),
   actorOf: (payload) => {
     const [name, id] = [jsonText(payload, 'actor', 'name'), jsonNumber(payload, 'actor', 'id')];
     return name === null ? null : { name, id: id === null ? null : String(id), isOwner: false };

@@ -1,6 +1,17 @@
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
-import { isSigned } from '../../common/crypto/webhook-signature.js';
+import { type EventShape, isSigned, nameAsItLooks } from '../../common/crypto/webhook-signature.js';
 import type { HostWebhooks } from '../git-provider.js';
+
+const SHAPES: readonly EventShape[] = [
+  [/^pullrequest:comment_/, 'pullrequest', 'comment'],
+  [/^pullrequest:(?:un)?approved$/, 'pullrequest', 'approval'],
+  [/^pullrequest:changes_request_/, 'pullrequest', 'changes_request'],
+  [/^pullrequest:fulfilled$/, (payload) => jsonText(payload, 'pullrequest', 'state') === 'MERGED'],
+  [/^pullrequest:rejected$/, (payload) => jsonText(payload, 'pullrequest', 'state') === 'DECLINED'],
+  [/^pullrequest:/, 'pullrequest'],
+  [/^repo:push$/, 'push'],
+  [/^repo:commit_status_/, 'commit_status'],
+];
 
 /** See https://support.atlassian.com/bitbucket-cloud/docs/event-payloads/. */
 export const BITBUCKET_WEBHOOKS: HostWebhooks = {
@@ -8,7 +19,7 @@ export const BITBUCKET_WEBHOOKS: HostWebhooks = {
   eventTypes: ['pullrequest.*', 'repo.*'],
   idHeaders: ['x-request-uuid'],
   isSigned: (sent) => isSigned('hmac_sha256_hex', sent, 'x-hub-signature'),
-  keyOf: ({ header }) => header('x-event-key').replaceAll(':', '.'),
+  keyOf: ({ header }, payload) => nameAsItLooks(SHAPES, header('x-event-key'), payload).replaceAll(':', '.'),
   actorOf: (payload) => {
     const uuid = jsonText(payload, 'actor', 'uuid');
     return uuid === null ? null : { name: uuid, id: uuid, isOwner: false };

@@ -1,5 +1,5 @@
 import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { isSigned } from '../../common/crypto/webhook-signature.js';
+import { type EventShape, isSigned, nameAsItLooks } from '../../common/crypto/webhook-signature.js';
 import type { HostActor, HostWebhooks } from '../git-provider.js';
 
 /** What is said of them lists pull requests, unless they are from a fork. */
@@ -9,6 +9,30 @@ const COMMITS = [
   ['before'],
   ['pull_request', 'head', 'sha'],
   ...RUNS.map((run) => [run, 'head_sha']),
+];
+
+const SHAPES: readonly EventShape[] = [
+  [/^pull_request_review_comment$/, 'comment', 'pull_request'],
+  [/^pull_request_review_thread$/, 'thread', 'pull_request'],
+  [/^pull_request_review$/, 'review', 'pull_request'],
+  [/^pull_request$/, 'pull_request'],
+  [/^issue_comment$/, 'comment', 'issue'],
+  [/^issues$/, 'issue'],
+  [/^discussion_comment$/, 'comment', 'discussion'],
+  [/^discussion$/, 'discussion'],
+  [/^deployment_status$/, 'deployment_status'],
+  [/^workflow_job$/, 'workflow_job'],
+  [/^deployment(?:_protection_rule)?$/, 'deployment'],
+  [/^(?:workflow_run|deployment_review)$/, 'workflow_run'],
+  [/^check_run$/, 'check_run'],
+  [/^check_suite$/, 'check_suite'],
+  [/^commit_comment$/, 'comment'],
+  [/^release$/, 'release'],
+  [/^push$/, 'before', 'after'],
+  [/^status$/, 'context', 'sha'],
+  [/^(?:create|delete)$/, 'ref_type'],
+  [/^workflow_dispatch$/, 'workflow', 'inputs'],
+  [/^repository_dispatch$/, 'client_payload'],
 ];
 
 /** See https://docs.github.com/webhooks/webhook-events-and-payloads. */
@@ -24,8 +48,10 @@ export const GITHUB_WEBHOOKS: HostWebhooks = {
   ],
   idHeaders: ['x-github-delivery'],
   isSigned: (sent) => isSigned('hmac_sha256_hex', sent, 'x-hub-signature-256'),
-  keyOf: ({ header }, payload) =>
-    [header('x-github-event'), jsonText(payload, 'action')].filter(Boolean).join('.'),
+  keyOf: ({ header }, payload) => {
+    const name = nameAsItLooks(SHAPES, header('x-github-event'), payload);
+    return name && [name, jsonText(payload, 'action')].filter(Boolean).join('.');
+  },
   actorOf,
   told: (payload) => ({
     repository: jsonText(payload, 'repository', 'full_name'),

@@ -12,6 +12,7 @@ describe('what a child may', () => {
     ['no secret', { secret_names: null }, { secret_names: [] }, { secret_names: [] }],
     ['what both have', { secret_names: ['A', 'B'] }, { secret_names: ['B', 'C'] }, { secret_names: ['B'] }],
     ['no push', { git: 'write' }, { git: 'read' }, { git: 'read' }],
+    ['what its parent is for', {}, { cause: { event: 'e' } }, { cause: { event: 'e' } }],
     ['no fetch', { git: 'read' }, { git: 'none' }, { git: 'none' }],
     ['less than its parent', { git: 'none' }, { git: 'read' }, { git: 'none' }],
     ['a plan alone', { agent_type: 'default' }, { agent_type: 'plan' }, { agent_type: 'plan' }],
@@ -27,7 +28,7 @@ describe('what a child may', () => {
 
 describe('the secrets of conversations together', () => {
   it.each<[string, ConversationLimits[], string[]]>([
-    ['none', [], ['A', 'B', 'GITHUB_TOKEN']],
+    ['none', [], []],
     ['one without limits', [{}, { secret_names: [], git: 'none' }], ['A', 'B', 'GITHUB_TOKEN']],
     ['lists', [{ secret_names: ['A'] }, { secret_names: ['B'] }], ['A', 'B']],
     ['no push', [{ git: 'read' }], ['A', 'B']],

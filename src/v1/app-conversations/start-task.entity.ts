@@ -83,6 +83,8 @@ export interface StartRequest {
   started_by_agent?: true;
   /** USD, beside the limit of the settings. */
   max_budget?: number | null;
+  /** What entries in the audit name of the automation's run that it is for, who caused it included. */
+  cause?: Record<string, string>;
   /** How many messages of agents the conversation has taken. */
   agent_messages?: number;
   /** Members without an effect that are echoed (`processors`, `plugins`, `agent_profile_id`, …). */
@@ -90,7 +92,7 @@ export interface StartRequest {
 }
 
 /** What a conversation may at most: said at its start, and true of all that it starts. Older rows lack members. */
-export type ConversationLimits = Partial<Pick<StartRequest, 'secret_names' | 'git' | 'agent_type'>>;
+export type ConversationLimits = Partial<Pick<StartRequest, 'secret_names' | 'git' | 'agent_type' | 'cause'>>;
 
 /** A child's request, with at most what its parent may. */
 export function withinLimits(request: StartRequest, parent: ConversationLimits): StartRequest {
@@ -102,6 +104,7 @@ export function withinLimits(request: StartRequest, parent: ConversationLimits):
     secret_names: names === null ? asked : (asked ?? []).filter((name) => names.includes(name)),
     git: GIT_MODES[least] ?? 'none',
     agent_type: parent.agent_type === 'plan' ? 'plan' : request.agent_type,
+    ...(parent.cause && { cause: parent.cause }),
   };
 }
 
@@ -114,10 +117,9 @@ export function hasTokens(limits: ConversationLimits): boolean {
   return (limits.secret_names ?? null) === null && gitMode(limits) === 'write';
 }
 
-/** What any of the conversations may see of its user's secrets; all for none. */
+/** What any of the conversations may see of its user's secrets. */
 export function visibleSecrets(all: readonly ConversationLimits[]): SecretFilter {
   return (name, isGitToken) =>
-    all.length === 0 ||
     all.some(
       (limits) =>
         (limits.secret_names?.includes(name) ?? true) && !(isGitToken && gitMode(limits) !== 'write'),

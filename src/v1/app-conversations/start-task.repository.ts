@@ -20,6 +20,7 @@ import {
   type StartRequest,
   StartTask,
   type StartTaskStatus,
+  withinLimits,
 } from './start-task.entity.js';
 
 /** Payload: the task's id. */
@@ -50,6 +51,8 @@ export interface ConversationGrants {
   maxBudget: number | null;
 }
 
+type RemovedStart = { sandbox_id: string; request: StartRequest };
+
 type StartTaskChange = Partial<Pick<StartTask, 'detail' | 'notes' | 'sandboxMade' | 'workingDir'>>;
 
 const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
@@ -77,6 +80,9 @@ const TAKE_UP = `
   UPDATE app_conversation_start_tasks SET attempt = attempt + 1, updated_at = now()
   WHERE id = $1 AND status <> ALL ($2)
   RETURNING `;
+
+const REMOVE = `
+  DELETE FROM app_conversation_start_tasks WHERE app_conversation_id = $1 AND user_id = $2 RETURNING sandbox_id, request`;
 
 const LIMITS = `
   SELECT DISTINCT NULLIF(request -> 'secret_names', 'null') AS secret_names,
@@ -107,7 +113,6 @@ const WITHOUT_TEXTS = `'${JSON.stringify({
   result_schema: null,
 })}'::jsonb`;
 
-/** Skips locked rows. A conversation's task is only reduced to what it needs (see `deleteOfConversation`). */
 const SET_BUDGET = `
   UPDATE app_conversation_start_tasks SET request = request || jsonb_build_object('max_budget', $2::float8) WHERE id = $1`;
 
@@ -116,6 +121,7 @@ const COUNT_AGENT_MESSAGE = `
   SET request = request || jsonb_build_object('agent_messages', coalesce((request ->> 'agent_messages')::int, 0) + 1)
   WHERE app_conversation_id = $1 AND coalesce((request ->> 'agent_messages')::int, 0) < $2`;
 
+/** Skips locked rows. A conversation's task is only reduced to what it needs (see `deleteOfConversation`). */
 const TRIM = `
   WITH surplus AS (
     SELECT id FROM app_conversation_start_tasks
@@ -288,9 +294,10 @@ export class StartTaskRepository {
     };
   }
 
-  /** What conversations that were started in the sandbox may. */
+  /** What conversations that were started in the sandbox may, or, if all were deleted, what all of them could. */
   async limitsInSandbox(userId: string, sandboxId: string): Promise<ConversationLimits[]> {
-    return this.tasks.query<ConversationLimits[]>(LIMITS, [sandboxId, userId]);
+    const present = await this.tasks.query<ConversationLimits[]>(LIMITS, [sandboxId, userId]);
+    return present.length > 0 ? present : [(await this.sandboxes.read(sandboxId))?.limits ?? {}];
   }
 
   /** Also one that is hidden. */
@@ -359,14 +366,11 @@ export class StartTaskRepository {
     userId: string,
     conversationId: string,
   ): Promise<string | null> {
-    const { raw } = await manager
-      .createQueryBuilder()
-      .delete()
-      .from(StartTask)
-      .where({ appConversationId: conversationId, userId })
-      .returning('sandbox_id')
-      .execute();
-    const [row]: { sandbox_id: string }[] = raw;
+    const [[row]] = await manager.query<[RemovedStart[], number]>(REMOVE, [conversationId, userId]);
+    // What a client began may go on there, and is never to see more by a deletion.
+    if (row) {
+      await this.sandboxes.limit(manager, row.sandbox_id, (before) => withinLimits(row.request, before));
+    }
     return row?.sandbox_id ?? null;
   }
 }

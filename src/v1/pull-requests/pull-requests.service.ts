@@ -144,11 +144,12 @@ export class PullRequestsService {
     };
     await this.conversations.transaction(async (manager) => {
       if (await this.conversations.addPullRequest(manager, id, pullRequest)) {
+        const start = await this.starts.ofConversation(userId, id, manager);
         await this.audit.append(manager, {
           action: 'conversation.open_pull_request',
           resourceId: toHexId(id),
           ownerId: userId,
-          details: { repository, number: opened.number },
+          details: { repository, number: opened.number, ...start?.request.cause },
         });
         await this.webhooks.publish(manager, userId, {
           type: 'pull_request.opened',

@@ -1,9 +1,12 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
 /** A sandbox: this row says what should be; the backend says what is. */
+export type SandboxLimits = { secret_names?: string[] | null; git?: GitMode };
+
 @Entity('sandboxes')
 @Index('sandboxes_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('sandboxes_host_id_status_idx', ['hostId', 'status'])
@@ -48,6 +51,9 @@ export class Sandbox extends OwnedRow {
   /** The generation in which its user last stopped it. */
   @Column('integer', { nullable: true }) stoppedGeneration: number | null;
   @Column('jsonb', { nullable: true }) overrides: SandboxOverrides | null;
+
+  /** What each of the deleted conversations could: all that its key may while nothing that was started in it is left. */
+  @Column('jsonb', { nullable: true }) limits: SandboxLimits | null;
 
   /** The process that works on a transitional status, and how long its lease lasts. */
   @Column('text', { nullable: true }) leaseOwner: string | null;

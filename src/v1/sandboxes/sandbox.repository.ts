@@ -19,7 +19,7 @@ import {
   type SandboxTransition,
   TRANSITION_RULES,
 } from './sandbox-status.js';
-import { Sandbox } from './sandbox.entity.js';
+import { Sandbox, type SandboxLimits } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding } from './session-key.js';
 
 /** Statuses in which the agent server may still answer. In the others an address would be outdated. */
@@ -152,6 +152,13 @@ export class SandboxRepository {
   async lock(manager: EntityManager, id: string, userId: string): Promise<boolean> {
     const rows = await manager.query<unknown[]>(LOCK, [id, userId]);
     return rows.length > 0;
+  }
+
+  /** Sets the limits to what follows from those so far. */
+  async limit(manager: EntityManager, id: string, to: (of: SandboxLimits) => SandboxLimits): Promise<void> {
+    const sandbox = await manager.findOne(Sandbox, { where: { id }, lock: { mode: 'pessimistic_write' } });
+    const { secret_names = null, git = 'write' } = to(sandbox?.limits ?? {});
+    await manager.update(Sandbox, { id }, { limits: { secret_names, git } });
   }
 
   /** Keeps the row from being deleted until the transaction ends; false when there is none. */

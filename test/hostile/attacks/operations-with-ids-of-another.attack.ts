@@ -3,10 +3,13 @@ import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { type ApiAnswer, text } from '../../system/journeys/support/api-client.js';
 import { type Attack, everywhere, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
+import { EventSender } from '../support/event-sender.js';
 import { type Attempt, attemptsOf, type Ids } from '../support/operations.js';
 import { customSecretOf, type Tenant } from '../support/tenant.js';
 
 const E = '/api/v1/conversation';
+const AUTOMATIONS = '/api/automation/v1';
+const ENDPOINTS = '/api/v1/webhook-endpoints';
 
 export const operationsWithIdsOfAnother: Attack = {
   name: 'operations-with-ids-of-another',
@@ -69,7 +72,8 @@ function withDashes(id: string): string {
   return id.replace(/^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/, '$1-$2-$3-$4-$5');
 }
 
-async function idsOf({ alice, admin }: HostileWorld): Promise<Ids> {
+async function idsOf(world: HostileWorld): Promise<Ids> {
+  const { alice, admin } = world;
   const [event] = await alice.client.events(alice.conversationId);
   const user = text(await alice.client.get('/api/v1/users/me'), 'id');
   const [apiKey] = jsonList(await admin.get(`/api/v1/api-keys?user_id=${user}`));
@@ -80,7 +84,34 @@ async function idsOf({ alice, admin }: HostileWorld): Promise<Ids> {
     event: event === undefined ? randomUUID() : text(event, 'id'),
     apiKey: text(apiKey, 'id'),
     user,
+    ...(await automatedIdsOf(world)),
+    ...(await endpointIdsOf(alice)),
   };
+}
+
+/** Of a run that is over, as what it starts would change what Alice has. */
+async function automatedIdsOf(
+  world: HostileWorld,
+): Promise<Pick<Ids, 'automation' | 'run' | 'automationEvent' | 'automationWebhook'>> {
+  const { client } = world.alice;
+  const sender = await EventSender.create(world, client);
+  const automation = await sender.automation({});
+  const event: unknown = await (await sender.deliver({ action: 'opened', issue: { number: 7 } })).json();
+  const [match] = jsonList(event, 'matched');
+  const run = text(match, 'run_id');
+  await client.post(`${AUTOMATIONS}/runs/${run}/cancel`);
+  const [webhook] = jsonList(await client.get(`${AUTOMATIONS}/webhooks`), 'webhooks');
+  return {
+    automation,
+    run,
+    automationEvent: text(event, 'event_id'),
+    automationWebhook: text(webhook, 'id'),
+  };
+}
+
+async function endpointIdsOf({ client }: Tenant): Promise<Pick<Ids, 'endpoint' | 'delivery'>> {
+  const endpoint = text(await client.post(ENDPOINTS, { url: 'https://ci.example.com/slipway' }), 'id');
+  return { endpoint, delivery: text(await client.post(`${ENDPOINTS}/${endpoint}/test`), 'id') };
 }
 
 function unknownIds(): Ids {
@@ -92,6 +123,12 @@ function unknownIds(): Ids {
     event: randomUUID(),
     apiKey: randomBytes(4).toString('hex'),
     user: randomUUID(),
+    automation: randomUUID(),
+    run: randomUUID(),
+    automationEvent: randomUUID(),
+    automationWebhook: randomUUID(),
+    endpoint: randomUUID(),
+    delivery: randomUUID(),
   };
 }
 
@@ -106,6 +143,9 @@ async function thingsOf(alice: Tenant): Promise<string[]> {
     ['secrets', await alice.client.get('/api/secrets')],
     ['keys', await alice.client.get('/api/v1/api-keys')],
     ['account', await alice.client.get('/api/v1/users/me')],
+    ['automations', jsonList(await alice.client.get(AUTOMATIONS), 'automations')],
+    ['webhooks of hosts', await alice.client.get(`${AUTOMATIONS}/webhooks`)],
+    ['webhook endpoints', await alice.client.get(ENDPOINTS)],
   ];
   return things.map((thing) =>
     JSON.stringify(thing, (name, value: unknown) => (name === 'last_used_at' ? 'any' : value)),

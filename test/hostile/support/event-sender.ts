@@ -46,9 +46,9 @@ export class EventSender {
     return text(await this.client.post(`${PATH}/preset/prompt`, body), 'id');
   }
 
-  /** As GitHub sends it. */
+  /** As GitHub sends it, each time another one. */
   async deliver(payload: object, event = 'issues'): Promise<Response> {
-    const body = Buffer.from(JSON.stringify(payload));
+    const body = Buffer.from(JSON.stringify({ ...payload, delivered: randomUUID() }));
     return this.send(body, { 'X-GitHub-Event': event, 'X-Hub-Signature-256': `sha256=${this.digest(body)}` });
   }
 

@@ -10,6 +10,12 @@ export interface Ids {
   event: string;
   apiKey: string;
   user: string;
+  automation: string;
+  run: string;
+  automationEvent: string;
+  automationWebhook: string;
+  endpoint: string;
+  delivery: string;
 }
 
 /** A request of the API that names something by its id. */
@@ -116,8 +122,17 @@ function kindOf(route: string, name: string, place: 'path' | 'query' | 'body'): 
     conversation_id: 'conversation',
     parent_conversation_id: 'conversation',
     user_id: 'user',
+    org_id: 'user',
+    organization_id: 'user',
+    run_id: 'run',
+    event_id: 'automationEvent',
+    delivery_id: 'delivery',
   };
-  return named[bare] ?? null;
+  const kind = named[bare] ?? null;
+  if (kind === null && place === 'path' && /(?:^|_)id$/.test(name) && name !== 'secret_id') {
+    throw new Error(`nobody has such an id: ${name} of ${route}`);
+  }
+  return kind;
 }
 
 function kindAt(route: string, place: 'path' | 'query' | 'body'): keyof Ids | null {
@@ -126,7 +141,10 @@ function kindAt(route: string, place: 'path' | 'query' | 'body'): keyof Ids | nu
   }
   const rules: [RegExp, keyof Ids][] = [
     [/\/start-tasks/, 'task'],
-    [/\/(app-conversations|conversation|webhooks)\b/, 'conversation'],
+    [/\/automation\/v1\/webhooks\b/, 'automationWebhook'],
+    [/\/automation\/v1\b/, 'automation'],
+    [/\/webhook-endpoints\b/, 'endpoint'],
+    [/\/(app-conversations|conversations?|webhooks)\b/, 'conversation'],
     [/\/sandboxes\b/, 'sandbox'],
     [/\/api-keys\b/, 'apiKey'],
     [/\/users\b/, 'user'],

@@ -67,9 +67,10 @@ export class OwnToolServer {
     }
     const apiKey = startId && this.keyOf(startId);
     const withKey = (server: ClearRemoteMcpServer): ClearRemoteMcpServer => {
-      const { origin, pathname } = new URL(server.url);
-      const url = `${origin}${pathname}`;
-      return this.isOwn(url) ? { url, apiKey, details: withoutKeys(server.details) } : server;
+      const url = new URL(server.url);
+      return this.isOwn(url)
+        ? { url: `${url.origin}${url.pathname}`, apiKey, details: withoutKeys(server.details) }
+        : server;
     };
     return {
       ...config,
@@ -78,18 +79,19 @@ export class OwnToolServer {
     };
   }
 
-  private isOwn(text: string): boolean {
-    const url = URL.parse(text);
-    if (url?.pathname.replace(/\/$/, '') !== TOOL_SERVER_PATH) {
-      return false;
-    }
-    const { hostname, origin, port } = url;
-    return (
-      this.address.isOwn(origin) ||
+  private isOwn({ hostname, origin, port, pathname }: URL): boolean {
+    const isPublic = this.address.isOwn(origin);
+    const isServed = isLoopbackHost(hostname) && port === String(this.address.port);
+    const isInside =
       origin === new URL(this.callback.webhooksUrl).origin ||
-      this.config.http.allowedHosts.includes(hostname) ||
-      (isLoopbackHost(hostname) && port === String(this.address.port))
+      this.config.http.allowedHosts.includes(hostname);
+    const [path, base] = [pathname, new URL(this.address.publicUrl).pathname].map((each) =>
+      each.replace(/\/$/, ''),
     );
+    // Beside the path of PUBLIC_URL, its host may be that of others.
+    const isThere =
+      path === `${base}${TOOL_SERVER_PATH}` || (path === TOOL_SERVER_PATH && (isServed || !isPublic));
+    return isThere && (isPublic || isServed || isInside);
   }
 }
 

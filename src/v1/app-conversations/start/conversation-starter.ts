@@ -63,7 +63,7 @@ export class ConversationStarter {
     userId: string,
     body: StartConversationDto,
     idempotencyKey: string | null,
-    terms: Pick<StartRequest, 'max_budget' | 'started_by_agent'> = {},
+    terms: Pick<StartRequest, 'max_budget' | 'started_by_agent' | 'cause'> = {},
   ): Promise<StartTaskRow> {
     const request = { ...(await this.requests.read(userId, body)), ...terms };
     const task = await this.start(userId, request, idempotencyKey);
@@ -158,7 +158,7 @@ export class ConversationStarter {
       outcome: 'requested',
       resourceId: toHexId(conversationId),
       ownerId: task.userId,
-      details: { sandbox_id: made.sandboxId },
+      details: { sandbox_id: made.sandboxId, ...request.cause },
     });
     await this.queue.send(manager, stored);
     return stored;
