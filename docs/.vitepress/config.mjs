@@ -92,6 +92,8 @@ export default defineConfig({
       alias: [{ find: /^vue(?=$|\/)/, replacement: path.join(import.meta.dirname, 'node_modules/vue') }],
     },
     publicDir: PUBLIC,
+    // Bundled: the service's own version, which is found from the pages, is another one than Vue's.
+    ssr: { noExternal: ['entities'] },
     server: { watch: { ignored: ['**/node_modules/**', '**/.data/**', '**/dist/**'] } },
   },
 });
