@@ -55,6 +55,18 @@ describe('SecretCipher', () => {
     expect(new SecretCipher(keys).hasDerived(purpose, secret.slice(1))).toBe(false);
   });
 
+  it('knows a derived secret by no other text that decodes to the same bytes', () => {
+    const cipher = new SecretCipher([OLD]);
+    const secret = cipher.derive('one');
+    const bytes = Buffer.from(secret, 'base64url');
+    const same = Array.from('ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_')
+      .map((last) => secret.slice(0, -1) + last)
+      .filter((text) => Buffer.from(text, 'base64url').equals(bytes));
+
+    expect(same).toHaveLength(4);
+    expect(same.filter((text) => cipher.hasDerived('one', text))).toEqual([secret]);
+  });
+
   it('decrypts with every key and encrypts with the first', () => {
     const record = new SecretCipher([OLD]).encrypt('secret', 'place');
     const rotated = new SecretCipher([NEW, OLD]);
