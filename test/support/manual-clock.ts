@@ -14,6 +14,12 @@ export class ManualClock extends Clock {
     this.stoppedAt ??= Date.now();
   }
 
+  /** Follows the machine's clock again, from where it stands. */
+  resume(): void {
+    this.ahead -= this.stoppedAt === null ? 0 : Date.now() - this.stoppedAt;
+    this.stoppedAt = null;
+  }
+
   advance(milliseconds: number): void {
     this.ahead += milliseconds;
   }
