@@ -62,7 +62,7 @@ export function configurationReport(environment: NodeJS.ProcessEnv = process.env
   );
 }
 
-/** What is set and read by nobody, a line for each. */
+/** Variables that are set and that nothing reads, a line for each. */
 export function unreadVariables(environment: NodeJS.ProcessEnv = process.env): string[] {
   const known = configVariables().flatMap(({ name, isSecret }) => [
     name,

@@ -22,7 +22,7 @@ const KNOWN_BODIES = 50_000;
 
 /**
  * Those of yesterday, and those with which the newer ones of their organization are too many or too large; their bodies
- * stay known. Rows that are locked are somebody else's to remove.
+ * stay known. Another process removes the rows that it has locked.
  */
 const REMOVE_SURPLUS = `
   WITH removed AS (
