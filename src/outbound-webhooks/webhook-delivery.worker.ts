@@ -251,8 +251,8 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     this.metrics.attempted(isOver ? 'failed' : result.status);
     if (gone) {
       await this.endpoints.disable(delivery.endpoint.id, 'The server answered with status 410: it is gone.');
-    } else if (result.status !== 'delivered' && !isLast && this.clock.now() - this.startedAt >= TRYING_MS) {
-      await this.endpoints.disable(delivery.endpoint.id, DEAD, new Date(this.clock.now() - DEAD_AFTER_MS));
+    } else if (result.status !== 'delivered' && !isLast && at.getTime() - this.startedAt >= TRYING_MS) {
+      await this.endpoints.disable(delivery.endpoint.id, DEAD, new Date(at.getTime() - DEAD_AFTER_MS));
     }
   }
 
