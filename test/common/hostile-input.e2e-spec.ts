@@ -64,6 +64,26 @@ describe('hostile input', () => {
     expect(({} as { name?: string }).name).toBeUndefined();
   });
 
+  it.each([
+    ['a body that cannot be read', '{"name":"a', ['body'], 'json_invalid'],
+    ['a wrong value', '{"name":1}', ['body', 'name'], 'string_type'],
+  ])('answers %s with a problem document to a client that asks for one', async (_name, body, loc, type) => {
+    const response = await post(body, { Accept: 'application/problem+json' }).expect(422);
+
+    expect(response.headers['content-type']).toBe('application/problem+json; charset=utf-8');
+    const problem = JSON.parse(response.text);
+    expect(problem).toEqual({
+      type: 'urn:slipway:problem:invalid_input',
+      title: 'Unprocessable Entity',
+      status: 422,
+      detail: expect.stringContaining(problem.errors[0].msg),
+      error: problem.detail,
+      code: 'invalid_input',
+      request_id: response.headers['x-request-id'],
+      errors: [{ loc, type, msg: expect.any(String) }],
+    });
+  });
+
   it('answers an absent body with 422, whatever its type is said to be', async () => {
     for (const headers of [{}, { 'Content-Type': 'text/plain' }]) {
       const response = await request(app.url)

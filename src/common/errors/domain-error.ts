@@ -5,6 +5,7 @@ const KINDS = {
   not_found: 'not_found',
   method_not_allowed: 'method_not_allowed',
   malformed_request: 'bad_request',
+  invalid_input: 'unprocessable',
   misdirected_request: 'misdirected',
   conflict: 'conflict',
   payload_too_large: 'too_large',

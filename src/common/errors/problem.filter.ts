@@ -5,12 +5,12 @@ import { MalformedBodyError } from '@slipway/common/requests/json-body.js';
 import { answeredRequestId, currentRequest } from '../requests/request-context.js';
 import { DATABASE_PROBLEMS, databaseFailure } from './database-failure.js';
 import { DomainError, type ErrorCode, InvalidInputError } from './domain-error.js';
-import { problem, problemMediaType, problemOf, type Problem } from './problem.js';
+import { invalidInputBody, problem, problemMediaType, problemOf, type Problem } from './problem.js';
 
 const MIB = 1_048_576;
 
 interface ProblemResponse {
-  body: Problem | { detail: unknown };
+  body: Problem | InvalidInputError;
   status: number;
   headers?: Record<string, string>;
 }
@@ -43,11 +43,12 @@ export class ProblemFilter implements ExceptionFilter {
       response.destroy();
       return;
     }
-    if (isProblem(body)) {
-      this.onProblem(body.code);
+    const type = problemMediaType(request.headers.accept);
+    const sent = body instanceof InvalidInputError ? invalidInputBody(body, type, requestId()) : body;
+    if ('code' in sent) {
+      this.onProblem(sent.code);
     }
-    const type = isProblem(body) ? problemMediaType(request.headers.accept) : 'application/json';
-    const text = JSON.stringify(body);
+    const text = JSON.stringify(sent);
     response.writeHead(status, {
       ...headers,
       'Cache-Control': 'no-store',
@@ -58,22 +59,20 @@ export class ProblemFilter implements ExceptionFilter {
   }
 
   private toResponse(exception: unknown, request: Request): ProblemResponse {
-    const context = currentRequest();
-    const requestId = context === undefined ? null : answeredRequestId(context);
     const answer: Answer = (status, code, detail, headers = {}) => ({
       status,
-      body: problem(status, code, detail, requestId),
+      body: problem(status, code, detail, requestId()),
       headers,
     });
     const error = unwrap(exception);
     if (error instanceof InvalidInputError) {
-      return { status: 422, body: { detail: error.problems } };
+      return { status: 422, body: error };
     }
     if (error instanceof MalformedBodyError) {
       return malformedBody(error, answer);
     }
     if (error instanceof DomainError) {
-      const body = problemOf(error, requestId);
+      const body = problemOf(error, requestId());
       return { status: body.status, body, headers: retryAfter(error.retryAfterSeconds) };
     }
     if (error instanceof HttpException) {
@@ -93,9 +92,9 @@ export class ProblemFilter implements ExceptionFilter {
   }
 }
 
-/** Other bodies are lists of what is wrong with the input, in the form of FastAPI. */
-function isProblem(body: ProblemResponse['body']): body is Problem {
-  return 'code' in body;
+function requestId(): string | null {
+  const context = currentRequest();
+  return context === undefined ? null : answeredRequestId(context);
 }
 
 /** Nest wraps an error that middleware passes to `next`, with the original as its cause. */
@@ -144,7 +143,7 @@ function tooLarge(answer: Answer, most: string): ProblemResponse {
 }
 
 function invalidJson(msg: string): ProblemResponse {
-  return { status: 422, body: { detail: [{ loc: ['body'], msg, type: 'json_invalid' }] } };
+  return { status: 422, body: new InvalidInputError({ loc: ['body'], msg, type: 'json_invalid' }) };
 }
 
 function httpException(error: HttpException, request: Request, answer: Answer): ProblemResponse {

@@ -1,6 +1,6 @@
 import { STATUS_CODES } from 'node:http';
 import { namesMediaType } from '../requests/response-headers.js';
-import type { DomainError, ErrorKind, ErrorCode } from './domain-error.js';
+import type { DomainError, ErrorKind, ErrorCode, InputProblem, InvalidInputError } from './domain-error.js';
 
 export const NO_KEY =
   'Unauthorized: send your API key in the header X-Session-API-Key (or as Authorization: Bearer). The first start writes one to the file api-key of the data folder, .data/api-key by default, and prints where; npm run keys -- create makes others.';
@@ -32,6 +32,7 @@ const STATUS_OF_KIND: Record<ErrorKind, number> = {
   too_large: 413,
   unsupported_media_type: 415,
   misdirected: 421,
+  unprocessable: 422,
   rate_limited: 429,
   internal: 500,
   not_offered: 501,
@@ -67,6 +68,17 @@ export function statusOf({ kind }: DomainError): number {
 
 export function problemOf(error: DomainError, requestId: string | null): Problem {
   return problem(statusOf(error), error.code, error.message, requestId, error.extensions);
+}
+
+/** The list of FastAPI, as the API has it; a problem document that has this list goes to those who name its type. */
+export function invalidInputBody(
+  { problems, sentence }: InvalidInputError,
+  type: (typeof PROBLEM_MEDIA_TYPES)[number],
+  requestId: string | null,
+): Problem | { detail: readonly InputProblem[] } {
+  return type === 'application/json'
+    ? { detail: problems }
+    : problem(422, 'invalid_input', sentence, requestId, { errors: problems });
 }
 
 /** Many clients parse only `application/json`, so RFC 9457's type goes to those who name it; wildcards do not. */

@@ -21,7 +21,8 @@ use them; each that is replaced is marked as deprecated and names the operation 
 which \`GET /server_info\` tells.
 
 **Errors:** input that breaks rules is answered with 422 and \`{"detail":[{"loc","msg","type"}]}\`; everything else with a
-problem document (RFC 9457) whose \`code\` is stable.
+problem document (RFC 9457) whose \`code\` is stable. With \`Accept: application/problem+json\` the former is one, too: its code
+is \`invalid_input\`, and \`errors\` is the list.
 
 **Unknown members** of a body, mostly misspelt ones, are refused with 422 where its schema says \`additionalProperties: false\`.
 Elsewhere they are ignored, and named in \`warnings\` or in the header \`X-Ignored-Members\`.

@@ -13,7 +13,7 @@ import {
 import { ROUTE_RULES } from './api-route.js';
 import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './invalid-input-example.js';
 import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introduction.js';
-import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
+import { ProblemDto, ValidationErrorDto, ValidationProblemDto } from './problem.dto.js';
 import { withExtensions, withSchemaRules } from './schema-rules.js';
 import { withSharedParts } from './shared-parts.js';
 import { WebhookBodyDto } from './webhooks.js';
@@ -56,7 +56,7 @@ export function buildOpenApiDocument(app: INestApplication, isHttps = false): Op
     builder.addTag(tag, description);
   }
   const document = SwaggerModule.createDocument(app, builder.build(), {
-    extraModels: [ProblemDto, ValidationErrorDto, WebhookBodyDto],
+    extraModels: [ProblemDto, ValidationErrorDto, ValidationProblemDto, WebhookBodyDto],
   });
   document.components = {
     ...document.components,

@@ -3,7 +3,7 @@ import type { ErrorCode, InputProblem } from '../errors/domain-error.js';
 import { NO_KEY, problem, PROBLEM_MEDIA_TYPES, type Problem } from '../errors/problem.js';
 import type { DocumentedProblem } from './api-route.js';
 import type { Response } from './operations.js';
-import { ProblemDto, ValidationErrorDto } from './problem.dto.js';
+import { ProblemDto, ValidationErrorDto, ValidationProblemDto } from './problem.dto.js';
 
 const REQUEST_ID = '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50';
 
@@ -77,13 +77,12 @@ export function problemResponses(errors: readonly (number | DocumentedProblem)[]
 }
 
 export function invalidInputResponse(failure: InputProblem): Response {
+  const [usual, other] = PROBLEM_MEDIA_TYPES;
   return {
     description: 'Validation Error',
     content: {
-      'application/json': {
-        schema: { $ref: getSchemaPath(ValidationErrorDto) },
-        example: { detail: [failure] },
-      },
+      [usual]: { schema: { $ref: getSchemaPath(ValidationErrorDto) }, example: { detail: [failure] } },
+      [other]: { schema: { $ref: getSchemaPath(ValidationProblemDto) } },
     },
   };
 }

@@ -2,7 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode } from '../errors/domain-error.js';
 import { Shown, ShownOrNull } from './responses.js';
 
-export class ProblemDto {
+class ProblemMembers {
   @ApiProperty({ example: 'urn:slipway:problem:unauthorized' }) type: string;
   @ApiProperty({ example: 'Unauthorized' }) title: string;
   @ApiProperty({ type: 'integer', example: 401 }) status: number;
@@ -12,7 +12,9 @@ export class ProblemDto {
 
   @ShownOrNull('Also in the header X-Request-Id and in the log.', '5f1c4b8e-2d7a-4a53-9f8e-0b1c2d3e4f50')
   request_id: string | null;
+}
 
+export class ProblemDto extends ProblemMembers {
   @Shown(
     'With the code git_providers_failed: each of them.',
     [{ provider: 'gitlab', code: 'rate_limited', retry_after: 41 }],
@@ -81,4 +83,9 @@ class ValidationErrorItemDto {
 @ApiSchema({ name: 'HTTPValidationError' })
 export class ValidationErrorDto {
   @ApiProperty({ type: [ValidationErrorItemDto] }) detail: ValidationErrorItemDto[];
+}
+
+/** The same for clients that name RFC 9457's media type; its code is `invalid_input`. */
+export class ValidationProblemDto extends ProblemMembers {
+  @ApiProperty({ type: [ValidationErrorItemDto] }) errors: ValidationErrorItemDto[];
 }

@@ -1,8 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { InvalidInputError } from '../errors/domain-error.js';
 import { runInRequestContext } from '../requests/request-context.js';
-import type { DtoClass } from './field.js';
-import { Text } from './field-decorators.js';
+import { type DtoClass, toDto } from './field.js';
+import { FreeObject, NestedList, Text } from './field-decorators.js';
 import { NoOtherMembers, TellsOtherMembers, judgeUnknownMembers } from './unknown-members.js';
 
 class OpenDto {
@@ -15,12 +15,20 @@ class ClosedDto extends OpenDto {
 }
 @TellsOtherMembers()
 class TellingDto extends OpenDto {}
+class PartsDto extends OpenDto {
+  @NestedList('Parts.', { type: OpenDto }) parts?: OpenDto[];
+  @FreeObject('Anything.', { maxLength: 100 }) data?: object;
+}
+@NoOtherMembers()
+class ClosedPartsDto extends PartsDto {}
 
 /** The headers of the response. */
 function headersOf(type: DtoClass, body: object): Record<string, string> {
   const headers: Record<string, string> = {};
   const setHeader = (name: string, value: string): void => void (headers[name] = value);
-  runInRequestContext({ requestId: 'r', setHeader }, () => judgeUnknownMembers(type, body));
+  runInRequestContext({ requestId: 'r', setHeader }, () =>
+    judgeUnknownMembers(type, toDto(type, body), body),
+  );
   return headers;
 }
 
@@ -48,6 +56,24 @@ describe('unknown members', () => {
     });
     const many = Object.fromEntries(Array.from({ length: 5_000 }, (_value, index) => [`m${index}`, 1]));
     expect(headersOf(OpenDto, many)['X-Ignored-Members']?.split(', ')).toHaveLength(20);
+  });
+
+  it('are found in objects of a body, and not where anything may be', () => {
+    const data = { constructor: PartsDto, selected_repo: 'a/b' };
+    const body = { data, parts: [{ selected_branch: 'b' }, { selected_repo: 'a/b' }] };
+
+    expect(headersOf(PartsDto, body)).toEqual({ 'X-Ignored-Members': 'parts.1.selected_repo' });
+    expect(() => headersOf(ClosedPartsDto, body)).toThrow(
+      expect.objectContaining({
+        problems: [
+          {
+            loc: ['body', 'parts', '1', 'selected_repo'],
+            type: 'extra_forbidden',
+            msg: 'This member is not known here: did you mean selected_repository?',
+          },
+        ],
+      }),
+    );
   });
 
   it.each([

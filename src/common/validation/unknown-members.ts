@@ -1,4 +1,5 @@
 import { applyDecorators } from '@nestjs/common';
+import { isJsonObject } from '@slipway/common/json-access.js';
 import { getMetadataStorage } from 'class-validator';
 import { closest, distance } from 'fastest-levenshtein';
 import { InvalidInputError } from '../errors/domain-error.js';
@@ -29,28 +30,58 @@ function treated(treatment: Treatment): ClassDecorator {
 }
 
 /**
- * Members that a body has and its class does not know, which are nearly always misspelt. Bodies of the API's document and of
+ * Members that a body has and its class, or that of an object in it, does not know; they are nearly always misspelt. Bodies of the API's document and of
  * other clients may have some: their names are in the header `X-Ignored-Members` of the response then.
  *
+ * @param input what was made of the body by its class
  * @throws InvalidInputError with the nearest known name, where there must be none
  */
-export function judgeUnknownMembers(type: object, body: object): void {
-  const known = membersOf(type);
-  const unknown = Object.keys(body)
-    .filter((name) => !known.has(name))
-    .slice(0, MAX_NAMED);
+export function judgeUnknownMembers(type: object, input: unknown, body: unknown): void {
   const treatment = treatments.get(type);
-  if (unknown.length === 0 || treatment === 'told') {
+  const unknown = treatment === 'told' ? [] : [...unknownIn(input, body, [])].slice(0, MAX_NAMED);
+  if (unknown.length === 0) {
     return;
   }
   if (treatment === 'refused') {
     throw new InvalidInputError(
-      unknown.map((name) => ({ loc: ['body', name], ...unknownMember(name, [...known]) })),
+      unknown.map(({ path, name, known }) => ({
+        loc: ['body', ...path, name],
+        ...unknownMember(name, [...known]),
+      })),
     );
   }
   // Any text may be a name, and a header takes few characters.
-  const names = unknown.map((name) => encodeURIComponent(name.slice(0, MAX_NAME).toWellFormed()));
+  const names = unknown.map(({ path, name }) =>
+    [...path, name].map((each) => encodeURIComponent(each.slice(0, MAX_NAME).toWellFormed())).join('.'),
+  );
   currentRequest()?.setHeader?.('X-Ignored-Members', names.join(', '));
+}
+
+interface UnknownMember {
+  path: readonly string[];
+  name: string;
+  known: ReadonlySet<string>;
+}
+
+function* unknownIn(input: unknown, given: unknown, path: readonly string[]): Generator<UnknownMember> {
+  if (!isObjectOrList(input) || !isObjectOrList(given)) {
+    return;
+  }
+  // An object may have a member of the name `constructor`.
+  const { constructor } = Object.getPrototypeOf(input) as object;
+  const known = membersOf(constructor);
+  if (known.size > 0) {
+    yield* Object.keys(given)
+      .filter((name) => !known.has(name))
+      .map((name) => ({ path, name, known }));
+  }
+  for (const [name, value] of Object.entries(input)) {
+    yield* unknownIn(value, Reflect.get(given, name), [...path, name]);
+  }
+}
+
+function isObjectOrList(value: unknown): value is object {
+  return isJsonObject(value) || Array.isArray(value);
 }
 
 /** Every member has a rule, be it that it may be absent. */

@@ -43,7 +43,7 @@ export class InputValidationPipe extends ValidationPipe {
         : error;
     });
     if (isDto && type === 'body' && metatype !== undefined) {
-      judgeUnknownMembers(metatype, Object(value) as object);
+      judgeUnknownMembers(metatype, input, value);
     }
     return input;
   }
