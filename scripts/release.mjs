@@ -42,6 +42,7 @@ if (!buildIfNeeded()) {
   process.exit(1);
 }
 packService();
+packClient();
 await packChart();
 cpSync(at('openapi.json'), path.join(release, 'openapi.json'));
 writeFileSync(
@@ -88,7 +89,7 @@ function packService() {
     cpSync(at(name), path.join(stage, name));
   }
   cpSync(at('deploy/package/README.md'), path.join(stage, 'README.md'));
-  const { name, description, license, type, engines, optionalDependencies } = manifest();
+  const { name, description, license, type, engines, optionalDependencies } = readJson(at('package.json'));
   writeJson(path.join(stage, 'package.json'), {
     name,
     version,
@@ -100,6 +101,15 @@ function packService() {
     // Besides PostgreSQL a Node.js, which npm puts before one of the machine that may be too old.
     optionalDependencies,
   });
+  run('npm', ['pack', stage, '--pack-destination', release]);
+  rmSync(stage, { recursive: true });
+}
+
+function packClient() {
+  const stage = path.join(release, '.client');
+  run(process.execPath, [at('scripts/typescript-client.mjs'), stage]);
+  const file = path.join(stage, 'package.json');
+  writeJson(file, { ...readJson(file), version });
   run('npm', ['pack', stage, '--pack-destination', release]);
   rmSync(stage, { recursive: true });
 }
@@ -155,8 +165,8 @@ function writeSums() {
   writeFileSync(path.join(release, 'SHA256SUMS'), lines.join(''));
 }
 
-function manifest() {
-  return JSON.parse(readFileSync(at('package.json'), 'utf8'));
+function readJson(file) {
+  return JSON.parse(readFileSync(file, 'utf8'));
 }
 
 function replace(name, pattern, text) {

@@ -18,7 +18,9 @@ for (const outdated of [sources, built]) {
   rmSync(outdated, { recursive: true, force: true });
 }
 if (folder !== home) {
-  cpSync(path.join(home, 'package.json'), path.join(folder, 'package.json'));
+  for (const name of ['package.json', 'README.md', 'example.mts']) {
+    cpSync(path.join(home, name), path.join(folder, name));
+  }
 }
 await createClient({
   input: path.resolve(document ?? path.join(root, 'openapi.json')),

@@ -27,8 +27,10 @@ export function defineConversations(program: Command, invoke: Invoke): void {
       printRows(shown, tasks, { TASK: taskName, KIND: 'task_type', TITLE: 'title' });
       // A structured list (RFC 9651).
       for (const [provider, parameters] of parseList(response.headers.get('x-provider-status') ?? '')) {
-        const { status, code, detail, retry_after: wait } = Object.fromEntries(parameters);
-        if (['error', 'stale'].includes(String(status))) {
+        const { status, code, detail, age, retry_after: wait } = Object.fromEntries(parameters);
+        if (String(status) === 'stale') {
+          shown.output.note(`${String(provider)}: read ${String(age)} s ago, and being read again now`);
+        } else if (String(status) === 'error') {
           const reasons = [status, code, detail, wait && `try again in ${String(wait)} s`].filter(Boolean);
           shown.output.note(`${String(provider)}: ${reasons.join(', ')}`);
         }
@@ -51,7 +53,7 @@ export function defineConversations(program: Command, invoke: Invoke): void {
           : { selected_repository, git_provider, initial_message };
       const { id: startId } = await client.http.post(CONVERSATIONS, { json: body }).json<StartTaskDto>();
       const id = await awaitReady(invocation, startId);
-      output.note(`conversation ${id}`);
+      output.note(`conversation ${id}: ${client.config.url}/console/conversations/${id}`);
       await watchConversation(invocation, id);
     });
   program

@@ -139,6 +139,7 @@ describe('a service that goes away while slipway follows a conversation', () => 
 
     expect(await running).toBe(0);
     expect(notes).toContainEqual(expect.stringMatching(/^READY/));
+    expect(notes.at(-1)).toMatch(/^conversation (\w+): http:\S+\/console\/conversations\/\1$/);
     expect(lines.filter((line) => line === 'you: say hello')).toHaveLength(1);
     expect(lines.at(-1)).toBe('— finished');
   });

@@ -90,6 +90,15 @@ describe('slipway', () => {
       expect(JSON.parse(stdout.join('')).length).toBeGreaterThan(0);
       expect(stderr).toEqual([expect.stringMatching(/^gitlab: error, rate_limited.*try again in 41 s$/)]);
     });
+
+    it('says how old work is that is read again meanwhile', async () => {
+      await connect();
+      await run('tasks', '--providers', 'github');
+      app.clock.advance(300_000);
+      const { stderr } = await run('tasks', '--providers', 'github');
+
+      expect(stderr).toEqual([expect.stringMatching(/^github: read 300 s ago, and being read again now$/)]);
+    });
   });
 
   describe('run', () => {

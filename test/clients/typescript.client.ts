@@ -1,6 +1,6 @@
 import { strict as assert } from 'node:assert';
 import { execFile } from 'node:child_process';
-import { cp, mkdir, mkdtemp, rm, symlink } from 'node:fs/promises';
+import { cp, mkdir, mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { promisify } from 'node:util';
@@ -36,18 +36,24 @@ export const typescript: Client = {
             TIMEOUT_MS,
           );
           await steps.step(
-            'the example compiles against its types',
+            'the example compiles against its types, in a project that npm has made',
             async () => {
               const modules = path.join(root, 'node_modules');
-              // As npm does for a folder.
-              await mkdir(path.join(folder, 'node_modules'));
-              await symlink(client, path.join(folder, 'node_modules', 'slipway-client'));
+              await run('npm', ['init', '--yes'], { cwd: folder });
+              await run('npm', ['pack', client], { cwd: folder });
+              await run('npm', ['install', '--offline', './slipway-client-0.1.0.tgz'], { cwd: folder });
               await cp(
-                path.join(root, 'clients', 'typescript', 'example.ts'),
+                path.join(folder, 'node_modules', 'slipway-client', 'example.mts'),
                 path.join(folder, 'example.mts'),
               );
               const compiler = path.join(modules, 'typescript', 'bin', 'tsc');
-              const args = [compiler, ...FLAGS.split(' '), path.join(modules, '@types'), 'example.mts'];
+              const args = [
+                compiler,
+                ...FLAGS.split(' '),
+                path.join(modules, '@types'),
+                '--noEmit',
+                'example.mts',
+              ];
               await run(process.execPath, args, { cwd: folder }).catch((error: { stdout?: string }) => {
                 throw new Error(error.stdout ?? 'the compiler did not run', { cause: error });
               });
@@ -56,7 +62,7 @@ export const typescript: Client = {
             TIMEOUT_MS,
           );
           await steps.step('the example starts a conversation, follows and deletes it', async () => {
-            const { stdout } = await run(process.execPath, ['example.mjs', 'Make the check pass.'], {
+            const { stdout } = await run(process.execPath, ['example.mts', 'Make the check pass.'], {
               cwd: folder,
               env: { ...process.env, SLIPWAY_URL: world.url, SLIPWAY_KEY: key },
             });

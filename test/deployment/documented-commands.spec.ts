@@ -11,7 +11,7 @@ import { commandsOf, type DocumentedCommand, wordsOf } from './documented-comman
 const ROOT = path.join(import.meta.dirname, '../..');
 const BUILT = /(^|\/)(node_modules|\.data|dist|release|coverage)(\/|$)/;
 /** Its version is said in many ways. */
-const PACKAGE = /slipway-[\w.$]+\.tgz/g;
+const PACKAGE = /slipway-(client-)?[\w.$]+\.tgz/g;
 
 const find = (...patterns: string[]): string[] =>
   globSync(patterns, { cwd: ROOT, exclude: (name) => BUILT.test(name) });
@@ -57,7 +57,7 @@ async function problemOf({ words: [program = '', ...args] }: DocumentedCommand):
 /** A word without what differs from place to place: versions, folders, values of options. */
 function plain(word: string): string {
   return word
-    .replace(PACKAGE, 'slipway-VERSION.tgz')
+    .replace(PACKAGE, 'slipway-$1VERSION.tgz')
     .replace(/^(\.\/path\/to|\$root)\//, '')
     .replace(/^(--[\w-]+)=.*$/, '$1');
 }

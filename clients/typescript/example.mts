@@ -1,4 +1,4 @@
-// Starts a conversation, follows it to its end and deletes it: SLIPWAY_KEY=… node example.ts MESSAGE
+// Starts a conversation, follows it to its end and deletes it: SLIPWAY_KEY=… node example.mts MESSAGE (Node.js 22.18 or newer)
 import {
   deleteAppConversation,
   getAppConversationStartTasks,
