@@ -5,6 +5,7 @@ import {
   type DataSourceOptions,
   type EntitySubscriberInterface,
   EventSubscriber,
+  MigrationExecutor,
   type QueryRunner,
   type TransactionStartEvent,
 } from 'typeorm';
@@ -54,13 +55,14 @@ export async function runMigrations(
 ): Promise<string[]> {
   const dataSource = await connect(address, migrations, lockTimeoutMs);
   try {
-    const lock = dataSource.createQueryRunner();
+    // The lock ends with the session, and so does what runs under it.
+    const session = dataSource.createQueryRunner();
     try {
-      await lock.query('SET idle_session_timeout = 0');
-      await takeLock(dataSource, lock, 5 * lockTimeoutMs, onWait);
+      await session.query('SET idle_session_timeout = 0');
+      await takeLock(dataSource, session, 5 * lockTimeoutMs, onWait);
       const deadline = performance.now() + patienceMs;
-      const before = new Set(await appliedMigrations(dataSource));
-      for (let attempt = 1; !(await applyPending(dataSource)); attempt += 1) {
+      const before = new Set(await appliedMigrations(dataSource, session));
+      for (let attempt = 1; !(await applyPending(dataSource, session)); attempt += 1) {
         if (performance.now() > deadline) {
           throw new ConfigError(
             'DATABASE_URL: a migration could not lock its table: end what has used it for long ' +
@@ -70,12 +72,12 @@ export async function runMigrations(
         onWait('migration waits for a table that is in use', { attempt });
         await delay(Math.min(lockTimeoutMs, LOCK_PAUSE_MS));
       }
-      const applied = (await appliedMigrations(dataSource)).filter((name) => !before.has(name));
+      const applied = (await appliedMigrations(dataSource, session)).filter((name) => !before.has(name));
       // A failure ends the session, and its lock.
-      await lock.query('SELECT pg_advisory_unlock_all()');
+      await session.query('SELECT pg_advisory_unlock_all()');
       return applied;
     } finally {
-      await lock.release();
+      await session.release();
     }
   } catch (error) {
     if (errorCode(error) !== INSUFFICIENT_PRIVILEGE) {
@@ -113,9 +115,11 @@ async function takeLock(
 }
 
 /** False when one could not lock its table; those before it are applied. */
-async function applyPending(dataSource: DataSource): Promise<boolean> {
+async function applyPending(dataSource: DataSource, session: QueryRunner): Promise<boolean> {
+  const executor = new MigrationExecutor(dataSource, session);
+  executor.transaction = 'each';
   try {
-    await dataSource.runMigrations({ transaction: 'each' });
+    await executor.executePendingMigrations();
     return true;
   } catch (error) {
     if (errorCode(error) === LOCK_NOT_AVAILABLE) {
@@ -125,14 +129,17 @@ async function applyPending(dataSource: DataSource): Promise<boolean> {
   }
 }
 
-async function appliedMigrations(dataSource: DataSource): Promise<string[]> {
+async function appliedMigrations(dataSource: DataSource, session: QueryRunner): Promise<string[]> {
   const [found] = await dataSource.query<{ exists: boolean }[]>(
     `SELECT to_regclass('schema_migrations') IS NOT NULL AS exists`,
+    [],
+    session,
   );
   if (!found?.exists) {
     return [];
   }
-  const rows = await dataSource.query<{ name: string }[]>('SELECT name FROM schema_migrations ORDER BY id');
+  const text = 'SELECT name FROM schema_migrations ORDER BY id';
+  const rows = await dataSource.query<{ name: string }[]>(text, [], session);
   return rows.map(({ name }) => name);
 }
 
@@ -171,7 +178,7 @@ async function connect(
 ): Promise<DataSource> {
   try {
     return await new DataSource({
-      ...dataSourceOptions(address, 2),
+      ...dataSourceOptions(address, 1),
       migrations,
       subscribers: [limitsOf(lockTimeoutMs)],
       logger: new SilentLogger(),
