@@ -181,7 +181,9 @@ describe('a conversation that a client begins at an agent server', () => {
     const own = id();
     agent.open(own);
 
-    await Promise.all(Array.from({ length: 100 }, () => webhook(agent.key, id())));
+    for (let round = 0; round < 10; round += 1) {
+      await Promise.all(Array.from({ length: 10 }, () => webhook(agent.key, id())));
+    }
     await webhook(agent.key, own);
 
     await until(async () => (await listed()).length === 1);

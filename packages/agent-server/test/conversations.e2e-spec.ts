@@ -191,6 +191,21 @@ describe('conversations of the agent server', () => {
     expect(await server.client.status(id)).toBe('idle');
   });
 
+  it('goes on with a message without being idle before', async () => {
+    const id = await server.client.start();
+    await server.client.say(id, 'say hello');
+    await server.client.untilStatus(id, 'finished');
+    await server.client.say(id, 'say again');
+    await until(async () => (await server.client.answers(id)).includes('again'));
+    const updates = await server.client.events(id, '&kind=ConversationStateUpdateEvent');
+    const statuses = updates.filter((event) => jsonText(event, 'key') === 'execution_status');
+    expect(statuses.map((event) => jsonText(event, 'value')).slice(0, 3)).toEqual([
+      'running',
+      'finished',
+      'running',
+    ]);
+  });
+
   it('handles a message that came when the run was about to end', async () => {
     const id = await server.client.start();
     await server.client.say(id, 'read');

@@ -172,11 +172,11 @@ export class Conversation {
       activatedSkills: [...this.record.activatedSkills, ...names],
     });
     await this.log.sync();
-    if (FINAL_STATUSES.has(status) && !this.isRunning) {
-      await this.#state.setStatus('idle');
-    }
     if (message.run && mayRun()) {
+      // Not idle in between: who has sent it would be shown that, and take it for the end.
       await this.#run.startOrContinue();
+    } else if (FINAL_STATUSES.has(status) && !this.isRunning) {
+      await this.#state.setStatus('idle');
     }
   }
 
