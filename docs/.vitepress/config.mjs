@@ -64,6 +64,7 @@ export default defineConfig({
           { text: 'Configuration', link: '/configuration' },
           { text: 'Run', link: '/operations/run' },
           { text: 'Upgrade', link: '/operations/upgrade' },
+          { text: 'Recipes', link: '/operations/recipes' },
           { text: 'Recover', link: '/operations/recover' },
           { text: 'Kubernetes', link: '/deploy/kubernetes/' },
           { text: 'Dashboard and alerts', link: '/deploy/observability/' },
