@@ -113,7 +113,7 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
     {
       method: 'POST',
       path: `/api/v1/sandboxes/${sandbox}/agent-server/api/bash/execute_bash_command`,
-      body: { command: 'git log -1 --format="%h %an: %s" && git diff HEAD~1 --stat', cwd: `storefront` },
+      body: { command: 'git log -1 --format="%h %an: %s" && git diff HEAD~1 --stat', cwd: 'storefront' },
       sandboxKey,
     },
     (body) => `${jsonText(body, 'stdout') ?? ''}${jsonText(body, 'stderr') ?? ''}`.trimEnd().split('\n'),

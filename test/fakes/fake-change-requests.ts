@@ -64,6 +64,7 @@ export function addTo(world: FakeWorld, opening: FakeOpening): FakeChangeRequest
     .map(({ number }) => number);
   const change = { ...opening, number: Math.max(0, ...numbers) + 1, updatedAt: OPENED_AT };
   world.changeRequests.push(change);
+  world.onOpened?.(change);
   return change;
 }
 

@@ -12,6 +12,8 @@ export interface FakeWorld {
   isNoAdministrator?: boolean;
   /** Installations of a GitHub App, by the owners they are for; absent: the token is none of an app. */
   appInstallations?: { id: number; owner: string }[];
+  /** Called when a change request is opened here. */
+  onOpened?: (change: FakeChangeRequest) => void;
   /** GitHub: a fine-grained token, for which there is no permission to read check runs and suites. */
   isFineGrained?: boolean;
 }
