@@ -72,6 +72,11 @@ interface DemoBackend {
   remaining(dataDir: string): Promise<number>;
 }
 
+/** As Bitbucket abbreviates it. */
+function headOf(change: FakeChangeRequest): string {
+  return followedOf(change).head.slice(0, 12);
+}
+
 /** Starts everything on this machine, with an embedded database in a folder that is removed at the end. */
 export async function startDemo({
   script = demoModel,
@@ -88,7 +93,6 @@ export async function startDemo({
   };
   const { github, gitlab, bitbucket } = hosts;
   const latencyMs = LATENCY_MS;
-  const headOf = (change: FakeChangeRequest) => followedOf(change).head.slice(0, 12);
   const apis = {
     github: await startFakeGithub(worlds.github, { latencyMs }),
     gitlab: await startFakeGitlab(worlds.gitlab, { latencyMs }),
@@ -155,10 +159,9 @@ export async function startDemo({
       },
       close: async () => {
         // Sandboxes outlive the service, and would outlive the demo.
-        const remaining = () => backend.remaining(path.join(folder, 'data'));
         await removeSandboxes(url, nadiasKey, '');
         await removeSandboxes(url, apiKey, '?all=true');
-        await untilNone(remaining);
+        await untilNone(() => backend.remaining(path.join(folder, 'data')));
         await service.stop();
         await closeRest();
       },
