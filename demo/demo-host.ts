@@ -10,7 +10,7 @@ import {
   commentDelivery,
   type GithubDelivery,
 } from '../test/fakes/fake-github.webhooks.js';
-import type { FakeChangeRequest, FakeWorld } from '../test/fakes/fake-world.js';
+import type { FakeChangeRequest, FakeIssue, FakeWorld } from '../test/fakes/fake-world.js';
 import { type GitHttpServer, startGitHttpServer } from '../test/fakes/git-http-server.js';
 import { commitsOf, DEMO_WORK } from './demo-work.js';
 
@@ -38,8 +38,15 @@ export class DemoHost {
     const credentials = () => `${username}:${world.token.split(':').at(-1) ?? ''}`;
     let self: DemoHost;
     const onPush = (repository: string) => self.look(repository);
-    self = new DemoHost(world, await startGitHttpServer(credentials, address, { onPush }));
-    world.onOpened = (change) => self.begin(() => self.look(change.repository));
+    const page = (wanted: string) => self.page(wanted);
+    self = new DemoHost(world, await startGitHttpServer(credentials, address, { onPush, page }));
+    world.onOpened = (change) => {
+      Object.assign(change, { pages: self.repositories.origin });
+      self.begin(() => self.look(change.repository));
+    };
+    for (const item of [...world.changeRequests, ...world.issues]) {
+      Object.assign(item, { pages: self.repositories.origin });
+    }
     return self;
   }
 
@@ -101,6 +108,30 @@ export class DemoHost {
     }
   }
 
+  /** What a browser shows of a pull request or an issue. */
+  private async page(address: string): Promise<string | null> {
+    const [, repository = '', number] = /^\/(.+?)\/(\d+)(?:\/checks\/\d+)?$/.exec(address) ?? [];
+    const isWanted = (item: FakeIssue) => item.repository === repository && item.number === Number(number);
+    const { world, repositories } = this;
+    const change = world.changeRequests.find(isWanted);
+    const item = change ?? world.issues.find(isWanted);
+    if (!item) {
+      return null;
+    }
+    const { sourceBranch = '' } = change ?? {};
+    const range = `main...${sourceBranch}`;
+    const { stdout: diff } = change
+      ? await run('git', ['-C', repositories.folder(repository), 'diff', range])
+      : { stdout: '' };
+    return pageWith(`${item.title} #${item.number}`, [
+      ['Repository', repository],
+      ...(change ? ([['Branch', sourceBranch]] as const) : []),
+      ...(change?.followed?.checks ?? []).map((check) => [`Check ${check.state}`, check.log] as const),
+      ...(change?.followed?.comments ?? []).map(({ author, body }) => [`${author} says`, body] as const),
+      ...(change ? ([['Changes', diff]] as const) : []),
+    ]);
+  }
+
   /** The colleague takes every push for an answer. */
   private async reviewAgain(change: FakeChangeRequest): Promise<void> {
     followedOf(change).comments.forEach((comment) => Object.assign(comment, { resolved: true }));
@@ -142,6 +173,17 @@ export class DemoHost {
       .finally(() => this.running.delete(begun));
     this.running.add(begun);
   }
+}
+
+function pageWith(title: string, parts: (readonly [name: string, text: string])[]): string {
+  const shown = parts.map(([name, part]) => `<h2>${escaped(name)}</h2><pre>${escaped(part)}</pre>`);
+  const style =
+    '<meta name="color-scheme" content="light dark"><meta name="viewport" content="width=device-width">';
+  return `<!doctype html><html lang="en">${style}<title>${escaped(title)}</title><h1>${escaped(title)}</h1>${shown.join('')}</html>`;
+}
+
+function escaped(part: string): string {
+  return part.replaceAll('&', '&amp;').replaceAll('<', '&lt;');
 }
 
 async function runChecks(repository: string, commit: string): Promise<{ log: string; passed: boolean }> {

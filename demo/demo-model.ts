@@ -54,7 +54,9 @@ function stepsFor(work: DemoWork, title: string): ScriptedAnswer[] {
     ...(isNew
       ? [call('create_pull_request', { source_branch: branch, title, body: `This resolves #${number}.` })]
       : []),
-    finish(`${subject}. The checks pass, and the change is ${isNew ? 'a pull request' : `on ${branch}`}.`),
+    finish(
+      `Committed: ${subject}. The checks pass, and the change is ${isNew ? 'a pull request' : `on ${branch}`}.`,
+    ),
   ];
 }
 

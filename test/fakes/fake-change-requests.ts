@@ -1,4 +1,4 @@
-import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
+import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from './fake-world.js';
 
 /** What a request to open a change request says, in no vendor's words. */
 export interface FakeOpening {
@@ -68,7 +68,11 @@ export function addTo(world: FakeWorld, opening: FakeOpening): FakeChangeRequest
   return change;
 }
 
-/** Page of a change request. */
-export function pageOf({ repository, number }: FakeChangeRequest): string {
-  return `https://code.example/${repository}/${number}`;
+/** Page of a change request or an issue. */
+export function pageOf({
+  repository,
+  number,
+  pages = 'https://code.example',
+}: FakeChangeRequest | FakeIssue): string {
+  return `${pages}/${repository}/${number}`;
 }

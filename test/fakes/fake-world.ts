@@ -54,6 +54,8 @@ export interface FakeRepository {
 export interface FakeChangeRequest {
   repository: string;
   number: number;
+  /** Begin of its page's address; one that leads nowhere by default. */
+  pages?: string;
   title: string;
   /** ISO 8601. */
   updatedAt: string;
@@ -140,6 +142,8 @@ export interface FakeTask {
 export interface FakeIssue {
   repository: string;
   number: number;
+  /** As that of a change request. */
+  pages?: string;
   title: string;
   /** ISO 8601. */
   updatedAt: string;

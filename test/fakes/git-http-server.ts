@@ -24,6 +24,8 @@ interface CommitOptions {
 interface GitHttpServerOptions {
   /** Awaited before a push to a repository is answered. */
   onPush?: (repository: string) => Promise<void>;
+  /** The page at an address, for browsers, which present nothing. */
+  page?: (address: string) => Promise<string | null>;
 }
 
 /** Real repositories behind git's own HTTP protocol (git-http-backend(1) as CGI). */
@@ -65,7 +67,7 @@ export interface GitHttpServer {
 export async function startGitHttpServer(
   credentials: string | (() => string) | null,
   host = '127.0.0.1',
-  { onPush = () => Promise.resolve() }: GitHttpServerOptions = {},
+  { onPush = () => Promise.resolve(), page = () => Promise.resolve(null) }: GitHttpServerOptions = {},
 ): Promise<GitHttpServer> {
   const root = await mkdtemp(path.join(tmpdir(), 'git-http-'));
   const requests: GitHttpServer['requests'] = [];
@@ -73,6 +75,11 @@ export async function startGitHttpServer(
   const large = new Map<string, string>();
   const server = createServer(async (request, response) => {
     await gate.pass();
+    const shown = await page(request.url ?? '/');
+    if (shown !== null) {
+      response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end(shown);
+      return;
+    }
     const presented = basicCredentials(request);
     requests.push({ url: request.url ?? '', credentials: presented });
     const wanted = typeof credentials === 'function' ? credentials() : credentials;
