@@ -6,6 +6,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/container-layout.js';
 import { connectEngine } from '../src/v1/sandboxes/backends/docker/engine.js';
+import { linkWithCode } from '../src/web/web-app-link.js';
 import { startFakeBitbucket } from '../test/fakes/fake-bitbucket.js';
 import { followedOf } from '../test/fakes/fake-followed.js';
 import { startFakeGithub } from '../test/fakes/fake-github.js';
@@ -145,7 +146,8 @@ export async function startDemo({
         apiKey: nadiasKey,
         signInLink: async () => {
           const code = await service.ask('sign_in_code', { sign_in_key: nadiasKey });
-          return `http://localhost:${new URL(url).port}/console/#code=${code}`;
+          const page = `http://localhost:${new URL(url).port}/console/`;
+          return linkWithCode(page, new URL(url).hostname, () => code);
         },
       },
       worlds,
