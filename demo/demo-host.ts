@@ -149,7 +149,7 @@ export class DemoHost {
 
   /** As a CI does. */
   private async check(change: FakeChangeRequest): Promise<void> {
-    const check = addCheck(change, 'checks');
+    const check = addCheck(change, 'check.sh');
     Object.assign(change, { checks: 'pending' });
     await this.listener(checkRunDelivery(change, check));
     const { log, passed } = await runChecks(this.repositories.folder(change.repository), check.head);
@@ -168,7 +168,8 @@ export class DemoHost {
   private begin(work: () => Promise<void>): void {
     const begun = work()
       .catch((error: unknown) => {
-        this.problem ??= new Error('a host of the demo could not do its part', { cause: error });
+        this.problem ??= new Error('a git host of the demo could not do its part', { cause: error });
+        process.stderr.write(`${this.problem.message}: ${String(error)}\n`);
       })
       .finally(() => this.running.delete(begun));
     this.running.add(begun);

@@ -102,6 +102,7 @@ describe('the world of the demo', () => {
 
   it('has only green pull requests then, without a conflict or a comment that waits', async () => {
     await until(() => changes().every(({ checks }) => checks === 'passing'));
+    await Promise.all(Object.values(demo.hosts).map((host) => host.idle()));
 
     const waiting = changes().filter(
       ({ conflicts, unresolved }) => conflicts === 'yes' || (unresolved ?? 'none') !== 'none',
