@@ -1,9 +1,12 @@
 import { call } from '../packages/agent-server/test/fakes/scripted-llm.answers.js';
-import { LOOP_BRANCH } from './automations-world.js';
-import { byTurn } from './demo-model.js';
+import { LOOP_BRANCH, LOOP_ISSUE } from './automations-world.js';
+import { byTurn, finish, shell } from './by-turn.js';
 
-const shell = (text: string, command: string) => call('terminal', { command }, { text });
-const finish = (message: string) => call('finish', { message });
+export const LOOP_PROMPT = 'Print a label for every kind of postcode, and mend what comes out wrong.';
+
+/** One of them is in what an automation tells its agent. */
+export const LOOP_CAUSES: readonly string[] = [LOOP_PROMPT, LOOP_ISSUE.title];
+
 const commit = (message: string, then: string) =>
   shell('', `git commit --quiet --all --message "${message}" && ${then}`);
 const PUSH = `git push --quiet origin ${LOOP_BRANCH} && git log --oneline -1`;

@@ -1,21 +1,9 @@
 import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { addComment, followedOf } from '../test/fakes/fake-followed.js';
-import {
-  checkRunDelivery,
-  commentDelivery,
-  deliver,
-  type GithubDelivery,
-  issueLabeledDelivery,
-} from '../test/fakes/fake-github.webhooks.js';
+import { followedOf } from '../test/fakes/fake-followed.js';
+import { deliver, type GithubDelivery, issueLabeledDelivery } from '../test/fakes/fake-github.webhooks.js';
 import { until } from '../test/support/until.js';
-import {
-  addIssue,
-  beginCheck,
-  LOOP_ISSUE,
-  LOOP_REPOSITORY,
-  openedPullRequest,
-  runCheck,
-} from './automations-world.js';
+import { LOOP_PROMPT } from './automations-model.js';
+import { LOOP_ISSUE, LOOP_REPOSITORY, openedPullRequest } from './automations-world.js';
 import type { Demo } from './start-demo.js';
 import {
   asJson,
@@ -30,13 +18,32 @@ import {
 import type { ServerSentEvent, Storyteller } from './storyteller.js';
 
 const AUTOMATIONS = '/api/automation/v1';
-const AUTOMATION = {
-  name: 'Fix what has the label',
-  prompt: 'Fix issue {{ event.issue.number }}: {{ event.issue.title }}',
+const REPOSITORY = {
   repos: [{ url: LOOP_REPOSITORY, provider: 'github' }],
-  trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
   follow: { until: 'green', max_rounds: 5 },
 };
+const BY_LABEL = {
+  name: 'Fix what has the label',
+  prompt: 'Fix issue {{ event.issue.number }}: {{ event.issue.title }}',
+  trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
+  ...REPOSITORY,
+};
+const NIGHTLY = {
+  name: 'Try all labels every night',
+  prompt: LOOP_PROMPT,
+  trigger: { type: 'cron', schedule: '0 2 * * *', timezone: 'Europe/Berlin' },
+  ...REPOSITORY,
+};
+
+/** Tells how an automation is made that one may start at once; returns its id. */
+export async function tellAutomation(demo: Demo, teller: Storyteller): Promise<string> {
+  const hook = await tellWebhook(teller);
+  demo.hosts.github.listener = (delivery) => deliver(hook, delivery);
+  teller.say(
+    'An agent shall try all labels at night, and follow its pull request until that is green. Run now starts it at once.',
+  );
+  return await tellMaking(teller, NIGHTLY);
+}
 
 /**
  * Tells how a label becomes a green pull request, with a check that fails and a reviewer who asks for more. Returns the
@@ -47,32 +54,19 @@ export async function tellAutomations(
   teller: Storyteller,
 ): Promise<{ id: string; automationId: string }> {
   const { github } = demo.worlds;
-  await addIssue(demo);
   teller.say('Nadia stores her GitHub token, and a model (here a script behind an OpenAI-compatible API).');
   teller.introduceKey();
   const tokens = { provider_tokens: { github: { token: github.token } } };
   await teller.request({ method: 'POST', path: TOKENS_PATH, body: tokens }, asJson);
   await tellModel(demo, teller);
-  teller.say(
-    'GitHub shall send its events. Address and secret go into the settings of the repository there.',
-  );
-  const hook = await teller.request(
-    { method: 'POST', path: `${AUTOMATIONS}/webhooks`, body: { name: 'Labels', source: 'github' } },
-    (made) => [jsonText(made, 'webhook_url') ?? ''],
-  );
-  teller.say('An agent shall work on every issue with the label "agent", until its pull request is green.');
-  const automation = await teller.request(
-    { method: 'POST', path: `${AUTOMATIONS}/preset/prompt`, body: AUTOMATION },
-    (made) => [`automation ${jsonText(made, 'id')}: ${jsonText(made, 'state')}`],
-  );
-  const send = async ({ event, payload }: GithubDelivery) => {
+  const hook = await tellWebhook(teller);
+  const send = ({ event, payload }: GithubDelivery) => {
     const said = [event, jsonText(payload, 'action'), jsonText(payload, 'check_run', 'conclusion')];
-    const webhook = {
-      url: jsonText(hook, 'webhook_url') ?? '',
-      secret: jsonText(hook, 'webhook_secret') ?? '',
-    };
-    return teller.event(said.filter(Boolean).join(' '), () => deliver(webhook, { event, payload }));
+    return teller.event(said.filter(Boolean).join(' '), () => deliver(hook, { event, payload }));
   };
+  demo.hosts.github.listener = send;
+  teller.say('An agent shall work on every issue with the label "agent", until its pull request is green.');
+  const automationId = await tellMaking(teller, BY_LABEL);
 
   teller.say(`She puts the label on issue ${LOOP_ISSUE.number}, "${LOOP_ISSUE.title}".`);
   const labelled = await send(issueLabeledDelivery(github, LOOP_ISSUE, 'agent'));
@@ -85,39 +79,47 @@ export async function tellAutomations(
   const [task] = jsonList(started, 'items');
   const id = jsonText(task, 'app_conversation_id') ?? '';
   const ms = Date.parse(jsonText(task, 'created_at') ?? '') - performance.timeOrigin - labelled;
-  teller.say(`From the event to the start it took ${ms.toFixed(0)} ms. The agent opens a pull request:`);
+  teller.say(
+    `From the event to the start it took ${ms.toFixed(0)} ms. The agent opens a pull request, whose check really runs:`,
+  );
   const events = `/api/v1/conversation/${id}/events/stream`;
   let seen = await teller.stream(events, wholeLine, hasStopped);
-  const change = openedPullRequest(github);
-  const untilFollow = (line: string, sentAt: number) =>
-    teller.follow(
-      `${CONVERSATIONS}?ids=${id}`,
-      followLine,
-      (body) => followLine(body).startsWith(line),
-      sentAt,
-    );
+  const untilFollow = (isThere: (follow: unknown) => boolean) =>
+    teller.follow(`${CONVERSATIONS}?ids=${id}`, followLine, (body) => isThere(followIn(body)));
 
-  teller.say('The check of the pull request runs and fails. The conversation goes on by itself:');
-  const failed = await runCheck(demo, await beginCheck(demo, change));
-  await untilFollow('working, round 1', await send(checkRunDelivery(change, failed)));
+  teller.say('The check has failed. The conversation goes on by itself:');
+  await untilFollow((follow) => (jsonNumber(follow, 'round') ?? 0) >= 1);
   seen = await teller.stream(events, wholeLine, hasStopped, seen);
 
-  teller.say('The check runs for the new commit. Meanwhile Tom reads the change, and asks for more:');
-  const check = await beginCheck(demo, change);
-  const text = 'And without a postcode? An empty line is no label.';
-  const asked = addComment(change, 'tom', text, { path: 'label.sh', line: 2 });
-  await untilFollow('working, round 2', await send(commentDelivery(change, asked)));
-  await send(checkRunDelivery(change, await runCheck(demo, check)));
+  teller.say('The check passes for the new commit. But Tom has read the change, and asks for more:');
+  await untilFollow((follow) => (jsonNumber(follow, 'round') ?? 0) >= 2);
   await teller.stream(events, wholeLine, hasStopped, seen);
 
-  const answer = () =>
-    followedOf(change).comments.find((other) => other.root === asked.id && other !== asked);
+  const { comments } = followedOf(openedPullRequest(github));
+  const answer = () => comments.find(({ author }) => author === github.user.login);
   await until(() => answer() !== undefined);
   teller.say(`Tom resolves his thread, where he reads: ${answer()?.body.replaceAll('\n', ' ')}`);
-  asked.resolved = true;
-  const passed = await runCheck(demo, await beginCheck(demo, change));
-  await untilFollow('reached', await send(checkRunDelivery(change, passed)));
-  return { id, automationId: jsonText(automation, 'id') ?? '' };
+  await untilFollow((follow) => jsonText(follow, 'state') === 'reached');
+  return { id, automationId };
+}
+
+async function tellWebhook(teller: Storyteller): Promise<{ url: string; secret: string }> {
+  teller.say(
+    'GitHub shall send its events. Address and secret go into the settings of the repository there.',
+  );
+  const hook = await teller.request(
+    { method: 'POST', path: `${AUTOMATIONS}/webhooks`, body: { name: 'Quayside', source: 'github' } },
+    (made) => [jsonText(made, 'webhook_url') ?? ''],
+  );
+  return { url: jsonText(hook, 'webhook_url') ?? '', secret: jsonText(hook, 'webhook_secret') ?? '' };
+}
+
+async function tellMaking(teller: Storyteller, automation: object): Promise<string> {
+  const made = await teller.request(
+    { method: 'POST', path: `${AUTOMATIONS}/preset/prompt`, body: automation },
+    (body) => [`automation ${jsonText(body, 'id')}: ${jsonText(body, 'state')}`],
+  );
+  return jsonText(made, 'id') ?? '';
 }
 
 function startStatus(page: unknown): string {
@@ -131,8 +133,12 @@ function wholeLine(event: ServerSentEvent): string | null {
     : eventLine(event);
 }
 
+function followIn(body: unknown): unknown {
+  return jsonAt(jsonList(body)[0], 'follow');
+}
+
 function followLine(body: unknown): string {
-  const follow = jsonAt(jsonList(body)[0], 'follow');
+  const follow = followIn(body);
   const said = `${jsonText(follow, 'state')}, round ${jsonNumber(follow, 'round')}`;
   return [said, jsonText(follow, 'reason')].filter(Boolean).join(': ');
 }

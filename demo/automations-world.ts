@@ -1,15 +1,7 @@
-import { execFile, spawnSync } from 'node:child_process';
-import { mkdtemp, rm } from 'node:fs/promises';
-import { tmpdir } from 'node:os';
-import path from 'node:path';
-import { promisify } from 'node:util';
-import { addCheck } from '../test/fakes/fake-followed.js';
-import type { FakeChangeRequest, FakeCheck, FakeIssue, FakeWorld } from '../test/fakes/fake-world.js';
-import { type Demo, showPushes } from './start-demo.js';
+import type { FakeChangeRequest, FakeIssue, FakeWorld } from '../test/fakes/fake-world.js';
+import type { DemoHost } from './demo-host.js';
 
-const run = promisify(execFile);
-
-export const LOOP_REPOSITORY = 'quayside/label-printer';
+export const LOOP_REPOSITORY = 'quayside/parcel-labels';
 export const LOOP_BRANCH = 'fix/postcodes';
 export const LOOP_ISSUE: FakeIssue = {
   repository: LOOP_REPOSITORY,
@@ -32,12 +24,13 @@ echo "ok: 2 postcodes"
 `,
 };
 
-/** Adds an issue and its repository to the demo's world. */
-export async function addIssue({ worlds: { github }, repositories }: Demo): Promise<void> {
+/** What the automation works on, and what a colleague says to its pull request. */
+export async function fillLoop({ repositories, reviews }: DemoHost): Promise<void> {
   await repositories.commit(LOOP_REPOSITORY, 'main', FILES);
-  github.issues.push(LOOP_ISSUE);
-  const [repository] = github.repositories.filter(({ name }) => name === LOOP_REPOSITORY);
-  Object.assign(repository ?? {}, { branches: [LOOP_BRANCH] });
+  reviews.set(LOOP_BRANCH, {
+    text: 'And without a postcode? An empty line is no label.',
+    path: 'label.sh',
+  });
 }
 
 /** @throws Error when the agent has opened none */
@@ -47,23 +40,4 @@ export function openedPullRequest({ changeRequests }: FakeWorld): FakeChangeRequ
     throw new Error('the agent opened no pull request');
   }
   return opened;
-}
-
-/** A check of the commit that was pushed last. */
-export async function beginCheck(demo: Demo, change: FakeChangeRequest): Promise<FakeCheck> {
-  await showPushes(demo.worlds.github, demo.repositories);
-  return addCheck(change, 'labels');
-}
-
-/** Really runs the check, as a CI does. */
-export async function runCheck({ worlds, repositories }: Demo, check: FakeCheck): Promise<FakeCheck> {
-  const folder = await mkdtemp(path.join(tmpdir(), 'slipway-demo-ci-'));
-  try {
-    const host = repositories.origin.replace('//', `//x-access-token:${worlds.github.token}@`);
-    await run('git', ['clone', '--quiet', '--branch', LOOP_BRANCH, `${host}/${LOOP_REPOSITORY}.git`, folder]);
-    const { stdout, status } = spawnSync('sh', ['check.sh'], { cwd: folder, encoding: 'utf8' });
-    return Object.assign(check, { log: stdout, state: status === 0 ? 'passed' : 'failed' });
-  } finally {
-    await rm(folder, { recursive: true, force: true, maxRetries: 10 });
-  }
 }

@@ -1,42 +1,108 @@
 import { call, say, type ScriptedAnswer } from '../packages/agent-server/test/fakes/scripted-llm.answers.js';
-import type { Script } from '../packages/agent-server/test/fakes/scripted-llm.js';
+import type { ChatMessage, Script } from '../packages/agent-server/test/fakes/scripted-llm.js';
+import { LOOP_CAUSES, loopModel } from './automations-model.js';
+import { byTurn, finish, shell } from './by-turn.js';
+import { checkOf, DEMO_WORK, type DemoWork } from './demo-work.js';
 
-const COMMIT =
-  'git commit --quiet --all --message "fix: try the address lookup twice" && git log --oneline -1';
+const COMMIT = 'git add --all && git commit --quiet --message';
+const LAST = 'git log --oneline -1';
 
-/** The script's answers to the first message: one step for each tool result since the user's last message. */
-const FIRST_TURN: ScriptedAnswer[] = [
-  call('terminal', { command: 'ls && sh check.sh' }, { text: 'First I look at the failing check.' }),
-  call(
-    'terminal',
-    { command: 'sed -i s/limit=1/limit=2/ lookup.sh && sh check.sh' },
-    { text: 'The limit is off by one.' },
-  ),
-  call('terminal', { command: COMMIT }, { text: 'The check passes, so I commit.' }),
-  call('finish', { message: 'The lookup was tried once only; now it is tried twice, and the check passes.' }),
-];
-const NEXT_TURN: ScriptedAnswer[] = [
-  call(
-    'terminal',
-    { command: 'git show --stat --format=%an%n%s HEAD' },
-    { text: 'I look at the commit once more.' },
-  ),
-  say('I changed one line of lookup.sh, and committed it under your name.'),
-];
+/** How each kind of work begins. What follows is the same for all: mend, check, commit. */
+const BEGINNINGS: Record<
+  DemoWork['kind'],
+  (work: DemoWork) => { text: string; command: string; why: string }
+> = {
+  conflict: () => ({
+    text: 'I merge main into the branch.',
+    command: 'git merge origin/main',
+    why: 'Both sides meant something, so both stay.',
+  }),
+  check: () => ({
+    text: 'First I look at the failing check.',
+    command: 'sh check.sh',
+    why: 'That is the cause.',
+  }),
+  comment: ({ script, comment = '' }) => ({
+    text: `Tom asks: "${comment}"`,
+    command: `cat ${script}`,
+    why: 'He is right.',
+  }),
+  open: ({ script }) => ({
+    text: 'I read what the branch does, and what is missing.',
+    command: `git diff --stat origin/main... && cat ${script} && sh check.sh`,
+    why: 'It works, but nobody could know how to use it.',
+  }),
+  issue: (work) => ({
+    text: 'A check shows the problem first.',
+    command: `cat >checks/${work.script} <<'END'\n${checkOf(work)}END\nsh check.sh`,
+    why: 'It fails as the issue says.',
+  }),
+};
 
-/**
- * A script in place of a model. It shows that everything around a model works, and nothing about models.
- *
- * @param turns the answers to each message of the user, the last ones also to all further messages
- */
-export function byTurn(...turns: ScriptedAnswer[][]): Script {
-  return ({ messages }) => {
-    const lastUser = messages.findLastIndex(({ role }) => role === 'user');
-    const steps = messages.slice(lastUser).filter(({ role }) => role === 'tool').length;
-    const turn = messages.filter(({ role }) => role === 'user').length;
-    const script = turns[Math.min(turn, turns.length) - 1] ?? [];
-    return script[Math.min(steps, script.length - 1)] ?? say('Done.');
-  };
+function stepsFor(work: DemoWork, title: string): ScriptedAnswer[] {
+  const { branch, script, edit, kind, subject, number } = work;
+  const { text, command, why } = BEGINNINGS[kind](work);
+  const isNew = kind === 'issue';
+  const commit = `${COMMIT} "${subject}"`;
+  return [
+    shell(text, `git checkout --quiet ${isNew ? '-b ' : ''}${branch} && ${command}`),
+    shell(why, `sed -i '${edit}' ${script} && sh check.sh`),
+    shell(
+      'The checks pass, so I commit.',
+      isNew ? `${commit} && ${LAST}` : `${commit} && git push --quiet origin ${branch} && ${LAST}`,
+    ),
+    ...(isNew
+      ? [call('create_pull_request', { source_branch: branch, title, body: `This resolves #${number}.` })]
+      : []),
+    finish(
+      `Committed: ${subject}. The checks pass, and the change is ${isNew ? 'a pull request' : `on ${branch}`}.`,
+    ),
+  ];
 }
 
-export const demoModel = byTurn(FIRST_TURN, NEXT_TURN);
+const INSTRUCTIONS = `# For agents
+
+- \`sh check.sh\` runs all checks; run it before every commit.
+- A script and its check have the same name: \`x.sh\`, \`checks/x.sh\`.
+- Subjects of commits begin with \`fix:\`, \`feat:\` or \`docs:\`.
+`;
+
+const WRITING: ScriptedAnswer[] = [
+  shell('I look through the repository, and try what README says.', 'ls && cat README.md && sh check.sh'),
+  shell(
+    'Now I write down what I could confirm.',
+    `git checkout --quiet -b docs/agents && cat >AGENTS.md <<'END'\n${INSTRUCTIONS}END\ncat AGENTS.md`,
+  ),
+  shell('', `${COMMIT} "docs: instructions for agents" && ${LAST}`),
+  finish('AGENTS.md is written and committed. Open pull request, when you have read it.'),
+];
+
+const LATER: ScriptedAnswer[] = [
+  shell('I look at the commit once more.', 'git show --stat --format=%an%n%s HEAD'),
+  say('That is what I changed and committed, under your name.'),
+];
+
+const STRANGE: ScriptedAnswer[] = [
+  say('I am a script in place of a model: I know how to do the tasks on the page Work, and nothing else.'),
+];
+
+/** Does what the first message of the user asks for. */
+export const demoModel: Script = (request) => {
+  const asked = textOf(request.messages.find(({ role }) => role === 'user'));
+  if (LOOP_CAUSES.some((cause) => asked.includes(cause))) {
+    return loopModel(request);
+  }
+  if (asked.includes('has no instructions for agents yet')) {
+    return byTurn(WRITING, LATER)(request);
+  }
+  const work = DEMO_WORK.find(
+    ({ repository, number }) => asked.includes(repository) && new RegExp(`[#!]${number}\\b`).test(asked),
+  );
+  const [, title = ''] = /titled "(.+?)"/.exec(asked) ?? [];
+  return work ? byTurn(stepsFor(work, title), LATER)(request) : byTurn(STRANGE)(request);
+};
+
+function textOf(message: ChatMessage | undefined): string {
+  const { content = '' } = message ?? {};
+  return typeof content === 'string' ? content : (content ?? []).map(({ text = '' }) => text).join('');
+}

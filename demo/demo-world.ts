@@ -1,32 +1,9 @@
+import { LOOP_REPOSITORY } from './automations-world.js';
 import type { FakeWorld } from '../test/fakes/fake-world.js';
 
-/** The repository of the demo's pull request: a retry count that is off by one, and a check that fails because of it. */
+/** The pull request of the story: a count that is off by one, and a check that fails because of it. */
 export const DEMO_REPOSITORY = 'quayside/storefront';
 export const DEMO_ISSUE = 479;
-
-export const DEMO_FILES = {
-  'README.md': '# Storefront\n\n`sh check.sh` runs the checks.\n',
-  'AGENTS.md': 'Run `sh check.sh` before every commit.\n',
-  'lookup.sh': [
-    '# Looks an address up; the second try is for the hiccups of the postal service.',
-    'attempts=0',
-    'limit=1',
-    'while [ "$attempts" -lt "$limit" ]; do',
-    '  attempts=$((attempts + 1))',
-    'done',
-    'echo "$attempts"',
-    '',
-  ].join('\n'),
-  'check.sh': [
-    'tried=$(sh lookup.sh)',
-    'if [ "$tried" -ne 2 ]; then',
-    '  echo "FAIL: expected 2 attempts, got $tried"',
-    '  exit 1',
-    'fi',
-    'echo "ok: 2 attempts"',
-    '',
-  ].join('\n'),
-};
 
 const HOUR_MS = 3_600_000;
 
@@ -39,7 +16,7 @@ const HOUR_MS = 3_600_000;
 export function demoWorld(now: number): { github: FakeWorld; gitlab: FakeWorld; bitbucket: FakeWorld } {
   const ago = (hours: number) => new Date(now - hours * HOUR_MS).toISOString();
   const user = { id: '20817', login: 'nadia', name: 'Nadia Okafor', email: 'nadia@quayside.example' };
-  const instructed = ['README.md', 'AGENTS.md', 'package.json', 'src'];
+  const instructed = ['README.md', 'AGENTS.md', 'check.sh', 'checks'];
   return {
     github: {
       token: 'ghp_demo-token-of-nadia',
@@ -48,6 +25,7 @@ export function demoWorld(now: number): { github: FakeWorld; gitlab: FakeWorld; 
         { name: 'quayside/storefront', activeAt: ago(1), rootEntries: instructed },
         { name: 'quayside/label-printer', activeAt: ago(5) },
         { name: 'quayside/driver-app', activeAt: ago(9), rootEntries: instructed },
+        { name: LOOP_REPOSITORY, activeAt: ago(28), rootEntries: instructed },
         { name: 'nadia/dotfiles', activeAt: ago(30), rootEntries: ['README.md', 'CLAUDE.md'] },
         { name: 'quayside/design-tokens', activeAt: ago(200), archived: true },
       ],

@@ -1,6 +1,5 @@
 import { COMMAND_LINES } from '../scripts/lib/command-lines.js';
-import { loopModel } from './automations-model.js';
-import { tellAutomations } from './automations-story.js';
+import { tellAutomation, tellAutomations } from './automations-story.js';
 import { type Demo, startDemo } from './start-demo.js';
 import { Storyteller } from './storyteller.js';
 import { tellConversation, tellDeletion, tellStory } from './story.js';
@@ -28,18 +27,21 @@ const stopRequested = new Promise<void>((resolve) => {
 print(
   '\n  Slipway with fakes of GitHub, GitLab, Bitbucket and a model, all on this machine. You need no account.\n',
 );
-const demo = await startDemo(isAboutAutomations ? { script: loopModel } : {});
+const demo = await startDemo();
 try {
-  const teller = new Storyteller(demo.url, demo.apiKey, print);
+  const teller = new Storyteller(demo.url, demo.nadia.apiKey, print);
   const story = async () => {
-    const { id, automationId } = await tell(teller);
     if (once) {
+      const { id } = await tell(teller);
       await tellDeletion(id, teller);
       print(
         `\nAt a terminal and without --once, the demo keeps running, with this conversation in the console.\n`,
       );
     } else {
-      print(farewell(demo, id, automationId));
+      const link = await demo.nadia.signInLink();
+      print(`\n  Console, as Nadia  ${link}\n`);
+      const { id, automationId } = await tell(teller);
+      print(farewell(demo, link, id, automationId));
       await stopRequested;
     }
   };
@@ -48,22 +50,26 @@ try {
   await demo.close();
 }
 
-async function tell(teller: Storyteller): Promise<{ id: string; automationId?: string }> {
+async function tell(teller: Storyteller): Promise<{ id: string; automationId: string }> {
   if (isAboutAutomations) {
     return await tellAutomations(demo, teller);
   }
   await tellStory(demo, teller);
-  return { id: await tellConversation(demo, teller) };
+  const id = await tellConversation(demo, teller);
+  return { id, automationId: await tellAutomation(demo, teller) };
 }
 
-function farewell({ url, apiKey }: Demo, id: string, automationId?: string): string {
-  const automation =
-    automationId === undefined ? '' : `  Its automation     ${url}/console/automations/${automationId}\n`;
+function farewell({ url, apiKey, nadia }: Demo, link: string, id: string, automationId: string): string {
+  const page = `${new URL(link).origin}/console`;
   return `
-  This conversation  ${url}/console/conversations/${id}
-${automation}  Every request      ${url}/docs
-  Key for ${automation === '' ? 'both' : 'all '}       ${apiKey}
+  Console, as Nadia    ${link}   (once, within ten minutes)
+  This conversation    ${page}/conversations/${id}
+  Her automation       ${page}/automations/${automationId}   (Run now starts it)
+  All her work         ${page}/
+  Every request        ${url}/docs
+  Nadia's key          ${nadia.apiKey}
+  The administrator's  ${apiKey}
 
-  Ctrl-C ends the demo.
+  ${isAboutAutomations ? '' : 'npm run demo -- automations tells how a label becomes a green pull request. '}Ctrl-C ends the demo.
 `;
 }

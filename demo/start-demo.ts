@@ -6,41 +6,53 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { INSTANCE_LABEL } from '../src/v1/sandboxes/backends/container-layout.js';
 import { connectEngine } from '../src/v1/sandboxes/backends/docker/engine.js';
+import { linkWithCode } from '../src/web/web-app-link.js';
 import { startFakeBitbucket } from '../test/fakes/fake-bitbucket.js';
-import { push } from '../test/fakes/fake-followed.js';
+import { followedOf } from '../test/fakes/fake-followed.js';
 import { startFakeGithub } from '../test/fakes/fake-github.js';
 import { startFakeGitlab } from '../test/fakes/fake-gitlab.js';
 import type { FakeServer } from '../test/fakes/fake-server.js';
-import type { FakeWorld } from '../test/fakes/fake-world.js';
-import { type GitHttpServer, startGitHttpServer } from '../test/fakes/git-http-server.js';
+import type { FakeChangeRequest, FakeWorld } from '../test/fakes/fake-world.js';
 import { type Script, ScriptedLlm } from '../packages/agent-server/test/fakes/scripted-llm.js';
 import { bridgeAddress } from '../test/support/engine-address.js';
 import { startServiceProcess } from '../test/support/service-process.js';
+import { fillLoop } from './automations-world.js';
+import { DemoHost } from './demo-host.js';
 import { demoModel } from './demo-model.js';
-import { DEMO_FILES, DEMO_REPOSITORY, demoWorld } from './demo-world.js';
+import { demoWorld } from './demo-world.js';
 
 /** How long the fakes take for a response: about as long as the real hosts. */
 const LATENCY_MS = 120;
 /** Pause between two chunks of the model's responses. */
 const MODEL_PAUSE_MS = 15;
+/** All tasks of the story's world at once, and some more. */
+const MAX_SANDBOXES = 20;
 const REMOVAL_TIMEOUT_MS = 10_000;
 const POLL_MS = 50;
 
-/** The service and the three git hosts that it uses. */
+/** The service, the three git hosts that it uses, and the people of the story. */
 export interface Demo {
   /** `http://127.0.0.1:PORT`. */
   url: string;
+  /** Of the administrator. */
   apiKey: string;
-  worlds: { github: FakeWorld; gitlab: FakeWorld; bitbucket: FakeWorld };
+  nadia: {
+    apiKey: string;
+    /** A link to the console that signs her in, once. */
+    signInLink(): Promise<string>;
+  };
+  worlds: Record<HostName, FakeWorld>;
+  hosts: Record<HostName, DemoHost>;
+  /** The API of the GitLab. */
   gitlab: FakeServer;
-  /** Of the GitHub. */
-  repositories: GitHttpServer;
   /** `llm_base_url` of the script in place of a model. */
   modelUrl: string;
   /** Ends the service and starts it again at the same address; sandboxes go on meanwhile. */
   restart(): Promise<void>;
   close(): Promise<void>;
 }
+
+type HostName = 'github' | 'gitlab' | 'bitbucket';
 
 interface DemoOptions {
   /** In place of the model; the demo's own script by default. */
@@ -61,6 +73,11 @@ interface DemoBackend {
   remaining(dataDir: string): Promise<number>;
 }
 
+/** As Bitbucket abbreviates it. */
+function headOf(change: FakeChangeRequest): string {
+  return followedOf(change).head.slice(0, 12);
+}
+
 /** Starts everything on this machine, with an embedded database in a folder that is removed at the end. */
 export async function startDemo({
   script = demoModel,
@@ -68,23 +85,27 @@ export async function startDemo({
   environment = {},
 }: DemoOptions = {}): Promise<Demo> {
   const backend = await demoBackend();
-  const apiKey = 'demo-key-of-nadia';
+  const apiKey = 'demo-key-of-the-administrator';
   const worlds = demoWorld(Date.now());
-  const gitlab = await startFakeGitlab(worlds.gitlab, { latencyMs: LATENCY_MS });
-  const bitbucket = await startFakeBitbucket(worlds.bitbucket, { latencyMs: LATENCY_MS });
-  const repositories = await startGitHttpServer(`x-access-token:${worlds.github.token}`, backend.host);
-  const github = await startFakeGithub(worlds.github, {
-    latencyMs: LATENCY_MS,
-    gate: () => showPushes(worlds.github, repositories),
-  });
-  await repositories.commit(DEMO_REPOSITORY, 'main', DEMO_FILES);
+  const hosts = {
+    github: await DemoHost.start(worlds.github, 'x-access-token', backend.host),
+    gitlab: await DemoHost.start(worlds.gitlab, 'oauth2', backend.host),
+    bitbucket: await DemoHost.start(worlds.bitbucket, 'x-bitbucket-api-token-auth', backend.host),
+  };
+  const { github, gitlab, bitbucket } = hosts;
+  const latencyMs = LATENCY_MS;
+  const apis = {
+    github: await startFakeGithub(worlds.github, { latencyMs }),
+    gitlab: await startFakeGitlab(worlds.gitlab, { latencyMs }),
+    bitbucket: await startFakeBitbucket(worlds.bitbucket, { latencyMs, headOf }),
+  };
   const model = await ScriptedLlm.start(script, {
     chunkDelayMs: MODEL_PAUSE_MS,
     host: backend.host,
   });
   const folder = await mkdtemp(path.join(tmpdir(), 'slipway-demo-'));
   const closeRest = async () => {
-    await Promise.all([github, gitlab, bitbucket, repositories, model].map((host) => host.close()));
+    await Promise.all([...Object.values(hosts), ...Object.values(apis), model].map((host) => host.close()));
     await rm(folder, { recursive: true, force: true, maxRetries: 10 });
   };
   try {
@@ -96,23 +117,42 @@ export async function startDemo({
         PORT: process.env['PORT'] ?? '0',
         DATA_DIR: path.join(folder, 'data'),
         BOOTSTRAP_API_KEY: apiKey,
-        GITHUB_API_URL: github.origin,
-        GITHUB_CLONE_URL: repositories.origin,
-        GITLAB_API_URL: `${gitlab.origin}/api`,
-        BITBUCKET_API_URL: `${bitbucket.origin}/2.0`,
+        GITHUB_API_URL: apis.github.origin,
+        GITHUB_CLONE_URL: github.repositories.origin,
+        GITLAB_API_URL: `${apis.gitlab.origin}/api`,
+        GITLAB_CLONE_URL: gitlab.repositories.origin,
+        BITBUCKET_API_URL: `${apis.bitbucket.origin}/2.0`,
+        BITBUCKET_CLONE_URL: bitbucket.repositories.origin,
+        MAX_RUNNING_SANDBOXES: String(MAX_SANDBOXES),
         SANDBOX_NETWORK_ALLOW: [new URL(model.url).host, ...sandboxHosts].join(','),
         ...backend.environment,
         ...environment,
       },
+      hasChannel: true,
     };
-    let service = await startServiceProcess(options);
+    const [started] = await Promise.all([
+      startServiceProcess(options),
+      github.fill().then(() => fillLoop(github)),
+      gitlab.fill(),
+      bitbucket.fill(),
+    ]);
+    let service = started;
     const { url } = service;
+    const nadiasKey = await issueKey(url, apiKey, worlds.github.user.email ?? '');
     return {
       url,
       apiKey,
+      nadia: {
+        apiKey: nadiasKey,
+        signInLink: async () => {
+          const code = await service.ask('sign_in_code', { sign_in_key: nadiasKey });
+          const page = `http://localhost:${new URL(url).port}/console/`;
+          return linkWithCode(page, new URL(url).hostname, () => code);
+        },
+      },
       worlds,
-      gitlab,
-      repositories,
+      hosts,
+      gitlab: apis.gitlab,
       modelUrl: model.url,
       restart: async () => {
         await service.stop();
@@ -121,7 +161,9 @@ export async function startDemo({
       },
       close: async () => {
         // Sandboxes outlive the service, and would outlive the demo.
-        await removeSandboxes(url, apiKey, () => backend.remaining(path.join(folder, 'data')));
+        await removeSandboxes(url, nadiasKey, '');
+        await removeSandboxes(url, apiKey, '?all=true');
+        await untilNone(() => backend.remaining(path.join(folder, 'data')));
         await service.stop();
         await closeRest();
       },
@@ -132,18 +174,27 @@ export async function startDemo({
   }
 }
 
-/** Gives pull requests that were opened here the commits that were really pushed. */
-export async function showPushes(world: FakeWorld, repositories: GitHttpServer): Promise<void> {
-  for (const change of world.changeRequests) {
-    if (change.sourceBranch !== undefined) {
-      push(change, await repositories.tip(change.repository, change.sourceBranch));
+/** The key of a new user. */
+async function issueKey(url: string, administrator: string, email: string): Promise<string> {
+  const post = async (address: string, body: object): Promise<unknown> => {
+    const response = await fetch(`${url}${address}`, {
+      method: 'POST',
+      headers: { 'X-Session-API-Key': administrator, 'Content-Type': 'application/json' },
+      body: JSON.stringify(body),
+    });
+    if (!response.ok) {
+      throw new Error(`${address} responded ${response.status}: ${await response.text()}`);
     }
-  }
+    return await response.json();
+  };
+  const user = await post('/api/v1/users', { email });
+  const issued = await post('/api/v1/api-keys', { name: 'demo', user_id: jsonText(user, 'id') });
+  return jsonText(issued, 'key') ?? '';
 }
 
-async function removeSandboxes(url: string, apiKey: string, remaining: () => Promise<number>): Promise<void> {
+async function removeSandboxes(url: string, apiKey: string, query: string): Promise<void> {
   const headers = { 'X-Session-API-Key': apiKey };
-  const page: unknown = await (await fetch(`${url}/api/v1/sandboxes/search?all=true`, { headers })).json();
+  const page: unknown = await (await fetch(`${url}/api/v1/sandboxes/search${query}`, { headers })).json();
   for (const sandbox of jsonList(page, 'items')) {
     const address = `${url}/api/v1/sandboxes/${jsonText(sandbox, 'id') ?? ''}`;
     const { ok } = await fetch(address, { method: 'DELETE', headers });
@@ -152,7 +203,10 @@ async function removeSandboxes(url: string, apiKey: string, remaining: () => Pro
       await fetch(`${address}/pause`, { method: 'POST', headers });
     }
   }
-  // A removed sandbox leaves the list at once, but its files and containers are removed a moment later.
+}
+
+/** A removed sandbox leaves the list at once, but its files and containers are removed a moment later. */
+async function untilNone(remaining: () => Promise<number>): Promise<void> {
   for (let waited = 0; (await remaining()) > 0 && waited < REMOVAL_TIMEOUT_MS; waited += POLL_MS) {
     await delay(POLL_MS);
   }

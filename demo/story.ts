@@ -12,25 +12,12 @@ export const asJson = (body: unknown) => [JSON.stringify(body)];
 
 /** Tells the main job from the first token on, with a provider that fails on the way. */
 export async function tellStory(demo: Demo, teller: Storyteller): Promise<void> {
-  const { github, gitlab, bitbucket } = demo.worlds;
+  const { gitlab } = demo.worlds;
   teller.say(
     'Nadia stores a token for each of her three git hosts. The service tries every token on its host before it keeps it.',
   );
   teller.introduceKey();
-  await teller.request(
-    {
-      method: 'POST',
-      path: TOKENS_PATH,
-      body: {
-        provider_tokens: {
-          github: { token: github.token },
-          gitlab: { token: gitlab.token },
-          bitbucket: { token: bitbucket.token },
-        },
-      },
-    },
-    asJson,
-  );
+  await tellTokens(demo, teller);
 
   teller.say('What should she (or an agent) do next? The service asks all three hosts at once.');
   await teller.request({ method: 'GET', path: TASKS_PATH }, taskTable);
@@ -113,7 +100,7 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
     {
       method: 'POST',
       path: `/api/v1/sandboxes/${sandbox}/agent-server/api/bash/execute_bash_command`,
-      body: { command: 'git log -1 --format="%h %an: %s" && git diff HEAD~1 --stat', cwd: `storefront` },
+      body: { command: 'git log -1 --format="%h %an: %s" && git diff HEAD~1 --stat', cwd: 'storefront' },
       sandboxKey,
     },
     (body) => `${jsonText(body, 'stdout') ?? ''}${jsonText(body, 'stderr') ?? ''}`.trimEnd().split('\n'),
@@ -142,6 +129,26 @@ export async function tellConversation(demo: Demo, teller: Storyteller): Promise
   );
   await teller.stream(events, eventLine, hasStopped, lastEventId);
   return id;
+}
+
+export async function tellTokens(
+  { worlds: { github, gitlab, bitbucket } }: Demo,
+  teller: Storyteller,
+): Promise<void> {
+  await teller.request(
+    {
+      method: 'POST',
+      path: TOKENS_PATH,
+      body: {
+        provider_tokens: {
+          github: { token: github.token },
+          gitlab: { token: gitlab.token },
+          bitbucket: { token: bitbucket.token },
+        },
+      },
+    },
+    asJson,
+  );
 }
 
 export async function tellModel(demo: Demo, teller: Storyteller): Promise<void> {

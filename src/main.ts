@@ -1,4 +1,5 @@
 import 'reflect-metadata';
+import { jsonText } from '@slipway/common/json-access.js';
 import { loadConfig } from './config/load-config.js';
 import { openDatabase } from './database/open-database.js';
 import { operatorHosts } from './git-providers/git-host.js';
@@ -21,7 +22,16 @@ try {
     opening,
   ]);
   const logger = new AppLogger(config.log);
-  stopOnSignals(await startService(config, logger, opening), config.http, logger);
+  const service = await startService(config, logger, opening);
+  stopOnSignals(service, config.http, logger);
+  // What has started the service with a channel, as the demo does, knows keys, and prints links of its own.
+  process.on('message', (asked: unknown) => {
+    const key = jsonText(asked, 'sign_in_key');
+    if (key !== null) {
+      process.send?.({ sign_in_code: service.signInCode(key) });
+    }
+  });
+  process.channel?.unref();
 } catch (error) {
   reportStartFailure(error);
 }

@@ -15,6 +15,7 @@ import { refusalSchema as gitlabRefusalSchema } from './gitlab/gitlab.schema.js'
 import { providerReason } from './provider-errors.js';
 
 const INVALID = { resource: 'PullRequest', field: 'head', code: 'invalid' };
+const NO_SOURCE = 'the branch with the changes is not on the server';
 const NO_COMMITS = { code: 'custom', message: 'No commits between a and b' };
 const BAD_REQUEST = {
   message: 'Bad request',
@@ -25,7 +26,8 @@ const BLANK = { context: 'title', message: 'may not be blank' };
 
 describe('why a change was refused', () => {
   it.each<[unknown, ...string[]]>([
-    [{ message: 'Validation Failed', errors: [INVALID] }, 'head: invalid'],
+    [{ message: 'Validation Failed', errors: [INVALID] }, `${NO_SOURCE} (head: invalid)`],
+    [{ message: 'Validation Failed', errors: [{ ...INVALID, field: 'title' }] }, 'title: invalid'],
     [{ message: 'Validation Failed', errors: [NO_COMMITS] }, 'No commits between a and b'],
     [{ message: 'Validation Failed', errors: ['a plain text', 5, null] }, 'a plain text'],
     [{ message: 'Repository was archived so is read-only.' }, 'Repository was archived so is read-only.'],

@@ -28,6 +28,8 @@ const WELCOME_MS = 6_000;
 
 export interface RunningService {
   port: number;
+  /** For a link that signs in whose key it is. */
+  signInCode(key: string): string;
   /** Reports not ready for `SHUTDOWN_DELAY_SECONDS`, ends requests in flight, then closes everything. */
   stop(): Promise<void>;
 }
@@ -61,6 +63,7 @@ export async function startService(
     }
     return {
       port,
+      signInCode: (key) => app.get(OneTimeCodes).issue(key, 'session'),
       stop: async () => {
         app.get(Draining).begin();
         const farewell = config.log.welcome ? await farewellOf(app) : '';

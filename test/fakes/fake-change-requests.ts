@@ -1,4 +1,4 @@
-import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
+import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from './fake-world.js';
 
 /** What a request to open a change request says, in no vendor's words. */
 export interface FakeOpening {
@@ -64,10 +64,15 @@ export function addTo(world: FakeWorld, opening: FakeOpening): FakeChangeRequest
     .map(({ number }) => number);
   const change = { ...opening, number: Math.max(0, ...numbers) + 1, updatedAt: OPENED_AT };
   world.changeRequests.push(change);
+  world.onOpened?.(change);
   return change;
 }
 
-/** Page of a change request. */
-export function pageOf({ repository, number }: FakeChangeRequest): string {
-  return `https://code.example/${repository}/${number}`;
+/** Page of a change request or an issue. */
+export function pageOf({
+  repository,
+  number,
+  pages = 'https://code.example',
+}: FakeChangeRequest | FakeIssue): string {
+  return `${pages}/${repository}/${number}`;
 }

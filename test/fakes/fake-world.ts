@@ -12,6 +12,8 @@ export interface FakeWorld {
   isNoAdministrator?: boolean;
   /** Installations of a GitHub App, by the owners they are for; absent: the token is none of an app. */
   appInstallations?: { id: number; owner: string }[];
+  /** Called when a change request is opened here. */
+  onOpened?: (change: FakeChangeRequest) => void;
   /** GitHub: a fine-grained token, for which there is no permission to read check runs and suites. */
   isFineGrained?: boolean;
 }
@@ -52,6 +54,8 @@ export interface FakeRepository {
 export interface FakeChangeRequest {
   repository: string;
   number: number;
+  /** Begin of its page's address; one that leads nowhere by default. */
+  pages?: string;
   title: string;
   /** ISO 8601. */
   updatedAt: string;
@@ -138,6 +142,8 @@ export interface FakeTask {
 export interface FakeIssue {
   repository: string;
   number: number;
+  /** As that of a change request. */
+  pages?: string;
   title: string;
   /** ISO 8601. */
   updatedAt: string;

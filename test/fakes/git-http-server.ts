@@ -21,6 +21,13 @@ interface CommitOptions {
   links?: Record<string, string>;
 }
 
+interface GitHttpServerOptions {
+  /** Awaited before a push to a repository is answered. */
+  onPush?: (repository: string) => Promise<void>;
+  /** The page at an address, for browsers, which present nothing. */
+  page?: (address: string) => Promise<string | null>;
+}
+
 /** Real repositories behind git's own HTTP protocol (git-http-backend(1) as CGI). */
 export interface GitHttpServer {
   /** `http://127.0.0.1:PORT`, or with the address that was given. */
@@ -42,6 +49,10 @@ export interface GitHttpServer {
   nameDefault(repository: string, branch: string): Promise<void>;
   /** Makes the repository a shallow one, whose history begins with the tip of a branch. */
   cutHistory(repository: string, branch: string): Promise<void>;
+  /** The commits at the tips of all branches, by name. */
+  tips(repository: string): Promise<Map<string, string>>;
+  /** Folder of the bare repository. */
+  folder(repository: string): string;
   /** Commit at the tip of a branch. */
   tip(repository: string, branch: string): Promise<string>;
   /** The last commit of a branch in a format of git-log(1). */
@@ -50,12 +61,13 @@ export interface GitHttpServer {
 }
 
 /**
- * @param credentials `user:password` that every request has to present; null: reading needs none
+ * @param credentials `user:password` that every request has to present, or how to find out; null: reading needs none
  * @param host where it listens
  */
 export async function startGitHttpServer(
-  credentials: string | null,
+  credentials: string | (() => string) | null,
   host = '127.0.0.1',
+  { onPush = () => Promise.resolve(), page = () => Promise.resolve(null) }: GitHttpServerOptions = {},
 ): Promise<GitHttpServer> {
   const root = await mkdtemp(path.join(tmpdir(), 'git-http-'));
   const requests: GitHttpServer['requests'] = [];
@@ -63,9 +75,15 @@ export async function startGitHttpServer(
   const large = new Map<string, string>();
   const server = createServer(async (request, response) => {
     await gate.pass();
+    const shown = await page(request.url ?? '/');
+    if (shown !== null) {
+      response.writeHead(200, { 'Content-Type': 'text/html; charset=utf-8' }).end(shown);
+      return;
+    }
     const presented = basicCredentials(request);
     requests.push({ url: request.url ?? '', credentials: presented });
-    if (credentials !== null && presented !== credentials) {
+    const wanted = typeof credentials === 'function' ? credentials() : credentials;
+    if (wanted !== null && presented !== wanted) {
       response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end();
       return;
     }
@@ -74,11 +92,22 @@ export async function startGitHttpServer(
     } else if (request.url?.startsWith(LARGE)) {
       response.end(large.get(request.url.slice(LARGE.length)));
     } else {
-      serve(root, request, response);
+      const [, pushed] = /^\/(.+)\.git\/git-receive-pack$/.exec(request.url ?? '') ?? [];
+      serve(root, request, response, async () => {
+        if (pushed !== undefined) {
+          await onPush(decodeURIComponent(pushed));
+        }
+      });
     }
   });
   const port = await startListening(server, 0, host);
   const bare = (repository: string): string => path.join(root, `${repository}.git`);
+  const tips = async (repository: string): Promise<Map<string, string>> => {
+    const format = '--format=%(refname:lstrip=2) %(objectname)';
+    const { stdout } = await run('git', ['-C', bare(repository), 'for-each-ref', format, 'refs/heads']);
+    const lines = stdout.split('\n').filter((line) => line !== '');
+    return new Map(lines.map((line) => line.split(' ', 2) as [string, string]));
+  };
   const tip = async (repository: string, branch: string): Promise<string> =>
     (await run('git', ['-C', bare(repository), 'rev-parse', `refs/heads/${branch}`])).stdout.trim();
   return {
@@ -86,6 +115,8 @@ export async function startGitHttpServer(
     origin: `http://${host}:${port}`,
     requests,
     tip,
+    tips,
+    folder: bare,
     keepLarge: (content) => {
       const oid = hash('sha256', content);
       large.set(oid, content);
@@ -101,17 +132,15 @@ export async function startGitHttpServer(
     commit: async (repository, branch, files, { date, links = {} } = {}) => {
       const folder = bare(repository);
       await run('git', ['init', '--quiet', '--bare', '--initial-branch', 'main', folder]);
-      const format = '--format=%(refname)';
-      const { stdout } = await run('git', ['-C', folder, 'for-each-ref', format, 'refs/heads']);
-      const branches = stdout.split('\n');
+      const branches = await tips(repository);
       // A new branch goes off main, where there is one.
-      const base = [branch, 'main'].map((name) => `refs/heads/${name}`).find((ref) => branches.includes(ref));
+      const base = [branch, 'main'].find((name) => branches.has(name));
       const seconds = (date === undefined ? Date.now() : Date.parse(date)) / 1000;
       return importCommit(folder, [
         `commit refs/heads/${branch}\nmark :1`,
         `committer Ada <ada@example.com> ${Math.floor(seconds)} +0000`,
         data('test: a commit\n'),
-        ...(base === undefined ? [] : [`from ${base}^0`]),
+        ...(base === undefined ? [] : [`from refs/heads/${base}^0`]),
         ...Object.entries(files).flatMap(([name, content]) => [
           `M 100644 inline ${JSON.stringify(name)}`,
           data(content),
@@ -159,7 +188,12 @@ function basicCredentials({ headers }: IncomingMessage): string | null {
   return encoded === undefined ? null : Buffer.from(encoded, 'base64').toString('utf8');
 }
 
-function serve(root: string, request: IncomingMessage, response: ServerResponse): void {
+function serve(
+  root: string,
+  request: IncomingMessage,
+  response: ServerResponse,
+  beforeAnswer: () => Promise<void>,
+): void {
   const url = new URL(request.url ?? '/', 'http://git');
   const backend = spawn('git', ['http-backend'], {
     env: {
@@ -184,7 +218,12 @@ function serve(root: string, request: IncomingMessage, response: ServerResponse)
   });
   const chunks: Buffer[] = [];
   backend.stdout.on('data', (chunk: Buffer) => chunks.push(chunk));
-  backend.stdout.on('end', () => answer(Buffer.concat(chunks), response));
+  backend.stdout.on('end', () => {
+    beforeAnswer().then(
+      () => answer(Buffer.concat(chunks), response),
+      (error: unknown) => response.writeHead(500).end(String(error)),
+    );
+  });
   // A client that goes away ends the program's input early.
   backend.stdin.on('error', () => undefined);
   request.pipe(backend.stdin);

@@ -26,6 +26,8 @@ export interface ServiceProcess {
   log: readonly string[];
   /** Whether it has not ended yet. */
   isRunning(): boolean;
+  /** Sends it a message over its channel; resolves to a member of its answer. */
+  ask(member: string, message: object): Promise<string>;
   /** Asks it to stop and waits until it is gone. */
   stop(): Promise<void>;
 }
@@ -35,6 +37,8 @@ export interface ServiceProcessOptions {
   cwd: string;
   /** Variables of the service; nothing else of it is inherited. */
   environment: Record<string, string>;
+  /** Whether there is a channel for messages to it. */
+  hasChannel?: boolean;
   /** Arguments of Node itself (`--cpu-prof`). */
   nodeArgs?: string[];
   /** Gets the process id at once, so that a test may end it before it listens. */
@@ -58,7 +62,13 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
       ...options.environment,
     },
     stdio: Array.from({ length: LEFT_OPEN + 1 }, (_, number) =>
-      number === LEFT_OPEN ? leftOpen : number === 1 || number === 2 ? 'pipe' : 'ignore',
+      number === LEFT_OPEN
+        ? leftOpen
+        : number === 1 || number === 2
+          ? 'pipe'
+          : number === 3 && options.hasChannel
+            ? 'ipc'
+            : 'ignore',
     ),
     // Away from the terminal's process group: Ctrl-C is for us, and we stop the service once.
     detached: true,
@@ -75,6 +85,12 @@ export async function startServiceProcess(options: ServiceProcessOptions): Promi
     url: `http://127.0.0.1:${port}`,
     log,
     isRunning: () => child.exitCode === null && child.signalCode === null,
+    ask: async (member, message) => {
+      const answered = once(child, 'message');
+      child.send(message);
+      const [answer]: unknown[] = await answered;
+      return jsonText(answer, member) ?? '';
+    },
     stop: async () => {
       child.kill('SIGTERM');
       await ended;

@@ -282,8 +282,8 @@ describe('the console', () => {
     await nadia.page.getByRole('heading', { level: 1, name: TITLE }).waitFor();
 
     const log = nadia.page.getByRole('log');
-    await log.getByText('FAIL: expected 2 attempts, got 1').waitFor();
-    await log.getByText('now it is tried twice, and the check passes').waitFor();
+    await log.getByText('FAIL: sh lookup.sh: expected 2, got 1').waitFor();
+    await log.getByText('The checks pass, and the change is on').waitFor();
     expect(nadia.page.url()).toMatch(/\/console\/conversations\/[0-9a-f-]+$/);
   });
 
@@ -303,14 +303,10 @@ describe('the console', () => {
     await nadia.expectSound();
   });
 
-  it('opens a pull request', async () => {
+  it('finds the pull request of the branch', async () => {
     const facts = nadia.page.getByRole('region', { name: 'Facts' });
-    const [storefront] = demo.worlds.github.repositories;
-    Object.assign(storefront ?? {}, {
-      branches: [await facts.getByText(/^openhands-workspace-/).innerText()],
-    });
     await nadia.page.getByRole('button', { name: 'Open pull request' }).click();
-    const link = facts.getByRole('link', { name: /^#\d+ / });
+    const link = facts.getByRole('link', { name: /^#479 / });
     await link.waitFor();
 
     expect(await link.getAttribute('href')).toContain('quayside/storefront');
@@ -326,7 +322,7 @@ describe('the console', () => {
     await nadia.page.getByLabel('Message').press('Enter');
     await nadia.page.getByLabel('Message').press('Enter');
     const log = nadia.page.getByRole('log');
-    await log.getByText('I changed one line of lookup.sh').waitFor();
+    await log.getByText('That is what I changed and committed').waitFor();
     expect(await log.getByText('What did you change?').count()).toBe(1);
   });
 

@@ -187,6 +187,12 @@ export function toOpenedPullRequest(pull: GithubRestPullRequest): OpenedChangeRe
   return toOpenedChangeRequest(pull.number, pull.html_url);
 }
 
+/** What GitHub says in a word of its own about the branches of a pull request. */
+const BRANCH_REASONS: ReadonlyMap<string, string> = new Map([
+  ['head: invalid', 'the branch with the changes is not on the server (head: invalid)'],
+  ['base: invalid', 'the branch that they shall go into is not on the server (base: invalid)'],
+]);
+
 /** See https://docs.github.com/en/rest/using-the-rest-api/troubleshooting-the-rest-api. */
 export function githubReasons({ message, errors }: GithubRefusal): string[] {
   const details = errors
@@ -194,9 +200,10 @@ export function githubReasons({ message, errors }: GithubRefusal): string[] {
       if (typeof error === 'string') {
         return error;
       }
+      const detail = `${error.field}: ${error.code}`;
       return (
         error.message ??
-        (error.field !== null && error.code !== null ? `${error.field}: ${error.code}` : null)
+        (error.field !== null && error.code !== null ? (BRANCH_REASONS.get(detail) ?? detail) : null)
       );
     })
     .filter((detail) => detail !== null);

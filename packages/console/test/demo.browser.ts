@@ -1,0 +1,129 @@
+import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import pLimit from 'p-limit';
+import type { Browser, Page } from 'playwright-core';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
+import { tellAutomation } from '../../../demo/automations-story.js';
+import { type Demo, startDemo } from '../../../demo/start-demo.js';
+import { tellModel, tellTokens } from '../../../demo/story.js';
+import { Storyteller } from '../../../demo/storyteller.js';
+import { until } from '../../../test/support/until.js';
+import { startBrowser, Visitor } from './visitor.js';
+
+const TASKS = 15;
+/** Tabs at a time. */
+const TABS = 4;
+const WAIT_MS = 120_000;
+const DONE = /The checks pass, and the change is|AGENTS\.md is written/;
+
+interface Task {
+  task_type: string;
+  repo: string;
+  title: string;
+}
+
+describe('the world of the demo', () => {
+  let demo: Demo;
+  let browser: Browser;
+  let nadia: Visitor;
+  let tasks: Task[];
+
+  async function read(address: string): Promise<unknown> {
+    const headers = { 'X-Session-API-Key': demo.nadia.apiKey };
+    return await (await fetch(`${demo.url}${address}`, { headers })).json();
+  }
+
+  const conversations = async (): Promise<unknown[]> =>
+    jsonList(await read('/api/v1/app-conversations/search?limit=100'), 'items');
+  const changes = () => Object.values(demo.worlds).flatMap(({ changeRequests }) => changeRequests);
+
+  /** From the page Work to the pull request, with every button on the way. */
+  async function workOn(page: Page, { title, task_type: kind }: Task): Promise<void> {
+    // Four starts at once take long on a machine that has other things to do.
+    page.setDefaultTimeout(WAIT_MS);
+    await page.goto('/console/');
+    await page.getByLabel('Follow its pull request').check();
+    await page
+      .getByRole('listitem')
+      .filter({ hasText: title })
+      .getByRole('button', { name: 'Start', exact: true })
+      .click();
+    await page.getByRole('heading', { level: 1, name: title }).waitFor();
+    await page.getByRole('log').getByText(DONE).first().waitFor();
+    if (kind !== 'OPEN_ISSUE') {
+      await page.getByRole('button', { name: 'Open pull request' }).click();
+    }
+    await page
+      .getByRole('region', { name: 'Facts' })
+      .getByRole('link', { name: /^#\d+ / })
+      .waitFor();
+    await page.close();
+  }
+
+  beforeAll(async () => {
+    [demo, browser] = await Promise.all([startDemo(), startBrowser()]);
+    const teller = new Storyteller(demo.url, demo.nadia.apiKey, () => undefined);
+    await tellTokens(demo, teller);
+    await tellModel(demo, teller);
+    await tellAutomation(demo, teller);
+    nadia = await Visitor.come(browser, demo.url);
+  });
+
+  afterAll(async () => {
+    await browser.close();
+    await demo.close();
+  });
+
+  it('lets its person in by a link, and she is no administrator', async () => {
+    const link = new URL(await demo.nadia.signInLink());
+    await nadia.page.goto(`/console/${link.hash}`);
+    await nadia.page.getByRole('heading', { level: 1, name: 'Work' }).waitFor();
+
+    await nadia.page.getByText('nadia@quayside.example').first().waitFor();
+    expect(await nadia.page.getByRole('link', { name: 'Administration' }).count()).toBe(0);
+  });
+
+  it('runs its automation by a button', async () => {
+    await nadia.open('Automations');
+    await nadia.page.getByRole('link', { name: 'Try all labels every night' }).click();
+    await nadia.page.getByRole('button', { name: 'Run now' }).click();
+    const run = nadia.page.getByRole('listitem').filter({ hasText: 'By hand' });
+    await run.getByRole('link', { name: 'Conversation 1' }).waitFor();
+
+    expect(await run.count()).toBe(1);
+  });
+
+  it('has a button for every task, and each leads to a pull request', async () => {
+    tasks = (await read('/api/user/suggested-tasks')) as Task[];
+    await nadia.open('Work');
+    await nadia.page.getByRole('button', { name: 'Start', exact: true }).first().waitFor();
+    expect(await nadia.page.getByRole('button', { name: 'Start', exact: true }).count()).toBe(TASKS);
+    expect(tasks).toHaveLength(TASKS);
+
+    const tabs = pLimit(TABS);
+    await tabs.map(tasks, async (task) => await workOn(await nadia.page.context().newPage(), task));
+  }, 300_000);
+
+  it('has only green pull requests then, without a conflict or a comment that waits', async () => {
+    await until(() => changes().every(({ checks }) => checks === 'passing'));
+    await Promise.all(Object.values(demo.hosts).map((host) => host.idle()));
+
+    const waiting = changes().filter(
+      ({ conflicts, unresolved }) => conflicts === 'yes' || (unresolved ?? 'none') !== 'none',
+    );
+    expect(waiting).toEqual([]);
+    const worked = new Map(changes().map(({ repository, title }) => [`${repository}: ${title}`, true]));
+    expect(tasks.filter(({ repo, title }) => !worked.has(`${repo}: ${title}`))).toEqual([]);
+  });
+
+  it('follows the pull requests on all hosts, until that of the automation is green', async () => {
+    const follows = async (): Promise<unknown[]> =>
+      (await conversations()).map((conversation) => jsonAt(conversation, 'follow'));
+    await until(async () => (await follows()).some((follow) => jsonText(follow, 'state') === 'reached'));
+
+    const states = (await follows()).map((follow) => jsonText(follow, 'state') ?? '');
+    expect(states).toHaveLength(TASKS + 1);
+    expect(states.filter((state) => !['watching', 'reached'].includes(state))).toEqual([]);
+    await nadia.open('Conversations');
+    await nadia.expectSound();
+  });
+});
