@@ -10,8 +10,8 @@ const KINDS = [
   'Merge conflicts',
   'Failing checks',
   'Unresolved comments',
-  'Open issue',
-  'Open pull request',
+  'Open issues',
+  'Open pull requests',
   'Agent instructions',
 ];
 
@@ -252,6 +252,12 @@ describe('the console', () => {
     expect(await nadia.page.getByRole('heading', { level: 2 }).allInnerTexts()).toEqual(
       KINDS.map((kind) => expect.stringMatching(new RegExp(`^${kind} \\d`))),
     );
+    const title = row(TITLE).getByRole('link', { name: TITLE });
+    expect(await title.getAttribute('href')).toMatch(/\/quayside\/storefront\/(pull|issues)\/\d+$/);
+    expect([await title.getAttribute('target'), await title.getAttribute('rel')]).toEqual([
+      '_blank',
+      'noreferrer',
+    ]);
     await nadia.shoot('work');
     await nadia.page.getByLabel('Kind').selectOption('Failing checks');
     await nadia.page.getByLabel('Host').selectOption('GitLab');
@@ -270,10 +276,57 @@ describe('the console', () => {
     await form('Connection').getByText('GitLab is connected').waitFor();
     demo.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
     await nadia.open('Work');
-    const status = nadia.page.getByRole('list', { name: 'Sources' }).getByText(/GitLab: rate limited, \d+ s/);
+    const status = nadia.page
+      .getByRole('list', { name: 'Sources' })
+      .getByText(/GitLab: it takes no more requests for now\. Try again in \d+ s\./);
     await status.waitFor();
     expect(await row(TITLE).count()).toBe(1);
     demo.gitlab.clearFaults();
+  });
+
+  it('says of each host why no task can be loaded, and what to do', async () => {
+    const failed = [
+      { provider: 'github', code: 'unauthorized' },
+      { provider: 'gitlab', code: 'rate_limited', retry_after: 41, detail: 'slow down' },
+      { provider: 'bitbucket', code: 'timeout' },
+    ];
+    const problem = {
+      code: 'git_providers_failed',
+      detail: 'No git provider gave a usable answer; `errors` says why for each.',
+      errors: failed,
+    };
+    const tasks = '**/api/v1/git/suggested-tasks/search*';
+    await nadia.page.route(tasks, (route) => route.fulfill({ status: 502, json: problem }));
+    await nadia.page.goto('/console/');
+    const refused = nadia.page.getByRole('alert').filter({ hasText: 'Cannot load tasks' });
+    await refused.waitFor();
+
+    expect(await refused.getByRole('listitem').allInnerTexts()).toEqual([
+      'GitHub: it refuses the token. Connect it again in Settings.',
+      'GitLab: it takes no more requests for now (slow down). Try again in 41 s.',
+      'Bitbucket: it does not answer in time. Try again in a minute.',
+    ]);
+    expect(await refused.innerText()).not.toContain('`');
+    await nadia.expectSound(1);
+    await nadia.page.unroute(tasks);
+    await refused.getByRole('button', { name: 'Try again' }).click();
+    await row(TITLE).waitFor();
+  });
+
+  it('says of a token that no host has accepted yet why that is so', async () => {
+    demo.gitlab.injectFault({ kind: 'reset' });
+    await nadia.open('Settings');
+    await form('Connection').getByLabel('Provider').selectOption('gitlab');
+    await form('Connection').getByLabel('Token').fill(demo.worlds.gitlab.token);
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
+    const stored = row('gitlab.com').filter({ hasText: 'GitLab' });
+    await stored.getByText('not verified').waitFor();
+    expect(await stored.innerText()).toContain('not verified: could not reach GitLab.');
+    await nadia.expectSound();
+    demo.gitlab.clearFaults();
+    await nadia.open('Work');
+    await nadia.page.getByRole('button', { name: 'Refresh' }).click();
+    await nadia.page.getByText('GitLab').first().waitFor();
   });
 
   it('starts a task step by step, and opens its conversation', async () => {

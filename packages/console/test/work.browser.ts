@@ -266,8 +266,8 @@ describe('the console at work', () => {
   });
 
   it('says that a page could not be drawn, in place of that page alone', async () => {
-    const tasks = '**/api/user/suggested-tasks*';
-    await nadia.page.route(tasks, (route) => route.fulfill({ json: [null] }));
+    const tasks = '**/api/v1/git/suggested-tasks/search*';
+    await nadia.page.route(tasks, (route) => route.fulfill({ json: { items: [null], next_page_id: null } }));
     await nadia.page.goto('/console/');
     await nadia.page.getByText('This page cannot be shown').waitFor();
     nadia.forgetComplaints();

@@ -3,6 +3,7 @@ import { api, bodyOf, meQuery, type Provider, PROVIDER_NAMES, providerName, type
 import { Confirmed } from '../ui/actions.js';
 import { type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
 import { Elsewhere, Row, Rows, Section } from '../ui/blocks.js';
+import { reasonOf, refusingHosts, tasksQuery } from '../work/suggested-tasks.js';
 
 const WHERE: Record<Provider, { text: string; url?: string; host: string }> = {
   github: {
@@ -32,9 +33,21 @@ function store(provider: string, token: Schemas['ProviderToken'] | null) {
   return bodyOf(api.POST('/api/v1/secrets/git-providers', { body: { provider_tokens: { [provider]: token } } }));
 }
 
+/** What is said of a host whose token was never accepted: it is asked again, and says why. */
+function useUnverified(): (provider: string) => string | false {
+  const { data: unverified = [] } = useQuery({ ...meQuery, select: (me) => me.provider_tokens_unverified });
+  const { data, error } = useQuery({ ...tasksQuery, enabled: unverified.length > 0 });
+  const statuses = data?.hosts ?? refusingHosts(error);
+  return (provider) => {
+    const status = statuses.find((each) => each.provider === provider);
+    return unverified.some((each) => each === provider) && ((status && reasonOf(status, false)) || 'not verified yet');
+  };
+}
+
 export function GitHosts() {
   const [{ provider }, bind] = useFilter<{ provider: Provider }>({ provider: 'github' });
   const hosts = useQuery({ ...meQuery, select: ({ provider_tokens_set: set }) => Object.entries(set) });
+  const unverified = useUnverified();
   const { text, url, host: publicHost } = WHERE[provider];
   const connect = async (field: Fields) => {
     const token = given({ token: field('token'), host: field('host') });
@@ -45,7 +58,7 @@ export function GitHosts() {
     <Section title="Git hosts" lead="Where your work is. A token is tried on its host before it is kept.">
       <Rows query={hosts} name="git hosts" empty="No git host is connected.">
         {([name, host]) => (
-          <Row key={name} title={providerName(name)} facts={host ?? WHERE[name as Provider]?.host}>
+          <Row key={name} title={providerName(name)} facts={[host ?? WHERE[name as Provider]?.host, unverified(name)]}>
             <Confirmed name="Disconnect" of={providerName(name)} text={FORGOTTEN} act={() => store(name, null)} />
           </Row>
         )}
