@@ -399,6 +399,43 @@ describe('the console', () => {
     await message.fill('');
   });
 
+  it('offers repositories of all hosts, the last used first, and the branches of the chosen one', async () => {
+    const conversation = nadia.page.url();
+    const [storefront] = demo.worlds.github.repositories;
+    Object.assign(storefront ?? {}, { branches: ['main', 'release/7'] });
+    await nadia.open('Conversations');
+    await nadia.page.getByText('New conversation', { exact: true }).click();
+    const field = (name: string): Locator => nadia.page.getByRole('combobox', { name });
+    const options = nadia.page.getByRole('listbox').getByRole('option');
+    await field('Repository').click();
+    await options.filter({ hasText: 'Bitbucket' }).first().waitFor();
+    expect(await options.first().innerText()).toBe('quayside/storefront GitHub');
+    await nadia.expectSound();
+    await field('Repository').fill('label');
+    await options.filter({ hasText: 'storefront' }).first().waitFor({ state: 'detached' });
+    await options.filter({ hasText: 'quayside/label-printer' }).click();
+    expect(await field('Repository').inputValue()).toBe('quayside/label-printer');
+    await field('Repository').fill('front');
+    await options.filter({ hasText: 'quayside/storefront' }).first().click();
+    await field('Branch').fill('rel');
+    await options.filter({ hasText: 'release/7' }).click();
+    await nadia.expectSound();
+
+    await nadia.page.getByLabel('Message').fill('Say hello.');
+    const sent = nadia.page.waitForRequest((request) => request.method() === 'POST');
+    await nadia.page.route('**/api/v1/app-conversations', (route) => route.abort());
+    await nadia.page.getByRole('button', { name: 'Start conversation' }).click();
+    expect((await sent).postDataJSON()).toMatchObject({
+      git_provider: 'github',
+      selected_repository: 'quayside/storefront',
+      selected_branch: 'release/7',
+    });
+    await nadia.page.getByText('The start failed').waitFor();
+    nadia.forgetComplaints();
+    await nadia.page.unroute('**/api/v1/app-conversations');
+    await nadia.page.goto(conversation);
+  });
+
   it('tells how long ago something was while nothing changes', async () => {
     const patient = await Visitor.come(browser, demo.url);
     await patient.page.clock.install();

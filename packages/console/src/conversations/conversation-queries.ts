@@ -11,6 +11,13 @@ export function stateOf({ sandbox_status: sandbox, execution_status: agent }: Co
   return sandbox === 'RUNNING' || agent === 'finished' ? (agent ?? 'idle') : sandbox;
 }
 
+const RECENT = 50;
+
+/** The conversations that were begun last: what they work on is offered first. */
+export const recentQuery = bodyQuery(['recent'], () =>
+  api.GET('/api/v1/app-conversations/search', by({ limit: RECENT })),
+);
+
 /** Null when there is none of the user with this id. */
 export function conversationQuery(id: string) {
   return queryOptions({

@@ -1,10 +1,9 @@
 import { Link } from 'wouter';
 import { api, bodyOf, by, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
 import { Ago, Badge, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
-import { choiceOf, FOLLOW, ModelAndAgent, StartProgress, useStart } from '../work/start.js';
 import { type Conversation, stateOf } from './conversation-queries.js';
+import { NewConversation } from './new-conversation.js';
 
 const REFRESH_MS = 10_000;
 
@@ -43,29 +42,5 @@ function ConversationRow({ conversation }: { conversation: Conversation }) {
     <Row title={title ?? 'Untitled conversation'} href={`/conversations/${id}`} facts={facts}>
       <Badge state={stateOf(conversation)} />
     </Row>
-  );
-}
-
-/** In the user's own words, with or without a repository. */
-function NewConversation() {
-  const start = useStart();
-  const send = async (field: Fields) => {
-    const repository = given({ selected_repository: field('repository') });
-    const content = [{ text: field('message') }];
-    start.begin({ initial_message: { content, run: true }, ...repository, ...choiceOf(field) });
-  };
-  return (
-    <details className="panel">
-      <summary>New conversation</summary>
-      <Form name="New conversation" submit="Start conversation" onSubmit={send} keeps isBusy={start.isUnderWay}>
-        <TextArea label="Message" rows={3} required placeholder="What is to be done?" />
-        <div className="columns">
-          <TextField label="Repository" placeholder="owner/name, or none" />
-          <ModelAndAgent />
-        </div>
-        <CheckField {...FOLLOW} />
-      </Form>
-      <StartProgress start={start} />
-    </details>
   );
 }

@@ -3,7 +3,7 @@ import { type ComponentProps, type FormEvent, type ReactNode, useId, useRef, use
 import { useRefresh } from './actions.js';
 import { Button, Callout } from './blocks.js';
 
-type Labelled = { label: string; hint?: ReactNode };
+export type Labelled = { label: string; hint?: ReactNode };
 
 /** The browser fills in no secrets. */
 const SECRET = { autoComplete: 'off', spellCheck: false };
@@ -46,7 +46,7 @@ interface FieldProps extends Labelled {
 }
 
 /** Its name in the form is its label in lower case. */
-function Field({ label, hint, draw }: FieldProps) {
+export function Field({ label, hint, draw }: FieldProps) {
   const id = useId();
   const hintId = hint === undefined ? undefined : `${id}-hint`;
   return (

@@ -88,7 +88,7 @@ const REASONS: Record<string, [reason: string, advice: string]> = {
 /** "It cannot be reached. Try again in a minute."; empty where a host takes part in full. */
 export function reasonOf(status: HostStatus, isVerified = true): string {
   const { provider, state, code, detail, retry_after: wait, age, truncated } = status;
-  const [reason = '', advice = ''] = REASONS[code] ?? [code.replaceAll('_', ' '), ''];
+  const [reason, advice] = REASONS[code] ?? [code.replaceAll('_', ' '), ''];
   const why =
     !isVerified && (UNREACHED.includes(code) || state === 'stale')
       ? `not verified: could not reach ${providerName(provider)}`
