@@ -356,6 +356,52 @@ describe('the console', () => {
     await nadia.expectSound();
   });
 
+  it('shows its task as a card, the words for the agent folded, and links it', async () => {
+    const card = nadia.page.getByRole('log').getByRole('listitem').first();
+    expect(await card.innerText()).toContain('Failing checks · GitHub · quayside/storefront · #479');
+    const words = card.getByText('Make them pass.');
+    expect(await words.isVisible()).toBe(false);
+    await card.getByText('Instructions for the agent').click();
+    await words.waitFor();
+    await card.getByText('Instructions for the agent').click();
+    const link = nadia.page.getByRole('main').getByRole('link', { name: '#479', exact: true });
+
+    expect(await link.getAttribute('href')).toMatch(/\/quayside\/storefront\/pull\/479$/);
+  });
+
+  it('is renamed, downloaded, forked and linked by its menu', async () => {
+    const address = nadia.page.url();
+    const choose = async (name: string): Promise<void> => {
+      await nadia.page.getByRole('button', { name: 'More' }).click();
+      await nadia.page.getByRole('menuitem', { name, exact: true }).click();
+    };
+    await nadia.page.getByRole('button', { name: 'More' }).click();
+    await nadia.page.getByRole('menuitem', { name: 'Delete' }).waitFor();
+    await nadia.expectSound();
+    const downloaded = nadia.page.waitForEvent('download');
+    await nadia.page.getByRole('menuitem', { name: 'Download' }).click();
+    expect((await downloaded).suggestedFilename()).toBe('conversation.zip');
+    await nadia.allow('clipboard-read', 'clipboard-write');
+    await choose('Copy link');
+    await nadia.page.getByText('The link is copied').waitFor();
+    expect(await nadia.page.evaluate('navigator.clipboard.readText()')).toBe(address);
+    for (const title of ['Twice is enough', TITLE]) {
+      await choose('Rename');
+      await form('Rename').getByLabel('Title').fill(title);
+      await form('Rename').getByRole('button', { name: 'Rename' }).click();
+      await nadia.page.getByRole('heading', { level: 1, name: title }).waitFor();
+    }
+    await choose('Fork');
+    await form('New conversation').waitFor();
+    expect(await form('New conversation').getByLabel('Message').inputValue()).toBe(TITLE);
+    expect(await nadia.page.getByRole('combobox', { name: 'Repository' }).inputValue()).toBe(
+      'quayside/storefront',
+    );
+    await nadia.expectSound();
+    await nadia.page.goto(address);
+    await nadia.page.getByRole('button', { name: 'Open pull request' }).waitFor();
+  });
+
   it('opens a pull request', async () => {
     const facts = nadia.page.getByRole('region', { name: 'Facts' });
     const [storefront] = demo.worlds.github.repositories;

@@ -300,6 +300,38 @@ describe('the console at work', () => {
     await nadia.expectSound(1);
   });
 
+  it('finds conversations by title, state, repository and host, and deletes one', async () => {
+    const title = 'Nothing that anybody needs';
+    await nadia.page.goto(await started(demo.apiKey, 'Say something.', { title }));
+    await log().getByText(ANSWER).waitFor();
+    await nadia.open('Conversations');
+    const filter = form('Filter');
+    const found = nadia.page.getByRole('main').getByRole('listitem');
+    await found.filter({ hasText: title }).waitFor();
+    expect(await found.count()).toBeGreaterThan(1);
+    await filter.getByLabel('Search').fill('anybody');
+    await found.filter({ hasNotText: title }).first().waitFor({ state: 'detached' });
+    expect(await found.getByText('finished').count()).toBe(1);
+    await nadia.expectSound();
+    await filter.getByLabel('State').selectOption('failed');
+    await nadia.page.getByText('No conversation matches the filter.').waitFor();
+    await filter.getByLabel('Search').fill('');
+    await filter.getByLabel('State').selectOption('');
+    await filter.getByLabel('Works in').selectOption(DEMO_REPOSITORY);
+    await filter.getByLabel('Host').selectOption('GitHub');
+    await found.filter({ hasText: title }).waitFor({ state: 'detached' });
+    await found.filter({ hasText: DEMO_REPOSITORY }).first().waitFor();
+    await filter.getByLabel('Host').selectOption('');
+    await filter.getByLabel('Works in').selectOption('');
+    await nadia.page.getByRole('link', { name: title }).click();
+    await nadia.page.getByRole('button', { name: 'More' }).click();
+    await nadia.page.getByRole('menuitem', { name: 'Delete' }).click();
+    const dialog = nadia.page.getByRole('dialog', { name: 'Delete the conversation?' });
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await nadia.page.getByRole('heading', { level: 1, name: 'Conversations' }).waitFor();
+    await found.filter({ hasText: title }).waitFor({ state: 'detached' });
+  });
+
   it('tries a tool server where agents use it, and names its tools', async () => {
     await nadia.open('Settings');
     await form('Tool server').getByLabel('URL or command').fill(tools.httpUrl);

@@ -101,6 +101,29 @@ const JOINED_TABLES = `
   LEFT JOIN followed_conversations f ON f.id = c.id
   LEFT JOIN followed_pull_requests p ON p.conversation_id = c.id`;
 
+export const CONVERSATION_STATES = [
+  'starting',
+  'running',
+  'waiting',
+  'finished',
+  'failed',
+  'paused',
+  'idle',
+  'ended',
+] as const;
+export type ConversationState = (typeof CONVERSATION_STATES)[number];
+
+/** The state in one word of {@link CONVERSATION_STATES}: what the agent does counts while its sandbox runs. */
+const STATE = `CASE
+  WHEN s.status IS NULL OR s.status IN ('MISSING', 'DELETING') THEN 'ended'
+  WHEN s.status = 'ERROR' OR f.execution_status IN ('error', 'stuck') THEN 'failed'
+  WHEN s.status = 'PAUSED' THEN 'paused'
+  WHEN NOT ${isShownRunning('s')} THEN 'starting'
+  WHEN f.execution_status = 'running' THEN CASE WHEN ${IS_STOPPED} THEN 'paused' ELSE 'running' END
+  WHEN f.execution_status = 'waiting_for_confirmation' THEN 'waiting'
+  WHEN f.execution_status IN ('paused', 'finished') THEN f.execution_status
+  ELSE 'idle' END`;
+
 export interface ConversationFilter {
   /** Without case, and never as a pattern. */
   titleContains?: string;
@@ -110,11 +133,15 @@ export interface ConversationFilter {
   updatedBefore?: Date;
   sandboxId?: string;
   tags?: Record<string, string>;
+  state?: ConversationState;
+  repository?: string;
+  provider?: ProviderType;
+  automationId?: string;
   /** Whether conversations with a parent are found too. */
   withSubConversations: boolean;
 }
 
-/** $1 is the user; $2 to $9 filter. A row changed before a moment was created before it, which bounds the scan. */
+/** $1 is the user; $2 to $13 filter. A row changed before a moment was created before it, which bounds the scan. */
 const FILTER = `
   c.user_id = $1
   AND ($2::text IS NULL OR c.title ILIKE $2)
@@ -124,7 +151,11 @@ const FILTER = `
   AND ($6::timestamptz IS NULL OR c.updated_at < $6 AND c.created_at < $6)
   AND ($7::text IS NULL OR c.sandbox_id = $7)
   AND ($8::boolean OR c.parent_conversation_id IS NULL)
-  AND ($9::jsonb IS NULL OR c.tags @> $9)`;
+  AND ($9::jsonb IS NULL OR c.tags @> $9)
+  AND ($10::text IS NULL OR c.selected_repository = $10)
+  AND ($11::text IS NULL OR c.git_provider = $11)
+  AND ($12::text IS NULL OR c.trigger = 'automation' AND c.metadata ->> 'automation_id' = $12)
+  AND ($13::text IS NULL OR $13 = ${STATE})`;
 
 const LARGE = [
   'run.metadata::text',
@@ -149,13 +180,13 @@ function search(filter: string, after: number): string {
 }
 
 /** Unnamed: a plan for any filter reads all rows of the user. */
-const SEARCH = search(FILTER, 10);
+const SEARCH = search(FILTER, 14);
 const SEARCH_ALL = new NamedStatement<ConversationRow & Measured>(
   'app_conversations_search',
   search('c.user_id = $1 AND c.parent_conversation_id IS NULL', 2),
 );
 
-const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
+const COUNT = `SELECT count(*)::int AS count FROM app_conversations c ${JOINED_TABLES} WHERE ${FILTER}`;
 
 /** By id first: a plan for the average user would read all conversations of one who has many. */
 const BY_ID = `
@@ -391,5 +422,9 @@ function filterValues(filter: ConversationFilter): unknown[] {
     filter.sandboxId ?? null,
     filter.withSubConversations,
     filter.tags === undefined ? null : JSON.stringify(filter.tags),
+    filter.repository ?? null,
+    filter.provider ?? null,
+    filter.automationId ?? null,
+    filter.state ?? null,
   ];
 }

@@ -3,7 +3,7 @@ import { api, at, bodyOf, runningSandbox, type Schemas } from '../api/client.js'
 import { ActionButton } from '../ui/actions.js';
 import { Badge, Callout } from '../ui/blocks.js';
 import { type Fields, Form, TextArea, TextField } from '../ui/form.js';
-import { type Conversation, stateOf } from './conversation-queries.js';
+import { type Conversation, stateOf, STATES } from './conversation-queries.js';
 
 const WAITING = 'It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.';
 const ENDED = 'Its sandbox was deleted: it can be read, but not continued.';
@@ -37,7 +37,7 @@ export function Controls({ conversation }: { conversation: Conversation }) {
         act={() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox)))}
         text="Stop"
       />
-      <Badge state={stateOf(conversation)} />
+      <Badge state={STATES[stateOf(conversation)]} />
     </div>
   );
 }

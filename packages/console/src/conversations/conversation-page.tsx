@@ -3,11 +3,13 @@ import { useEffect, useMemo, useRef } from 'react';
 import { Link } from 'wouter';
 import { providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Callout, Empty, Loaded } from '../ui/blocks.js';
-import { isOpen, statusOf, stepsOf, useDrafts, useEvents } from './events.js';
+import { Callout, Elsewhere, Empty, Loaded } from '../ui/blocks.js';
+import { isOpen, isOfUser, statusOf, stepsOf, textOf, useDrafts, useEvents } from './events.js';
 import { Composer, Confirmation, Controls } from './controls.js';
-import { type Conversation, conversationQuery } from './conversation-queries.js';
+import { type Conversation, conversationQuery, startQuery } from './conversation-queries.js';
 import { Facts } from './facts.js';
+import { MoreMenu } from './more-menu.js';
+import { taskOf } from './task-card.js';
 import { DraftItem, isEnd, TimelineItem } from './timeline.js';
 import { Workspace } from './workspace.js';
 
@@ -43,15 +45,33 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
   useFollowing(drafts.reduce((length, draft) => length + draft.text.length, steps.length));
   const open =
     status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not ended';
-  const lead = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
+  const start = useQuery(startQuery(stored.id)).data;
+  const task = useMemo(() => taskOf(start), [start]);
+  const first = steps.find(({ event }) => isOfUser(event))?.event;
+  const message = task?.title ?? textOf(first?.llm_message?.content);
+  const place = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
+  const lead = (
+    <>
+      {place}
+      {task?.url && <Elsewhere href={task.url} text={task.name} />}
+    </>
+  );
   return (
-    <Page title={conversation.title ?? 'Untitled conversation'} lead={lead}>
+    <Page
+      title={conversation.title ?? 'Untitled conversation'}
+      lead={lead}
+      actions={<MoreMenu conversation={conversation} message={message} />}>
       <div className="conversation">
         <section className="talk" aria-label="Events">
           <div role="log" aria-label="Events">
             <ol className="timeline">
               {steps.map((step) => (
-                <TimelineItem key={step.event.id} {...step} open={isOpen(step) ? open : null} />
+                <TimelineItem
+                  key={step.event.id}
+                  {...step}
+                  open={isOpen(step) ? open : null}
+                  task={step.event === first ? task : null}
+                />
               ))}
             </ol>
           </div>

@@ -2,6 +2,7 @@ import { memo, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Callout, Clock } from '../ui/blocks.js';
 import { DiffView } from './diff-view.js';
+import { type GivenTask, TaskCard } from './task-card.js';
 import { type AgentEvent, type Draft, type Step, textOf, thinkingOf } from './events.js';
 
 const NOTES: Record<string, string> = {
@@ -12,10 +13,12 @@ const NOTES: Record<string, string> = {
 interface TimelineItemProps extends Step {
   /** What is said of a call that has not ended, else null. */
   open: string | null;
+  /** Of the message that it is the task of. */
+  task?: GivenTask | null;
 }
 
 /** One thing that happened; drawn again only where something became of it. */
-export const TimelineItem = memo(function TimelineItem({ event, result, open }: TimelineItemProps) {
+export const TimelineItem = memo(function TimelineItem({ event, result, open, task = null }: TimelineItemProps) {
   const { kind, action } = event;
   const note = NOTES[kind];
   if (note !== undefined) {
@@ -27,7 +30,12 @@ export const TimelineItem = memo(function TimelineItem({ event, result, open }: 
   }
   if (kind === 'MessageEvent') {
     const who = event.source === 'user' ? 'You' : event.sender_conversation_id ? 'Another agent' : 'Agent';
-    return <Item event={event} who={who} look={event.source} text={textOf(event.llm_message?.content)} />;
+    const text = textOf(event.llm_message?.content);
+    return (
+      <Item event={event} who={who} look={event.source} text={task === null ? text : ''}>
+        {task !== null && <TaskCard task={task} instructions={<Prose text={text} />} />}
+      </Item>
+    );
   }
   if (action?.kind === 'FinishAction') {
     return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;

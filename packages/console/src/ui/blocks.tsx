@@ -175,7 +175,7 @@ type Tone = 'good' | 'bad' | 'busy' | 'calm' | 'warn';
 
 const TONES: Record<Tone, string[]> = {
   busy: ['running', 'starting', 'pending', 'working', 'watching'],
-  warn: ['waiting_for_confirmation', 'partial', 'stale', 'degraded'],
+  warn: ['waits for you', 'partial', 'stale', 'degraded'],
   good: ['finished', 'ready', 'ok', 'delivered', 'completed', 'reached'],
   bad: ['error', 'stuck', 'failed', 'gave_up'],
   calm: [],

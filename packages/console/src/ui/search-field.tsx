@@ -77,7 +77,7 @@ export function SearchField<T extends Choice>(props: SearchFieldProps<T>) {
         <p className="hint" role="status">
           {status || (choices.length === 0 && 'Nothing fits; it can be typed as a whole.')}
         </p>
-        <ul id={listId} role="listbox" aria-label={label}>
+        <ul id={listId} role="listbox" aria-label="Suggestions">
           {choices.map(({ name, note }, index) => (
             <li
               key={`${name} ${note}`}
