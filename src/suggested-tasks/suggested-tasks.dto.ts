@@ -68,7 +68,7 @@ export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
 }
 
 export function toLinkedTaskDto(task: Candidate): LinkedTaskDto {
-  return { ...toSuggestedTaskDto(task), url: task.url };
+  return Object.assign(toSuggestedTaskDto(task), { url: task.url });
 }
 
 const MAX_WORDS = 100;

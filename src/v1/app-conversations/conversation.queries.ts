@@ -20,17 +20,10 @@ import type { ProviderType } from '../../git-providers/git-provider.js';
 import { unknownConversation } from '../events/events.service.js';
 import { isShownRunning, type SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
+import { type ShownState, IS_STOPPED, STATE } from './shown-state.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
-import type { FollowState } from './followed/followed-pull-request.entity.js';
+import type { FollowRow } from './followed/followed-pull-request.entity.js';
 import { hasUnfinishedStart } from './start-task.queries.js';
-
-/** Named as on the wire. */
-export interface FollowRow {
-  state: FollowState;
-  round: number;
-  reason: string | null;
-  pull_request: { repository: string; number: number; url: string | null } | null;
-}
 
 export interface ConversationRow {
   id: string;
@@ -75,9 +68,6 @@ export interface ConversationRow {
   sub_conversation_ids: string[];
 }
 
-/** The user stopped the sandbox, and the conversation has not been resumed since. */
-const IS_STOPPED = 's.stopped_generation = s.generation - 1 AND c.sandbox_generation < s.generation';
-
 /** All columns but `sub_conversation_ids`. */
 const CONVERSATION_COLUMNS = `
   c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
@@ -101,29 +91,6 @@ const JOINED_TABLES = `
   LEFT JOIN followed_conversations f ON f.id = c.id
   LEFT JOIN followed_pull_requests p ON p.conversation_id = c.id`;
 
-export const CONVERSATION_STATES = [
-  'starting',
-  'running',
-  'waiting',
-  'finished',
-  'failed',
-  'paused',
-  'idle',
-  'ended',
-] as const;
-export type ConversationState = (typeof CONVERSATION_STATES)[number];
-
-/** The state in one word of {@link CONVERSATION_STATES}: what the agent does counts while its sandbox runs. */
-const STATE = `CASE
-  WHEN s.status IS NULL OR s.status IN ('MISSING', 'DELETING') THEN 'ended'
-  WHEN s.status = 'ERROR' OR f.execution_status IN ('error', 'stuck') THEN 'failed'
-  WHEN s.status = 'PAUSED' THEN 'paused'
-  WHEN NOT ${isShownRunning('s')} THEN 'starting'
-  WHEN f.execution_status = 'running' THEN CASE WHEN ${IS_STOPPED} THEN 'paused' ELSE 'running' END
-  WHEN f.execution_status = 'waiting_for_confirmation' THEN 'waiting'
-  WHEN f.execution_status IN ('paused', 'finished') THEN f.execution_status
-  ELSE 'idle' END`;
-
 export interface ConversationFilter {
   /** Without case, and never as a pattern. */
   titleContains?: string;
@@ -133,7 +100,7 @@ export interface ConversationFilter {
   updatedBefore?: Date;
   sandboxId?: string;
   tags?: Record<string, string>;
-  state?: ConversationState;
+  state?: ShownState;
   repository?: string;
   provider?: ProviderType;
   automationId?: string;

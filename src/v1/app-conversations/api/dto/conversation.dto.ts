@@ -41,11 +41,8 @@ import {
   type ConversationPullRequest,
   titleLengthProblem,
 } from '../../conversation.entity.js';
-import {
-  CONVERSATION_STATES,
-  type ConversationFilter,
-  type ConversationState,
-} from '../../conversation.queries.js';
+import { SHOWN_STATES, type ShownState } from '../../shown-state.js';
+import type { ConversationFilter } from '../../conversation.queries.js';
 import { FollowStateDto } from '../../followed/follow.dto.js';
 
 const MAX_TAGS = 32;
@@ -116,11 +113,11 @@ export class ConversationFilterQueryDto {
   @Choice(
     'Only those in this state: of the agent while its sandbox runs, else of the sandbox; `ended` has none any more.',
     {
-      values: CONVERSATION_STATES,
+      values: SHOWN_STATES,
       example: 'running',
     },
   )
-  state__eq?: ConversationState;
+  state__eq?: ShownState;
 
   @RepositoryName('Only those of this repository.', {}) selected_repository__eq?: string;
   @ProviderName('Only those of this provider.', {}) git_provider__eq?: ProviderType;
