@@ -195,6 +195,25 @@ describe('the console', () => {
     await nadia.expectSound(1);
   });
 
+  it('says at each field what is wrong with it, and offers what is configured', async () => {
+    await form('Connection').getByLabel('Token').fill('ghs_installation');
+    await form('Connection').getByLabel('Host', { exact: true }).fill('nowhere.example');
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
+    const token = form('Connection').getByRole('textbox', { name: 'Token' });
+    await form('Connection').getByText('an installation token (ghs_…) has no user').waitFor();
+    await form('Connection').getByText('This host is not allowed here').waitFor();
+
+    expect(await token.getAttribute('aria-invalid')).toBe('true');
+    expect(await form('Connection').innerText()).not.toContain('provider_tokens');
+    expect(await form('Connection').getByLabel('Provider').locator('option').allInnerTexts()).toEqual([
+      'GitHub',
+      'GitLab',
+      'Bitbucket',
+    ]);
+    await nadia.expectSound(1);
+    await nadia.page.reload();
+  });
+
   it('connects git hosts and a model', async () => {
     const tokens = { github: 'GitHub', gitlab: 'GitLab', bitbucket: 'Bitbucket' } as const;
     for (const [provider, name] of Object.entries(tokens)) {
@@ -351,7 +370,8 @@ describe('the console', () => {
     await nadia.page.getByText('before every commit').waitFor();
 
     const facts = await nadia.page.getByRole('region', { name: 'Facts' }).innerText();
-    expect(facts).toMatch(/Cost\s+\$\d/);
+    // Nobody knows what the script costs.
+    expect(facts).toMatch(/Cost\s+unknown \([\d,]+ tokens\)/);
     expect(facts).toMatch(/Tokens\s+[\d,]+ in, \d+ out/);
     await nadia.expectSound();
   });
@@ -400,6 +420,25 @@ describe('the console', () => {
     await nadia.expectSound();
     await nadia.page.goto(address);
     await nadia.page.getByRole('button', { name: 'Open pull request' }).waitFor();
+  });
+
+  it('shows one part at a time on a phone, the end of what was said first', async () => {
+    await nadia.page.setViewportSize({ width: 390, height: 600 });
+    await nadia.page.reload();
+    const log = nadia.page.getByRole('log');
+    await log.getByText('now it is tried twice, and the check passes').waitFor();
+    await nadia.page.waitForFunction(
+      'scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2',
+    );
+    await nadia.page.getByRole('tab', { name: 'Details' }).click();
+    await nadia.page.getByRole('region', { name: 'Facts' }).waitFor();
+    expect(await log.isVisible()).toBe(false);
+    await nadia.page.getByRole('tab', { name: 'Changes' }).click();
+    await nadia.page.getByRole('tabpanel', { name: 'Changes' }).waitFor();
+    expect(await nadia.page.getByRole('region', { name: 'Facts' }).isVisible()).toBe(false);
+    await nadia.page.getByRole('tab', { name: 'Conversation' }).click();
+    await log.waitFor();
+    await nadia.expectSound();
   });
 
   it('opens a pull request', async () => {

@@ -300,13 +300,34 @@ describe('the console at work', () => {
     await nadia.expectSound(1);
   });
 
+  it('keeps a start that failed with its reason, and tries it again', async () => {
+    const text = 'Look for what is not there.';
+    await send(demo.apiKey, '/api/v1/app-conversations', {
+      initial_message: { content: [{ type: 'text', text }], run: true },
+      selected_repository: 'quayside/nowhere',
+      git_provider: 'github',
+    });
+    await nadia.page.goto('/console/conversations');
+    const failed = nadia.page.getByRole('region', { name: 'Failed starts' }).getByRole('listitem');
+    const start = failed.filter({ hasText: text });
+    await start.getByText('The repository quayside/nowhere was not found').waitFor();
+    expect(await start.getByText('failed', { exact: true }).count()).toBe(1);
+    await nadia.expectSound();
+    await start.getByRole('button', { name: 'Try again' }).click();
+    await start.getByText('The start failed').waitFor();
+    await nadia.page.reload();
+    await start.getByText('The repository quayside/nowhere was not found').waitFor();
+    expect(await start.count()).toBe(1);
+    await nadia.expectSound();
+  });
+
   it('finds conversations by title, state, repository and host, and deletes one', async () => {
     const title = 'Nothing that anybody needs';
     await nadia.page.goto(await started(demo.apiKey, 'Say something.', { title }));
     await log().getByText(ANSWER).waitFor();
     await nadia.open('Conversations');
     const filter = form('Filter');
-    const found = nadia.page.getByRole('main').getByRole('listitem');
+    const found = nadia.page.getByRole('list', { name: 'conversations' }).getByRole('listitem');
     await found.filter({ hasText: title }).waitFor();
     expect(await found.count()).toBeGreaterThan(1);
     await filter.getByLabel('Search').fill('anybody');

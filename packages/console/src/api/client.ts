@@ -96,7 +96,7 @@ export async function runningSandbox(id: string): Promise<Schemas['SandboxInfo']
       setTimeout(resolve, POLL_MS);
     });
   }
-  throw new Error('The sandbox takes long to start. Look again in a minute.');
+  throw new Error('The sandbox is taking long to start. Check again in a minute.');
 }
 
 /** The settings of the user; never refused, also before there are any. */

@@ -1,5 +1,5 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useRef } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
@@ -32,6 +32,10 @@ export function ConversationPage({ id }: { id: string }) {
   );
 }
 
+/** On a phone there is room for one of them at a time. */
+const VIEWS = ['Conversation', 'Changes', 'Details'] as const;
+type View = (typeof VIEWS)[number];
+
 function Opened({ conversation: stored }: { conversation: Conversation }) {
   const events = useEvents(stored.id);
   const steps = useMemo(() => stepsOf(events.list), [events.list]);
@@ -42,9 +46,11 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
   const { selected_repository: repository, git_provider: provider } = conversation;
   const drafts = useDrafts(conversation, events.list);
   useRefreshAfterWork(stored.id, status);
-  useFollowing(drafts.reduce((length, draft) => length + draft.text.length, steps.length));
+  const [view, setView] = useState<View>('Conversation');
+  const length = drafts.reduce((sum, draft) => sum + draft.text.length, steps.length);
+  useFollowing(length, view === 'Conversation');
   const open =
-    status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not ended';
+    status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not finished';
   const start = useQuery(startQuery(stored.id)).data;
   const task = useMemo(() => taskOf(start), [start]);
   const first = steps.find(({ event }) => isOfUser(event))?.event;
@@ -61,7 +67,20 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
       title={conversation.title ?? 'Untitled conversation'}
       lead={lead}
       actions={<MoreMenu conversation={conversation} message={message} />}>
-      <div className="conversation">
+      <div className="phone-tabs tab-list" role="tablist" aria-label="Parts of the conversation">
+        {VIEWS.map((name) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            className="tab"
+            aria-selected={view === name}
+            onClick={() => setView(name)}>
+            {name}
+          </button>
+        ))}
+      </div>
+      <div className="conversation" data-view={view}>
         <section className="talk" aria-label="Events">
           <div role="log" aria-label="Events">
             <ol className="timeline">
@@ -121,7 +140,7 @@ function useRefreshAfterWork(id: string, status: string | null): void {
 const NEAR_PX = 160;
 
 /** Who reads the end sees what comes; who has scrolled back stays there. */
-function useFollowing(length: number): void {
+function useFollowing(length: number, isShown: boolean): void {
   const isAtEnd = useRef(true);
   useEffect(() => {
     const look = (): void => {
@@ -132,8 +151,8 @@ function useFollowing(length: number): void {
     return () => window.removeEventListener('scroll', look);
   }, []);
   useEffect(() => {
-    if (isAtEnd.current && length > 0) {
+    if (isShown && isAtEnd.current && length > 0) {
       window.scrollTo({ top: document.documentElement.scrollHeight });
     }
-  }, [length]);
+  }, [length, isShown]);
 }

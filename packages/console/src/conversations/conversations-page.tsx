@@ -5,6 +5,7 @@ import { Page } from '../shell/layout.js';
 import { Ago, Badge, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
 import { given, SelectField, TextField, useFilter } from '../ui/form.js';
 import { type Conversation, recentQuery, type State, stateOf, STATES } from './conversation-queries.js';
+import { FailedStarts } from './failed-starts.js';
 import { NewConversation } from './new-conversation.js';
 
 const REFRESH_MS = 10_000;
@@ -40,6 +41,7 @@ export function ConversationsPage() {
   return (
     <Page title="Conversations">
       <NewConversation />
+      {['', 'failed'].includes(filter.state) && <FailedStarts text={filter.text} />}
       {(isFiltered || query.data?.length !== 0) && <Filters bind={bind} />}
       <Rows query={query} name="conversations" empty={empty}>
         {(conversation) => <ConversationRow key={conversation.id} conversation={conversation} />}

@@ -10,6 +10,11 @@ import type { Draft } from './new-conversation.js';
 
 const DELETED = 'Its events go for good, and so does its sandbox with all files, unless another conversation uses it.';
 
+async function copyLink(): Promise<void> {
+  await navigator.clipboard.writeText(location.href);
+  tell('The link is copied', 'It opens this conversation for you.');
+}
+
 type MoreMenuProps = { conversation: Conversation; /** What it began with. */ message: string };
 
 /** What is done with a conversation as a whole. */
@@ -30,10 +35,6 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
     const from = pulls.length > 0 ? branch : base;
     const draft: Draft = { message, repository: repository ?? '', branch: from ?? '' };
     navigate('/conversations', { state: { draft } });
-  };
-  const copy = async () => {
-    await navigator.clipboard.writeText(location.href);
-    tell('The link is copied', 'It opens this conversation for you.');
   };
   const remove = useAction(async () => {
     await bodyOf(api.DELETE('/api/v1/app-conversations/{id}', at(id)));
@@ -57,7 +58,7 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
               <Menu.Item className="choice" onClick={fork}>
                 Fork
               </Menu.Item>
-              <Menu.Item className="choice" onClick={() => void copy()}>
+              <Menu.Item className="choice" onClick={() => void copyLink()}>
                 Copy link
               </Menu.Item>
               <Menu.Item className="choice" onClick={() => ask('delete')}>

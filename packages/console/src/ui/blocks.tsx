@@ -84,7 +84,11 @@ type RowsProps<T> = Omit<LoadedProps<T[]>, 'children'> & { children: (item: T) =
 
 /** A list that is loaded. */
 export function Rows<T>({ children, ...rest }: RowsProps<T>) {
-  return <Loaded {...rest}>{(items) => <ul className="rows">{items.map(children)}</ul>}</Loaded>;
+  return (
+    <Loaded {...rest}>
+      {(items) => <ul className="rows" aria-label={rest.name} children={items.map(children)} />}
+    </Loaded>
+  );
 }
 
 /** Names with what there is to each; those without anything are left out. */

@@ -25,7 +25,7 @@ export function WorkPage() {
               {model === null && (
                 <Callout kind="warning" title="Agents have no model yet">
                   <p>
-                    Name one in <Link href="/settings#model">Settings</Link>; then Start is one click.
+                    Choose one in <Link href="/settings#model">Settings</Link>. Then every task starts with one click.
                   </p>
                 </Callout>
               )}
@@ -47,14 +47,14 @@ export function WorkPage() {
           ) : (
             <Empty title="Connect a git host to see your work">
               <p>
-                Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull requests of
-                yours, and hands any of them to an agent.
+                Slipway finds your merge conflicts, failing checks, unresolved comments, issues and pull requests, and
+                lets an agent work on the ones that you start.
               </p>
               <Link className="button primary" href="/settings#git-hosts" children="Connect a git host" />
               {model === null && (
                 <p>
-                  Then <Link href="/settings#model">name the model</Link> that agents think with, and each task has one
-                  button: Start.
+                  Then <Link href="/settings#model">choose the model</Link> that your agents use, and every task starts
+                  with one click.
                 </p>
               )}
             </Empty>
@@ -91,9 +91,7 @@ function Tasks({ all }: { all: Task[] }) {
   );
   const providers = new Map(all.map(({ git_provider: provider }) => [provider, PROVIDER_NAMES[provider]]));
   return all.length === 0 ? (
-    <Empty title="Nothing to do">
-      No open work of yours was found in the repositories that were pushed to most recently.
-    </Empty>
+    <Empty title="Nothing to do">You have no open work in the repositories that were active most recently.</Empty>
   ) : (
     <>
       <form className="filters" aria-label="Filter" name="filter">
