@@ -199,7 +199,7 @@ describe('the console', () => {
     await form('Connection').getByLabel('Token').fill('ghs_installation');
     await form('Connection').getByLabel('Host', { exact: true }).fill('nowhere.example');
     await form('Connection').getByRole('button', { name: 'Connect' }).click();
-    const token = form('Connection').getByRole('textbox', { name: 'Token' });
+    const token = form('Connection').getByLabel('Token');
     await form('Connection').getByText('an installation token (ghs_…) has no user').waitFor();
     await form('Connection').getByText('This host is not allowed here').waitFor();
 
@@ -439,6 +439,7 @@ describe('the console', () => {
     await nadia.page.getByRole('tab', { name: 'Conversation' }).click();
     await log.waitFor();
     await nadia.expectSound();
+    await nadia.page.getByRole('tab', { name: 'Files' }).click();
   });
 
   it('opens a pull request', async () => {
