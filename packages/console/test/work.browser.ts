@@ -339,9 +339,10 @@ describe('the console at work', () => {
     await filter.getByLabel('Search').fill('');
     await filter.getByLabel('State').selectOption('');
     await filter.getByLabel('Works in').selectOption(DEMO_REPOSITORY);
-    await filter.getByLabel('Host').selectOption('GitHub');
     await found.filter({ hasText: title }).waitFor({ state: 'detached' });
     await found.filter({ hasText: DEMO_REPOSITORY }).first().waitFor();
+    await filter.getByLabel('Host').selectOption('Bitbucket');
+    await nadia.page.getByText('No conversation matches the filter.').waitFor();
     await filter.getByLabel('Host').selectOption('');
     await filter.getByLabel('Works in').selectOption('');
     await nadia.page.getByRole('link', { name: title }).click();

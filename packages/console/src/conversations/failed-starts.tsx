@@ -6,6 +6,8 @@ import { STATES } from './conversation-queries.js';
 
 type Start = Schemas['AppConversationStartTask'];
 
+const ENDED = ['READY', 'ERROR'];
+const BUSY_MS = 2_000;
 const REFRESH_MS = 10_000;
 const MOST = 100;
 
@@ -13,7 +15,8 @@ const failedQuery = queryOptions({
   queryKey: ['starts'],
   queryFn: async () =>
     (await bodyOf(api.GET('/api/v1/app-conversations/start-tasks/search', by({ limit: MOST })))).items,
-  refetchInterval: REFRESH_MS,
+  refetchInterval: ({ state: { data } }) =>
+    data?.every(({ status }) => ENDED.includes(status)) === false ? BUSY_MS : REFRESH_MS,
   select: failedStarts,
 });
 
