@@ -28,7 +28,7 @@ import {
   Text,
   TextMap,
 } from '../../../../common/validation/field-decorators.js';
-import type { ProviderType } from '../../../../git-providers/git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
 import {
   BranchName,
   ProviderName,
@@ -120,7 +120,8 @@ export class ConversationFilterQueryDto {
   state__eq?: ShownState;
 
   @RepositoryName('Only those of this repository.', {}) selected_repository__eq?: string;
-  @ProviderName('Only those of this provider.', {}) git_provider__eq?: ProviderType;
+  @Choice('Only those of this provider.', { values: PROVIDER_TYPES, example: 'github' })
+  git_provider__eq?: ProviderType;
 
   @Identifier('Only those that this automation has started.', {
     example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15',
