@@ -15,7 +15,7 @@ const RESTING = new Set(['finished', 'idle', 'paused', 'waiting_for_confirmation
 export function defineConversations(program: Command, invoke: Invoke): void {
   program
     .command('tasks')
-    .description('list what is to be done across your repositories')
+    .description('list your open work across all repositories')
     .option('--providers <list>', 'only these git providers, such as github,gitlab')
     .option('--types <list>', 'only these kinds, such as FAILING_CHECKS,OPEN_PR')
     .option('--limit <number>', 'at most so many')
@@ -38,9 +38,9 @@ export function defineConversations(program: Command, invoke: Invoke): void {
     });
   program
     .command('run')
-    .description('let an agent do a suggested task, or what a message asks for in a repository')
+    .description('let an agent work on a suggested task, or on a message in a repository')
     .argument('<task|repository>', 'such as github:owner/name#12, or github:owner/name with a message')
-    .argument('[message]', 'what the agent shall do')
+    .argument('[message]', 'what the agent should do')
     .option('--json', 'print events as JSON, one a line')
     .action(async (subject, message, { json }) => {
       const invocation = invoke(json);
@@ -58,7 +58,7 @@ export function defineConversations(program: Command, invoke: Invoke): void {
     });
   program
     .command('watch <conversation>')
-    .description('follow a conversation until its agent rests')
+    .description('follow a conversation until its agent stops')
     .option('--json', 'print events as JSON, one a line')
     .action(async (id, { json }) => await watchConversation(invoke(json), id));
   program

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
-import type { ToldChangeRequest } from './git-provider.js';
-import { toldChangeRequest, WEBHOOK_SOURCES, webhooksOf } from './git-servers.js';
+import { GitProviderError, type GitServerKind, type ToldChangeRequest } from './git-provider.js';
+import { toldChangeRequest, WEBHOOK_SOURCES, webhooksOf, type WorkItem, workPage } from './git-servers.js';
 
 const COMMIT = 'https://api.bitbucket.org/2.0/repositories/octo/app/commit/abcdef0';
 const DATA_CENTER = { slug: 'app', project: { key: 'OCTO' } };
@@ -129,5 +129,44 @@ describe('the key of an event', () => {
   ])('is %s, at %s', (key, source, payload, header = '') => {
     const sent = { body: Buffer.alloc(0), header: (name: string) => (/event/.test(name) ? header : '') };
     expect(webhooksOf(source)?.keyOf(sent, payload)).toBe(key);
+  });
+});
+
+describe('the page of an item of work', () => {
+  const at = (kind: GitServerKind, clone: string, item: WorkItem, number: number): string | null =>
+    workPage({ kind, cloneUrl: () => clone }, { host: null, repository: 'octo/app', item, number });
+
+  it.each<[GitServerKind, string, WorkItem, number, string]>([
+    ['github', 'https://github.com/octo/app.git', 'change', 7, 'https://github.com/octo/app/pull/7'],
+    ['github', 'https://github.com/octo/app.git', 'issue', 8, 'https://github.com/octo/app/issues/8'],
+    ['github', 'https://github.com/octo/app.git', 'change', 0, 'https://github.com/octo/app'],
+    [
+      'gitlab',
+      'https://git.example.com/x/a/b.git',
+      'change',
+      7,
+      'https://git.example.com/x/a/b/-/merge_requests/7',
+    ],
+    ['gitlab', 'https://gitlab.com/a/b.git', 'issue', 8, 'https://gitlab.com/a/b/-/issues/8'],
+    ['bitbucket', 'https://bitbucket.org/a/b.git', 'change', 7, 'https://bitbucket.org/a/b/pull-requests/7'],
+    [
+      'bitbucket_dc',
+      'https://git.example.com/x/scm/OCTO/app.git',
+      'change',
+      7,
+      'https://git.example.com/x/projects/OCTO/repos/app/pull-requests/7',
+    ],
+  ])('of %s (%s, %s %i) is %s', (kind, clone, item, number, page) => {
+    expect(at(kind, clone, item, number)).toBe(page);
+  });
+
+  it('is none for a name that the server cannot have', () => {
+    const cloneUrl = (): never => {
+      throw new GitProviderError('unsupported', { reason: 'no such name' });
+    };
+
+    expect(
+      workPage({ kind: 'github', cloneUrl }, { host: null, repository: '', item: 'issue', number: 1 }),
+    ).toBeNull();
   });
 });

@@ -3,15 +3,18 @@ import type { PublicGitServerName } from '../config/git-config.js';
 import { BITBUCKET_DATA_CENTER_WEBHOOKS } from './bitbucket-data-center/bitbucket-data-center.webhooks.js';
 import { BITBUCKET_WEBHOOKS } from './bitbucket/bitbucket.webhooks.js';
 import type { GitServerOptions } from './change-requests.js';
-import type {
-  GitProvider,
-  GitServerKind,
-  HostWebhooks,
-  ProviderType,
-  ToldChangeRequest,
+import {
+  type GitProvider,
+  GitProviderError,
+  type GitServerKind,
+  type HostWebhooks,
+  type ProviderType,
+  type ToldChangeRequest,
 } from './git-provider.js';
 import { GITHUB_WEBHOOKS } from './github/github.webhooks.js';
 import { GITLAB_WEBHOOKS } from './gitlab/gitlab.webhooks.js';
+
+export type WorkItem = 'change' | 'issue';
 
 /** What is known of a kind of git server before its adapter is loaded. */
 interface GitServer {
@@ -24,6 +27,10 @@ interface GitServer {
   /** A sentence with the right form for a token that can never work; it contains no part of the token. */
   readonly tokenProblem: (token: string) => string | null;
   readonly webhooks: HostWebhooks;
+  /** Where its pages of change requests and issues are, below that of their repository. */
+  readonly pages: Record<WorkItem, string>;
+  /** The page of a repository, by the address that it is cloned from; the same without `.git` by default. */
+  readonly repositoryPage?: (cloneUrl: string) => string;
   /** Loaded on demand: the schemas and octokit would add about 80 ms to every start. */
   readonly load: () => Promise<new (http: GuardedHttpClient, options: GitServerOptions) => GitProvider>;
 }
@@ -44,6 +51,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
         ? 'Use a personal access token (ghp_… or github_pat_…) or a user access token: an installation token (ghs_…) has no user.'
         : null,
     webhooks: GITHUB_WEBHOOKS,
+    pages: { change: 'pull', issue: 'issues' },
     load: async () => (await import('./github/github.provider.js')).GithubProvider,
   },
   gitlab: {
@@ -58,6 +66,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
         ? 'Use a personal access token (glpat-…) or an OAuth token: job, deploy, runner and trigger tokens have no user.'
         : null,
     webhooks: GITLAB_WEBHOOKS,
+    pages: { change: '-/merge_requests', issue: '-/issues' },
     load: async () => (await import('./gitlab/gitlab.provider.js')).GitlabProvider,
   },
   bitbucket: {
@@ -68,6 +77,7 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
     tokenVariable: 'BITBUCKET_TOKEN',
     tokenProblem: bitbucketTokenProblem,
     webhooks: BITBUCKET_WEBHOOKS,
+    pages: { change: 'pull-requests', issue: 'issues' },
     load: async () => (await import('./bitbucket/bitbucket.provider.js')).BitbucketProvider,
   },
   bitbucket_dc: {
@@ -80,6 +90,8 @@ export const GIT_SERVERS: { readonly [Kind in GitServerKind]: GitServer & { read
     // Tokens have no form of their own.
     tokenProblem: () => null,
     webhooks: BITBUCKET_DATA_CENTER_WEBHOOKS,
+    pages: { change: 'pull-requests', issue: 'issues' },
+    repositoryPage: (cloneUrl) => cloneUrl.replace(/\/scm\/([^/]+)\/([^/]+)$/, '/projects/$1/repos/$2'),
     load: async () =>
       (await import('./bitbucket-data-center/bitbucket-data-center.provider.js')).BitbucketDataCenterProvider,
   },
@@ -100,6 +112,32 @@ export function gitServerFor(
         server.provider === provider && (host === null ? server.isPublic : server.ownHosts !== 'none'),
     ) ?? null
   );
+}
+
+interface WorkPlace {
+  /** Of the credentials. */
+  host: string | null;
+  repository: string;
+  item: WorkItem;
+  /** 0 for the repository itself. */
+  number: number;
+}
+
+/** Where people read a change request or an issue; null for a name that no repository of the server has. */
+export function workPage(
+  adapter: Pick<GitProvider, 'kind' | 'cloneUrl'>,
+  { host, repository, item, number }: WorkPlace,
+): string | null {
+  const { pages, repositoryPage = (url) => url }: GitServer = GIT_SERVERS[adapter.kind];
+  try {
+    const page = repositoryPage(adapter.cloneUrl(host, repository).replace(/\.git$/, ''));
+    return number === 0 ? page : `${page}/${pages[item]}/${number}`;
+  } catch (error) {
+    if (error instanceof GitProviderError) {
+      return null;
+    }
+    throw error;
+  }
 }
 
 const WEBHOOKS = Object.values(GIT_SERVERS).map(({ webhooks }) => webhooks);

@@ -1,5 +1,6 @@
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { EncryptedColumn } from '../common/crypto/secret-cipher.js';
+import type { ProviderType } from '../git-providers/git-provider.js';
 import type { StoredMcpConfig } from './mcp/mcp-secrets.js';
 import type { SettingsDto } from './flat/settings.dto.js';
 import type { Settings } from './settings.repository.js';
@@ -72,6 +73,8 @@ export type SettingsRow = { [Member in PlainColumn]: Settings[Member] | null } &
   mcp_config: StoredMcpConfig | null;
   /** Provider -> host; null without any token. */
   provider_tokens_set: Record<string, string | null> | null;
+  /** Providers that have not accepted their token yet; null without any. */
+  provider_tokens_unverified: ProviderType[] | null;
 };
 
 /** The settings as responses show them. */
@@ -143,7 +146,11 @@ export const INITIAL_COLUMNS = Object.fromEntries(
 
 /** What the statement behind `GET /api/settings` would find for a user who stored nothing. */
 export function emptySettingsRow(): SettingsRow {
-  const row: Record<string, unknown> = { mcp_config: null, provider_tokens_set: null };
+  const row: Record<string, unknown> = {
+    mcp_config: null,
+    provider_tokens_set: null,
+    provider_tokens_unverified: null,
+  };
   for (const column of SETTINGS_COLUMNS) {
     if (isKeyColumn(column)) {
       row[`${column}_set`] = false;

@@ -130,12 +130,14 @@ const COLUMNS = [...table.SETTINGS_COLUMNS, 'details'];
 const LOAD = `
   SELECT ${COLUMNS.map((column) => `s.${column}`).join(', ')},
     ${table.SETTINGS_KEY_COLUMNS.map((key) => `s.${key} IS NOT NULL AS ${key}_set`).join(', ')},
-    m.config AS mcp_config, t.hosts AS provider_tokens_set
+    m.config AS mcp_config, t.hosts AS provider_tokens_set, t.unverified AS provider_tokens_unverified
   FROM (VALUES ($1::uuid)) AS owner (id)
   LEFT JOIN settings s ON s.user_id = owner.id
   LEFT JOIN mcp_configs m ON m.user_id = owner.id
   LEFT JOIN LATERAL (
-    SELECT json_object_agg(provider, host ORDER BY provider) AS hosts FROM provider_tokens WHERE user_id = owner.id
+    SELECT json_object_agg(provider, host ORDER BY provider) AS hosts,
+      json_agg(provider ORDER BY provider) FILTER (WHERE NOT verified) AS unverified
+    FROM provider_tokens WHERE user_id = owner.id
   ) t ON true
   WHERE s.user_id IS NOT NULL OR m.user_id IS NOT NULL OR t.hosts IS NOT NULL`;
 

@@ -13,6 +13,7 @@ function task(name: string, overrides: Partial<Candidate> = {}): Candidate & { n
     repository: 'acme/app',
     number: 1,
     title: 'same',
+    url: null,
     updatedAt: 1,
     repositoryActiveAt: 1,
     identity: `item ${serial}`,

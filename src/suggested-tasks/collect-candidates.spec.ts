@@ -7,6 +7,7 @@ import type {
   RepositoryActivity,
   Signal,
 } from '../git-providers/git-provider.js';
+import type { WorkItem } from '../git-providers/git-servers.js';
 import {
   classifyChangeRequest,
   cleanTitle,
@@ -83,6 +84,7 @@ const GITHUB = {
   kind: 'github',
   server: 'https://api.github.com',
   policy: POLICY,
+  pageOf: (name: string, item: WorkItem, number: number) => `${name} ${item} ${number}`,
 } as const;
 
 function repository(name: string, activeAt: number | null = 1, usable = true): RepositoryActivity {
@@ -144,11 +146,11 @@ describe('collectCandidates', () => {
 
     expect(truncated).toBe(false);
     expect(
-      candidates.map(({ type, repository: name, number, title }) => [type, name, number, title]),
+      candidates.map(({ type, repository: name, number, title, url }) => [type, name, number, title, url]),
     ).toEqual([
-      ['MERGE_CONFLICTS', 'acme/app', 5, 'Ab'],
-      ['OPEN_ISSUE', 'acme/app', 6, 'An issue'],
-      ['CREATE_MICROAGENT', 'acme/app', 0, 'Add agent instructions to acme/app'],
+      ['MERGE_CONFLICTS', 'acme/app', 5, 'Ab', 'acme/app change 5'],
+      ['OPEN_ISSUE', 'acme/app', 6, 'An issue', 'acme/app issue 6'],
+      ['CREATE_MICROAGENT', 'acme/app', 0, 'Add agent instructions to acme/app', 'acme/app change 0'],
     ]);
   });
 
@@ -213,7 +215,7 @@ describe('collectCandidates', () => {
 
   it('gives a repository without a time of its own the time of its newest item', () => {
     const { candidates } = collectCandidates(
-      { provider: 'bitbucket', kind: 'bitbucket_dc', server: 'https://git.example.com', policy: POLICY },
+      { ...GITHUB, provider: 'bitbucket', kind: 'bitbucket_dc', server: 'https://git.example.com' },
       work({
         changeRequests: [
           change({ repository: repository('P/a', null), updatedAt: 7 }),

@@ -10,6 +10,7 @@ import {
   type ProviderWork,
   type RepositoryActivity,
 } from '../git-providers/git-provider.js';
+import type { WorkItem } from '../git-providers/git-servers.js';
 
 /** In the order in which they are shown within a repository. */
 export const TASK_TYPES = [
@@ -31,6 +32,8 @@ export interface Candidate {
   /** 0 for CREATE_MICROAGENT. */
   number: number;
   title: string;
+  /** Its page on the host; null where there is none. */
+  url: string | null;
   /** Epoch milliseconds; the repository's time for CREATE_MICROAGENT. */
   updatedAt: number;
   /** Epoch milliseconds; -Infinity if unknown. */
@@ -45,6 +48,8 @@ export interface WorkSource {
   /** See `GitProvider.serverOf`. */
   server: string;
   policy: WorkPolicy;
+  /** See `workPage`. */
+  pageOf: (repository: string, item: WorkItem, number: number) => string | null;
 }
 
 /** Sorts in a total order: most recently active repository, type, newest, highest number, provider, name. */
@@ -97,13 +102,14 @@ export function collectCandidates(source: WorkSource, work: ProviderWork): Colle
   const candidate = (
     item: ChangeRequest | AssignedIssue,
     type: Candidate['type'],
-    workKind: 'change' | 'issue',
+    workKind: WorkItem,
   ): Candidate => ({
     provider: source.provider,
     type,
     repository: item.repository.name,
     number: item.number,
     title: cleanTitle(item.title),
+    url: source.pageOf(item.repository.name, workKind, item.number),
     updatedAt: item.updatedAt,
     repositoryActiveAt: scope.get(scopeKey(item.repository.name))?.activeAt ?? -Infinity,
     identity: identity(source, item.repository.name, workKind, item.number),
@@ -132,6 +138,7 @@ export function collectCandidates(source: WorkSource, work: ProviderWork): Colle
         repository: name,
         number: 0,
         title: cleanTitle(`Add agent instructions to ${name}`),
+        url: source.pageOf(name, 'change', 0),
         updatedAt,
         repositoryActiveAt: updatedAt,
         identity: identity(source, name, 'instructions', 0),

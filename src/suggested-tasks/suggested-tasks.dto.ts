@@ -1,7 +1,7 @@
 import { ApiProperty } from '@nestjs/swagger';
 import { isArray, isIn } from 'class-validator';
 import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
-import { Shown } from '../common/openapi/responses.js';
+import { Shown, ShownOrNull } from '../common/openapi/responses.js';
 import { field, maxItems, must } from '../common/validation/field.js';
 import { Integer, MAX_TEXT } from '../common/validation/field-decorators.js';
 import {
@@ -24,6 +24,10 @@ export class SuggestedTaskDto {
   issue_number: number;
 
   @Shown('Title as its author wrote it, at most 256 characters.', 'Retry card payments') title: string;
+}
+
+export class LinkedTaskDto extends SuggestedTaskDto {
+  @ShownOrNull('Its page on the host.', 'https://github.com/acme/checkout/pull/128') url: string | null;
 }
 
 export const PROVIDER_STATUS_HEADER = {
@@ -61,6 +65,10 @@ export function toSuggestedTaskDto(task: Candidate): SuggestedTaskDto {
     issue_number: task.number,
     title: task.title,
   };
+}
+
+export function toLinkedTaskDto(task: Candidate): LinkedTaskDto {
+  return Object.assign(toSuggestedTaskDto(task), { url: task.url });
 }
 
 const MAX_WORDS = 100;

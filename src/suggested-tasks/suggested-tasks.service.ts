@@ -1,7 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { noGitProvider } from '../git-providers/git-provider-problem.js';
 import type { ProviderType } from '../git-providers/git-provider.js';
-import { ProviderTokenRepository } from '../git-providers/tokens/provider-token.repository.js';
+import {
+  ProviderTokenRepository,
+  type StoredCredential,
+} from '../git-providers/tokens/provider-token.repository.js';
 import { type Candidate, rankTasks, type TaskType } from './collect-candidates.js';
 import { allProvidersFailed, type ProviderStatus, providerStatus } from './provider-status.js';
 import { type ProviderOutcome, WorkReader } from './work.reader.js';
@@ -34,11 +37,26 @@ export class SuggestedTasksService {
     }
     const asked = credentials.filter(({ provider }) => selection.providers?.includes(provider) ?? true);
     const outcomes = await Promise.all(asked.map((credential) => this.reader.read(userId, credential)));
+    await this.noteVerified(userId, asked, outcomes);
     const failures = outcomes.filter((outcome) => 'error' in outcome);
     if (failures.length > 0 && failures.length === outcomes.length) {
       throw allProvidersFailed(failures);
     }
     return selectTasks(outcomes, selection);
+  }
+
+  /** A token whose host could not be asked when it was stored, and that has worked now. */
+  private async noteVerified(
+    userId: string,
+    asked: readonly StoredCredential[],
+    outcomes: readonly ProviderOutcome[],
+  ): Promise<void> {
+    for (const [index, { provider, verified, updatedAt }] of asked.entries()) {
+      const outcome = outcomes[index];
+      if (!verified && outcome && 'read' in outcome && !outcome.read.stale) {
+        await this.tokens.markVerified(userId, provider, updatedAt);
+      }
+    }
   }
 }
 

@@ -10,11 +10,12 @@ import {
   type ProviderWork,
   type WorkPolicy,
 } from '../git-providers/git-provider.js';
+import { workPage } from '../git-providers/git-servers.js';
 import { type Cached, type FreshFor, ProviderCache } from '../git-providers/provider-cache.js';
 import { orFailure } from '../git-providers/provider-errors.js';
 import { ProviderReader } from '../git-providers/provider-reader.js';
 import type { StoredCredential } from '../git-providers/tokens/provider-token.repository.js';
-import { type CollectedCandidates, collectCandidates } from './collect-candidates.js';
+import { type CollectedCandidates, collectCandidates, type WorkSource } from './collect-candidates.js';
 
 /** Milliseconds: after a temporary partial failure, as soon as after a complete one. */
 const FRESH_PARTIAL_MS = 30_000;
@@ -78,7 +79,10 @@ export class WorkReader {
     for (const code of work.gaps) {
       this.logger.warn('failed to read part of a git provider', { provider, code });
     }
-    const found = collectCandidates({ provider, kind, server: adapter.serverOf(call.host), policy }, work);
+    const { host } = call;
+    const pageOf: WorkSource['pageOf'] = (repository, item, number) =>
+      workPage(adapter, { host, repository, item, number });
+    const found = collectCandidates({ provider, kind, server: adapter.serverOf(host), policy, pageOf }, work);
     const { gaps, gapReasons = {} } = work;
     return { value: { ...found, gaps, gapReasons }, freshMs: workFreshFor(policy, work) };
   }

@@ -405,6 +405,43 @@ describe('tags and metadata', () => {
     await get('/search?tag=team').expect(422);
   });
 
+  it('are found by repository, provider, automation and state', async () => {
+    const automation = randomUUID();
+    const made: Record<string, string> = {};
+    const add = async (
+      state: string,
+      status: 'STARTING' | 'RUNNING' | 'PAUSED' | 'ERROR' | null,
+      executionStatus: 'running' | 'waiting_for_confirmation' | 'finished' | 'stuck' | 'idle',
+      more: object = {},
+    ): Promise<void> => {
+      const sandbox = status && (await rows.sandbox(user.id, { status, address: 'http://127.0.0.1:1' }));
+      const own = sandbox === null ? {} : { sandboxId: sandbox.id };
+      made[state] = (await rows.conversation(user.id, { ...own, ...more }, { executionStatus })).hex;
+    };
+    const found = async (query: string): Promise<string[]> =>
+      (await get(`/search?${query}`).expect(200)).body.items.map(({ id }: { id: string }) => id);
+    await add('starting', 'STARTING', 'running');
+    await add('running', 'RUNNING', 'running', { selectedRepository: 'octo/app', gitProvider: 'github' });
+    await add('waiting', 'RUNNING', 'waiting_for_confirmation', { selectedRepository: 'octo/lib' });
+    await add('finished', 'RUNNING', 'finished', { gitProvider: 'gitlab' });
+    await add('failed', 'PAUSED', 'stuck');
+    await add('paused', 'PAUSED', 'finished', {
+      trigger: 'automation',
+      metadata: { automation_id: automation },
+    });
+    await add('idle', 'RUNNING', 'idle', { metadata: { automation_id: automation } });
+    await add('ended', null, 'running');
+
+    for (const [state, id] of Object.entries(made)) {
+      expect([state, await found(`state__eq=${state}`)]).toEqual([state, [id]]);
+    }
+    expect(await found('selected_repository__eq=octo/app')).toEqual([made['running']]);
+    expect(await found('git_provider__eq=gitlab')).toEqual([made['finished']]);
+    expect(await found(`automation_id__eq=${automation}`)).toEqual([made['paused']]);
+    expect((await get('/count?state__eq=paused').expect(200)).body).toBe(1);
+    await get('/search?state__eq=sleeping').expect(422);
+  });
+
   it('are replaced as a whole, and cleared by null', async () => {
     const { hex } = await rows.conversation(user.id, { tags: { team: 'a' } });
     const { body } = await patch(hex, { tags: { state: 'done' }, metadata: { ticket: { id: 7 } } }).expect(

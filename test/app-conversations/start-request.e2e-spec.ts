@@ -258,6 +258,7 @@ describe('a suggested task', () => {
       pr_number: [15],
       initial_message: { role: 'user', content: [{ type: 'text', text: expect.any(String) }], run: true },
     });
+    expect(body.task_url).toBe('http://127.0.0.1:1/octo/app/pull/15');
     const [{ text }] = body.request.initial_message.content;
     expect(text).toContain('pull request #15 of octo/app');
     expect(text).toContain('$GITHUB_TOKEN');

@@ -90,6 +90,18 @@ describe('git-provider tokens: verdicts, concurrency, removal, account', () => {
       expect(response.body).toEqual(STORED);
       expect([before, await verified()]).toEqual([[false], [true]]);
     });
+
+    it('gives it when the work of the user is read', async () => {
+      gitlab.injectFault({ kind: 'status', status: 503 });
+      await client.postTokens(tokenOf('gitlab'));
+      gitlab.clearFaults();
+      const get = (path: string): request.Test => request(app.url).get(path).set(client.user.headers);
+      const { body: before } = await get('/api/v1/users/me');
+      await get('/api/user/suggested-tasks').expect(200);
+      const { body: after } = await get('/api/v1/users/me');
+
+      expect([before.provider_tokens_unverified, after.provider_tokens_unverified]).toEqual([['gitlab'], []]);
+    });
   });
 
   describe('requests at the same time', () => {

@@ -182,6 +182,9 @@ describe('the proxy of sandbox ports', () => {
     const answer = await ask('/', { 'x-session-api-key': KEY });
     expect(answer.status).toBe(502);
     expect(jsonText(JSON.parse(answer.body), 'detail')).toContain('started one there yet');
+    const shown = await ask('/', { 'x-session-api-key': KEY, ...PAGE });
+    expect([shown.status, shown.headers['content-type']]).toEqual([502, 'text/html; charset=utf-8']);
+    expect(shown.body).toContain('<h1>Nothing listens at this port yet</h1>');
   });
 
   it('ignores ports of an earlier start', async () => {

@@ -131,7 +131,7 @@ describe('GET /api/user/suggested-tasks', () => {
   it('gives the same tasks by pages to clients of V1', async () => {
     await store(user, hosts.tokens);
     const { body: whole } = await find();
-    const found: Task[] = [];
+    const found: (Task & { url: string })[] = [];
     const sizes: number[] = [];
     for (let pageId: string | null = ''; pageId !== null;) {
       const path: string = `/api/v1/git/suggested-tasks/search?limit=7&page_id=${pageId}`;
@@ -145,7 +145,8 @@ describe('GET /api/user/suggested-tasks', () => {
       pageId = body.next_page_id;
     }
 
-    expect(found).toEqual(whole);
+    expect(found.map(({ url: _url, ...task }) => task)).toEqual(whole);
+    expect(found.every(({ url, repo }) => new URL(url).pathname.includes(`/${repo}`))).toBe(true);
     expect(sizes.slice(0, -1).every((size) => size === 7)).toBe(true);
   });
 

@@ -10,8 +10,8 @@ const KINDS = [
   'Merge conflicts',
   'Failing checks',
   'Unresolved comments',
-  'Open issue',
-  'Open pull request',
+  'Open issues',
+  'Open pull requests',
   'Agent instructions',
 ];
 
@@ -195,6 +195,25 @@ describe('the console', () => {
     await nadia.expectSound(1);
   });
 
+  it('says at each field what is wrong with it, and offers what is configured', async () => {
+    await form('Connection').getByLabel('Token').fill('ghs_installation');
+    await form('Connection').getByLabel('Host', { exact: true }).fill('nowhere.example');
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
+    const token = form('Connection').getByLabel('Token');
+    await form('Connection').getByText('an installation token (ghs_…) has no user').waitFor();
+    await form('Connection').getByText('This host is not allowed here').waitFor();
+
+    expect(await token.getAttribute('aria-invalid')).toBe('true');
+    expect(await form('Connection').innerText()).not.toContain('provider_tokens');
+    expect(await form('Connection').getByLabel('Provider').locator('option').allInnerTexts()).toEqual([
+      'GitHub',
+      'GitLab',
+      'Bitbucket',
+    ]);
+    await nadia.expectSound(1);
+    await nadia.page.reload();
+  });
+
   it('connects git hosts and a model', async () => {
     const tokens = { github: 'GitHub', gitlab: 'GitLab', bitbucket: 'Bitbucket' } as const;
     for (const [provider, name] of Object.entries(tokens)) {
@@ -252,6 +271,12 @@ describe('the console', () => {
     expect(await nadia.page.getByRole('heading', { level: 2 }).allInnerTexts()).toEqual(
       KINDS.map((kind) => expect.stringMatching(new RegExp(`^${kind} \\d`))),
     );
+    const title = row(TITLE).getByRole('link', { name: TITLE });
+    expect(await title.getAttribute('href')).toMatch(/\/quayside\/storefront\/(pull|issues)\/\d+$/);
+    expect([await title.getAttribute('target'), await title.getAttribute('rel')]).toEqual([
+      '_blank',
+      'noreferrer',
+    ]);
     await nadia.shoot('work');
     await nadia.page.getByLabel('Kind').selectOption('Failing checks');
     await nadia.page.getByLabel('Host').selectOption('GitLab');
@@ -270,10 +295,57 @@ describe('the console', () => {
     await form('Connection').getByText('GitLab is connected').waitFor();
     demo.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
     await nadia.open('Work');
-    const status = nadia.page.getByRole('list', { name: 'Sources' }).getByText(/GitLab: rate limited, \d+ s/);
+    const status = nadia.page
+      .getByRole('list', { name: 'Sources' })
+      .getByText(/GitLab: it takes no more requests for now\. Try again in \d+ s\./);
     await status.waitFor();
     expect(await row(TITLE).count()).toBe(1);
     demo.gitlab.clearFaults();
+  });
+
+  it('says of each host why no task can be loaded, and what to do', async () => {
+    const failed = [
+      { provider: 'github', code: 'unauthorized' },
+      { provider: 'gitlab', code: 'rate_limited', retry_after: 41, detail: 'slow down' },
+      { provider: 'bitbucket', code: 'timeout' },
+    ];
+    const problem = {
+      code: 'git_providers_failed',
+      detail: 'No git provider gave a usable answer; `errors` says why for each.',
+      errors: failed,
+    };
+    const tasks = '**/api/v1/git/suggested-tasks/search*';
+    await nadia.page.route(tasks, (route) => route.fulfill({ status: 502, json: problem }));
+    await nadia.page.goto('/console/');
+    const refused = nadia.page.getByRole('alert').filter({ hasText: 'Cannot load tasks' });
+    await refused.waitFor();
+
+    expect(await refused.getByRole('listitem').allInnerTexts()).toEqual([
+      'GitHub: it refuses the token. Connect it again in Settings.',
+      'GitLab: it takes no more requests for now (slow down). Try again in 41 s.',
+      'Bitbucket: it does not answer in time. Try again in a minute.',
+    ]);
+    expect(await refused.innerText()).not.toContain('`');
+    await nadia.expectSound(1);
+    await nadia.page.unroute(tasks);
+    await refused.getByRole('button', { name: 'Try again' }).click();
+    await row(TITLE).waitFor();
+  });
+
+  it('says of a token that no host has accepted yet why that is so', async () => {
+    demo.gitlab.injectFault({ kind: 'reset' });
+    await nadia.open('Settings');
+    await form('Connection').getByLabel('Provider').selectOption('gitlab');
+    await form('Connection').getByLabel('Token').fill(demo.worlds.gitlab.token);
+    await form('Connection').getByRole('button', { name: 'Connect' }).click();
+    const stored = row('gitlab.com').filter({ hasText: 'GitLab' });
+    await stored.getByText('not verified').waitFor();
+    expect(await stored.innerText()).toContain('not verified: could not reach GitLab.');
+    await nadia.expectSound();
+    demo.gitlab.clearFaults();
+    await nadia.open('Work');
+    await nadia.page.getByRole('button', { name: 'Refresh' }).click();
+    await nadia.page.getByText('GitLab').first().waitFor();
   });
 
   it('starts a task step by step, and opens its conversation', async () => {
@@ -298,9 +370,76 @@ describe('the console', () => {
     await nadia.page.getByText('before every commit').waitFor();
 
     const facts = await nadia.page.getByRole('region', { name: 'Facts' }).innerText();
-    expect(facts).toMatch(/Cost\s+\$\d/);
+    // Nobody knows what the script costs.
+    expect(facts).toMatch(/Cost\s+unknown \([\d,]+ tokens\)/);
     expect(facts).toMatch(/Tokens\s+[\d,]+ in, \d+ out/);
     await nadia.expectSound();
+  });
+
+  it('shows its task as a card, the words for the agent folded, and links it', async () => {
+    const card = nadia.page.getByRole('log').getByRole('listitem').first();
+    expect(await card.innerText()).toContain('Failing checks · GitHub · quayside/storefront · #479');
+    const words = card.getByText('Make them pass.');
+    expect(await words.isVisible()).toBe(false);
+    await card.getByText('Instructions for the agent').click();
+    await words.waitFor();
+    await card.getByText('Instructions for the agent').click();
+    const link = nadia.page.getByRole('main').getByRole('link', { name: '#479', exact: true });
+
+    expect(await link.getAttribute('href')).toMatch(/\/quayside\/storefront\/pull\/479$/);
+  });
+
+  it('is renamed, downloaded, forked and linked by its menu', async () => {
+    const address = nadia.page.url();
+    const choose = async (name: string): Promise<void> => {
+      await nadia.page.getByRole('button', { name: 'More' }).click();
+      await nadia.page.getByRole('menuitem', { name, exact: true }).click();
+    };
+    await nadia.page.getByRole('button', { name: 'More' }).click();
+    await nadia.page.getByRole('menuitem', { name: 'Delete' }).waitFor();
+    await nadia.expectSound();
+    const downloaded = nadia.page.waitForEvent('download');
+    await nadia.page.getByRole('menuitem', { name: 'Download' }).click();
+    expect((await downloaded).suggestedFilename()).toBe('conversation.zip');
+    await nadia.allow('clipboard-read', 'clipboard-write');
+    await choose('Copy link');
+    await nadia.page.getByText('The link is copied').waitFor();
+    expect(await nadia.page.evaluate('navigator.clipboard.readText()')).toBe(address);
+    for (const title of ['Twice is enough', TITLE]) {
+      await choose('Rename');
+      await form('Rename').getByLabel('Title').fill(title);
+      await form('Rename').getByRole('button', { name: 'Rename' }).click();
+      await nadia.page.getByRole('heading', { level: 1, name: title }).waitFor();
+    }
+    await choose('Fork');
+    await form('New conversation').waitFor();
+    expect(await form('New conversation').getByLabel('Message').inputValue()).toBe(TITLE);
+    expect(await nadia.page.getByRole('combobox', { name: 'Repository' }).inputValue()).toBe(
+      'quayside/storefront',
+    );
+    await nadia.expectSound();
+    await nadia.page.goto(address);
+    await nadia.page.getByRole('button', { name: 'Open pull request' }).waitFor();
+  });
+
+  it('shows one part at a time on a phone, the end of what was said first', async () => {
+    await nadia.page.setViewportSize({ width: 390, height: 600 });
+    await nadia.page.reload();
+    const log = nadia.page.getByRole('log');
+    await log.getByText('The checks pass, and the change is on').waitFor();
+    await nadia.page.waitForFunction(
+      'scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2',
+    );
+    await nadia.page.getByRole('tab', { name: 'Details' }).click();
+    await nadia.page.getByRole('region', { name: 'Facts' }).waitFor();
+    expect(await log.isVisible()).toBe(false);
+    await nadia.page.getByRole('tab', { name: 'Changes' }).click();
+    await nadia.page.getByRole('tabpanel', { name: 'Changes' }).waitFor();
+    expect(await nadia.page.getByRole('region', { name: 'Facts' }).isVisible()).toBe(false);
+    await nadia.page.getByRole('tab', { name: 'Conversation' }).click();
+    await log.waitFor();
+    await nadia.expectSound();
+    await nadia.page.getByRole('tab', { name: 'Files' }).click();
   });
 
   it('finds the pull request of the branch', async () => {
@@ -340,6 +479,43 @@ describe('the console', () => {
 
     expect(await message.inputValue()).toBe('It took long to write this.');
     await message.fill('');
+  });
+
+  it('offers repositories of all hosts, the last used first, and the branches of the chosen one', async () => {
+    const conversation = nadia.page.url();
+    const [storefront] = demo.worlds.github.repositories;
+    Object.assign(storefront ?? {}, { branches: ['main', 'release/7'] });
+    await nadia.open('Conversations');
+    await nadia.page.getByText('New conversation', { exact: true }).click();
+    const field = (name: string): Locator => nadia.page.getByRole('combobox', { name });
+    const options = nadia.page.getByRole('listbox').getByRole('option');
+    await field('Repository').click();
+    await options.filter({ hasText: 'Bitbucket' }).first().waitFor();
+    expect(await options.first().innerText()).toBe('quayside/storefront GitHub');
+    await nadia.expectSound();
+    await field('Repository').fill('label');
+    await options.filter({ hasText: 'storefront' }).first().waitFor({ state: 'detached' });
+    await options.filter({ hasText: 'quayside/label-printer' }).click();
+    expect(await field('Repository').inputValue()).toBe('quayside/label-printer');
+    await field('Repository').fill('front');
+    await options.filter({ hasText: 'quayside/storefront' }).first().click();
+    await field('Branch').fill('rel');
+    await options.filter({ hasText: 'release/7' }).click();
+    await nadia.expectSound();
+
+    await nadia.page.getByLabel('Message').fill('Say hello.');
+    const sent = nadia.page.waitForRequest((request) => request.method() === 'POST');
+    await nadia.page.route('**/api/v1/app-conversations', (route) => route.abort());
+    await nadia.page.getByRole('button', { name: 'Start conversation' }).click();
+    expect((await sent).postDataJSON()).toMatchObject({
+      git_provider: 'github',
+      selected_repository: 'quayside/storefront',
+      selected_branch: 'release/7',
+    });
+    await nadia.page.getByText('The start failed').waitFor();
+    nadia.forgetComplaints();
+    await nadia.page.unroute('**/api/v1/app-conversations');
+    await nadia.page.goto(conversation);
   });
 
   it('tells how long ago something was while nothing changes', async () => {

@@ -136,6 +136,11 @@ export class Visitor {
     return (await this.context.cookies()).some(({ name }) => name === 'slipway_session');
   }
 
+  /** What people are asked for by their browser. */
+  async allow(...permissions: string[]): Promise<void> {
+    await this.context.grantPermissions(permissions);
+  }
+
   async loseSession(): Promise<void> {
     await this.context.clearCookies();
   }

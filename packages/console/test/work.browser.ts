@@ -266,8 +266,8 @@ describe('the console at work', () => {
   });
 
   it('says that a page could not be drawn, in place of that page alone', async () => {
-    const tasks = '**/api/user/suggested-tasks*';
-    await nadia.page.route(tasks, (route) => route.fulfill({ json: [null] }));
+    const tasks = '**/api/v1/git/suggested-tasks/search*';
+    await nadia.page.route(tasks, (route) => route.fulfill({ json: { items: [null], next_page_id: null } }));
     await nadia.page.goto('/console/');
     await nadia.page.getByText('This page cannot be shown').waitFor();
     nadia.forgetComplaints();
@@ -298,6 +298,60 @@ describe('the console at work', () => {
 
     expect(await form('New conversation').getByLabel('Message').inputValue()).toBe('Written with care.');
     await nadia.expectSound(1);
+  });
+
+  it('keeps a start that failed with its reason, and tries it again', async () => {
+    const text = 'Look for what is not there.';
+    await send(demo.apiKey, '/api/v1/app-conversations', {
+      initial_message: { content: [{ type: 'text', text }], run: true },
+      selected_repository: 'quayside/nowhere',
+      git_provider: 'github',
+    });
+    await nadia.page.goto('/console/conversations');
+    const failed = nadia.page.getByRole('region', { name: 'Failed starts' }).getByRole('listitem');
+    const start = failed.filter({ hasText: text });
+    await start.getByText('The repository quayside/nowhere was not found').waitFor();
+    expect(await start.getByText('failed', { exact: true }).count()).toBe(1);
+    await nadia.expectSound();
+    await start.getByRole('button', { name: 'Try again' }).click();
+    await start.getByText('The start failed').waitFor();
+    await nadia.page.reload();
+    await start.getByText('The repository quayside/nowhere was not found').waitFor();
+    expect(await start.count()).toBe(1);
+    await nadia.expectSound();
+  });
+
+  it('finds conversations by title, state, repository and host, and deletes one', async () => {
+    const title = 'Nothing that anybody needs';
+    await nadia.page.goto(await started(demo.apiKey, 'Say something.', { title }));
+    await log().getByText(ANSWER).waitFor();
+    await nadia.open('Conversations');
+    const filter = form('Filter');
+    const found = nadia.page.getByRole('list', { name: 'conversations' }).getByRole('listitem');
+    await found.filter({ hasText: title }).waitFor();
+    expect(await found.count()).toBeGreaterThan(1);
+    await filter.getByLabel('Search').fill('anybody');
+    await found.filter({ hasNotText: title }).first().waitFor({ state: 'detached' });
+    expect(await found.getByText('finished').count()).toBe(1);
+    await nadia.expectSound();
+    await filter.getByLabel('State').selectOption('failed');
+    await nadia.page.getByText('No conversation matches the filter.').waitFor();
+    await filter.getByLabel('Search').fill('');
+    await filter.getByLabel('State').selectOption('');
+    await filter.getByLabel('Works in').selectOption(DEMO_REPOSITORY);
+    await found.filter({ hasText: title }).waitFor({ state: 'detached' });
+    await found.filter({ hasText: DEMO_REPOSITORY }).first().waitFor();
+    await filter.getByLabel('Host').selectOption('Bitbucket');
+    await nadia.page.getByText('No conversation matches the filter.').waitFor();
+    await filter.getByLabel('Host').selectOption('');
+    await filter.getByLabel('Works in').selectOption('');
+    await nadia.page.getByRole('link', { name: title }).click();
+    await nadia.page.getByRole('button', { name: 'More' }).click();
+    await nadia.page.getByRole('menuitem', { name: 'Delete' }).click();
+    const dialog = nadia.page.getByRole('dialog', { name: 'Delete the conversation?' });
+    await dialog.getByRole('button', { name: 'Delete' }).click();
+    await nadia.page.getByRole('heading', { level: 1, name: 'Conversations' }).waitFor();
+    await found.filter({ hasText: title }).waitFor({ state: 'detached' });
   });
 
   it('tries a tool server where agents use it, and names its tools', async () => {

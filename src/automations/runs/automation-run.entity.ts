@@ -30,7 +30,7 @@ export class AutomationRun {
   @Column('text', { nullable: true }) actor: string | null;
   @Column('text') status: (typeof RUN_STATUSES)[number];
   /** As the automation was then, with a prompt whose placeholders are filled; its `timeout` alone once it is over. */
-  @Column('jsonb') work: AutomationWork;
+  @Column('jsonb') work: AutomationWork & { /** Of the event. */ title?: string | null };
   /** Chosen before the first of them is started. */
   @Column('uuid', { array: true, default: () => "'{}'" }) conversationIds: string[];
   /** Null until all conversations are being started. */

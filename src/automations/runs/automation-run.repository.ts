@@ -29,7 +29,7 @@ import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/su
 import { Automation, AutomationRepository } from '../definitions/automation.repository.js';
 import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
-import { filledPrompt } from './prompt-template.js';
+import { eventTitle, filledPrompt } from './prompt-template.js';
 
 export interface MadeRun {
   /** Null: not even a skipped one was kept. */
@@ -198,7 +198,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       status: isSkipped ? 'SKIPPED' : 'PENDING',
       work: isSkipped
         ? { timeout: work.timeout }
-        : { ...work, prompt: work.prompt && filledPrompt(work.prompt, payload) },
+        : { ...work, prompt: work.prompt && filledPrompt(work.prompt, payload), title: eventTitle(payload) },
       errorDetail: reason,
       createdAt: now,
       completedAt: isSkipped ? now : null,

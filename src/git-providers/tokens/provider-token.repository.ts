@@ -72,6 +72,11 @@ const CLAIM = `
   WHERE user_id = $1 AND provider = $2 AND (claimed_until IS NULL OR claimed_until < now())
   RETURNING token`;
 
+/** Times of JavaScript have no microseconds. */
+const MARK_VERIFIED = `
+  UPDATE provider_tokens SET verified = true
+  WHERE user_id = $1 AND provider = $2 AND date_trunc('milliseconds', updated_at) = $3`;
+
 const RELEASE = 'UPDATE provider_tokens SET claimed_until = NULL WHERE user_id = $1 AND provider = $2';
 
 /** Tokens are encrypted at rest and leave this class in clear. */
@@ -96,6 +101,11 @@ export class ProviderTokenRepository {
   async hosts(userId: string): Promise<Map<ProviderType, string | null>> {
     const rows = await this.tokens.find({ select: { provider: true, host: true }, where: { userId } });
     return new Map(rows.toSorted(byProvider).map(({ provider, host }) => [provider, host]));
+  }
+
+  /** Does nothing where another token was stored since. */
+  async markVerified(userId: string, provider: ProviderType, updatedAt: Date): Promise<void> {
+    await this.tokens.query(MARK_VERIFIED, [userId, provider, updatedAt]);
   }
 
   /** Stores a token in place of the one that the user may have for the provider. */

@@ -78,6 +78,12 @@ export function initialTitle(conversationId: string): string {
   return `Conversation ${toHexId(conversationId).slice(0, 5)}`;
 }
 
+/** The title of the suggested task that a conversation begins with; null for any other. */
+export function taskTitle(task: Record<string, unknown> | null): string | null {
+  const title = typeof task?.['title'] === 'string' ? task['title'].replaceAll(/\s+/g, ' ').trim() : '';
+  return title === '' ? null : Array.from(title).slice(0, MAX_TITLE_LENGTH).join('');
+}
+
 /** Null for a valid title. */
 export function titleLengthProblem(title: string): string | null {
   return title.length > MAX_TITLE_LENGTH ? `Expected at most ${MAX_TITLE_LENGTH} characters.` : null;

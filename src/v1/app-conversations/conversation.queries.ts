@@ -20,17 +20,10 @@ import type { ProviderType } from '../../git-providers/git-provider.js';
 import { unknownConversation } from '../events/events.service.js';
 import { isShownRunning, type SandboxRowStatus } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
+import { type ShownState, IS_STOPPED, STATE } from './shown-state.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
-import type { FollowState } from './followed/followed-pull-request.entity.js';
+import type { FollowRow } from './followed/followed-pull-request.entity.js';
 import { hasUnfinishedStart } from './start-task.queries.js';
-
-/** Named as on the wire. */
-export interface FollowRow {
-  state: FollowState;
-  round: number;
-  reason: string | null;
-  pull_request: { repository: string; number: number; url: string | null } | null;
-}
 
 export interface ConversationRow {
   id: string;
@@ -75,9 +68,6 @@ export interface ConversationRow {
   sub_conversation_ids: string[];
 }
 
-/** The user stopped the sandbox, and the conversation has not been resumed since. */
-const IS_STOPPED = 's.stopped_generation = s.generation - 1 AND c.sandbox_generation < s.generation';
-
 /** All columns but `sub_conversation_ids`. */
 const CONVERSATION_COLUMNS = `
   c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
@@ -110,11 +100,15 @@ export interface ConversationFilter {
   updatedBefore?: Date;
   sandboxId?: string;
   tags?: Record<string, string>;
+  state?: ShownState;
+  repository?: string;
+  provider?: ProviderType;
+  automationId?: string;
   /** Whether conversations with a parent are found too. */
   withSubConversations: boolean;
 }
 
-/** $1 is the user; $2 to $9 filter. A row changed before a moment was created before it, which bounds the scan. */
+/** $1 is the user; $2 to $13 filter. A row changed before a moment was created before it, which bounds the scan. */
 const FILTER = `
   c.user_id = $1
   AND ($2::text IS NULL OR c.title ILIKE $2)
@@ -124,7 +118,11 @@ const FILTER = `
   AND ($6::timestamptz IS NULL OR c.updated_at < $6 AND c.created_at < $6)
   AND ($7::text IS NULL OR c.sandbox_id = $7)
   AND ($8::boolean OR c.parent_conversation_id IS NULL)
-  AND ($9::jsonb IS NULL OR c.tags @> $9)`;
+  AND ($9::jsonb IS NULL OR c.tags @> $9)
+  AND ($10::text IS NULL OR c.selected_repository = $10)
+  AND ($11::text IS NULL OR c.git_provider = $11)
+  AND ($12::text IS NULL OR c.trigger = 'automation' AND c.metadata ->> 'automation_id' = $12)
+  AND ($13::text IS NULL OR $13 = ${STATE})`;
 
 const LARGE = [
   'run.metadata::text',
@@ -149,13 +147,13 @@ function search(filter: string, after: number): string {
 }
 
 /** Unnamed: a plan for any filter reads all rows of the user. */
-const SEARCH = search(FILTER, 10);
+const SEARCH = search(FILTER, 14);
 const SEARCH_ALL = new NamedStatement<ConversationRow & Measured>(
   'app_conversations_search',
   search('c.user_id = $1 AND c.parent_conversation_id IS NULL', 2),
 );
 
-const COUNT = `SELECT count(*)::int AS count FROM app_conversations c WHERE ${FILTER}`;
+const COUNT = `SELECT count(*)::int AS count FROM app_conversations c ${JOINED_TABLES} WHERE ${FILTER}`;
 
 /** By id first: a plan for the average user would read all conversations of one who has many. */
 const BY_ID = `
@@ -391,5 +389,9 @@ function filterValues(filter: ConversationFilter): unknown[] {
     filter.sandboxId ?? null,
     filter.withSubConversations,
     filter.tags === undefined ? null : JSON.stringify(filter.tags),
+    filter.repository ?? null,
+    filter.provider ?? null,
+    filter.automationId ?? null,
+    filter.state ?? null,
   ];
 }

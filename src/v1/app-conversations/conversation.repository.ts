@@ -18,7 +18,12 @@ import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import type { ListedConversation } from './adoption/conversation-adoption.service.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
-import { AppConversation, type ConversationPullRequest, initialTitle } from './conversation.entity.js';
+import {
+  AppConversation,
+  type ConversationPullRequest,
+  initialTitle,
+  taskTitle,
+} from './conversation.entity.js';
 import { type StartTask, workingBranch } from './start-task.entity.js';
 
 /** Ids without a conversation, a start, or a deleted conversation whose sandbox still exists. */
@@ -114,6 +119,7 @@ export class ConversationRepository {
     { model, baseUrl, workingDir, agent }: BegunConversation,
   ): Promise<void> {
     const { appConversationId: id, userId, sandboxId, request } = task;
+    const title = request.title ?? taskTitle(request.suggested_task);
     const conversation = {
       id,
       userId,
@@ -123,8 +129,9 @@ export class ConversationRepository {
       gitProvider: request.git_provider,
       workingBranch: workingBranch({ appConversationId: id, request }),
       workingDir,
-      title: request.title ?? initialTitle(id),
-      titleIsUsers: request.title !== null,
+      title: title ?? initialTitle(id),
+      // What is said about a task would name all of its kind alike.
+      titleIsUsers: title !== null,
       trigger: request.trigger,
       prNumber: request.pr_number,
       parentConversationId: request.parent_conversation_id,

@@ -61,6 +61,8 @@ export interface StartRequest {
   fetch_lfs?: boolean;
   git_provider: ProviderType | null;
   suggested_task: Record<string, unknown> | null;
+  /** Page of the suggested task on its host; absent where there is none. */
+  task_url?: string;
   title: string | null;
   trigger: string | null;
   pr_number: number[];

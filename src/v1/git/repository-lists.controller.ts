@@ -8,8 +8,8 @@ import { RepositoryListsService } from '../../git-providers/repository-lists.ser
 import {
   PROVIDER_STATUS_HEADER,
   SUGGESTED_TASKS_PROBLEMS,
-  SuggestedTaskDto,
-  toSuggestedTaskDto,
+  LinkedTaskDto,
+  toLinkedTaskDto,
 } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
 import { parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
@@ -105,7 +105,7 @@ const MAX_OFFSET = 9999;
 
 class SearchSuggestedTasksQueryDto extends PageQuery('Tasks on a page.', 30) {}
 
-class SuggestedTaskPageDto extends PageOf(SuggestedTaskDto) {}
+class SuggestedTaskPageDto extends PageOf(LinkedTaskDto) {}
 
 /** The suggested tasks page by page, as V1 clients of OpenHands read them. */
 @ApiTags('Suggested tasks')
@@ -115,7 +115,8 @@ export class SuggestedTaskPagesController {
 
   @Get('search')
   @ApiRoute('search_suggested_tasks', 'Suggested tasks by pages', {
-    description: 'The tasks of GET /api/user/suggested-tasks, in the same order.',
+    description:
+      'The tasks of GET /api/user/suggested-tasks, in the same order, each with its page on the host.',
     answer: {
       type: SuggestedTaskPageDto,
       description: 'A page of tasks',
@@ -134,6 +135,6 @@ export class SuggestedTaskPagesController {
       response.set('X-Provider-Status', providerStatusHeader(statuses));
     }
     const page = toPage('suggested-tasks', tasks.slice(offset), limit, () => String(offset + limit));
-    return toPageDto(page, toSuggestedTaskDto);
+    return toPageDto(page, toLinkedTaskDto);
   }
 }

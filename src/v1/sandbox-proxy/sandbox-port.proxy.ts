@@ -3,6 +3,8 @@ import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { statusOf } from '../../common/errors/problem.js';
+import { namesMediaType } from '../../common/requests/response-headers.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { SandboxUrls } from '../sandboxes/sandbox-urls.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
@@ -16,6 +18,19 @@ import {
   proxyToPort,
 } from './port-access.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
+
+/** By code: why a port cannot be shown, and what to do. */
+const WORDS: Record<string, [title: string, advice: string]> = {
+  upstream_error: [
+    'Nothing listens at this port yet',
+    'Ask the agent to start its server there, then load this page again.',
+  ],
+  sandbox_not_running: [
+    'This sandbox does not run',
+    'Resume its conversation in the console, then load this page again.',
+  ],
+  unauthorized: ['This address is not complete', 'Open the port from its conversation in the console.'],
+};
 
 interface AuthorizedRequest {
   sandbox: RunningSandbox;
@@ -58,7 +73,21 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     await this.forwarder.closeSockets();
   }
 
+  /** Who opens a port in a browser reads words where it cannot be shown, and everybody else a problem. */
   async forward(request: Request, response: Response): Promise<void> {
+    try {
+      await this.answer(request, response);
+    } catch (error) {
+      const words = error instanceof DomainError ? WORDS[error.code] : undefined;
+      const wantsPage = request.method === 'GET' && namesMediaType(request.headers.accept, 'text/html');
+      if (!(error instanceof DomainError) || words === undefined || !wantsPage) {
+        throw error;
+      }
+      sendWords(response.status(statusOf(error)), words);
+    }
+  }
+
+  private async answer(request: Request, response: Response): Promise<void> {
     const authorized = await this.authorize(request);
     const { portRequest, target, origin, sandbox } = authorized;
     if (portRequest.token !== null && portRequest.acceptsPage) {
@@ -98,6 +127,16 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
         );
     }
   }
+}
+
+function sendWords(response: Response, [title, advice]: [string, string]): void {
+  const head = `<meta charset="utf-8"><meta name="viewport" content="width=device-width"><meta name="color-scheme" content="light dark">`;
+  response
+    .set({ 'Cache-Control': 'no-store', 'Content-Security-Policy': `default-src 'none'` })
+    .type('html')
+    .send(
+      `<!doctype html><html lang="en">${head}<title>${title}</title><h1>${title}</h1><p>${advice}</p></html>`,
+    );
 }
 
 /** Redirects to the address without the token; from then on, the browser sends the token as a cookie. */

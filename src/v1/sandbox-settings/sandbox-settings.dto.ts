@@ -3,6 +3,7 @@ import type { JsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
 import { Flag, Text } from '../../common/validation/field-decorators.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import { StoredSettingsDto } from '../../settings/flat/settings.dto.js';
 import { ANY_VALUE, ShownProfilesDto } from '../../settings/nested/nested-settings.dto.js';
 import { CustomSecretName, SecretDescriptionDto } from '../../settings/secrets/secrets.dto.js';
@@ -53,6 +54,13 @@ export class UserInfoDto extends OmitType(StoredSettingsDto, [
   @ShownOrNull(KEY, MASK) llm_api_key: string | null;
   @ShownOrNull(KEY, MASK) search_api_key: string | null;
   @ShownOrNull(KEY, MASK) sandbox_api_key: string | null;
+
+  @Shown('Providers whose token was stored and has not been accepted yet.', [], {
+    enum: PROVIDER_TYPES,
+    enumName: 'ProviderType',
+    isArray: true,
+  })
+  provider_tokens_unverified: ProviderType[];
 
   @Shown(
     'As `GET /api/v1/settings` shows them, but for its keys: masked, or with `expose_secrets` in clear.',

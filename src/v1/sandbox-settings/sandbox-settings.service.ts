@@ -136,6 +136,7 @@ function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSec
   return {
     id,
     ...flat,
+    provider_tokens_unverified: row.provider_tokens_unverified ?? [],
     llm_api_key: keyOf('llm_api_key'),
     search_api_key: keyOf('search_api_key'),
     sandbox_api_key: keyOf('sandbox_api_key'),

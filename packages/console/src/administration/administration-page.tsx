@@ -36,7 +36,7 @@ function Service() {
     refetchInterval: REFRESH_MS,
   });
   return (
-    <Section title="Service" lead="What it does for all users, and the replica that answered.">
+    <Section title="Service" lead="What the service does for all users, as one of its replicas sees it.">
       <Loaded query={service} name="the state of the service">
         {({ parts, versions, uptime, instance_id: replica, activity, log }) => (
           <>
@@ -99,11 +99,11 @@ function Sandboxes() {
   return (
     <Section
       title="Sandboxes"
-      lead={`The newest ${MOST} of all users. What is stopped keeps its files, and its owner can resume it.`}>
+      lead={`The newest ${MOST} of all users. A stopped sandbox keeps its files, and its owner can resume it.`}>
       <Table
         query={sandboxes}
         name="sandboxes of all"
-        empty="No sandbox is there."
+        empty="No sandboxes yet"
         columns={['Sandbox', 'Owner', 'State', 'Made', '']}>
         {({ id, created_by_user_id: owner, status, created_at: made }) => [
           <code>{id}</code>,
@@ -220,7 +220,7 @@ function Audit() {
   });
   const nameOf = (id: string | null) => users.find((user) => user.id === id)?.email ?? id;
   return (
-    <Section title="Audit" lead="Who did what, the newest first. Entries are never changed.">
+    <Section title="Audit" lead="Who did what, newest first. Entries never change.">
       <form className="filters" aria-label="Filter of the audit" name="audit">
         <SelectField
           label="Action"

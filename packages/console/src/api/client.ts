@@ -4,6 +4,13 @@ import type { components, paths } from '../../generated/schema.js';
 
 export type Schemas = components['schemas'];
 
+/** What a refusal says besides its status; `errors` has members of its own for each code. */
+interface Refusal {
+  code?: string;
+  detail?: string | Schemas['ValidationError'][];
+  errors?: unknown[];
+}
+
 /** What the service said when it refused, in its own words; with status 0 where it said nothing. */
 export class ProblemError extends Error {
   override name = 'ProblemError';
@@ -11,6 +18,7 @@ export class ProblemError extends Error {
   constructor(
     readonly status: number,
     detail: string,
+    readonly refusal: Refusal = {},
     options?: ErrorOptions,
   ) {
     super(detail, options);
@@ -48,10 +56,11 @@ export async function bodyOf<T>(call: Promise<Answer<T>>): Promise<T> {
 /** The same with the headers. */
 export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; headers: Headers }> {
   const { data, error, response } = await call.catch((cause: unknown) => {
-    throw new ProblemError(0, 'The service cannot be reached. Load the page again in a moment.', { cause });
+    throw new ProblemError(0, 'The service cannot be reached. Load the page again in a moment.', {}, { cause });
   });
   if (!response.ok) {
-    const { code, detail } = (error ?? {}) as { code?: string; detail?: string | Schemas['ValidationError'][] };
+    const refusal = (error ?? {}) as Refusal;
+    const { code, detail } = refusal;
     // What is wrong with members of a body comes as a list.
     const words = Array.isArray(detail)
       ? detail.map(({ loc, msg }) => `${loc.slice(1).join('.')}: ${msg}`).join(' ')
@@ -59,7 +68,8 @@ export async function answerOf<T>(call: Promise<Answer<T>>): Promise<{ body: T; 
     if (code === 'unauthorized') {
       session.onLost();
     }
-    throw new ProblemError(response.status, words ?? `The service answered ${response.status}. Load the page again.`);
+    const said = words ?? `The service answered ${response.status}. Load the page again.`;
+    throw new ProblemError(response.status, said, refusal);
   }
   return { body: data as T, headers: response.headers };
 }
@@ -86,7 +96,7 @@ export async function runningSandbox(id: string): Promise<Schemas['SandboxInfo']
       setTimeout(resolve, POLL_MS);
     });
   }
-  throw new Error('The sandbox takes long to start. Look again in a minute.');
+  throw new Error('The sandbox is taking long to start. Check again in a minute.');
 }
 
 /** The settings of the user; never refused, also before there are any. */

@@ -3,10 +3,11 @@ import { api, at, bodyOf, runningSandbox, type Schemas } from '../api/client.js'
 import { ActionButton } from '../ui/actions.js';
 import { Badge, Callout } from '../ui/blocks.js';
 import { type Fields, Form, TextArea, TextField } from '../ui/form.js';
-import { type Conversation, stateOf } from './conversation-queries.js';
+import { type Conversation, stateOf, STATES } from './conversation-queries.js';
 
-const WAITING = 'It wants to do the last step above. It goes on when you confirm, and tries otherwise when you reject.';
-const ENDED = 'Its sandbox was deleted: it can be read, but not continued.';
+const WAITING =
+  'It asks before it takes the last step above. Confirm, and it continues; reject, and it tries something else.';
+const ENDED = 'Its sandbox was deleted. You can read it, but not continue it.';
 
 /** Pause lets the agent rest, Stop ends everything in its sandbox; after both, Resume goes on. */
 export function Controls({ conversation }: { conversation: Conversation }) {
@@ -26,18 +27,18 @@ export function Controls({ conversation }: { conversation: Conversation }) {
     <div className="actions" role="group" aria-label="Agent">
       <ActionButton
         disabled={!isRunning || agent === 'paused'}
-        title="The agent stops after its current step; its sandbox goes on running"
+        title="The agent stops after its current step; its sandbox keeps running"
         act={() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id)))}
         text="Pause"
       />
       <ActionButton disabled={!canResume} act={resume} text="Resume" />
       <ActionButton
         disabled={!isRunning && state !== 'STARTING'}
-        title="Everything in the sandbox ends; files and conversation stay"
+        title="Every program in the sandbox ends; the files and the conversation stay"
         act={() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox)))}
         text="Stop"
       />
-      <Badge state={stateOf(conversation)} />
+      <Badge state={STATES[stateOf(conversation)]} />
     </div>
   );
 }
@@ -55,7 +56,7 @@ export function Confirmation({ conversation: { id, agent_kind: kind } }: { conve
     <Callout kind="warning" title="The agent waits for your word" text={WAITING}>
       <ActionButton look="primary" act={() => answer({ accept: true })} text="Confirm" />
       <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject}>
-        <TextField label="Reason" placeholder="What it should do instead" hint="Optional; the agent reads it." />
+        <TextField label="Reason" placeholder="What should it do instead?" hint="Optional; the agent reads it" />
       </Form>
     </Callout>
   );
@@ -68,8 +69,8 @@ export function Composer({ conversation: { id, sandbox_status: sandbox } }: { co
   };
   const hint =
     sandbox === 'PAUSED'
-      ? 'The sandbox is paused; a message resumes it.'
-      : 'Enter sends, Shift+Enter begins a new line.';
+      ? 'The sandbox is paused. A message resumes it.'
+      : 'Enter sends, Shift+Enter starts a new line.';
   return sandbox === 'MISSING' ? (
     <Callout kind="info" title="This conversation has ended" text={ENDED} />
   ) : (

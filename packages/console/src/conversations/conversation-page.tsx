@@ -1,13 +1,15 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { useEffect, useMemo, useRef } from 'react';
+import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
 import { providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Callout, Empty, Loaded } from '../ui/blocks.js';
-import { isOpen, statusOf, stepsOf, useDrafts, useEvents } from './events.js';
+import { Callout, Elsewhere, Empty, Loaded } from '../ui/blocks.js';
+import { isOpen, isOfUser, statusOf, stepsOf, textOf, useDrafts, useEvents } from './events.js';
 import { Composer, Confirmation, Controls } from './controls.js';
-import { type Conversation, conversationQuery } from './conversation-queries.js';
+import { type Conversation, conversationQuery, startQuery } from './conversation-queries.js';
 import { Facts } from './facts.js';
+import { MoreMenu } from './more-menu.js';
+import { taskOf } from './task-card.js';
 import { DraftItem, isEnd, TimelineItem } from './timeline.js';
 import { Workspace } from './workspace.js';
 
@@ -30,6 +32,10 @@ export function ConversationPage({ id }: { id: string }) {
   );
 }
 
+/** On a phone there is room for one of them at a time. */
+const VIEWS = ['Conversation', 'Changes', 'Details'] as const;
+type View = (typeof VIEWS)[number];
+
 function Opened({ conversation: stored }: { conversation: Conversation }) {
   const events = useEvents(stored.id);
   const steps = useMemo(() => stepsOf(events.list), [events.list]);
@@ -40,18 +46,51 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
   const { selected_repository: repository, git_provider: provider } = conversation;
   const drafts = useDrafts(conversation, events.list);
   useRefreshAfterWork(stored.id, status);
-  useFollowing(drafts.reduce((length, draft) => length + draft.text.length, steps.length));
+  const [view, setView] = useState<View>('Conversation');
+  const length = drafts.reduce((sum, draft) => sum + draft.text.length, steps.length);
+  useFollowing(length, view === 'Conversation');
   const open =
-    status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not ended';
-  const lead = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
+    status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not finished';
+  const start = useQuery(startQuery(stored.id)).data;
+  const task = useMemo(() => taskOf(start), [start]);
+  const first = steps.find(({ event }) => isOfUser(event))?.event;
+  const message = task?.title ?? textOf(first?.llm_message?.content);
+  const place = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
+  const lead = (
+    <>
+      {place}
+      {task?.url && <Elsewhere href={task.url} text={task.name} />}
+    </>
+  );
   return (
-    <Page title={conversation.title ?? 'Untitled conversation'} lead={lead}>
-      <div className="conversation">
+    <Page
+      title={conversation.title ?? 'Untitled conversation'}
+      lead={lead}
+      actions={<MoreMenu conversation={conversation} message={message} />}>
+      <div className="phone-tabs tab-list" role="tablist" aria-label="Parts of the conversation">
+        {VIEWS.map((name) => (
+          <button
+            key={name}
+            type="button"
+            role="tab"
+            className="tab"
+            aria-selected={view === name}
+            onClick={() => setView(name)}>
+            {name}
+          </button>
+        ))}
+      </div>
+      <div className="conversation" data-view={view}>
         <section className="talk" aria-label="Events">
           <div role="log" aria-label="Events">
             <ol className="timeline">
               {steps.map((step) => (
-                <TimelineItem key={step.event.id} {...step} open={isOpen(step) ? open : null} />
+                <TimelineItem
+                  key={step.event.id}
+                  {...step}
+                  open={isOpen(step) ? open : null}
+                  task={step.event === first ? task : null}
+                />
               ))}
             </ol>
           </div>
@@ -101,7 +140,7 @@ function useRefreshAfterWork(id: string, status: string | null): void {
 const NEAR_PX = 160;
 
 /** Who reads the end sees what comes; who has scrolled back stays there. */
-function useFollowing(length: number): void {
+function useFollowing(length: number, isShown: boolean): void {
   const isAtEnd = useRef(true);
   useEffect(() => {
     const look = (): void => {
@@ -112,8 +151,8 @@ function useFollowing(length: number): void {
     return () => window.removeEventListener('scroll', look);
   }, []);
   useEffect(() => {
-    if (isAtEnd.current && length > 0) {
+    if (isShown && isAtEnd.current && length > 0) {
       window.scrollTo({ top: document.documentElement.scrollHeight });
     }
-  }, [length]);
+  }, [length, isShown]);
 }

@@ -1,4 +1,5 @@
 import { queryOptions } from '@tanstack/react-query';
+import type { paths } from '../../generated/schema.js';
 import { answerOf, api, bodyOf, bodyQuery, by, type Schemas } from '../api/client.js';
 
 export type Conversation = Schemas['AppConversation'];
@@ -6,10 +7,46 @@ export type Conversation = Schemas['AppConversation'];
 const BUSY_MS = 3_000;
 const CALM_MS = 15_000;
 
-/** What matters most: a sandbox that does not run says more than what its agent did last. */
-export function stateOf({ sandbox_status: sandbox, execution_status: agent }: Conversation): string {
-  return sandbox === 'RUNNING' || agent === 'finished' ? (agent ?? 'idle') : sandbox;
+export type State = NonNullable<
+  NonNullable<paths['/api/v1/app-conversations/search']['get']['parameters']['query']>['state__eq']
+>;
+
+/** The one word for each state, in all places. */
+export const STATES: Record<State, string> = {
+  starting: 'starting',
+  running: 'running',
+  waiting: 'waits for you',
+  finished: 'finished',
+  failed: 'failed',
+  paused: 'paused',
+  idle: 'idle',
+  ended: 'ended',
+};
+
+const OF_AGENT: Record<string, State> = {
+  running: 'running',
+  waiting_for_confirmation: 'waiting',
+  paused: 'paused',
+  finished: 'finished',
+};
+
+/** The same as the service filters by: what the agent does counts while its sandbox runs. */
+export function stateOf({ sandbox_status: sandbox, execution_status: agent, error }: Conversation): State {
+  if (sandbox === 'MISSING') {
+    return 'ended';
+  }
+  if (sandbox === 'ERROR' || error !== null || agent === 'error' || agent === 'stuck') {
+    return 'failed';
+  }
+  return sandbox === 'RUNNING' ? (OF_AGENT[agent ?? ''] ?? 'idle') : sandbox === 'PAUSED' ? 'paused' : 'starting';
 }
+
+const RECENT = 50;
+
+/** The conversations that were begun last: what they work on is offered first. */
+export const recentQuery = bodyQuery(['recent'], () =>
+  api.GET('/api/v1/app-conversations/search', by({ limit: RECENT })),
+);
 
 /** Null when there is none of the user with this id. */
 export function conversationQuery(id: string) {
@@ -22,6 +59,13 @@ export function conversationQuery(id: string) {
     refetchInterval: ({ state: { data } }) =>
       data?.sandbox_status === 'STARTING' || data?.execution_status === 'running' ? BUSY_MS : CALM_MS,
   });
+}
+
+/** How it was started; null where that is not kept any more, or an agent server began it. */
+export function startQuery(id: string) {
+  const query = { conversation_id__eq: id, limit: 1 };
+  const queryFn = async () => (await bodyOf(api.GET('/api/v1/app-conversations/start-tasks/search', by(query)))).items;
+  return queryOptions({ queryKey: ['start', id], queryFn, staleTime: Infinity, select: ([start]) => start ?? null });
 }
 
 export function sandboxQuery(id: string) {

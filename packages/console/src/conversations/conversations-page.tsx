@@ -1,20 +1,38 @@
+import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { api, bodyOf, by, providerName } from '../api/client.js';
+import { api, bodyOf, bodyQuery, by, PROVIDER_NAMES, type Provider, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
 import { Ago, Badge, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
-import { choiceOf, FOLLOW, ModelAndAgent, StartProgress, useStart } from '../work/start.js';
-import { type Conversation, stateOf } from './conversation-queries.js';
+import { given, SelectField, TextField, useFilter } from '../ui/form.js';
+import { type Conversation, recentQuery, type State, stateOf, STATES } from './conversation-queries.js';
+import { FailedStarts } from './failed-starts.js';
+import { NewConversation } from './new-conversation.js';
 
 const REFRESH_MS = 10_000;
+const ALL = { text: '', state: '', repository: '', host: '', automation: '' };
+
+const automationsQuery = bodyQuery(['automations', 'names'], () => api.GET('/api/automation/v1', by({ limit: 100 })));
 
 export function ConversationsPage() {
+  const [filter, bind] = useFilter(ALL);
+  const isFiltered = Object.values(filter).some((value) => value !== '');
   const { query, older } = usePages({
-    queryKey: ['conversations'],
-    load: (page) => bodyOf(api.GET('/api/v1/app-conversations/search', by({ limit: 50, ...page }))),
+    queryKey: ['conversations', filter],
+    load: (page) => {
+      const chosen = given({
+        title__contains: filter.text.trim(),
+        state__eq: filter.state,
+        selected_repository__eq: filter.repository,
+        git_provider__eq: filter.host,
+        automation_id__eq: filter.automation,
+      }) as { state__eq?: State; git_provider__eq?: Provider };
+      return bodyOf(api.GET('/api/v1/app-conversations/search', by({ limit: 50, ...page, ...chosen })));
+    },
     refetchInterval: REFRESH_MS,
   });
-  const empty = (
+  const empty = isFiltered ? (
+    <Empty title="No conversation matches the filter." />
+  ) : (
     <Empty title="No conversations yet">
       <p>Start a task on the page Work, or tell an agent in your own words what to do.</p>
       <Link className="button primary" href="/" children="See your work" />
@@ -23,6 +41,8 @@ export function ConversationsPage() {
   return (
     <Page title="Conversations">
       <NewConversation />
+      {['', 'failed'].includes(filter.state) && <FailedStarts text={filter.text} />}
+      {(isFiltered || query.data?.length !== 0) && <Filters bind={bind} />}
       <Rows query={query} name="conversations" empty={empty}>
         {(conversation) => <ConversationRow key={conversation.id} conversation={conversation} />}
       </Rows>
@@ -31,41 +51,41 @@ export function ConversationsPage() {
   );
 }
 
+type Bind = ReturnType<typeof useFilter<typeof ALL>>[1];
+
+function Filters({ bind }: { bind: Bind }) {
+  const recent = useQuery(recentQuery).data?.items ?? [];
+  const automations = useQuery(automationsQuery).data?.automations ?? [];
+  const names = new Set(recent.map(({ selected_repository: name }) => name ?? ''));
+  const repositories = [...names].filter((name) => name !== '').map((name) => [name, name] as const);
+  return (
+    <form className="filters" aria-label="Filter" name="filter">
+      <TextField label="Search" type="search" placeholder="Part of the title" {...bind('text')} />
+      <SelectField label="State" options={[['', 'All states'], ...Object.entries(STATES)]} {...bind('state')} />
+      <SelectField label="Works in" options={[['', 'All repositories'], ...repositories]} {...bind('repository')} />
+      <SelectField label="Host" options={[['', 'All hosts'], ...Object.entries(PROVIDER_NAMES)]} {...bind('host')} />
+      {automations.length > 0 && (
+        <SelectField
+          label="Automation"
+          options={[['', 'All'], ...automations.map(({ id, name }) => [id, name] as const)]}
+          {...bind('automation')}
+        />
+      )}
+    </form>
+  );
+}
+
 function ConversationRow({ conversation }: { conversation: Conversation }) {
   const { id, title, selected_repository: repository, git_provider: provider, pull_requests: pulls } = conversation;
   const facts = [
     provider && <span className={`host ${provider}`}>{providerName(provider)}</span>,
     repository,
-    ...pulls.map(({ number, url }) => <Elsewhere href={url} text={`Pull request ${number}`} />),
+    ...pulls.map(({ number, url }) => <Elsewhere href={url} text={`Pull request #${number}`} />),
     <Ago time={conversation.updated_at} />,
   ];
   return (
     <Row title={title ?? 'Untitled conversation'} href={`/conversations/${id}`} facts={facts}>
-      <Badge state={stateOf(conversation)} />
+      <Badge state={STATES[stateOf(conversation)]} />
     </Row>
-  );
-}
-
-/** In the user's own words, with or without a repository. */
-function NewConversation() {
-  const start = useStart();
-  const send = async (field: Fields) => {
-    const repository = given({ selected_repository: field('repository') });
-    const content = [{ text: field('message') }];
-    start.begin({ initial_message: { content, run: true }, ...repository, ...choiceOf(field) });
-  };
-  return (
-    <details className="panel">
-      <summary>New conversation</summary>
-      <Form name="New conversation" submit="Start conversation" onSubmit={send} keeps isBusy={start.isUnderWay}>
-        <TextArea label="Message" rows={3} required placeholder="What is to be done?" />
-        <div className="columns">
-          <TextField label="Repository" placeholder="owner/name, or none" />
-          <ModelAndAgent />
-        </div>
-        <CheckField {...FOLLOW} />
-      </Form>
-      <StartProgress start={start} />
-    </details>
   );
 }

@@ -68,6 +68,10 @@ export function isOpen({ event: { kind, status }, result }: Step): boolean {
   return kind === 'ACPToolCallEvent' ? status !== 'completed' && status !== 'failed' : result === null;
 }
 
+export function isOfUser({ kind, source }: AgentEvent): boolean {
+  return kind === 'MessageEvent' && source === 'user';
+}
+
 export function textOf(parts: readonly TextPart[] | undefined): string {
   return (parts ?? []).map(({ type, text }) => text ?? `[${type}]`).join('\n');
 }

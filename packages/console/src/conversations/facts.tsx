@@ -18,18 +18,23 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const facts = {
     Model: model,
     Branch: branch ?? base,
-    Cost: dollars.format(metrics?.accumulated_cost ?? 0),
+    Cost: costOf(metrics?.accumulated_cost ?? 0, (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0)),
     Tokens: `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`,
     'Pull requests': linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`])),
     Follows: conversation.follow ? <Following follow={conversation.follow} /> : null,
     Ports: linksTo(ports.map(({ name, url }) => [url, name.toLowerCase().replaceAll('_', ' ')])),
   };
   return (
-    <section className="panel" aria-label="Facts">
+    <section className="panel facts-panel" aria-label="Facts">
       <Pairs className="facts" of={facts} />
       {isRunning && repository !== null && pulls.length === 0 && <OpenPullRequest id={id} />}
     </section>
   );
+}
+
+/** Nothing for many tokens: nobody knows what the model costs. */
+function costOf(cost: number, tokens: number): string {
+  return cost === 0 && tokens > 0 ? `unknown (${count.format(tokens)} tokens)` : dollars.format(cost);
 }
 
 function Following({ follow: { state, round, reason, pull_request: pull } }: { follow: Schemas['Follow'] }) {
@@ -58,9 +63,9 @@ function OpenPullRequest({ id }: { id: string }) {
     <Form name="Pull request" submit="Open pull request" onSubmit={open}>
       <details>
         <summary>Title, description, branch</summary>
-        <TextField label="Title" hint="The conversation's by default" />
+        <TextField label="Title" hint="By default that of the conversation" />
         <TextArea label="Description" rows={3} />
-        <TextField label="Into branch" hint="The repository's default branch by default" />
+        <TextField label="Into branch" hint="By default that of the repository" />
         <CheckField label="As a draft" name="draft" />
       </details>
     </Form>

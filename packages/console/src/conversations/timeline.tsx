@@ -2,6 +2,7 @@ import { memo, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import { Callout, Clock } from '../ui/blocks.js';
 import { DiffView } from './diff-view.js';
+import { type GivenTask, TaskCard } from './task-card.js';
 import { type AgentEvent, type Draft, type Step, textOf, thinkingOf } from './events.js';
 
 const NOTES: Record<string, string> = {
@@ -12,10 +13,12 @@ const NOTES: Record<string, string> = {
 interface TimelineItemProps extends Step {
   /** What is said of a call that has not ended, else null. */
   open: string | null;
+  /** Of the message that it is the task of. */
+  task?: GivenTask | null;
 }
 
 /** One thing that happened; drawn again only where something became of it. */
-export const TimelineItem = memo(function TimelineItem({ event, result, open }: TimelineItemProps) {
+export const TimelineItem = memo(function TimelineItem({ event, result, open, task = null }: TimelineItemProps) {
   const { kind, action } = event;
   const note = NOTES[kind];
   if (note !== undefined) {
@@ -27,7 +30,12 @@ export const TimelineItem = memo(function TimelineItem({ event, result, open }: 
   }
   if (kind === 'MessageEvent') {
     const who = event.source === 'user' ? 'You' : event.sender_conversation_id ? 'Another agent' : 'Agent';
-    return <Item event={event} who={who} look={event.source} text={textOf(event.llm_message?.content)} />;
+    const text = textOf(event.llm_message?.content);
+    return (
+      <Item event={event} who={who} look={event.source} text={task === null ? text : ''}>
+        {task !== null && <TaskCard task={task} instructions={<Prose text={text} />} />}
+      </Item>
+    );
   }
   if (action?.kind === 'FinishAction') {
     return <Item event={event} who="Agent" look="finished" text={action.message ?? textOf(event.thought)} />;
@@ -236,25 +244,25 @@ function blocksOf(text: string): { isCode: boolean; text: string }[] {
 const MODEL = '/settings#model';
 const AGENT = '/settings#agent';
 const RETRY = 'Send a message to try again, or choose another model.';
-const AGAIN = 'Then send a message, and the agent goes on.';
+const AGAIN = 'Then send a message to continue.';
 
 /** What ends the work of an agent, and what to do about it. */
 const FAILURES: Record<string, [title: string, advice: string, where: string]> = {
-  LlmNotConfigured: ['No model is configured', `Name one. ${AGAIN}`, MODEL],
+  LlmNotConfigured: ['No model is configured', `Choose one. ${AGAIN}`, MODEL],
   LlmAuthenticationFailed: ['The model refuses the key', `Store a key that is valid. ${AGAIN}`, MODEL],
   LlmQuotaExceeded: ['The account has no credit left', `Add some, or store another model or key. ${AGAIN}`, MODEL],
-  LlmRateLimited: ['The model has no time', 'Send a message in some minutes, or choose another model.', MODEL],
+  LlmRateLimited: ['The model limits requests', 'Send a message in a few minutes, or choose another model.', MODEL],
   LlmUnavailable: ['The model does not answer', RETRY, MODEL],
   LlmTimeout: ['The model takes too long', RETRY, MODEL],
   LlmRejected: ['The model refuses the request', `Check its name and address. ${AGAIN}`, MODEL],
-  LlmUnexpectedAnswer: ['The answer cannot be read', `Check name and address of the model. ${AGAIN}`, MODEL],
-  LlmEmptyAnswer: ['The model says nothing', RETRY, MODEL],
-  LlmContentFiltered: ['The provider filters the content', 'Say it in other words, or choose another model.', MODEL],
-  LlmContextFull: ['The conversation is too long', 'Begin a new one, or choose a model that reads more.', MODEL],
+  LlmUnexpectedAnswer: ['The answer of the model cannot be read', `Check its name and address. ${AGAIN}`, MODEL],
+  LlmEmptyAnswer: ['The model gave an empty answer', RETRY, MODEL],
+  LlmContentFiltered: ['The provider blocked the content', 'Rephrase it, or choose another model.', MODEL],
+  LlmContextFull: ['The conversation is too long', 'Start a new one, or choose a model with a larger context.', MODEL],
   MaxBudgetReached: ['The budget is used up', `Raise it. ${AGAIN}`, AGENT],
-  MaxIterationsReached: ['The limit of steps is reached', 'Send a message to go on, or raise the limit.', AGENT],
-  AgentStuck: ['The agent repeats itself', 'Send a message that tells it what to do otherwise.', AGENT],
-  EngineFailed: ['The agent has failed', 'Send a message to try again.', AGENT],
+  MaxIterationsReached: ['The limit of steps is reached', 'Send a message to continue, or raise the limit.', AGENT],
+  AgentStuck: ['The agent repeats itself', 'Send a message that says what to do instead.', AGENT],
+  EngineFailed: ['The agent failed', 'Send a message to try again.', AGENT],
 };
 
 /** Whether the agent has stopped because of it. */

@@ -104,7 +104,7 @@ function File({ id, path, onClose }: { id: string; path: string; onClose: () => 
       <Loaded query={useQuery(fileQuery(id, path))} name={path}>
         {(text) =>
           text === null ? (
-            <p className="hint">This file is no text.</p>
+            <p className="hint">This file is not text.</p>
           ) : (
             <pre className="content" tabIndex={0}>
               {text}

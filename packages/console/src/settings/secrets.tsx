@@ -22,11 +22,11 @@ function remove(name: string) {
 
 export function Secrets() {
   return (
-    <Section title="Secrets" lead="Variables of the agents' tools. A value cannot be read again.">
+    <Section title="Secrets" lead="Environment variables for your agents' tools. A value cannot be read back.">
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
         {({ name, description }) => (
           <Row key={name} title={<code>{name}</code>} facts={description}>
-            <Confirmed name="Delete" of={name} text="Its value is gone for good." act={() => remove(name)} />
+            <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={() => remove(name)} />
           </Row>
         )}
       </Rows>
@@ -35,7 +35,7 @@ export function Secrets() {
           <TextField label="Name" required placeholder="NPM_TOKEN" autoComplete="off" />
           <TextField label="Value" type="password" required />
         </div>
-        <TextField label="Description" hint="Optional; agents see it" />
+        <TextField label="Description" hint="Optional; your agents see it" />
       </Form>
     </Section>
   );

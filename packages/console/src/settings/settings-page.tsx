@@ -32,7 +32,7 @@ export function SettingsPage() {
 }
 
 const LEAD =
-  'What agents think with: any model behind an API of OpenAI or Anthropic. It is asked once when it is stored.';
+  'The model that your agents use, over an API like that of OpenAI or Anthropic. It is tested when you save it.';
 
 async function store(body: Schemas['Settings']) {
   const { warnings = [] } = await bodyOf(api.POST('/api/v1/settings', { body }));
@@ -50,22 +50,25 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
         <TextField
           label="Model"
           name="model"
+          member="llm_model"
           required
           defaultValue={settings.llm_model ?? ''}
           placeholder="anthropic/claude-sonnet-4-5"
-          hint="With its provider: openai/gpt-5, anthropic/…, or openai/<name> for a server of your own"
+          hint="With its provider: openai/gpt-5, anthropic/…, or openai/<name> for your own server"
         />
         <TextField
           label="Address"
+          member="llm_base_url"
           type="url"
           defaultValue={settings.llm_base_url ?? ''}
           placeholder="https://models.example.com/v1"
-          hint="Only for a server of your own"
+          hint="Only for your own server"
         />
         <TextField
           label="Key"
+          member="llm_api_key"
           type="password"
-          hint={settings.llm_api_key_set ? 'One is stored; leave this empty to keep it.' : 'None is stored.'}
+          hint={settings.llm_api_key_set ? 'A key is stored. Leave this empty to keep it.' : 'No key is stored.'}
         />
       </Form>
     </Section>
@@ -81,13 +84,24 @@ function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
   const { confirmation_mode: asks, max_iterations: steps, max_budget_per_task: budget } = settings;
   const dollars = { min: 0.01, step: 0.01, defaultValue: budget ?? '' };
   return (
-    <Section title="Agent" lead="How far agents go by themselves before they ask or stop.">
+    <Section title="Agent" lead="How far your agents go before they ask or stop.">
       <Form name="Agent" submit="Save" onSubmit={saveAgent}>
         <CheckField label="Ask me before each step" name="confirm" defaultChecked={asks === true} />
         <div className="columns">
           <AgentField preselected={settings.agent} />
-          <NumberField label="Most steps" min={1} defaultValue={steps ?? ''} hint="Of one run; empty for the default" />
-          <NumberField label="Budget" {...dollars} hint="Of one conversation in US dollars; empty for none" />
+          <NumberField
+            label="Most steps"
+            member="max_iterations"
+            min={1}
+            defaultValue={steps ?? ''}
+            hint="For one run; empty for the default"
+          />
+          <NumberField
+            label="Budget"
+            member="max_budget_per_task"
+            {...dollars}
+            hint="In US dollars for one conversation; empty for no limit"
+          />
         </div>
       </Form>
     </Section>

@@ -10,7 +10,7 @@ type Stored = NonNullable<Schemas['UserInfo']['mcp_config']>;
 
 const NONE: Stored = { shttp_servers: [], sse_servers: [], stdio_servers: [] };
 const LEAD =
-  'Further tools for agents, by the Model Context Protocol. A test runs in a sandbox, where agents would use it.';
+  'More tools for your agents, over the Model Context Protocol (MCP). A test runs in a sandbox, where agents use them.';
 const KINDS: [Kind, string][] = [
   ['shttp', 'URL (streamable HTTP)'],
   ['sse', 'URL (SSE, older servers)'],
@@ -28,7 +28,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
   const save = async (field: Fields) => {
     await store(withServer(stored, candidateOf(field)));
     test.reset();
-    return 'Saved; new conversations have its tools.';
+    return 'Saved. New conversations have its tools.';
   };
   const tryIt = ({ currentTarget: { form } }: MouseEvent<HTMLButtonElement>) => {
     if (form?.reportValidity() === true) {
@@ -56,11 +56,11 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
         actions={<Button isBusy={test.isPending} onClick={tryIt} text="Test" />}>
         <div className="columns">
           <SelectField label="Kind" options={KINDS} />
-          <TextField label="Name" hint="For a command" placeholder="files" />
+          <TextField label="Name" hint="Only for a command" placeholder="files" />
         </div>
         <TextField label="URL or command" required placeholder="https://mcp.example.com/mcp or npx -y files-server" />
-        <TextField label="Authorization" type="password" hint="Optional, for a URL: a key" />
-        {test.isPending && <p role="status">A sandbox tries it…</p>}
+        <TextField label="Authorization" type="password" hint="Optional; a key for the URL" />
+        {test.isPending && <p role="status">Testing it in a sandbox…</p>}
         {test.isSuccess && <Callout kind="info" text={`It works. Tools: ${test.data.join(', ') || 'none'}`} />}
         {test.isError && <Callout kind="error" text={test.error.message} />}
       </Form>

@@ -7,8 +7,8 @@ import { Ago, Badge, Button, Row, Rows, Section, Table } from '../ui/blocks.js';
 
 const webhooksQuery = bodyQuery(['webhooks'], () => api.GET('/api/v1/webhook-endpoints'));
 const LEAD =
-  'Servers that hear when a conversation is ready, waits, finishes or opens a pull request; signed by Standard Webhooks.';
-const SECRET = 'Your server checks signatures with it. It is shown this once.';
+  'Addresses that get an event when a conversation is ready, waits, finishes or opens a pull request, signed as Standard Webhooks.';
+const SECRET = 'Your server checks signatures with it. It is shown only once.';
 
 export function Webhooks() {
   const [dialog, show] = useSecretOnce('Secret of the webhook', SECRET);
@@ -28,7 +28,7 @@ export function Webhooks() {
           type="url"
           required
           placeholder="https://ci.example.com/hooks/slipway"
-          hint="It gets all events of your conversations from now on."
+          hint="It gets all events of your conversations from now on"
         />
       </Form>
       {dialog}
@@ -53,7 +53,7 @@ function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
       more={isOpen && <Deliveries id={id} />}>
       <Button aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} text="Deliveries" />
       <ActionButton act={test} text="Send a test" />
-      <Confirmed name="Delete" of={url} text="It hears nothing any more." act={remove} />
+      <Confirmed name="Delete" of={url} text="It gets no more events." act={remove} />
     </Row>
   );
 }

@@ -45,9 +45,7 @@ export function App({ refusal }: { refusal: string | null }) {
                       {user.is_admin && <Route path="/administration" component={AdminPage} />}
                       <Route>
                         <Page title="Not found">
-                          <Empty title="There is no such page.">
-                            The links above lead to all pages that there are.
-                          </Empty>
+                          <Empty title="This page does not exist">Use the links above.</Empty>
                         </Page>
                       </Route>
                     </Switch>
@@ -84,12 +82,11 @@ function SignInPage({ refusal }: { refusal: string | null }) {
           type="password"
           required
           autoFocus
-          hint="It is exchanged for a session of this browser, and kept nowhere on this page."
+          hint="It starts a session in this browser and is not kept on this page"
         />
       </Form>
       <p className="hint">
-        No key? The terminal of <code>npm start</code> prints a link that signs in by itself, and an administrator can
-        issue a key.
+        No key? <code>npm start</code> prints a sign-in link in its terminal, and an administrator can issue you a key.
       </p>
     </main>
   );
@@ -101,7 +98,7 @@ function later<P>(load: () => Promise<ComponentType<P>>): ComponentType<P> {
 }
 
 const UNSHOWN = 'This page cannot be shown';
-const AWAY = 'The service may be away, or replaced by another version. Load the page again in a moment.';
+const AWAY = 'The service may be restarting, or have a new version. Load the page again in a moment.';
 
 /** Stands where a page could not be drawn, or its code did not arrive: React takes everything away otherwise. */
 class PageOrReason extends Component<PropsWithChildren> {

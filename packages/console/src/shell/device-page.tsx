@@ -19,7 +19,13 @@ export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
     <Page title="Let a device in">
       {code === '' ? (
         <Form name="Device" submit="Go on" onSubmit={async (field) => setSearch({ user_code: field('code') })}>
-          <TextField label="Code" required autoFocus autoComplete="off" hint="Eight letters, which the device shows." />
+          <TextField
+            label="Code"
+            required
+            autoFocus
+            autoComplete="off"
+            hint="The eight letters that the device shows"
+          />
         </Form>
       ) : (
         <WaitingDevice key={code} code={code} user={user} onOther={() => setSearch({})} />
@@ -41,7 +47,7 @@ function WaitingDevice({ code, user, onOther }: WaitingDeviceProps) {
     setLetIn(approve);
   };
   if (isLetIn !== undefined) {
-    const text = isLetIn ? 'Go back to the device; this page can be closed.' : 'It gets no key.';
+    const text = isLetIn ? 'Go back to the device. You can close this page.' : 'It gets no key.';
     return <Callout kind="info" title={isLetIn ? 'The device is let in' : 'The device is refused'} text={text} />;
   }
   if (login.isError) {

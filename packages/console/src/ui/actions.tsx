@@ -45,17 +45,17 @@ export function Confirmed({ name, of, text, act }: ConfirmedProps) {
 
 interface ModalProps {
   title: string;
-  text: string;
+  text?: string;
   isOpen: boolean;
   onClose: () => void;
   /** Of the button that only closes it. */
   leave: string;
   /** Beside that button. */
-  button: ReactNode;
+  button?: ReactNode;
   children?: ReactNode;
 }
 
-function Modal({ title, text, isOpen, onClose, leave, button, children }: ModalProps) {
+export function Modal({ title, text, isOpen, onClose, leave, button, children }: ModalProps) {
   return (
     <Dialog.Root open={isOpen} onOpenChange={(open) => (open ? undefined : onClose())}>
       <Dialog.Portal>
@@ -67,7 +67,7 @@ function Modal({ title, text, isOpen, onClose, leave, button, children }: ModalP
               ×
             </Dialog.Close>
           </div>
-          <p>{text}</p>
+          {text !== undefined && <p>{text}</p>}
           {children}
           <div className="actions">
             {button}

@@ -55,11 +55,13 @@ interface LoadedProps<T> {
   name: string;
   /** What is said of a list that has nothing. */
   empty?: ReactNode;
+  /** What is said of a failure; the words of the service by default. */
+  explain?: ((error: Error) => ReactNode) | undefined;
   children: (data: T) => ReactNode;
 }
 
 /** The data of a query, or what there is to say until it is there. Data stay while they are asked for again. */
-export function Loaded<T>({ query, name, empty, children }: LoadedProps<T>) {
+export function Loaded<T>({ query, name, empty, explain, children }: LoadedProps<T>) {
   if (empty !== undefined && Array.isArray(query.data) && query.data.length === 0) {
     return typeof empty === 'string' ? <Empty title={empty} /> : empty;
   }
@@ -67,7 +69,8 @@ export function Loaded<T>({ query, name, empty, children }: LoadedProps<T>) {
     return children(query.data);
   }
   return query.isError ? (
-    <Callout kind="error" title={`Cannot load ${name}`} text={query.error.message}>
+    <Callout kind="error" title={`Cannot load ${name}`}>
+      {explain?.(query.error) ?? <p>{query.error.message}</p>}
       <Button onClick={() => void query.refetch()} text="Try again" />
     </Callout>
   ) : (
@@ -81,7 +84,11 @@ type RowsProps<T> = Omit<LoadedProps<T[]>, 'children'> & { children: (item: T) =
 
 /** A list that is loaded. */
 export function Rows<T>({ children, ...rest }: RowsProps<T>) {
-  return <Loaded {...rest}>{(items) => <ul className="rows">{items.map(children)}</ul>}</Loaded>;
+  return (
+    <Loaded {...rest}>
+      {(items) => <ul className="rows" aria-label={rest.name} children={items.map(children)} />}
+    </Loaded>
+  );
 }
 
 /** Names with what there is to each; those without anything are left out. */
@@ -172,7 +179,7 @@ type Tone = 'good' | 'bad' | 'busy' | 'calm' | 'warn';
 
 const TONES: Record<Tone, string[]> = {
   busy: ['running', 'starting', 'pending', 'working', 'watching'],
-  warn: ['waiting_for_confirmation', 'partial', 'stale', 'degraded'],
+  warn: ['waits for you', 'partial', 'stale', 'degraded'],
   good: ['finished', 'ready', 'ok', 'delivered', 'completed', 'reached'],
   bad: ['error', 'stuck', 'failed', 'gave_up'],
   calm: [],

@@ -1,16 +1,34 @@
 import { useMutation } from '@tanstack/react-query';
-import { type ComponentProps, type FormEvent, type ReactNode, useId, useRef, useState } from 'react';
+import {
+  type ComponentProps,
+  createContext,
+  type FormEvent,
+  type ReactNode,
+  use,
+  useId,
+  useRef,
+  useState,
+} from 'react';
+import { ProblemError } from '../api/client.js';
 import { useRefresh } from './actions.js';
 import { Button, Callout } from './blocks.js';
 
-type Labelled = { label: string; hint?: ReactNode };
+/** `member`: what the service calls it, where that is not its label. */
+export type Labelled = { label: string; hint?: ReactNode; member?: string };
+
+/** What the service says of fields of the form, by its names of them. */
+const Problems = createContext<ReadonlyMap<string, string>>(new Map());
+
+function named(label: string, member: string | undefined): Pick<Labelled, 'label' | 'member'> {
+  return member === undefined ? { label } : { label, member };
+}
 
 /** The browser fills in no secrets. */
 const SECRET = { autoComplete: 'off', spellCheck: false };
 
-export function TextField({ label, hint, ...rest }: Labelled & ComponentProps<'input'>) {
+export function TextField({ label, hint, member, ...rest }: Labelled & ComponentProps<'input'>) {
   const own = rest.type === 'password' ? SECRET : {};
-  return <Field label={label} hint={hint} draw={(of) => <input {...own} {...of} {...rest} />} />;
+  return <Field {...named(label, member)} hint={hint} draw={(of) => <input {...own} {...of} {...rest} />} />;
 }
 
 export function NumberField(props: Labelled & ComponentProps<'input'>) {
@@ -41,20 +59,30 @@ export function CheckField({ label, ...rest }: Labelled & ComponentProps<'input'
   );
 }
 
+type Drawn = { id: string; name: string; 'aria-describedby': string | undefined; 'aria-invalid': boolean };
+
 interface FieldProps extends Labelled {
-  draw: (of: { id: string; name: string; 'aria-describedby': string | undefined }) => ReactNode;
+  draw: (of: Drawn) => ReactNode;
 }
 
 /** Its name in the form is its label in lower case. */
-function Field({ label, hint, draw }: FieldProps) {
+export function Field({ label, hint, draw, member = label.toLowerCase().replaceAll(' ', '_') }: FieldProps) {
   const id = useId();
-  const hintId = hint === undefined ? undefined : `${id}-hint`;
+  const problem = use(Problems).get(member);
+  const notes = [problem !== undefined && `${id}-problem`, hint !== undefined && `${id}-hint`];
+  const describedBy = notes.filter(Boolean).join(' ') || undefined;
+  const isInvalid = problem !== undefined;
   return (
-    <div className="field">
+    <div className="field" data-member={member}>
       <label htmlFor={id}>{label}</label>
-      {draw({ id, name: label.toLowerCase(), 'aria-describedby': hintId })}
-      {hintId !== undefined && (
-        <p id={hintId} className="hint">
+      {draw({ id, name: label.toLowerCase(), 'aria-describedby': describedBy, 'aria-invalid': isInvalid })}
+      {isInvalid && (
+        <p id={`${id}-problem`} className="bad" role="alert">
+          {problem}
+        </p>
+      )}
+      {hint !== undefined && (
+        <p id={`${id}-hint`} className="hint">
           {hint}
         </p>
       )}
@@ -94,6 +122,7 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
   const { look = 'primary', keeps = false, isBusy = false, actions } = rest;
   const refresh = useRefresh();
   const form = useRef<HTMLFormElement>(null);
+  const [problems, setProblems] = useState<ReadonlyMap<string, string>>(new Map());
   const sent = useMutation({
     mutationFn: onSubmit,
     onSuccess: async (_said, sentFields) => {
@@ -106,6 +135,8 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
         now.querySelectorAll('select').forEach((each) => each.dispatchEvent(new Event('change', { bubbles: true })));
       }
     },
+    onError: (error) => setProblems(problemsOf(error, form.current)),
+    onMutate: () => setProblems(new Map()),
     meta: { showsErrors: true },
   });
   const send = (event: FormEvent<HTMLFormElement>) => {
@@ -114,8 +145,8 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
   };
   return (
     <form ref={form} aria-label={name} name={name} onSubmit={send} className="form">
-      {children}
-      {sent.isError && <Callout kind="error" text={sent.error.message} />}
+      <Problems value={problems}>{children}</Problems>
+      {sent.isError && problems.size === 0 && <Callout kind="error" text={sent.error.message} />}
       {typeof sent.data === 'object' && <Callout kind="warning" text={sent.data.warning} />}
       <div className="actions">
         <Button type="submit" look={look} isBusy={sent.isPending || isBusy} text={submit} />
@@ -126,6 +157,14 @@ export function Form({ name, submit, onSubmit, children, ...rest }: FormProps) {
       </div>
     </form>
   );
+}
+
+/** What is wrong with each field; nothing where something is wrong with what has no field here. */
+function problemsOf(error: Error, form: HTMLFormElement | null): ReadonlyMap<string, string> {
+  const { detail } = error instanceof ProblemError ? error.refusal : {};
+  const found = new Map((Array.isArray(detail) ? detail : []).map(({ loc, msg }) => [String(loc.at(-1)), msg]));
+  const isShown = [...found.keys()].every((member) => form?.querySelector(`[data-member="${CSS.escape(member)}"]`));
+  return isShown ? found : new Map();
 }
 
 export function fieldsOf(form: HTMLFormElement): Fields {

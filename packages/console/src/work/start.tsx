@@ -19,7 +19,7 @@ const profilesQuery = queryOptions({
 export function ModelAndAgent({ model = '', agent = '' }: { model?: string | null; agent?: string | null }) {
   const settings = useQuery(meQuery).data;
   const profiles = (useQuery(profilesQuery).data ?? []).map(({ name, model: of }) => [name, `${name}: ${of}`] as const);
-  const models = new Map([[model ?? '', model ?? ''], ...profiles, ['', settings?.llm_model ?? 'None yet']]);
+  const models = new Map([[model ?? '', model ?? ''], ...profiles, ['', settings?.llm_model ?? 'No model yet']]);
   return (
     <>
       <SelectField label="Model" options={models} defaultValue={model ?? ''} />

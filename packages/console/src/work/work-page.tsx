@@ -4,9 +4,9 @@ import { Link } from 'wouter';
 import { meQuery, PROVIDER_NAMES, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { CheckField, fieldsOf, SelectField, TextField, useFilter } from '../ui/form.js';
-import { Badge, Button, Callout, Empty, Loaded, Row } from '../ui/blocks.js';
+import { Badge, Button, Callout, Elsewhere, Empty, Loaded, Row } from '../ui/blocks.js';
 import { choiceOf, FOLLOW, ModelAndAgent, StartProgress, useStart } from './start.js';
-import { type HostStatus, KINDS, type Task, tasksQuery } from './suggested-tasks.js';
+import { type HostStatus, KINDS, reasonOf, refusingHosts, type Task, tasksQuery } from './suggested-tasks.js';
 
 const ALL = { task_type: '', git_provider: '', text: '' };
 
@@ -19,20 +19,26 @@ export function WorkPage() {
   return (
     <Page title="Work" actions={hasHost && refresh}>
       <Loaded query={me} name="settings">
-        {({ llm_model: model }) =>
+        {({ llm_model: model, provider_tokens_unverified: unverified }) =>
           hasHost ? (
             <>
               {model === null && (
                 <Callout kind="warning" title="Agents have no model yet">
                   <p>
-                    Name one in <Link href="/settings#model">Settings</Link>; then Start is one click.
+                    Choose one in <Link href="/settings#model">Settings</Link>. Then every task starts with one click.
                   </p>
                 </Callout>
               )}
-              <Loaded query={tasks} name="suggested tasks">
+              <Loaded
+                query={tasks}
+                name="tasks"
+                explain={(error) => {
+                  const hosts = refusingHosts(error);
+                  return hosts.length === 0 ? undefined : <Hosts hosts={hosts} unverified={unverified} />;
+                }}>
                 {({ tasks: all, hosts }) => (
                   <>
-                    <Hosts hosts={hosts} />
+                    <Hosts hosts={hosts} unverified={unverified} />
                     <Tasks all={all} />
                   </>
                 )}
@@ -41,14 +47,14 @@ export function WorkPage() {
           ) : (
             <Empty title="Connect a git host to see your work">
               <p>
-                Slipway looks for merge conflicts, failing checks, unresolved comments, issues and pull requests of
-                yours, and hands any of them to an agent.
+                Slipway finds your merge conflicts, failing checks, unresolved comments, issues and pull requests, and
+                lets an agent work on the ones that you start.
               </p>
               <Link className="button primary" href="/settings#git-hosts" children="Connect a git host" />
               {model === null && (
                 <p>
-                  Then <Link href="/settings#model">name the model</Link> that agents think with, and each task has one
-                  button: Start.
+                  Then <Link href="/settings#model">choose the model</Link> that your agents use, and every task starts
+                  with one click.
                 </p>
               )}
             </Empty>
@@ -59,15 +65,18 @@ export function WorkPage() {
   );
 }
 
-function Hosts({ hosts }: { hosts: HostStatus[] }) {
+function Hosts({ hosts, unverified }: { hosts: HostStatus[]; unverified: string[] }) {
   return (
     <ul className="hosts" aria-label="Sources">
-      {hosts.map(({ name, state, reason }) => (
-        <li key={name} className={state}>
-          <strong>{name}</strong>
-          {reason === '' ? <Badge state={state} /> : `: ${reason}`}
-        </li>
-      ))}
+      {hosts.map((host) => {
+        const reason = reasonOf(host, !unverified.includes(host.provider));
+        return (
+          <li key={host.provider} className={host.state}>
+            <strong>{providerName(host.provider)}</strong>
+            {reason === '' ? <Badge state={host.state} /> : `: ${reason}`}
+          </li>
+        );
+      })}
     </ul>
   );
 }
@@ -82,9 +91,7 @@ function Tasks({ all }: { all: Task[] }) {
   );
   const providers = new Map(all.map(({ git_provider: provider }) => [provider, PROVIDER_NAMES[provider]]));
   return all.length === 0 ? (
-    <Empty title="Nothing to do">
-      No open work of yours was found in the repositories that were pushed to most recently.
-    </Empty>
+    <Empty title="Nothing to do">You have no open work in the repositories that were active most recently.</Empty>
   ) : (
     <>
       <form className="filters" aria-label="Filter" name="filter">
@@ -125,11 +132,12 @@ function Group({ name, tasks }: { name: string; tasks: Task[] }) {
 function TaskRow({ task }: { task: Task }) {
   const start = useStart();
   const id = useId();
-  const { git_provider: provider, repo, issue_number: number, title } = task;
+  const { url, ...suggested } = task;
+  const { git_provider: provider, repo, issue_number: number, title } = suggested;
   const host = <span className={`host ${provider}`}>{providerName(provider)}</span>;
   return (
     <Row
-      title={<span id={id}>{title}</span>}
+      title={<span id={id}>{url === null ? title : <Elsewhere href={url} text={title} />}</span>}
       facts={[host, repo, number > 0 && `#${number}`]}
       more={<StartProgress start={start} />}>
       <Button
@@ -138,7 +146,7 @@ function TaskRow({ task }: { task: Task }) {
         aria-describedby={id}
         form="start"
         onClick={({ currentTarget: { form } }) =>
-          start.begin({ suggested_task: task, title, ...(form && choiceOf(fieldsOf(form))) })
+          start.begin({ suggested_task: suggested, title, ...(form && choiceOf(fieldsOf(form))) })
         }
         text="Start"
       />

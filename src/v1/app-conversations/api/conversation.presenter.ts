@@ -71,6 +71,7 @@ export class ConversationPresenter {
           ? this.agentServer(row)
           : null,
       request: requestEcho(row.request),
+      ...(row.request.task_url !== undefined && { task_url: row.request.task_url }),
       created_at: row.created_at.toISOString(),
       updated_at: row.updated_at.toISOString(),
     };

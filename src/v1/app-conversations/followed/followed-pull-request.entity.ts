@@ -92,3 +92,11 @@ export class FollowedPullRequest {
   @Column('integer', { default: 0 }) failures: number;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 }
+
+/** Named as on the wire. */
+export interface FollowRow {
+  state: FollowState;
+  round: number;
+  reason: string | null;
+  pull_request: { repository: string; number: number; url: string | null } | null;
+}

@@ -4,7 +4,7 @@ import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
-import { GIT_SERVERS } from '../../../git-providers/git-servers.js';
+import { GIT_SERVERS, workPage } from '../../../git-providers/git-servers.js';
 import { ProviderTokenRepository } from '../../../git-providers/tokens/provider-token.repository.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
@@ -76,7 +76,8 @@ export class StartRequestResolver {
         'Expected no message beside suggested_task, which makes the message.',
       );
     }
-    return withSuggestedTask(request, task, await this.gitServer(userId, task, request));
+    const { url, ...server } = await this.gitServer(userId, task, request);
+    return { ...withSuggestedTask(request, task, server), ...(url !== null && { task_url: url }) };
   }
 
   async checkSettings(userId: string, request: StartRequest): Promise<CheckedConfiguration> {
@@ -124,9 +125,9 @@ export class StartRequestResolver {
   /** The git server of a suggested task as the agent will see it. */
   private async gitServer(
     userId: string,
-    { git_provider: provider, repo, issue_number }: SuggestedTask,
+    { git_provider: provider, repo: repository, issue_number: number, task_type: type }: SuggestedTask,
     request: StartRequest,
-  ): Promise<TaskGitServer> {
+  ): Promise<TaskGitServer & { url: string | null }> {
     const hosts = await this.tokens.hosts(userId);
     const host = hosts.get(provider) ?? null;
     try {
@@ -134,7 +135,13 @@ export class StartRequestResolver {
       const { tokenVariable } = GIT_SERVERS[adapter.kind];
       const isGiven = this.config.agent.exposeGitTokens && visibleSecrets([request])(tokenVariable, true);
       return {
-        guide: adapter.apiGuide(host, repo, issue_number),
+        guide: adapter.apiGuide(host, repository, number),
+        url: workPage(adapter, {
+          host,
+          repository,
+          number,
+          item: type === 'OPEN_ISSUE' ? 'issue' : 'change',
+        }),
         tokenVariable: hosts.has(provider) && isGiven ? tokenVariable : null,
       };
     } catch (error) {

@@ -18,15 +18,17 @@ import {
 import { PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
 import { customRule } from '../../../../common/validation/field.js';
 import {
+  Choice,
   Flag,
   FreeObject,
+  Identifier,
   Instant,
   RepeatedText,
   sentenceRule,
   Text,
   TextMap,
 } from '../../../../common/validation/field-decorators.js';
-import type { ProviderType } from '../../../../git-providers/git-provider.js';
+import { PROVIDER_TYPES, type ProviderType } from '../../../../git-providers/git-provider.js';
 import {
   BranchName,
   ProviderName,
@@ -39,6 +41,7 @@ import {
   type ConversationPullRequest,
   titleLengthProblem,
 } from '../../conversation.entity.js';
+import { SHOWN_STATES, type ShownState } from '../../shown-state.js';
 import type { ConversationFilter } from '../../conversation.queries.js';
 import { FollowStateDto } from '../../followed/follow.dto.js';
 
@@ -106,6 +109,24 @@ export class ConversationFilterQueryDto {
   @Instant('Changed before this moment.', { example: '2026-12-01T00:00:00Z' }) updated_at__lt?: Date;
   @Text('Only those in this sandbox.', { example: '3kTMd9ZpQ2sVbX7cRfLw1A' }) sandbox_id__eq?: string;
   @TagFilter() tag?: string[];
+
+  @Choice(
+    'Only those in this state: of the agent while its sandbox runs, else of the sandbox; `ended` has none any more.',
+    {
+      values: SHOWN_STATES,
+      example: 'running',
+    },
+  )
+  state__eq?: ShownState;
+
+  @RepositoryName('Only those of this repository.', {}) selected_repository__eq?: string;
+  @Choice('Only those of this provider.', { values: PROVIDER_TYPES, example: 'github' })
+  git_provider__eq?: ProviderType;
+
+  @Identifier('Only those that this automation has started.', {
+    example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15',
+  })
+  automation_id__eq?: string;
 }
 
 export class SearchConversationsQueryDto extends IntersectionType(
@@ -136,6 +157,10 @@ export function toConversationFilter(
     updatedBefore: query.updated_at__lt,
     sandboxId: query.sandbox_id__eq,
     tags: parseTagFilter(query.tag),
+    state: query.state__eq,
+    repository: query.selected_repository__eq,
+    provider: query.git_provider__eq,
+    automationId: query.automation_id__eq,
     withSubConversations,
   };
 }

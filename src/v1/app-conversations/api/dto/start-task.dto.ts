@@ -85,6 +85,16 @@ export class StartTaskDto {
   agent_server_url: string | null;
 
   @ApiProperty({ type: StartRequestEchoDto }) request: StartRequestEchoDto;
+
+  @Shown(
+    'Page of the suggested task on its host; absent without one.',
+    'https://github.com/octo/app/pull/15',
+    {
+      required: false,
+    },
+  )
+  task_url?: string;
+
   @Time() created_at: string;
   @Time() updated_at: string;
 }

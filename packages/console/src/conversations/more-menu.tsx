@@ -1,0 +1,95 @@
+import { Menu } from '@base-ui/react/menu';
+import { useRef, useState } from 'react';
+import { useLocation } from 'wouter';
+import { api, at, bodyOf } from '../api/client.js';
+import { Modal, tell, useAction } from '../ui/actions.js';
+import { Button } from '../ui/blocks.js';
+import { Form, TextField } from '../ui/form.js';
+import type { Conversation } from './conversation-queries.js';
+import type { Draft } from './new-conversation.js';
+
+const DELETED = 'Its events go for good, and so does its sandbox with all files, unless another conversation uses it.';
+
+async function copyLink(): Promise<void> {
+  await navigator.clipboard.writeText(location.href);
+  tell('The link is copied', 'It opens this conversation for you.');
+}
+
+type MoreMenuProps = { conversation: Conversation; /** What it began with. */ message: string };
+
+/** What is done with a conversation as a whole. */
+export function MoreMenu({ conversation, message }: MoreMenuProps) {
+  const {
+    id,
+    title,
+    selected_repository: repository,
+    selected_branch: base,
+    branch,
+    pull_requests: pulls,
+  } = conversation;
+  const place = useRef<HTMLSpanElement>(null);
+  const [asked, ask] = useState<'rename' | 'delete' | null>(null);
+  const [, navigate] = useLocation();
+  const fork = () => {
+    // Its own branch is known to the host once it has a pull request.
+    const from = pulls.length > 0 ? branch : base;
+    const draft: Draft = { message, repository: repository ?? '', branch: from ?? '' };
+    navigate('/conversations', { state: { draft } });
+  };
+  const remove = useAction(async () => {
+    await bodyOf(api.DELETE('/api/v1/app-conversations/{id}', at(id)));
+    navigate('/conversations');
+  });
+  const close = () => ask(null);
+  const removal = <Button look="danger" isBusy={remove.isPending} onClick={() => remove.mutate()} text="Delete" />;
+  return (
+    <>
+      <Menu.Root>
+        <Menu.Trigger className="button plain">More</Menu.Trigger>
+        <Menu.Portal container={place}>
+          <Menu.Positioner className="above" positionMethod="fixed" sideOffset={4} align="end">
+            <Menu.Popup className="menu">
+              <Menu.Item className="choice" onClick={() => ask('rename')}>
+                Rename
+              </Menu.Item>
+              <Menu.LinkItem className="choice" href={`/api/v1/app-conversations/${id}/download`} closeOnClick download>
+                Download
+              </Menu.LinkItem>
+              <Menu.Item className="choice" onClick={fork}>
+                Fork
+              </Menu.Item>
+              <Menu.Item className="choice" onClick={() => void copyLink()}>
+                Copy link
+              </Menu.Item>
+              <Menu.Item className="choice" onClick={() => ask('delete')}>
+                Delete
+              </Menu.Item>
+            </Menu.Popup>
+          </Menu.Positioner>
+        </Menu.Portal>
+      </Menu.Root>
+      <span ref={place} />
+      <Modal title="Rename the conversation" isOpen={asked === 'rename'} onClose={close} leave="Cancel">
+        <Form
+          name="Rename"
+          submit="Rename"
+          keeps
+          onSubmit={async (field) => {
+            const body = { title: field('title') };
+            await bodyOf(api.PATCH('/api/v1/app-conversations/{id}', { ...at(id), body }));
+            close();
+          }}>
+          <TextField label="Title" required maxLength={200} autoFocus defaultValue={title ?? ''} />
+        </Form>
+      </Modal>
+      <Modal
+        title="Delete the conversation?"
+        text={DELETED}
+        isOpen={asked === 'delete'}
+        onClose={close}
+        leave="Cancel"
+        button={removal}
+      />
+    </>
+  );
+}
