@@ -10,6 +10,7 @@ import { McpConfigService } from './mcp/mcp-config.service.js';
 import { createModelHttpClient, ModelCheck, ModelHttpClient } from './model-check.js';
 import { NestedSettingsController } from './nested/nested-settings.controller.js';
 import { NestedSettingsService } from './nested/nested-settings.service.js';
+import { OperatorDefaults } from './operator-defaults.js';
 import { LlmProfile, LlmProfileRepository } from './profiles/llm-profile.repository.js';
 import { OrganizationProfilesController, ProfilesController } from './profiles/profiles.controller.js';
 import { ProfilesService } from './profiles/profiles.service.js';
@@ -38,6 +39,7 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
     },
     { provide: ModelHttpClient, inject: [AppConfig], useFactory: createModelHttpClient },
     ModelCheck,
+    OperatorDefaults,
     SettingsCipher,
     SettingsRepository,
     SettingsService,
@@ -52,6 +54,7 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
   ],
   exports: [
     OutboundAddresses,
+    OperatorDefaults,
     SettingsRepository,
     NestedSettingsService,
     LlmProfileRepository,

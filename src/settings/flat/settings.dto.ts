@@ -31,6 +31,8 @@ import {
   secretWarning,
 } from '../secrets/secrets.dto.js';
 import {
+  LLM_SOURCES,
+  type LlmSource,
   type Setting,
   SETTINGS,
   type SettingsColumn,
@@ -71,6 +73,7 @@ const MAX_NAME = 100;
 /** Members of responses, which forms send back with the rest. */
 export const SHOWN_ONLY: ReadonlySet<string> = new Set([
   'provider_tokens_set',
+  'llm_source',
   ...Object.entries(SETTINGS).flatMap(([name, { kind }]) => (kind === 'key' ? [`${name}_set`] : [])),
 ]);
 
@@ -332,6 +335,13 @@ export class StoredSettingsDto implements ShownSettings {
     { type: 'object', additionalProperties: { type: 'string', nullable: true } },
   )
   provider_tokens_set: Record<string, string | null>;
+
+  @Shown(
+    "Whose key conversations use: `operator` where the user has none, and the model is the operator's too; null while there is none.",
+    'user',
+    { enum: LLM_SOURCES, type: 'string', nullable: true },
+  )
+  llm_source: LlmSource;
 }
 
 export function toStoredSettingsDto(row: SettingsRow): StoredSettingsDto {

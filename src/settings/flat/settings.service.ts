@@ -6,6 +6,7 @@ import { ProviderTokensService } from '../../git-providers/tokens/provider-token
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
+import { OperatorDefaults } from '../operator-defaults.js';
 import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
 import {
   SettingsCipher,
@@ -36,6 +37,7 @@ export class SettingsService {
     private readonly tokens: ProviderTokensService,
     private readonly addresses: OutboundAddresses,
     private readonly models: ModelCheck,
+    private readonly defaults: OperatorDefaults,
   ) {}
 
   /**
@@ -85,7 +87,7 @@ export class SettingsService {
 
   /** @throws DomainError not_found before anything was stored */
   async find(userId: string): Promise<SettingsRow> {
-    const row = await this.settings.load(userId);
+    const row = this.defaults.shown(await this.settings.load(userId));
     if (!row) {
       throw settingsNotFound();
     }

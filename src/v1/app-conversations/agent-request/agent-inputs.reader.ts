@@ -18,10 +18,17 @@ import {
   type ClearRemoteMcpServer,
 } from '../../../settings/mcp/mcp-secrets.js';
 import { serverName } from '../../../settings/mcp/named-servers.js';
+import { OperatorDefaults } from '../../../settings/operator-defaults.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import { type AgentSettings, agentSettings, withBudget, withProfile } from './agent-settings.js';
+import {
+  type AgentSettings,
+  agentSettings,
+  withBudget,
+  withOperatorModel,
+  withProfile,
+} from './agent-settings.js';
 import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';
 import { OwnToolServer } from './own-tool-server.js';
@@ -80,6 +87,7 @@ export class AgentInputsReader {
     private readonly ownToolServer: OwnToolServer,
     private readonly access: RepositoryAccessService,
     private readonly config: AppConfig,
+    private readonly defaults: OperatorDefaults,
   ) {}
 
   /** Throws SecretDecryptionError. */
@@ -115,6 +123,27 @@ export class AgentInputsReader {
       mcpConfig,
       lacksProfile: profile !== null && found === null,
     };
+  }
+
+  /**
+   * A configuration with what the operator gives to users who have none.
+   * @param use the model that the conversation names itself, and whether only our own agent server sees keys: a user can
+   *   read what other programs get, and what runs in an image of the user's own
+   */
+  withDefaults(
+    configuration: AgentConfiguration,
+    { model, isOurs }: { model: string | null; isOurs: boolean },
+  ): AgentConfiguration {
+    const { settings, mcpConfig } = configuration;
+    const budget = settings.max_budget_per_task ?? this.defaults.budget;
+    const limited = { ...settings, max_budget_per_task: budget };
+    return isOurs
+      ? {
+          ...configuration,
+          settings: withOperatorModel(limited, model, this.defaults),
+          mcpConfig: this.defaults.completeServers(mcpConfig),
+        }
+      : { ...configuration, settings: limited };
   }
 
   /**
