@@ -53,6 +53,7 @@ const TABLE_OWNERS = {
   removed_conversations: 'v1/app-conversations',
   pending_messages: 'v1/app-conversations',
   followed_pull_requests: 'v1/app-conversations',
+  kept_changes: 'v1/app-conversations',
   conversation_events: 'v1/events',
   followed_conversations: 'v1/events',
   idempotency_keys: 'v1/idempotency',

@@ -127,17 +127,18 @@ describe('starts and the sandboxes they need', () => {
 
     it('a look at its changes resumes it', async () => {
       const task = await paused();
-      const { status } = await changes(task);
+      const { status } = await changes(task, '&resume=true');
       // The folder of this conversation is no repository.
       expect(status).not.toBe(409);
       expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
     });
 
-    it('both are refused to who does not want that', async () => {
+    it('neither does so for who does not want that', async () => {
       const task = await paused();
-      for (const call of [send(task, 'say one', '?resume=false'), changes(task, '&resume=false')]) {
-        expect((await call.expect(409)).body).toMatchObject({ code: 'sandbox_not_running' });
-      }
+      const { body } = await send(task, 'say one', '?resume=false').expect(409);
+      expect(body).toMatchObject({ code: 'sandbox_not_running' });
+      // What was kept of them when it stopped: the folder of this conversation is no repository.
+      expect((await changes(task, '&resume=false').expect(200)).body).toEqual([]);
       expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
     });
 

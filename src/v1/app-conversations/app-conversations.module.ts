@@ -13,6 +13,8 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { OperatorSkills } from '../skills/operator-skills.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
+import { ChangesKeeper } from './kept-changes/changes.keeper.js';
+import { KeptChanges, KeptChangesRepository } from './kept-changes/kept-changes.repository.js';
 import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
@@ -62,6 +64,7 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     TypeOrmModule.forFeature([
       AppConversation,
       FollowedPullRequest,
+      KeptChanges,
       StartTask,
       RemovedConversation,
       PendingMessage,
@@ -98,6 +101,8 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     OperatorSkills,
     ConversationTitlesService,
     ConversationMetrics,
+    ChangesKeeper,
+    KeptChangesRepository,
     ConversationResumeWorker,
     CredentialRefreshService,
     ModelSwitchService,
