@@ -7,6 +7,7 @@ import { SettingsController } from './flat/settings.controller.js';
 import { SettingsService } from './flat/settings.service.js';
 import { McpConfig, McpConfigRepository } from './mcp/mcp-config.repository.js';
 import { McpConfigService } from './mcp/mcp-config.service.js';
+import { ModelCatalogue } from './model-catalogue.js';
 import { createModelHttpClient, ModelCheck, ModelHttpClient } from './model-check.js';
 import { NestedSettingsController } from './nested/nested-settings.controller.js';
 import { NestedSettingsService } from './nested/nested-settings.service.js';
@@ -38,6 +39,7 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
       useFactory: ({ outbound }: AppConfig) => new OutboundAddresses(outbound.allowlist),
     },
     { provide: ModelHttpClient, inject: [AppConfig], useFactory: createModelHttpClient },
+    ModelCatalogue,
     ModelCheck,
     OperatorDefaults,
     SettingsCipher,
@@ -54,6 +56,7 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
   ],
   exports: [
     OutboundAddresses,
+    ModelCatalogue,
     OperatorDefaults,
     SettingsRepository,
     NestedSettingsService,

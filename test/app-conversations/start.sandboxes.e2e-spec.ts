@@ -87,6 +87,17 @@ describe('starts and the sandboxes they need', () => {
     await stopped(first.sandboxId);
   });
 
+  it('makes none where the settings let no conversation begin', async () => {
+    const other = new StartsClient(app, await app.createUser());
+    await other.settings({ llm_model: 'gpt-5' });
+    const task = await other.start(say('say hello'));
+
+    expect([task.sandboxMade, await other.sandboxes()]).toEqual([false, []]);
+    await until(async () => (await other.read(task.id)).status === 'ERROR');
+    expect((await other.read(task.id)).detail).toContain('No key is set for the model gpt-5');
+    expect(await other.sandboxes()).toEqual([]);
+  });
+
   describe('of a paused one', () => {
     const paused = async (): Promise<StartTask> => {
       const task = await client.reached(await client.start(say('say hello')), 'READY');

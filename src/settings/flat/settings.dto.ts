@@ -24,6 +24,7 @@ import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-
 import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
 import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
+import { MODEL_USE_CODES } from '../model-use.js';
 import {
   CUSTOM_SECRET_FORM,
   customSecretNameProblem,
@@ -44,6 +45,7 @@ import {
 const WARNING_CODES = [
   ...PROVIDER_ERROR_CODES,
   ...MODEL_WARNING_CODES,
+  ...MODEL_USE_CODES,
   'unknown_member',
   'null_keeps',
 ] as const;

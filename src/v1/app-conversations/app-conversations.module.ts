@@ -20,7 +20,6 @@ import { FollowedPullRequestRepository } from './followed/followed-pull-request.
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
-import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { OwnToolServer } from './agent-request/own-tool-server.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
 import {
@@ -118,7 +117,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     ConversationStarter,
     Delegation,
     AcpAgents,
-    ModelCatalogue,
     OwnToolServer,
     PrepareRepositoryStep,
     RepositoryCheckout,
@@ -144,7 +142,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     ConversationsService,
     Delegation,
     FollowedPullRequestRepository,
-    ModelCatalogue,
     OwnToolServer,
     PendingMessagesService,
     StartTaskQueries,

@@ -8,7 +8,7 @@ import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { agentDialect } from './agent-request/agent-dialect.js';
 import { ownParameters } from './agent-request/agent-settings.js';
-import { ModelCatalogue } from './agent-request/model-catalogue.js';
+import { ModelCatalogue } from '../../settings/model-catalogue.js';
 import { modelVerdict } from './agent-request/settings-check.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';

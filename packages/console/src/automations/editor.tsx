@@ -81,7 +81,7 @@ export function Editor({ automation }: { automation: Automation | null }) {
       <Section title="When" lead="What makes it start. Run now starts it by hand, always.">
         <TriggerFields given={given} bind={bind} />
       </Section>
-      <Section title="With" lead="The model and the agent, and which secrets its tools get.">
+      <Section title="Model and access" lead="The model and the agent, and which secrets its tools get.">
         <div className="columns">
           <ModelAndAgent model={automation?.model} agent={more.agent} />
           <SelectField label="Secrets" options={SECRETS} {...bind('secrets')} />
@@ -90,14 +90,14 @@ export function Editor({ automation }: { automation: Automation | null }) {
         {given.secrets === 'some' && <Checks legend="Which secrets" options={secrets} chosen={names} />}
         <CheckField {...FOLLOW} defaultChecked={Boolean(more.follow)} />
       </Section>
-      <Section title="Limits" lead="How far it goes before it waits or stops. Empty ones have no end.">
+      <Section title="Limits" lead="When it waits or stops. Clear a field for no limit.">
         <div className="columns">
           <NumberField label="Runs at a time" {...NUMBER} max={20} defaultValue={more.concurrency?.limit ?? 1} />
           <SelectField label="While it is busy" options={BUSY} defaultValue={more.concurrency?.when_busy} />
-          <NumberField label="Runs within a day" {...NUMBER} max={1_000} defaultValue={more.max_runs_per_day ?? 100} />
-          <NumberField label="Dollars of a run" {...DOLLARS} defaultValue={more.max_budget_per_run ?? ''} />
-          <NumberField label="Dollars of a month" {...DOLLARS} defaultValue={more.max_budget_per_month ?? ''} />
-          <NumberField label="Minutes of a run" {...MINUTES} defaultValue={minutes} />
+          <NumberField label="Runs per day" {...NUMBER} max={1_000} defaultValue={more.max_runs_per_day ?? 100} />
+          <NumberField label="Budget per run (USD)" {...DOLLARS} defaultValue={more.max_budget_per_run ?? ''} />
+          <NumberField label="Budget per month (USD)" {...DOLLARS} defaultValue={more.max_budget_per_month ?? ''} />
+          <NumberField label="Time limit per run (minutes)" {...MINUTES} defaultValue={minutes} />
         </div>
       </Section>
     </Form>
@@ -105,7 +105,7 @@ export function Editor({ automation }: { automation: Automation | null }) {
 }
 
 function requestOf(field: Fields): Omit<AutomationRequest, 'trigger'> {
-  const minutes = amountOf(field, 'minutes of a run');
+  const minutes = amountOf(field, 'time limit per run (minutes)');
   return {
     name: field('name'),
     ...(field('work') === 'prompt' ? promptOf(field) : tasksOf(field)),

@@ -29,6 +29,7 @@ import {
   withOperatorModel,
   withProfile,
 } from './agent-settings.js';
+import type { SandboxSettings } from '../../sandboxes/lifecycle/launch-plan.js';
 import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';
 import { OwnToolServer } from './own-tool-server.js';
@@ -61,6 +62,8 @@ function oneLine(text: string | null): string {
 }
 
 export interface AgentConfiguration {
+  /** What the settings say of sandboxes; null: none are stored. */
+  sandbox: SandboxSettings | null;
   settings: AgentSettings;
   mcpConfig: ClearMcpConfig | null;
   /** The requested profile does not exist, so the settings' model replaces it. */
@@ -119,6 +122,7 @@ export class AgentInputsReader {
     ]);
     const settings = agentSettings(row, keys, details);
     return {
+      sandbox: row,
       settings: found ? withProfile(settings, found.config) : settings,
       mcpConfig,
       lacksProfile: profile !== null && found === null,

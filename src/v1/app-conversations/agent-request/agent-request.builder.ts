@@ -10,7 +10,7 @@ import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNot
 import { type AgentConfiguration, AgentInputsReader } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
 import type { AgentSettings } from './agent-settings.js';
-import { ModelCatalogue } from './model-catalogue.js';
+import { ModelCatalogue } from '../../../settings/model-catalogue.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 
 interface NewConversation {

@@ -5,9 +5,9 @@ import { z } from 'zod';
 import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { ascending } from '../../../common/compare.js';
-import { AppConfig } from '../../../config/app-config.js';
-import { parseConfigured, readConfigured } from '../../../config/config.error.js';
+import { ascending } from '../common/compare.js';
+import { AppConfig } from '../config/app-config.js';
+import { parseConfigured, readConfigured } from '../config/config.error.js';
 
 export interface ModelFacts {
   price: ModelPrice | null;
