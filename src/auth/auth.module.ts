@@ -18,6 +18,8 @@ import { Session, SessionRepository } from './sessions/session.repository.js';
 import { BrowserSessions, SessionsController } from './sessions/sessions.controller.js';
 import { SessionsService } from './sessions/sessions.service.js';
 import { User, UserRepository } from './user.repository.js';
+import { RemovedUsersWorker } from './removed-users.worker.js';
+import { UserWork } from './user-work.js';
 import { UsersController } from './users.controller.js';
 import { UsersService } from './users.service.js';
 
@@ -37,6 +39,8 @@ import { UsersService } from './users.service.js';
     ApiKeyVerifier,
     ApiKeysService,
     UsersService,
+    UserWork,
+    RemovedUsersWorker,
     BootstrapKeys,
     DeviceLoginRepository,
     DeviceLoginsService,
@@ -48,6 +52,14 @@ import { UsersService } from './users.service.js';
     AuthGuard,
     { provide: APP_GUARD, useExisting: AuthGuard },
   ],
-  exports: [ApiKeysService, ApiKeyVerifier, AuthGuard, OneTimeCodes, RequestAuthenticator, UsersService],
+  exports: [
+    ApiKeysService,
+    ApiKeyVerifier,
+    AuthGuard,
+    OneTimeCodes,
+    RequestAuthenticator,
+    UsersService,
+    UserWork,
+  ],
 })
 export class AuthModule {}

@@ -4,6 +4,7 @@ import { BoundStoredBytes1766530000000 } from './migrations/1766530000000-bound-
 import { RememberBodiesAndLimits1766540000000 } from './migrations/1766540000000-remember-bodies-and-limits.js';
 import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-changes.js';
 import { NameEventsOfRuns1766550100000 } from './migrations/1766550100000-name-events-of-runs.js';
+import { KeepWorkOfRemovedUsers1766550200000 } from './migrations/1766550200000-keep-work-of-removed-users.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -13,4 +14,5 @@ export const MIGRATIONS = [
   RememberBodiesAndLimits1766540000000,
   KeepChanges1766550000000,
   NameEventsOfRuns1766550100000,
+  KeepWorkOfRemovedUsers1766550200000,
 ];

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthModule } from '../../auth/auth.module.js';
 import { JobsModule } from '../../database/jobs/durable-jobs.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
@@ -35,6 +36,7 @@ import { ConversationResumeWorker } from './conversation-resume.worker.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
+import { ConversationHandOverService } from './conversation-hand-over.service.js';
 import { ConversationMetrics } from './conversation.metrics.js';
 import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
@@ -69,6 +71,7 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
       PendingMessage,
     ]),
     AgentServersModule,
+    AuthModule,
     DatabaseNotificationsModule,
     EventsModule,
     GitProvidersModule,
@@ -101,6 +104,7 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     ConversationTitlesService,
     ConversationMetrics,
     ChangesKeeper,
+    ConversationHandOverService,
     KeptChangesRepository,
     ConversationResumeWorker,
     CredentialRefreshService,
