@@ -74,6 +74,8 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
   });
 
   it('runs an automation by hand, and links its conversation', async () => {
+    // The model of this world costs more than that.
+    await fill({ 'Budget per run (USD)': '', 'Budget per month (USD)': '' });
     await saveAutomation();
     await page().getByRole('heading', { level: 1, name: 'Morning' }).waitFor();
     await page().getByText('No run yet').waitFor();
