@@ -139,10 +139,10 @@ function restricted(work: AutomationWork, trigger: Trigger): AutomationWork {
     secret_names: work.secret_names === null && 'Expected the names of secrets, or [], where from is anyone.',
     git: work.git === 'write' && 'Expected none or read, where from is anyone.',
   };
-  const found = Object.entries(problems).flatMap(([member, msg]) =>
+  const wrong = Object.entries(problems).flatMap(([member, msg]) =>
     isForAnyone && msg !== false ? [{ loc: ['body', member], msg, type: 'value_error' }] : [],
   );
-  requireNone(found);
+  requireNone(wrong);
   return work;
 }
 

@@ -223,7 +223,7 @@ function Outlook({ given }: { given: Given }) {
     placeholderData: (before) => before,
   });
   const options = past.map(
-    ({ id, subject, created_at: at }) => [id, `${subjectText(subject)}, ${whenText(at)}`] as const,
+    ({ id, subject, created_at: time }) => [id, `${subjectText(subject)}, ${whenText(time)}`] as const,
   );
   return (
     <>
