@@ -19,9 +19,8 @@ import { BrowserSessions, SessionsController } from './sessions/sessions.control
 import { SessionsService } from './sessions/sessions.service.js';
 import { User, UserRepository } from './user.repository.js';
 import { RemovedUsersWorker } from './removed-users.worker.js';
-import { UserWork } from './user-work.js';
 import { UsersController } from './users.controller.js';
-import { UsersService } from './users.service.js';
+import { UsersService, UserWork } from './users.service.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin])],

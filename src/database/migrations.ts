@@ -3,8 +3,6 @@ import { AddAutomations1766400000000 } from './migrations/1766400000000-add-auto
 import { BoundStoredBytes1766530000000 } from './migrations/1766530000000-bound-stored-bytes.js';
 import { RememberBodiesAndLimits1766540000000 } from './migrations/1766540000000-remember-bodies-and-limits.js';
 import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-changes.js';
-import { NameEventsOfRuns1766550100000 } from './migrations/1766550100000-name-events-of-runs.js';
-import { KeepWorkOfRemovedUsers1766550200000 } from './migrations/1766550200000-keep-work-of-removed-users.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -13,6 +11,4 @@ export const MIGRATIONS = [
   BoundStoredBytes1766530000000,
   RememberBodiesAndLimits1766540000000,
   KeepChanges1766550000000,
-  NameEventsOfRuns1766550100000,
-  KeepWorkOfRemovedUsers1766550200000,
 ];

@@ -41,7 +41,7 @@ import {
   type AutomationState,
   MAX_AUTOMATIONS,
 } from './automation.repository.js';
-import { EventSubjectDto } from '../events/event-subject.dto.js';
+import { EventSubjectDto } from '../events/event-subject.js';
 import { AUTOMATION_TEMPLATES, type AutomationTemplate } from './automation-templates.js';
 import { AutomationsService } from './automations.service.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';

@@ -13,8 +13,7 @@ import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService, invalidSignature } from './automation-events.service.js';
 import { receivedWebhook } from './event-source.js';
-import { subjectOf } from './event-subject.js';
-import { EventSubjectDto } from './event-subject.dto.js';
+import { EventSubjectDto, subjectOf } from './event-subject.js';
 
 const UNKNOWN = thrown(unknownId('event'), 'Unknown event, or not yours');
 const BAD_SIGNATURE = thrown(

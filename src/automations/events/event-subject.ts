@@ -1,5 +1,7 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
+import { OrNull } from '../../common/openapi/responses.js';
 
 /** What an event is about, for people; strangers wrote it. Members are named as on the wire. */
 export interface EventSubject {
@@ -11,6 +13,15 @@ export interface EventSubject {
   url: string | null;
   /** Name of the account that caused the event. */
   by: string | null;
+}
+
+@ApiSchema({ name: 'AutomationEventSubject' })
+export class EventSubjectDto implements EventSubject {
+  @ApiProperty({ example: 'issues.labeled' }) key: string;
+  @ApiProperty({ type: 'integer', nullable: true, example: 23 }) number: number | null;
+  @OrNull('Totals are wrong') title: string | null;
+  @OrNull('https://github.com/octo/app/issues/23') url: string | null;
+  @OrNull('ada') by: string | null;
 }
 
 /** A row of a run has less than a kilobyte of it. */

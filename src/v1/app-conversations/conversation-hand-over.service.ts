@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { UserWork, type UserWorkOwner } from '../../auth/user-work.js';
+import { UserWork, type UserWorkOwner } from '../../auth/users.service.js';
 import { FollowedConversation } from '../events/followed-conversation.repository.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';

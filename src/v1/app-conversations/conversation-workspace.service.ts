@@ -11,8 +11,13 @@ import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import type { Download } from './api/download.sender.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
-import { type Kept, keptAt, keptChangesBelow, keptDiffOf } from './kept-changes/kept-changes.js';
-import { KeptChangesRepository } from './kept-changes/kept-changes.repository.js';
+import {
+  type Kept,
+  keptAt,
+  keptChangesBelow,
+  keptDiffOf,
+  KeptChangesRepository,
+} from './kept-changes/kept-changes.repository.js';
 import { shellQuote } from './start/repository-checkout.js';
 
 const MIB = 1024 * 1024;
