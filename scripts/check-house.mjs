@@ -14,7 +14,7 @@ COMMAND_LINES['scripts/check-house.mjs'].parse();
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 615,
+  files: 640,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -22,7 +22,7 @@ const BOUNDS = {
   foreignReads: 4,
   filesOfATable: 4,
   linesOfAnOperation: 57,
-  kilobytesOfOpenApi: 460,
+  kilobytesOfOpenApi: 480,
   linesOfTheConsole: 5000,
   linesOfTheCommands: 1330,
 };
@@ -53,6 +53,7 @@ const TABLE_OWNERS = {
   removed_conversations: 'v1/app-conversations',
   pending_messages: 'v1/app-conversations',
   followed_pull_requests: 'v1/app-conversations',
+  kept_changes: 'v1/app-conversations',
   conversation_events: 'v1/events',
   followed_conversations: 'v1/events',
   idempotency_keys: 'v1/idempotency',

@@ -61,6 +61,7 @@ export const BOUNDED_PARSERS = {
     'src/settings/profiles/llm-profile.repository.ts',
     'src/settings/settings.repository.ts',
     'src/v1/app-conversations/conversations.service.ts',
+    'src/v1/app-conversations/kept-changes/kept-changes.repository.ts',
     'src/v1/app-conversations/start-task.repository.ts',
     'src/v1/events/events.service.ts',
     'src/v1/events/store/observed-state.ts',

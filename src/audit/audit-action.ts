@@ -72,7 +72,8 @@ export const AUDIT_ACTIONS = {
   'settings.expose': 'The settings were read with their keys in clear, beside the key of a sandbox',
   'user.create': 'A user was created',
   'user.make_admin': 'A user was made an administrator',
-  'user.delete': 'A user was removed with everything they own',
+  'user.delete':
+    'A user was removed; conversations and sandboxes are kept for a while, or given to another user',
   'webhook_endpoint.create': 'A webhook endpoint was created',
   'webhook_endpoint.update': 'Members of a webhook endpoint were changed',
   'webhook_endpoint.rotate_secret': 'The signing secret of a webhook endpoint was replaced',

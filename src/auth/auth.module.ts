@@ -18,8 +18,9 @@ import { Session, SessionRepository } from './sessions/session.repository.js';
 import { BrowserSessions, SessionsController } from './sessions/sessions.controller.js';
 import { SessionsService } from './sessions/sessions.service.js';
 import { User, UserRepository } from './user.repository.js';
+import { RemovedUsersWorker } from './removed-users.worker.js';
 import { UsersController } from './users.controller.js';
-import { UsersService } from './users.service.js';
+import { UsersService, UserWork } from './users.service.js';
 
 @Module({
   imports: [TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin])],
@@ -37,6 +38,8 @@ import { UsersService } from './users.service.js';
     ApiKeyVerifier,
     ApiKeysService,
     UsersService,
+    UserWork,
+    RemovedUsersWorker,
     BootstrapKeys,
     DeviceLoginRepository,
     DeviceLoginsService,
@@ -48,6 +51,14 @@ import { UsersService } from './users.service.js';
     AuthGuard,
     { provide: APP_GUARD, useExisting: AuthGuard },
   ],
-  exports: [ApiKeysService, ApiKeyVerifier, AuthGuard, OneTimeCodes, RequestAuthenticator, UsersService],
+  exports: [
+    ApiKeysService,
+    ApiKeyVerifier,
+    AuthGuard,
+    OneTimeCodes,
+    RequestAuthenticator,
+    UsersService,
+    UserWork,
+  ],
 })
 export class AuthModule {}

@@ -7,7 +7,9 @@ import {
   Entity,
   type EntityManager,
   Index,
+  IsNull,
   JoinColumn,
+  LessThan,
   ManyToOne,
   MoreThan,
   PrimaryColumn,
@@ -31,6 +33,9 @@ export class User {
   @Column('text', { nullable: true }) name: string | null;
   @Column('boolean', { default: false }) isAdmin: boolean;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+
+  /** Set where this row stands for a removed user, whose work it keeps for a while; it has no keys. */
+  @Column('timestamptz', { nullable: true }) removedAt: Date | null;
 }
 
 /** Declares the `user` of a row with a `user_id`, which is removed with that user. */
@@ -77,7 +82,7 @@ export class UserRepository extends Repository<User> {
   /** Users in the order of their addresses, after `afterEmail`. */
   async listByEmail(afterEmail: string | null, limit: number): Promise<User[]> {
     return this.find({
-      where: afterEmail === null ? {} : { email: MoreThan(afterEmail) },
+      where: { removedAt: IsNull(), ...(afterEmail !== null && { email: MoreThan(afterEmail) }) },
       order: { email: 'ASC' },
       take: limit,
     });
@@ -124,8 +129,37 @@ export class UserRepository extends Repository<User> {
     return id;
   }
 
-  /** Removes a user and, by foreign keys, all their data. The last administrator stays. */
-  async removeUnlessLastAdministrator(id: string): Promise<'removed' | 'unknown' | 'last_administrator'> {
+  /** Whether it can be given somebody's work. */
+  async isPresent(manager: EntityManager, id: string): Promise<boolean> {
+    return manager.existsBy(User, { id, removedAt: IsNull() });
+  }
+
+  /** Adds a row that stands for a removed user. @returns its id */
+  async addRemoved(manager: EntityManager, { email }: User, removedAt: Date): Promise<string> {
+    const id = randomUUID();
+    await manager.insert(User, {
+      id,
+      email: `${id}@removed.invalid`,
+      name: email,
+      isAdmin: false,
+      removedAt,
+    });
+    return id;
+  }
+
+  /** Removes what is kept of users who were removed before. */
+  async forgetRemoved(before: Date): Promise<void> {
+    await this.delete({ removedAt: LessThan(before) });
+  }
+
+  /**
+   * Removes a user and, by foreign keys, all their data. The last administrator stays.
+   * @param keep is called before, in the same transaction; nothing of the user's is made meanwhile
+   */
+  async removeUnlessLastAdministrator(
+    id: string,
+    keep: (manager: EntityManager, user: User) => Promise<void> = () => Promise.resolve(),
+  ): Promise<'removed' | 'unknown' | 'last_administrator'> {
     return this.manager.transaction(async (manager) => {
       const administrators = await manager.find(User, {
         where: { isAdmin: true },
@@ -134,10 +168,12 @@ export class UserRepository extends Repository<User> {
       if (administrators.length === 1 && administrators[0]?.id === id) {
         return 'last_administrator';
       }
-      const { affected } = await manager.delete(User, { id });
-      if (affected !== 1) {
+      const user = await manager.findOne(User, { where: { id }, lock: { mode: 'pessimistic_write' } });
+      if (user === null) {
         return 'unknown';
       }
+      await keep(manager, user);
+      await manager.delete(User, { id });
       await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
       return 'removed';
     });

@@ -5,6 +5,7 @@ import { toPageDto } from '../common/pagination/page.dto.js';
 import { AdministratorsOnly } from './auth.guard.js';
 import {
   CreateUserDto,
+  RemoveUserQueryDto,
   SearchUsersQueryDto,
   toUserDto,
   UserDto,
@@ -47,12 +48,17 @@ export class UsersController {
 
   @Delete(':id')
   @ApiRoute('delete_user', 'Remove a user', {
-    description: 'Administrators only. Ends the keys and removes tokens, secrets and settings of the user.',
+    description:
+      'Administrators only. Ends the keys and removes tokens, secrets, settings and automations of the user. Sandboxes are ' +
+      'paused; with the conversations they are given to `hand_over_to`, or else kept REMOVED_USER_RETENTION_SECONDS.',
     status: 204,
     answer: { description: 'Removed' },
     problems: [UNKNOWN, LAST_ADMINISTRATOR],
   })
-  async remove(@Param() { id }: UserIdDto): Promise<void> {
-    await this.users.remove(id);
+  async remove(
+    @Param() { id }: UserIdDto,
+    @Query() { hand_over_to: heir = null }: RemoveUserQueryDto,
+  ): Promise<void> {
+    await this.users.remove(id, heir);
   }
 }

@@ -31,6 +31,13 @@ export class UserIdDto {
   id: string;
 }
 
+export class RemoveUserQueryDto {
+  @Identifier('Who gets the conversations and sandboxes.', {
+    example: '1c7d0b63-7b10-4c3f-8e3b-2f7a1d2e3f40',
+  })
+  hand_over_to?: string | null;
+}
+
 export class UserDto {
   @ApiProperty({ format: 'uuid', example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' }) id: string;
   @ApiProperty({ example: 'ada@example.com' }) email: string;

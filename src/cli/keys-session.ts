@@ -4,7 +4,7 @@ import { ApiKey, ApiKeyRepository } from '../auth/api-key.repository.js';
 import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
 import { User, UserRepository } from '../auth/user.repository.js';
-import { UsersService } from '../auth/users.service.js';
+import { UsersService, UserWork } from '../auth/users.service.js';
 import { AutomationWebhook } from '../automations/events/automation-webhook.repository.js';
 import { Automation } from '../automations/definitions/automation.repository.js';
 import { SystemClock } from '../common/clock.js';
@@ -51,7 +51,7 @@ export async function openKeysSession(
       dataSource,
       users,
       keys,
-      usersService: new UsersService(users, verifier),
+      usersService: new UsersService(users, verifier, new UserWork(), config, clock),
       keysService: new ApiKeysService(keys, users, verifier, clock),
       audit,
       close: async () => {

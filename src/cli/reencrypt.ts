@@ -14,6 +14,7 @@ import { WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS } from '../outbound-webhooks/webhook
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../settings/secrets/custom-secret.repository.js';
 import { LLM_PROFILE_ENCRYPTED_COLUMNS } from '../settings/profiles/llm-profile.repository.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings-table.js';
+import { KEPT_CHANGES_ENCRYPTED_COLUMNS } from '../v1/app-conversations/kept-changes/kept-changes.repository.js';
 import { START_TASK_ENCRYPTED_COLUMNS } from '../v1/app-conversations/start-task.entity.js';
 import { SANDBOX_ENCRYPTED_COLUMNS } from '../v1/sandboxes/session-key.js';
 import type { CommandOutput } from './command-output.js';
@@ -47,7 +48,7 @@ class EncryptedColumnQueries {
     const select = (condition: string): string =>
       `SELECT ${keys.map((key) => `${key}::text`).join(', ')}, ${value} AS ${quote(RECORD)}
          FROM ${table} WHERE ${value} IS NOT NULL ${condition}
-        ORDER BY ${keys.map((key) => `${table}.${key}`).join(', ')} LIMIT ${BATCH}`;
+        ORDER BY ${keys.map((key) => `${table}.${key}`).join(', ')} LIMIT ${column.batch ?? BATCH}`;
     this.selectFirst = select('');
     this.selectNext = select(`AND (${keys.join(', ')}) > (${placeholders(1)})`);
     this.update = `UPDATE ${table} SET ${value} = $1
@@ -65,7 +66,7 @@ class EncryptedColumnQueries {
         yield { record, key };
       }
       const last = rows.at(-1);
-      if (last === undefined || rows.length < BATCH) {
+      if (last === undefined || rows.length < (this.column.batch ?? BATCH)) {
         return;
       }
       after = this.keyValues(last);
@@ -95,6 +96,7 @@ const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...PROVIDER_TOKEN_ENCRYPTED_COLUMNS,
   ...SANDBOX_ENCRYPTED_COLUMNS,
   ...START_TASK_ENCRYPTED_COLUMNS,
+  ...KEPT_CHANGES_ENCRYPTED_COLUMNS,
   ...WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS,
   ...AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS,
 ];

@@ -1,4 +1,11 @@
-import { IntegerVariable, PathVariable, SwitchVariable, UrlVariable } from './variables.js';
+import {
+  AmountVariable,
+  IntegerVariable,
+  PathVariable,
+  SwitchVariable,
+  TextVariable,
+  UrlVariable,
+} from './variables.js';
 
 export class AgentConfig {
   @SwitchVariable(
@@ -47,4 +54,35 @@ export class AgentConfig {
     { default: '10000', minimum: 1, maximum: 100_000_000 },
   )
   maxConversations: number;
+
+  @TextVariable(
+    'DEFAULT_LLM_MODEL',
+    'Model of users who set none, as they would name it: `anthropic/claude-sonnet-4-5`.',
+  )
+  defaultLlmModel: string | null;
+
+  @UrlVariable(
+    'DEFAULT_LLM_BASE_URL',
+    'Address at which models are called for users who set neither an address nor a model with a key of their own. Use https, as sandboxes call it, and no gateway that passes requests on to where a header or member of theirs says.',
+  )
+  defaultLlmBaseUrl: string | null;
+
+  @TextVariable(
+    'DEFAULT_LLM_API_KEY',
+    'Key of that model, for users without one. It goes to the address or the provider of `DEFAULT_LLM_*` alone, in sandboxes that run the own agent and no image of a user; no response has it. Give one with a limit of its own.',
+    { isSecret: true },
+  )
+  defaultLlmApiKey: string | null;
+
+  @PathVariable(
+    'DEFAULT_MCP_SERVERS_FILE',
+    'YAML or JSON with tool servers for all users: `files: { url: https://tools.example.com/mcp, api_key: … }` or `{ command, args, env }`, by name. One that a user has under the same name takes its place. They are not shown.',
+  )
+  defaultMcpServersFile: string | null;
+
+  @AmountVariable(
+    'DEFAULT_MAX_BUDGET_PER_TASK',
+    'Most US dollars that a conversation of a user without a limit may cost. A model without a known price needs one in `MODEL_PRICES_FILE`.',
+  )
+  defaultMaxBudgetPerTask: number | null;
 }

@@ -185,6 +185,14 @@ export class DatabaseConfig {
   )
   automationRunRetentionSeconds: number;
 
+  @SecondsVariable(
+    'REMOVED_USER_RETENTION_SECONDS',
+    'Conversations and paused sandboxes of a removed user are kept so long, unless they were handed over.',
+    '86400',
+    'keep nothing',
+  )
+  removedUserRetentionSeconds: number;
+
   @IntegerVariable(
     'AUTOMATION_EVENT_BYTES',
     'What is kept of the events that start automations, for each organization; the oldest go first.',

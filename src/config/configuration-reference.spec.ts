@@ -35,6 +35,7 @@ describe('docs/configuration.md', () => {
       'BOOTSTRAP_API_KEY',
       'ENCRYPTION_KEYS',
       'ENTERPRISE_SSO_CLIENT_SECRET',
+      'DEFAULT_LLM_API_KEY',
       'HTTPS_PROXY',
       'HTTP_PROXY',
       'OTEL_EXPORTER_OTLP_HEADERS',

@@ -121,7 +121,20 @@ describe('parseConfig', () => {
     expect(config.agent.exposeGitTokens).toBe(false);
   });
 
+  it('reads the defaults of users, whose key belongs to a model', () => {
+    const given = { DEFAULT_LLM_API_KEY: 'key', DEFAULT_MAX_BUDGET_PER_TASK: '2.5' };
+    const { agent } = parseConfig({ ...given, DEFAULT_LLM_MODEL: 'openai/gpt-5' }, false);
+    expect(agent).toMatchObject({
+      defaultLlmModel: 'openai/gpt-5',
+      defaultLlmApiKey: 'key',
+      defaultMaxBudgetPerTask: 2.5,
+    });
+    expect(() => parseConfig(given, false)).toThrow(/^DEFAULT_LLM_API_KEY: needs DEFAULT_LLM_MODEL or/);
+  });
+
   it.each([
+    ['DEFAULT_MAX_BUDGET_PER_TASK', '-1'],
+    ['DEFAULT_LLM_BASE_URL', 'gateway'],
     ['PORT', 'many'],
     ['METRICS_PORT', '-1'],
     ['PORT', '70000'],

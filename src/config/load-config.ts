@@ -124,7 +124,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     database,
     trust,
     git: readGit(variables),
-    agent: readGroup(AgentConfig, variables),
+    agent: readAgent(variables),
     sandboxes,
     outbound: readGroup(OutboundConfig, variables),
     telemetry: readTelemetry(variables),
@@ -150,6 +150,16 @@ function readLog(variables: Variables, terminal: boolean, database: DatabaseConf
   log.format = configured ?? (terminal ? 'pretty' : 'json');
   log.welcome = configured !== 'json' && (terminal || database.url === null);
   return log;
+}
+
+function readAgent(variables: Variables): AgentConfig {
+  const agent = readGroup(AgentConfig, variables);
+  if (agent.defaultLlmApiKey !== null && agent.defaultLlmModel === null && agent.defaultLlmBaseUrl === null) {
+    throw new ConfigError(
+      'DEFAULT_LLM_API_KEY: needs DEFAULT_LLM_MODEL or DEFAULT_LLM_BASE_URL, which say whose key it is',
+    );
+  }
+  return agent;
 }
 
 function readGit(variables: Variables): GitConfig {

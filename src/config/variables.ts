@@ -239,6 +239,12 @@ export const MillisecondsVariable = kindOf((initial: string, maximumSeconds: num
   return [{ default: initial, isPlain: true, convert }, IsNumber({}, { message })];
 });
 
+/** Of money. */
+export const AmountVariable = kindOf(() => {
+  const message = 'must be an amount of US dollars, such as 2.5';
+  return [{ isPlain: true, convert: toNumber }, IsNumber({}, { message }), Min(0, { message })];
+});
+
 /** Not all that JavaScript reads as a number: `0x10` and `1e3` are more likely a mistake. */
 function toNumber(text: string): number {
   return /^\s*[+-]?\d*\.?\d+\s*$/.test(text) ? Number(text) : Number.NaN;

@@ -2,6 +2,7 @@ import { CreateSchema1766300000000 } from './migrations/1766300000000-create-sch
 import { AddAutomations1766400000000 } from './migrations/1766400000000-add-automations.js';
 import { BoundStoredBytes1766530000000 } from './migrations/1766530000000-bound-stored-bytes.js';
 import { RememberBodiesAndLimits1766540000000 } from './migrations/1766540000000-remember-bodies-and-limits.js';
+import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-changes.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -9,4 +10,5 @@ export const MIGRATIONS = [
   AddAutomations1766400000000,
   BoundStoredBytes1766530000000,
   RememberBodiesAndLimits1766540000000,
+  KeepChanges1766550000000,
 ];

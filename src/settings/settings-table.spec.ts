@@ -55,6 +55,7 @@ describe('shownSettings', () => {
       'search_api_key_set',
       'sandbox_api_key_set',
       'provider_tokens_set',
+      'llm_source',
     ]);
     expect(shown).toMatchObject({
       language: null,
@@ -64,6 +65,7 @@ describe('shownSettings', () => {
       search_api_key_set: false,
       secrets_store: { provider_tokens: {}, custom_secrets: {} },
       provider_tokens_set: {},
+      llm_source: null,
     });
   });
 

@@ -66,6 +66,10 @@ export type SettingsColumn = MembersOf<'plain' | 'key'>;
 export type SettingsKeyColumn = MembersOf<'key'>;
 type PlainColumn = MembersOf<'plain'>;
 
+/** Whose model and key conversations use; null while there are none. */
+export const LLM_SOURCES = ['user', 'operator'] as const;
+export type LlmSource = (typeof LLM_SOURCES)[number] | null;
+
 /** One row of the statement behind `GET /api/settings`; columns are null for a user who has no settings yet. */
 export type SettingsRow = { [Member in PlainColumn]: Settings[Member] | null } & {
   [Key in SettingsKeyColumn as `${Key}_set`]: boolean;
@@ -75,6 +79,8 @@ export type SettingsRow = { [Member in PlainColumn]: Settings[Member] | null } &
   provider_tokens_set: Record<string, string | null> | null;
   /** Providers that have not accepted their token yet; null without any. */
   provider_tokens_unverified: ProviderType[] | null;
+  /** Once the operator's defaults are applied. */
+  llm_source?: LlmSource;
 };
 
 /** The settings as responses show them. */
@@ -84,6 +90,7 @@ export type ShownSettings = { [Member in PlainColumn]: Settings[Member] } & {
   secrets_store: { provider_tokens: Record<string, never>; custom_secrets: Record<string, never> };
   mcp_config: StoredMcpConfig | null;
   provider_tokens_set: Record<string, string | null>;
+  llm_source: LlmSource;
 };
 
 /** New values by column, keys still in clear; a column that is not here keeps its value. */
@@ -173,5 +180,6 @@ export function shownSettings(row: SettingsRow): ShownSettings {
     shown[`${key}_set`] = row[`${key}_set`];
   }
   shown['provider_tokens_set'] = row.provider_tokens_set ?? {};
+  shown['llm_source'] = row.llm_source ?? null;
   return shown as ShownSettings;
 }

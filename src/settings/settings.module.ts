@@ -7,9 +7,11 @@ import { SettingsController } from './flat/settings.controller.js';
 import { SettingsService } from './flat/settings.service.js';
 import { McpConfig, McpConfigRepository } from './mcp/mcp-config.repository.js';
 import { McpConfigService } from './mcp/mcp-config.service.js';
+import { ModelCatalogue } from './model-catalogue.js';
 import { createModelHttpClient, ModelCheck, ModelHttpClient } from './model-check.js';
 import { NestedSettingsController } from './nested/nested-settings.controller.js';
 import { NestedSettingsService } from './nested/nested-settings.service.js';
+import { OperatorDefaults } from './operator-defaults.js';
 import { LlmProfile, LlmProfileRepository } from './profiles/llm-profile.repository.js';
 import { OrganizationProfilesController, ProfilesController } from './profiles/profiles.controller.js';
 import { ProfilesService } from './profiles/profiles.service.js';
@@ -37,7 +39,9 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
       useFactory: ({ outbound }: AppConfig) => new OutboundAddresses(outbound.allowlist),
     },
     { provide: ModelHttpClient, inject: [AppConfig], useFactory: createModelHttpClient },
+    ModelCatalogue,
     ModelCheck,
+    OperatorDefaults,
     SettingsCipher,
     SettingsRepository,
     SettingsService,
@@ -52,6 +56,8 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
   ],
   exports: [
     OutboundAddresses,
+    ModelCatalogue,
+    OperatorDefaults,
     SettingsRepository,
     NestedSettingsService,
     LlmProfileRepository,

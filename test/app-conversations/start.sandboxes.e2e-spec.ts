@@ -87,6 +87,17 @@ describe('starts and the sandboxes they need', () => {
     await stopped(first.sandboxId);
   });
 
+  it('makes none where the settings let no conversation begin', async () => {
+    const other = new StartsClient(app, await app.createUser());
+    await other.settings({ llm_model: 'gpt-5' });
+    const task = await other.start(say('say hello'));
+
+    expect([task.sandboxMade, await other.sandboxes()]).toEqual([false, []]);
+    await until(async () => (await other.read(task.id)).status === 'ERROR');
+    expect((await other.read(task.id)).detail).toContain('No key is set for the model gpt-5');
+    expect(await other.sandboxes()).toEqual([]);
+  });
+
   describe('of a paused one', () => {
     const paused = async (): Promise<StartTask> => {
       const task = await client.reached(await client.start(say('say hello')), 'READY');
@@ -127,17 +138,18 @@ describe('starts and the sandboxes they need', () => {
 
     it('a look at its changes resumes it', async () => {
       const task = await paused();
-      const { status } = await changes(task);
+      const { status } = await changes(task, '&resume=true');
       // The folder of this conversation is no repository.
       expect(status).not.toBe(409);
       expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
     });
 
-    it('both are refused to who does not want that', async () => {
+    it('neither does so for who does not want that', async () => {
       const task = await paused();
-      for (const call of [send(task, 'say one', '?resume=false'), changes(task, '&resume=false')]) {
-        expect((await call.expect(409)).body).toMatchObject({ code: 'sandbox_not_running' });
-      }
+      const { body } = await send(task, 'say one', '?resume=false').expect(409);
+      expect(body).toMatchObject({ code: 'sandbox_not_running' });
+      // What was kept of them when it stopped: the folder of this conversation is no repository.
+      expect((await changes(task, '&resume=false').expect(200)).body).toEqual([]);
       expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
     });
 

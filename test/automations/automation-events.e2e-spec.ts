@@ -123,6 +123,43 @@ async function runs(id: string): Promise<{ id: string; trigger_source: string; s
   return (await call('get', `/${id}/runs`).expect(200)).body.runs;
 }
 
+it('is named by its runs, and an automation is tried with it later', async () => {
+  await webhook();
+  const id = await automation();
+  const about = { number: 7, title: 'It is broken', html_url: 'https://github.com/octo/app/issues/7' };
+  const { body: received } = await fromGitHub(labeled({ issue: about })).expect(202);
+  expect(received.matched).toHaveLength(1);
+
+  const subject = {
+    key: 'issues.labeled',
+    number: 7,
+    title: 'It is broken',
+    url: 'https://github.com/octo/app/issues/7',
+    by: 'writer',
+  };
+  const { runs } = (await call('get', `/${id}/runs`).expect(200)).body;
+  expect(runs).toMatchObject([{ trigger_source: 'event', event: subject }]);
+  expect((await call('post', `/${id}/dispatch`).expect(201)).body.event).toBeNull();
+
+  const past = (await call('get', '/events?source=github').expect(200)).body.events;
+  expect(past).toEqual([
+    { id: received.event_id, source: 'github', subject, created_at: expect.any(String) },
+  ]);
+  expect((await call('get', '/events?source=gitlab').expect(200)).body.events).toEqual([]);
+  const attempt = (filter: string) => ({
+    trigger: { type: 'event', source: 'github', on: 'issues.*', filter },
+    event_id: received.event_id,
+  });
+  const matched = await call('post', '/validate').send(attempt('issue.number == `7`')).expect(200);
+  expect(matched.body).toMatchObject({ valid: true, matched: true });
+  const other = await call('post', '/validate').send(attempt('issue.number == `8`')).expect(200);
+  expect(other.body).toMatchObject({ matched: false, reasons: [expect.stringContaining('filter')] });
+
+  const stranger = await app.createUser();
+  expect((await call('get', '/events', stranger).expect(200)).body.events).toEqual([]);
+  await call('post', '/validate', stranger).send(attempt('issue')).expect(404);
+});
+
 describe('webhooks of hosts', () => {
   it('are created, listed, changed and removed, and show a new secret once', async () => {
     const { body: created } = await call('post', '/webhooks')

@@ -38,6 +38,34 @@ async function refused(body: object, path = '/preset/prompt'): Promise<string[]>
 }
 
 describe('automations', () => {
+  it('have limits of cost unless null is given', async () => {
+    const none = await create({ ...DAILY, max_budget_per_run: null, max_budget_per_month: null });
+    expect(none['preset_metadata']).toMatchObject({ max_budget_per_run: null, max_budget_per_month: null });
+    const own = await create({ ...DAILY, max_budget_per_run: 2 });
+    expect(own['preset_metadata']).toMatchObject({ max_budget_per_run: 2, max_budget_per_month: 50 });
+
+    const { body } = await call('patch', `/${none.id}`).send({ name: 'Other' }).expect(200);
+    expect(body.preset_metadata).toMatchObject({ max_budget_per_run: null, max_budget_per_month: null });
+  });
+
+  it('are made from templates', async () => {
+    const { templates } = (await call('get', '/templates').expect(200)).body;
+    expect(templates.map(({ id }: { id: string }) => id)).toEqual([
+      'label-to-pull-request',
+      'nightly-failing-checks',
+      'review-on-request',
+      'dependency-updates',
+    ]);
+    for (const { automation } of templates) {
+      const { body: report } = await call('post', '/validate').send({ draft: automation }).expect(200);
+      expect(report).toMatchObject({ valid: true, errors: [] });
+      const made = await create(automation);
+      expect(made).toMatchObject({ name: automation.name, trigger: automation.trigger, state: 'ACTIVE' });
+      // Its owner may have another one for another repository.
+      expect((await create(automation)).id).not.toBe(made.id);
+    }
+  });
+
   it('are created, listed, changed and removed', async () => {
     const created = await create({
       ...DAILY,
@@ -56,7 +84,8 @@ describe('automations', () => {
       next_run_at: expect.stringMatching(/T0[78]:00:00\.000Z$/),
       preset_metadata: {
         repos: [{ url: 'octo/app', ref: null, provider: null }],
-        max_budget_per_month: null,
+        max_budget_per_run: 5,
+        max_budget_per_month: 50,
         max_runs_per_day: 100,
         concurrency: { limit: 1, when_busy: 'queue' },
       },

@@ -89,7 +89,8 @@ describe('a model that is stored', () => {
     const cleared = { llm_model: '', llm_base_url: '', llm_api_key: '' };
     expect(await post('/api/settings', cleared)).not.toHaveProperty('warnings');
     const unknown = { llm_model: 'provider/model-1', llm_api_key: KEY };
-    expect(await post('/api/settings', unknown)).not.toHaveProperty('warnings');
+    // There is no server to ask.
+    expect((await post('/api/settings', unknown)).warnings).toMatchObject([{ code: 'no_address' }]);
   });
 
   it.each([
@@ -152,5 +153,29 @@ describe('a model that is stored', () => {
     expect(warnings).toMatchObject([
       { code: 'refused', detail: expect.stringContaining('OUTBOUND_ALLOWLIST') },
     ]);
+  });
+});
+
+describe('a model that cannot work', () => {
+  const codes = async (body: object): Promise<unknown[]> =>
+    ((await post('/api/settings', body)).warnings ?? []).map((warning) => Object(warning).code);
+
+  it('is said when it is stored, and not again with the next change', async () => {
+    expect(await codes({ llm_model: 'gpt-5' })).toEqual(['no_key']);
+    expect(await codes({ language: 'en', llm_model: 'gpt-5' })).toEqual([]);
+    expect(await codes({ llm_model: 'azure/mine' })).toEqual(['no_address']);
+    // It needs no key; the service itself may not look there.
+    expect(await codes({ llm_model: 'ollama/small' })).toEqual(['refused']);
+    expect(await codes({ llm_model: '' })).toEqual([]);
+  });
+
+  it('is one with a budget whose price is not known', async () => {
+    await post('/api/settings', settings({ llm_model: 'openai/gpt-5' }));
+    expect(await codes({ max_budget_per_task: 2 })).toEqual([]);
+    expect(await codes({ llm_model: 'openai/qwen3', max_budget_per_task: 2 })).toEqual(['no_price']);
+    expect(await codes({ max_budget_per_task: null })).toEqual([]);
+    const nested = { agent_settings_diff: { llm: { input_cost_per_token: 0, output_cost_per_token: 0 } } };
+    await post('/api/v1/settings', nested);
+    expect(await codes({ max_budget_per_task: 3 })).toEqual([]);
   });
 });

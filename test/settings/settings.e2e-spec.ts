@@ -34,7 +34,12 @@ const EVERYTHING = {
 };
 const KEYS = { llm_api_key: 'hush-llm', search_api_key: 'hush-search', sandbox_api_key: 'hush-sandbox' };
 
-const KEYS_SET = { llm_api_key_set: true, search_api_key_set: true, sandbox_api_key_set: true };
+const KEYS_SET = {
+  llm_api_key_set: true,
+  search_api_key_set: true,
+  sandbox_api_key_set: true,
+  llm_source: 'user',
+};
 
 const INITIAL = {
   ...Object.fromEntries(Object.keys(EVERYTHING).map((member) => [member, null])),
@@ -51,6 +56,7 @@ const INITIAL = {
   search_api_key_set: false,
   sandbox_api_key_set: false,
   provider_tokens_set: {},
+  llm_source: null,
 };
 
 describe('settings', () => {

@@ -74,6 +74,8 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
   });
 
   it('runs an automation by hand, and links its conversation', async () => {
+    // The model of this world costs more than that.
+    await fill({ 'Budget per run (USD)': '', 'Budget per month (USD)': '' });
     await saveAutomation();
     await page().getByRole('heading', { level: 1, name: 'Morning' }).waitFor();
     await page().getByText('No run yet').waitFor();
@@ -143,6 +145,15 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
 
   it('says whether the last event would have started it', async () => {
     await page().getByRole('link', { name: 'New automation' }).click();
+    await page().getByRole('button', { name: 'Use the template Fix failing checks every night' }).click();
+    await form('Automation').getByLabel('Schedule').waitFor();
+    expect(await form('Automation').getByLabel('Name', { exact: true }).inputValue()).toBe(
+      'Nightly failing checks',
+    );
+    expect(await form('Automation').getByLabel('Failing checks').isChecked()).toBe(true);
+    expect(await form('Automation').getByLabel('Budget per run (USD)').inputValue()).toBe('5');
+    await world().nadia.expectSound();
+    await page().reload();
     await form('Automation').getByLabel('Starts').selectOption('By an event');
     await fill({ Events: 'issues.labeled', Filter: "label.name == 'other'" });
     await outlook().getByText('would not have started it.').waitFor();
@@ -152,6 +163,9 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await outlook().getByText('not_a_writer: the event names nobody').waitFor();
     await form('Automation').getByLabel('Caused by').selectOption('Anyone');
     await outlook().getByText('The last event of GitHub would have started it.').waitFor();
+    await form('Automation').getByLabel('Try with a past event').selectOption({ index: 1 });
+    await outlook().getByText('This event of GitHub would have started it.').waitFor();
+    await world().nadia.expectSound();
     await form('Automation').getByLabel('Source').selectOption('GitLab');
     await outlook().getByText('No event of GitLab is there').waitFor();
 
@@ -187,7 +201,7 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
   it('says why it does not run', async () => {
     await page().getByRole('link', { name: 'Morning' }).click();
     await page().getByText('Edit what it does, and when').click();
-    await fill({ 'Runs within a day': '1' });
+    await fill({ 'Runs per day': '1' });
     await saveAutomation();
     await form('Automation').getByText('Saved.').waitFor();
     await page().getByRole('button', { name: 'Run now' }).click();

@@ -454,6 +454,13 @@ describe('the console', () => {
   it('stops, resumes and goes on with a message', async () => {
     await nadia.page.getByRole('button', { name: 'Stop' }).click();
     await nadia.page.getByText('The sandbox is paused', { exact: true }).waitFor();
+    const facts = nadia.page.getByRole('region', { name: 'Facts' });
+    await facts.getByText('Paused', { exact: true }).waitFor();
+    await nadia.page.getByRole('tab', { name: 'Changes' }).click();
+    const changes = nadia.page.getByRole('tabpanel', { name: 'Changes' });
+    await changes.getByText('These changes are from').waitFor();
+    await changes.locator('ins', { hasText: 'limit=2' }).waitFor();
+    await nadia.page.getByRole('tab', { name: 'Files' }).click();
     await nadia.expectSound();
     await nadia.page.getByRole('button', { name: 'Resume' }).click();
     await nadia.page.getByRole('button', { name: 'AGENTS.md' }).waitFor();

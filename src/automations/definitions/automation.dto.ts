@@ -119,10 +119,16 @@ class AutomationFieldsDto extends PickType(StartConversationDto, [
   @Flag('Kept and shown; sandboxes end by the rules of the service.', { nullable: true })
   keep_alive?: boolean | null;
 
-  @Decimal('USD after which a run is stopped.', { nullable: true, minimum: 0 })
+  @Decimal('USD after which a run is stopped; null: no limit. A new automation has 5 unless given.', {
+    nullable: true,
+    minimum: 0,
+  })
   max_budget_per_run?: number | null;
 
-  @Decimal('USD after which no run begins before the next month (UTC).', { nullable: true, minimum: 0 })
+  @Decimal(
+    'USD after which no run begins before the next month (UTC); null: no limit. A new automation has 50 unless given.',
+    { nullable: true, minimum: 0 },
+  )
   max_budget_per_month?: number | null;
 
   @Integer('Runs within 24 hours.', { minimum: 1, maximum: 1_000, default: 100 }) max_runs_per_day?: number;
@@ -191,6 +197,11 @@ export class ValidateDraftDto {
     nullable: true,
   })
   event?: SampleEventDto | null;
+
+  @Identifier('Tried in place of `event`: one that has come, whose payload is still there.', {
+    example: AUTOMATION_ID,
+  })
+  event_id?: string;
 
   @Text('Where the draft is going to be sent.', { example: '/v1/preset/prompt', maxLength: 100 })
   endpoint?: string;

@@ -43,9 +43,9 @@ const USUAL_WORK = {
   git: 'write' as GitMode,
   agent: null as string | null,
   /** USD. */
-  max_budget_per_run: null as number | null,
+  max_budget_per_run: 5 as number | null,
   /** USD of all its runs that were made in one calendar month (UTC). */
-  max_budget_per_month: null as number | null,
+  max_budget_per_month: 50 as number | null,
   follow: null as FollowWishes | null,
   template: null as TemplateDto | null,
   max_runs_per_day: 100,

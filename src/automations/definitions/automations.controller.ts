@@ -41,6 +41,8 @@ import {
   type AutomationState,
   MAX_AUTOMATIONS,
 } from './automation.repository.js';
+import { EventSubjectDto } from '../events/event-subject.js';
+import { AUTOMATION_TEMPLATES, type AutomationTemplate } from './automation-templates.js';
 import { AutomationsService } from './automations.service.js';
 import { CRON_EXAMPLE } from './trigger.dto.js';
 
@@ -86,6 +88,19 @@ class AutomationListDto {
   @ApiProperty({ type: 'integer', description: 'Of all pages.', example: 1 }) total: number;
 }
 
+@ApiSchema({ name: 'AutomationTemplateInfo' })
+class TemplateInfoDto implements AutomationTemplate {
+  @ApiProperty({ example: 'nightly-failing-checks' }) id: string;
+  @ApiProperty({ example: 'Fix failing checks every night' }) name: string;
+  @ApiProperty({ example: 'At three in the morning, agents fix the checks that fail.' }) description: string;
+  @Shown('The body of a new automation, to be changed and sent.', { name: 'Nightly' }, ANY_OBJECT)
+  automation: Record<string, unknown>;
+}
+
+class TemplatesDto {
+  @ApiProperty({ type: [TemplateInfoDto] }) templates: TemplateInfoDto[];
+}
+
 class TagCountDto {
   @ApiProperty({ example: 'triage' }) tag: string;
   @ApiProperty({ type: 'integer', example: 2 }) count: number;
@@ -109,6 +124,8 @@ class AutomationRunDto {
   @ShownOrNull('The first one.', CONVERSATION_ID) conversation_id: string | null;
   @Shown('All of them, and their suggested tasks.', { conversation_ids: [CONVERSATION_ID] }, ANY_OBJECT)
   run_metadata: Record<string, unknown>;
+  @ApiProperty({ type: EventSubjectDto, nullable: true, description: 'Which event caused it.' })
+  event: EventSubjectDto | null;
   @Shown('USD, when it is over.', 0.42, { type: Number, nullable: true }) cost: number | null;
   @TimeOrNull(null) timeout_at: Date | null;
   @ShownOrNull('That of its conversation.', null) sandbox_id: null;
@@ -145,6 +162,7 @@ const DRAFT_EXAMPLES = {
 };
 
 const UNKNOWN = thrown(unknownId('automation'), 'Unknown automation, or not yours');
+const UNKNOWN_EVENT = thrown(unknownId('event'), 'Unknown event, not yours, or its payload is gone');
 const UNKNOWN_RUN = thrown(unknownId('run'), 'Unknown run, or not yours');
 const TOO_MANY_RUNS = documented(429, 'It has had 100 runs within a day (max_runs_per_day).');
 const OVER = documented(409, 'This run is over.', 'The run is over');
@@ -186,6 +204,7 @@ export class AutomationsController {
     description: 'Changes nothing, and answers 200 for one that is not valid too.',
     answer: { type: DraftReportDto, description: 'What is wrong, and when or whether it starts' },
     examples: DRAFT_EXAMPLES,
+    problems: [UNKNOWN_EVENT],
   })
   async validate(@CurrentOwner() owner: Owner, @Body() body: ValidateDraftDto): Promise<DraftReportDto> {
     return this.service.validate(owner, body);
@@ -203,6 +222,15 @@ export class AutomationsController {
     const [automations, total] =
       query.created_by === 'others' ? [[], 0] : await this.automations.page(owner, query);
     return { automations: automations.map(toAutomationDto), total };
+  }
+
+  @Get('templates')
+  @ApiRoute('list_automation_templates', 'List templates of automations', {
+    description: 'What many automate. Each makes a good automation once its repository is chosen.',
+    answer: { type: TemplatesDto, description: 'The same for everybody' },
+  })
+  templates(): TemplatesDto {
+    return { templates: [...AUTOMATION_TEMPLATES] };
   }
 
   @Get('tags')
@@ -314,7 +342,7 @@ function toAutomationRunDto(run: AutomationRun): AutomationRunDto {
   const { startedAt, tasks, work } = run;
   const conversation_ids = run.conversationIds.map(toHexId);
   return {
-    ...toWire(run, 'id', 'automationId', 'status', 'triggerSource', 'errorDetail', 'cost'),
+    ...toWire(run, 'id', 'automationId', 'status', 'triggerSource', 'event', 'errorDetail', 'cost'),
     ...toWire(run, 'createdAt', 'startedAt', 'completedAt'),
     conversation_id: conversation_ids[0] ?? null,
     run_metadata: { conversation_ids, tasks },

@@ -3,7 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { IsNull, Not } from 'typeorm';
 import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
-import { InvalidInputError, requireNone } from '../../common/errors/domain-error.js';
+import { found, InvalidInputError, requireNone } from '../../common/errors/domain-error.js';
 import { nextTime, nextTimes, type Schedule } from '../../common/schedule.js';
 import { toDto } from '../../common/validation/field.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
@@ -90,12 +90,17 @@ export class AutomationsService {
     return problemWith(await this.actors.find(owner.userId, rules, payload), trigger);
   }
 
-  /** The one that is given, else the last one of the source. */
+  /** The one that is given, else the last one of the source. @throws DomainError not_found for an unknown id */
   private async eventFor(
     owner: Owner,
-    { event, sampleEvent }: ValidateDraftDto,
+    { event, event_id: id, sampleEvent }: ValidateDraftDto,
     source: string,
   ): Promise<IncomingEvent | null> {
+    if (id !== undefined) {
+      const past = await this.events.findOneBy({ ...owner, id, payload: Not(IsNull()) });
+      const { source: from, eventKey, payload } = found(past, 'event');
+      return { source: from, key: eventKey, payload };
+    }
     if (event || sampleEvent) {
       return { source, key: event?.key ?? null, payload: event?.payload ?? sampleEvent };
     }
@@ -134,10 +139,10 @@ function restricted(work: AutomationWork, trigger: Trigger): AutomationWork {
     secret_names: work.secret_names === null && 'Expected the names of secrets, or [], where from is anyone.',
     git: work.git === 'write' && 'Expected none or read, where from is anyone.',
   };
-  const found = Object.entries(problems).flatMap(([member, msg]) =>
+  const wrong = Object.entries(problems).flatMap(([member, msg]) =>
     isForAnyone && msg !== false ? [{ loc: ['body', member], msg, type: 'value_error' }] : [],
   );
-  requireNone(found);
+  requireNone(wrong);
   return work;
 }
 

@@ -6,14 +6,20 @@ import {
   Entity,
   type EntityManager,
   Index,
+  IsNull,
+  Not,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
+import type { Owner } from '../../auth/owned.repository.js';
 import { OwnedRow, UserKeyedRow } from '../../auth/user.repository.js';
 import { AppConfig } from '../../config/app-config.js';
+import type { EventSubject } from './event-subject.js';
 
 export const MAX_EVENTS = 10_000;
 const BATCH = 1_000;
+/** To choose from. */
+const NEWEST = 50;
 
 /** Payloads that made no run, of one source: enough to try an automation with. */
 const IDLE_PAYLOADS = 10;
@@ -87,6 +93,8 @@ export class AutomationEvent extends OwnedRow {
   /** Of what is signed; null in rows of earlier versions. */
   @Column('text', { nullable: true }) bodyDigest: string | null;
   @Column('text') eventKey: string;
+  /** Null in rows of earlier versions. */
+  @Column('jsonb', { nullable: true }) subject: EventSubject | null;
   /** Null: it made no run, and newer ones of its source did not either. */
   @Column('json', { nullable: true }) payload: unknown;
   /** Those with runs: others are found again when somebody asks. */
@@ -105,6 +113,8 @@ export class KnownBody extends UserKeyedRow {
   @Column('timestamptz') createdAt: Date;
 }
 
+export type PastEvent = Pick<AutomationEvent, 'id' | 'source' | 'eventKey' | 'subject' | 'createdAt'>;
+
 export type KnownEvent = Pick<AutomationEvent, 'id' | 'outcomes'>;
 
 export type NewAutomationEvent = Omit<AutomationEvent, 'user' | 'outcomes' | 'bytes' | 'createdAt'>;
@@ -116,6 +126,16 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
     private readonly config: AppConfig,
   ) {
     super(AutomationEvent, dataSource.manager);
+  }
+
+  /** With a payload, which is not read. */
+  async newest(owner: Owner, source: string | undefined): Promise<PastEvent[]> {
+    return this.find({
+      select: { id: true, source: true, eventKey: true, subject: true, createdAt: true },
+      where: { ...owner, payload: Not(IsNull()), ...(source !== undefined && { source }) },
+      order: { createdAt: 'DESC', id: 'DESC' },
+      take: NEWEST,
+    });
   }
 
   /** Adds an event; returns the one that is known of its delivery or body in place of it. */

@@ -1,11 +1,11 @@
-import { Controller, Get, Param, Post, Req, Res } from '@nestjs/common';
+import { Controller, Get, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { ApiProperty, ApiResponse, ApiSchema, ApiTags, OmitType } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
 import { CurrentOwner, Public } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
 import { found, unknownId } from '../../common/errors/domain-error.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
-import { Shown, ShownOrNull, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
+import { Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { Identifier, Text } from '../../common/validation/field-decorators.js';
 import { webhooksOf } from '../../git-providers/git-servers.js';
@@ -13,6 +13,7 @@ import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService, invalidSignature } from './automation-events.service.js';
 import { receivedWebhook } from './event-source.js';
+import { EventSubjectDto, subjectOf } from './event-subject.js';
 
 const UNKNOWN = thrown(unknownId('event'), 'Unknown event, or not yours');
 const BAD_SIGNATURE = thrown(
@@ -53,6 +54,22 @@ class EventMatchesDto {
   @ApiProperty({ type: [MatchReasonDto] }) matches: MatchReasonDto[];
 }
 
+@ApiSchema({ name: 'AutomationEvent' })
+class PastEventDto {
+  @ApiProperty({ format: 'uuid', example: EVENT_ID }) id: string;
+  @ApiProperty({ example: 'github' }) source: string;
+  @ApiProperty({ type: EventSubjectDto }) subject: EventSubjectDto;
+  @Time() created_at: Date;
+}
+
+class PastEventsDto {
+  @ApiProperty({ type: [PastEventDto] }) events: PastEventDto[];
+}
+
+class PastEventsQueryDto {
+  @Text('Only those of this source.', { example: 'github', maxLength: 50 }) source?: string;
+}
+
 @ApiTags('Automations')
 @Controller('api/automation/v1/events')
 export class AutomationEventsController {
@@ -88,6 +105,20 @@ export class AutomationEventsController {
     const begun = outcomes.filter(({ run_id }) => run_id !== null);
     const matched = begun.map(({ automation_id, run_id }) => ({ automation_id, run_id }));
     return { event_id: id, matched, duplicate: isDuplicate };
+  }
+
+  @Get()
+  @ApiRoute('list_automation_events', 'List events to try an automation with', {
+    description: 'The newest 50 that have come within a day and whose payload is still there. See validate.',
+    answer: { type: PastEventsDto, description: 'The newest first' },
+  })
+  async list(@CurrentOwner() owner: Owner, @Query() { source }: PastEventsQueryDto): Promise<PastEventsDto> {
+    const rows = await this.events.newest(owner, source);
+    return {
+      events: rows.map(({ id, source: from, eventKey, subject, createdAt }) => {
+        return { id, source: from, subject: subject ?? subjectOf(eventKey, null), created_at: createdAt };
+      }),
+    };
   }
 
   @Get(':event_id/matches')

@@ -23,6 +23,7 @@ import {
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { actorId, type EventActor, EventActors, problemWith } from './event-actors.service.js';
 import { identityOf, parseEvent, rulesOf, timeOf } from './event-source.js';
+import { subjectOf } from './event-subject.js';
 
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
@@ -130,7 +131,9 @@ export class AutomationEventsService extends BackgroundLoop {
     if (told !== null) {
       await this.followed.wake(userId, told, new Date(this.clock.now()));
     }
-    const event = { id, userId, orgId, source, payload, ...identityOf(webhook, sent, payload, id) };
+    const identity = identityOf(webhook, sent, payload, id);
+    const subject = subjectOf(identity.eventKey, payload);
+    const event = { id, userId, orgId, source, payload, subject, ...identity };
     const judged = await this.judge(event, webhook, this.clock.now());
     const failure = judged.find((each) => each.failure !== null)?.failure;
     if (failure) {
@@ -138,7 +141,8 @@ export class AutomationEventsService extends BackgroundLoop {
       throw failure;
     }
     const outcomes: EventOutcome[] = [];
-    const cause = { id: `${source}:${event.deliveryId}`, payload, actor: actorId(source, payload) };
+    const actor = actorId(source, payload);
+    const cause = { id: `${source}:${event.deliveryId}`, payload, actor, event: subject };
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {

@@ -27,6 +27,7 @@ import { ConversationQueries } from '../../v1/app-conversations/conversation.que
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { Automation, AutomationRepository } from '../definitions/automation.repository.js';
+import type { EventSubject } from '../events/event-subject.js';
 import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
 import { eventTitle, filledPrompt } from './prompt-template.js';
@@ -52,6 +53,7 @@ export interface RunCause {
   id: string;
   payload?: unknown;
   actor?: string | null;
+  event?: EventSubject | null;
 }
 
 export const DEAD_RUNS = deadLetters('automation-run-dead');
@@ -166,7 +168,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     manager: EntityManager,
     automation: Automation,
     trigger: AutomationRun['triggerSource'],
-    { id: causeId, payload = null, actor = null }: RunCause,
+    { id: causeId, payload = null, actor = null, event = null }: RunCause,
   ): Promise<MadeRun> {
     const { id: automationId, userId, work } = automation;
     const cause = `${trigger}:${causeId}`;
@@ -195,6 +197,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       cause,
       triggerSource: trigger,
       actor,
+      event,
       status: isSkipped ? 'SKIPPED' : 'PENDING',
       work: isSkipped
         ? { timeout: work.timeout }

@@ -110,6 +110,7 @@ function startBody(run: AutomationRun, conversationId: string, task?: SuggestedT
   const server = PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === host);
   return {
     conversation_id: conversationId,
+    title: run.event?.title ?? null,
     trigger: 'automation',
     metadata: { automation_id: run.automationId, automation_run_id: run.id },
     llm_profile: model,

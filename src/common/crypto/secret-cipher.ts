@@ -26,6 +26,8 @@ export interface EncryptedColumn {
   column: string;
   /** Columns of the primary key, which are part of the binding. */
   keyColumns: string[];
+  /** Records that a rotation reads at a time, where they are large. */
+  batch?: number;
   binding(row: Record<string, string>): string;
 }
 

@@ -24,6 +24,7 @@ import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-
 import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
 import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
+import { MODEL_USE_CODES } from '../model-use.js';
 import {
   CUSTOM_SECRET_FORM,
   customSecretNameProblem,
@@ -31,6 +32,8 @@ import {
   secretWarning,
 } from '../secrets/secrets.dto.js';
 import {
+  LLM_SOURCES,
+  type LlmSource,
   type Setting,
   SETTINGS,
   type SettingsColumn,
@@ -42,6 +45,7 @@ import {
 const WARNING_CODES = [
   ...PROVIDER_ERROR_CODES,
   ...MODEL_WARNING_CODES,
+  ...MODEL_USE_CODES,
   'unknown_member',
   'null_keeps',
 ] as const;
@@ -71,6 +75,7 @@ const MAX_NAME = 100;
 /** Members of responses, which forms send back with the rest. */
 export const SHOWN_ONLY: ReadonlySet<string> = new Set([
   'provider_tokens_set',
+  'llm_source',
   ...Object.entries(SETTINGS).flatMap(([name, { kind }]) => (kind === 'key' ? [`${name}_set`] : [])),
 ]);
 
@@ -332,6 +337,13 @@ export class StoredSettingsDto implements ShownSettings {
     { type: 'object', additionalProperties: { type: 'string', nullable: true } },
   )
   provider_tokens_set: Record<string, string | null>;
+
+  @Shown(
+    "Whose key conversations use: `operator` where the user has none, and the model is the operator's too; null while there is none.",
+    'user',
+    { enum: LLM_SOURCES, type: 'string', nullable: true },
+  )
+  llm_source: LlmSource;
 }
 
 export function toStoredSettingsDto(row: SettingsRow): StoredSettingsDto {

@@ -1,11 +1,15 @@
 import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
+import { jsonNumber } from '@slipway/common/json-access.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
+import { ModelCatalogue } from '../model-catalogue.js';
+import { modelUseWarnings, type ModelUseWarning } from '../model-use.js';
+import { OperatorDefaults } from '../operator-defaults.js';
 import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
 import {
   SettingsCipher,
@@ -16,6 +20,8 @@ import {
 import { settingsChanges, type SettingsRow } from '../settings-table.js';
 
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
+
+const USE_COLUMNS = [...MODEL_COLUMNS, 'max_budget_per_task', 'details'] as const;
 
 const TOKENS_LOC = ['body', 'secrets_store', 'provider_tokens'];
 
@@ -36,6 +42,8 @@ export class SettingsService {
     private readonly tokens: ProviderTokensService,
     private readonly addresses: OutboundAddresses,
     private readonly models: ModelCheck,
+    private readonly defaults: OperatorDefaults,
+    private readonly catalogue: ModelCatalogue,
   ) {}
 
   /**
@@ -70,7 +78,11 @@ export class SettingsService {
       }
       return merged;
     });
-    const warnings = [...(tokens?.warnings ?? []), ...keptByNull(dto, after)];
+    const warnings = [
+      ...(tokens?.warnings ?? []),
+      ...keptByNull(dto, after),
+      ...(await this.useWarnings(userId, before, after)),
+    ];
     const isUntouched = [...MODEL_COLUMNS, 'details' as const].every(
       (name) => after[name] === before?.[name],
     );
@@ -83,21 +95,42 @@ export class SettingsService {
     return warning === null ? warnings : [...warnings, warning];
   }
 
+  /** Of a change alone: forms send all that they have. */
+  private async useWarnings(
+    userId: string,
+    before: StoredColumns | null,
+    after: StoredColumns,
+  ): Promise<ModelUseWarning[]> {
+    const isUntouched = USE_COLUMNS.every((name) => after[name] === (before?.[name] ?? null));
+    if (isUntouched || after.agent?.startsWith('acp:') === true) {
+      return [];
+    }
+    const { model, baseUrl, apiKey, parameters } = this.checkedModel(userId, after);
+    const own = { model, baseUrl, apiKey };
+    const called = this.defaults.complete(own) ?? own;
+    const isPriced =
+      jsonNumber(parameters, 'input_cost_per_token') !== null ||
+      (await this.catalogue.facts(called.model ?? '')).price !== null;
+    return modelUseWarnings(called, { budget: after.max_budget_per_task ?? this.defaults.budget, isPriced });
+  }
+
   /** @throws DomainError not_found before anything was stored */
   async find(userId: string): Promise<SettingsRow> {
-    const row = await this.settings.load(userId);
+    const row = this.defaults.shown(await this.settings.load(userId));
     if (!row) {
       throw settingsNotFound();
     }
     return row;
   }
 
-  private checkedModel(userId: string, row: Partial<StoredColumns>): CheckedModel {
+  private checkedModel(userId: string, row: Partial<StoredColumns>): CheckedModel & { parameters: unknown } {
+    const parameters = this.cipher.detailsOf(userId, row).agent['llm'];
     return {
+      parameters,
       model: row.llm_model ?? null,
       baseUrl: row.llm_base_url ?? null,
       apiKey: this.cipher.keysOf(userId, row).llm_api_key,
-      headers: headersIn(this.cipher.detailsOf(userId, row).agent['llm']),
+      headers: headersIn(parameters),
     };
   }
 

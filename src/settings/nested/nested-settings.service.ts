@@ -7,6 +7,7 @@ import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
+import { OperatorDefaults } from '../operator-defaults.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher, SettingsRepository } from '../settings.repository.js';
@@ -44,6 +45,7 @@ export class NestedSettingsService {
     private readonly mcpConfigs: McpConfigRepository,
     private readonly profiles: LlmProfileRepository,
     private readonly addresses: OutboundAddresses,
+    private readonly defaults: OperatorDefaults,
   ) {}
 
   /**
@@ -56,14 +58,14 @@ export class NestedSettingsService {
       this.profiles.list(userId),
     ]);
     const [keys, details] = [this.cipher.keysOf(userId, row), this.cipher.detailsOf(userId, row)];
-    const shown = row ?? emptySettingsRow();
+    const own = row ?? emptySettingsRow();
     return {
-      row: shown,
+      row: this.defaults.shown(own) ?? own,
       details,
       mcpServers: shownNamedServers(mcpConfig),
       inClear: { llmKey: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
       profiles,
-      activeProfile: activeProfile(profiles, shown, keys, details),
+      activeProfile: activeProfile(profiles, own, keys, details),
     };
   }
 

@@ -1,5 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuthModule } from '../../auth/auth.module.js';
 import { JobsModule } from '../../database/jobs/durable-jobs.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
@@ -13,12 +14,13 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { OperatorSkills } from '../skills/operator-skills.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
+import { ChangesKeeper } from './kept-changes/changes.keeper.js';
+import { KeptChanges, KeptChangesRepository } from './kept-changes/kept-changes.repository.js';
 import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from './agent-request/agent-request.builder.js';
 import { AcpAgents } from './agent-request/acp-agents.js';
-import { ModelCatalogue } from './agent-request/model-catalogue.js';
 import { OwnToolServer } from './agent-request/own-tool-server.js';
 import { AppConversationsController } from './api/app-conversations.controller.js';
 import {
@@ -34,6 +36,7 @@ import { ConversationResumeWorker } from './conversation-resume.worker.js';
 import { ConversationTitlesService } from './conversation-titles.service.js';
 import { ConversationWorkspaceService } from './conversation-workspace.service.js';
 import { AppConversation } from './conversation.entity.js';
+import { ConversationHandOverService } from './conversation-hand-over.service.js';
 import { ConversationMetrics } from './conversation.metrics.js';
 import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
@@ -62,11 +65,13 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     TypeOrmModule.forFeature([
       AppConversation,
       FollowedPullRequest,
+      KeptChanges,
       StartTask,
       RemovedConversation,
       PendingMessage,
     ]),
     AgentServersModule,
+    AuthModule,
     DatabaseNotificationsModule,
     EventsModule,
     GitProvidersModule,
@@ -98,6 +103,9 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     OperatorSkills,
     ConversationTitlesService,
     ConversationMetrics,
+    ChangesKeeper,
+    ConversationHandOverService,
+    KeptChangesRepository,
     ConversationResumeWorker,
     CredentialRefreshService,
     ModelSwitchService,
@@ -113,7 +121,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     ConversationStarter,
     Delegation,
     AcpAgents,
-    ModelCatalogue,
     OwnToolServer,
     PrepareRepositoryStep,
     RepositoryCheckout,
@@ -139,7 +146,6 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     ConversationsService,
     Delegation,
     FollowedPullRequestRepository,
-    ModelCatalogue,
     OwnToolServer,
     PendingMessagesService,
     StartTaskQueries,

@@ -3,12 +3,21 @@ import { pipeline, Readable, Transform } from 'node:stream';
 import { Injectable } from '@nestjs/common';
 import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { parseHexId } from '../../common/identifiers.js';
 import { isText, JsonStringStream } from '../../common/json-string.stream.js';
 import { AgentServerCommands } from '../agent-servers/agent-server.commands.js';
 import { AgentServerError, AgentServerHttp } from '../agent-servers/agent-server.http.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import type { Download } from './api/download.sender.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
+import { ConversationRepository } from './conversation.repository.js';
+import {
+  type Kept,
+  keptAt,
+  keptChangesBelow,
+  keptDiffOf,
+  KeptChangesRepository,
+} from './kept-changes/kept-changes.repository.js';
 import { shellQuote } from './start/repository-checkout.js';
 
 const MIB = 1024 * 1024;
@@ -96,6 +105,8 @@ export class ConversationWorkspaceService {
     private readonly http: AgentServerHttp,
     private readonly commands: AgentServerCommands,
     private readonly inputs: AgentInputsReader,
+    private readonly conversations: ConversationRepository,
+    private readonly kept: KeptChangesRepository,
   ) {}
 
   /**
@@ -137,25 +148,70 @@ export class ConversationWorkspaceService {
     });
   }
 
-  /** Changes as the agent server reports them. With `resume`, a paused sandbox runs meanwhile. Throws as `file`. */
+  /**
+   * Changes as the agent server reports them, or else as they were kept. With `resume`, a paused sandbox runs meanwhile;
+   * unless that is said, only where nothing is kept. Throws as `file`.
+   */
   async changes(userId: string, id: string, query: GitQuery): Promise<unknown> {
-    return this.git(userId, id, '/api/git/changes', query);
+    return this.liveOrKept(userId, id, '/api/git/changes', query, keptChangesBelow);
   }
 
   /** Both sides of one file. Resumes and throws like `changes`. */
   async diff(userId: string, id: string, query: GitQuery): Promise<unknown> {
-    return this.git(userId, id, '/api/git/diff', query);
+    return this.liveOrKept(userId, id, '/api/git/diff', query, keptDiffOf);
+  }
+
+  private async liveOrKept(
+    userId: string,
+    id: string,
+    route: string,
+    query: GitQuery,
+    select: (kept: Kept) => unknown,
+  ): Promise<unknown> {
+    if (query.resume === true) {
+      await this.actions.wake(userId, id);
+    }
+    try {
+      return await this.git(userId, id, route, query);
+    } catch (error) {
+      if (!(error instanceof DomainError && error.code === 'sandbox_not_running')) {
+        throw error;
+      }
+      // What is kept was compared with nothing but the start of the branch.
+      const found = query.ref === undefined ? await this.findKept(userId, id, query.path, select) : undefined;
+      if (found !== undefined) {
+        return found;
+      }
+      if (query.resume === undefined && (await this.actions.wake(userId, id))) {
+        return await this.git(userId, id, route, query);
+      }
+      throw error;
+    }
+  }
+
+  private async findKept(
+    userId: string,
+    givenId: string,
+    name: string,
+    select: (kept: Kept) => unknown,
+  ): Promise<unknown> {
+    const id = parseHexId(givenId);
+    const [conversation, kept] =
+      id === null
+        ? [null, null]
+        : await Promise.all([this.conversations.find(userId, id), this.kept.findOf(userId, id)]);
+    if (conversation === null || kept === null) {
+      return undefined;
+    }
+    return select(keptAt(kept, conversation.workingDir, name));
   }
 
   private async git(
     userId: string,
     id: string,
     route: string,
-    { path: name, ref, resume = true }: GitQuery,
+    { path: name, ref }: GitQuery,
   ): Promise<unknown> {
-    if (resume) {
-      await this.actions.wake(userId, id);
-    }
     return this.actions.read(userId, id, async (target, { working_dir: base }) =>
       this.http.json(target, route, {
         query: { path: path.posix.resolve('/', base, name), ref },

@@ -241,6 +241,14 @@ export class ConversationRepository {
     return this.conversations.findOneBy({ id, userId });
   }
 
+  async byId(id: string): Promise<AppConversation | null> {
+    return this.conversations.findOneBy({ id });
+  }
+
+  async inSandbox(sandboxId: string): Promise<AppConversation[]> {
+    return this.conversations.findBy({ sandboxId });
+  }
+
   async exists(manager: EntityManager, id: string): Promise<boolean> {
     return manager.existsBy(AppConversation, { id });
   }

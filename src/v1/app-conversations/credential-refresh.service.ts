@@ -51,7 +51,8 @@ export class CredentialRefreshService {
   ): Promise<RemoteConversation | null> {
     const remote = await this.agentServers.findConversation(target, conversation.id);
     if (remote !== null) {
-      const credentials = await this.build(conversation);
+      const isOurs = this.isSupported(target) && !target.hasOwnImage;
+      const credentials = await this.build(conversation, isOurs);
       await this.agentServers.giveCredentials(target, conversation.id, credentials);
     }
     return remote;
@@ -108,9 +109,13 @@ export class CredentialRefreshService {
    * cause the user may have fixed: current settings with the secrets, model and address of the
    * start, as tools may have changed model and address in the sandbox. A key for another server is withheld, and the
    * agent server is told so.
+   * @param isOurs whether the sandbox runs our own agent server, and no image of its user
    * @throws SecretDecryptionError
    */
-  async build({ id, userId }: Pick<AppConversation, 'id' | 'userId'>): Promise<CredentialsRequest> {
+  async build(
+    { id, userId }: Pick<AppConversation, 'id' | 'userId'>,
+    isOurs = true,
+  ): Promise<CredentialsRequest> {
     const [granted, begun, { delegated }] = await Promise.all([
       this.tasks.grantsOfConversation(userId, id),
       this.conversations.find(userId, id),
@@ -120,7 +125,11 @@ export class CredentialRefreshService {
       return this.buildAdopted(id, userId, begun);
     }
     const configuration = await this.inputs.readConfiguration(userId, begun?.llmProfile ?? null);
-    const stored = await this.inputs.read(userId, configuration, granted);
+    const completed = this.inputs.withDefaults(configuration, {
+      model: null,
+      isOurs: isOurs && !begun?.agent,
+    });
+    const stored = await this.inputs.read(userId, completed, granted);
     const agent = this.acpAgents.find(begun?.agent ?? null);
     const { settings, mcpConfig, secrets, credentials } = begun?.agent
       ? grantedInputs(agent, stored)
@@ -186,10 +195,14 @@ export class CredentialRefreshService {
   }
 
   private isForModel(id: string, model: NamedModel, settings: AgentSettings): boolean {
-    const isForModel = isSameModelServer(model, {
+    const isSameServer = isSameModelServer(model, {
       model: settings.llm_model,
       baseUrl: settings.llm_base_url,
     });
+    // At another path of the operator's host there may be somebody else.
+    const isForModel =
+      isSameServer &&
+      (settings.has_operator_key !== true || (model.baseUrl ?? '') === (settings.llm_base_url ?? ''));
     if (!isForModel) {
       this.logger.warn(
         'key withheld from a conversation: the settings name another model server than its own',

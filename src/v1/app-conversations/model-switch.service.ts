@@ -8,7 +8,7 @@ import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import { agentDialect } from './agent-request/agent-dialect.js';
 import { ownParameters } from './agent-request/agent-settings.js';
-import { ModelCatalogue } from './agent-request/model-catalogue.js';
+import { ModelCatalogue } from '../../settings/model-catalogue.js';
 import { modelVerdict } from './agent-request/settings-check.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
@@ -32,13 +32,15 @@ export class ModelSwitchService {
    *   another one; others as `ConversationActionsService`
    */
   async switchProfile(userId: string, givenId: string, name: string): Promise<void> {
-    const { settings, lacksProfile } = await this.inputs.readConfiguration(userId, name);
-    if (lacksProfile) {
+    const configuration = await this.inputs.readConfiguration(userId, name);
+    if (configuration.lacksProfile) {
       throw unknownProfile(name);
     }
     const entry = { action: 'conversation.switch_profile', details: { profile: name } } as const;
     await this.actions.change(userId, givenId, entry, async (target, { id }) => {
       const dialect = agentDialect(this.specs.find(target.specId));
+      const isOurs = dialect.hasExtensions && !target.hasOwnImage;
+      const { settings } = this.inputs.withDefaults(configuration, { model: null, isOurs });
       const verdict = modelVerdict(settings.llm_model, settings, dialect, this.addresses);
       if (verdict.problem !== null) {
         throw new DomainError('conflict', `Profile '${name}': ${verdict.problem}`);

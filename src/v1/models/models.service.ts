@@ -6,7 +6,7 @@ import {
   parsePageId,
   toPage,
 } from '../../common/pagination/page.js';
-import { type ListedModel, ModelCatalogue } from '../app-conversations/agent-request/model-catalogue.js';
+import { type ListedModel, ModelCatalogue } from '../../settings/model-catalogue.js';
 
 interface ListSearch extends PageRequest {
   query?: string;

@@ -7,7 +7,7 @@ import { SettingsRepository } from '../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
-import { toLaunch, toOverrides } from './lifecycle/launch-plan.js';
+import { type SandboxSettings, toLaunch, toOverrides } from './lifecycle/launch-plan.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { deadlineSeconds } from './sandbox-status.js';
 import type { Sandbox, SandboxOverrides } from './sandbox.entity.js';
@@ -52,11 +52,14 @@ export class SandboxCreator {
     private readonly clock: Clock,
   ) {}
 
-  /** Call before the transaction of `create`, because asking agent servers may take seconds. */
-  async plan(userId: string, specId: string | null): Promise<SandboxPlan> {
+  /**
+   * Call before the transaction of `create`, because asking agent servers may take seconds.
+   * @param known the user's settings, where the caller has read them; null: none are stored
+   */
+  async plan(userId: string, specId: string | null, known?: SandboxSettings | null): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
     const [settings, evictable] = await Promise.all([
-      this.settings.load(userId),
+      known === undefined ? this.settings.load(userId) : known,
       this.quota.findEvictable(userId),
     ]);
     const overrides = toOverrides(settings);

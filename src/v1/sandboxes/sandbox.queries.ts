@@ -218,7 +218,8 @@ export class SandboxQueries {
 
 const FIND_TARGET = `
   SELECT id AS "sandboxId", user_id AS "userId", address, port_addresses AS "portAddresses", session_key AS "encryptedKey",
-    generation, stopped_generation AS "stoppedGeneration", spec_id AS "specId", status
+    generation, stopped_generation AS "stoppedGeneration", spec_id AS "specId", status,
+    overrides ->> 'image' IS NOT NULL AS "hasOwnImage"
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -238,11 +239,13 @@ export interface RunningSandbox extends AgentServerTarget {
   stoppedByUser: boolean;
   specId: string;
   status: SandboxRowStatus;
+  /** Its user chose the image: what runs there is the user's. */
+  hasOwnImage: boolean;
 }
 
 interface TargetRow extends Pick<
   RunningSandbox,
-  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status'
+  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status' | 'hasOwnImage'
 > {
   portAddresses: PortAddresses | null;
   encryptedKey: string;

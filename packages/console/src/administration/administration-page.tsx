@@ -162,14 +162,14 @@ function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made 
   return (
     <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
       <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
-      {session.data?.id !== id && (
-        <Confirmed name="Remove" of={email} text="Keys and settings end at once." act={remove} />
-      )}
+      {session.data?.id !== id && <Confirmed name="Remove" of={email} text={REMOVED} act={remove} />}
     </Row>
   );
 }
 
 const revoke = (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id)));
+const REMOVED =
+  'Keys, settings and automations end at once. Conversations and sandboxes are paused and kept for a day, unless the operator has chosen another time.';
 const REVOKED = 'It ends in five seconds.';
 const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
 

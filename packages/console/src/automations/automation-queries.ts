@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import cronstrue from 'cronstrue';
-import { api, at, bodyOf, type Schemas } from '../api/client.js';
+import { api, at, bodyOf, by, type Schemas } from '../api/client.js';
 
 export type Trigger = Schemas['AutomationTrigger'];
 export type Run = Schemas['AutomationRunResponse'];
@@ -11,6 +11,10 @@ export interface Automation extends Omit<Schemas['AutomationResponse'], 'trigger
   trigger: Trigger;
   preset_metadata: Partial<AutomationRequest>;
 }
+
+/** What a new automation begins with. */
+export type Draft = Partial<Pick<Automation, 'name' | 'prompt' | 'model' | 'timeout' | 'trigger'>> &
+  Pick<Automation, 'preset_metadata'>;
 
 /** As many as the service keeps of a user. */
 const ALL = { query: { limit: 100 } };
@@ -69,4 +73,32 @@ export function whenText(time: string, timeZone = 'UTC'): string {
   const parts = { weekday: 'short', month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' } as const;
   const format = new Intl.DateTimeFormat('en', { ...parts, hourCycle: 'h23', timeZone, timeZoneName: 'short' });
   return format.format(new Date(time));
+}
+
+export const templatesQuery = queryOptions({
+  queryKey: ['automation-templates'],
+  queryFn: async () => (await bodyOf(api.GET('/api/automation/v1/templates'))).templates,
+  staleTime: Infinity,
+});
+
+/** A template as the editor takes it, with the limits that the service would give. */
+export function draftOf({ automation }: Schemas['AutomationTemplateInfo']): Draft {
+  const { name, prompt, trigger, ...more } = automation as Partial<AutomationRequest>;
+  const limits = { max_budget_per_run: 5, max_budget_per_month: 50 };
+  return {
+    ...(name && { name }),
+    ...(prompt && { prompt }),
+    ...(trigger && { trigger }),
+    preset_metadata: { ...limits, ...more },
+  };
+}
+
+export function pastEventsQuery(source: string) {
+  const queryFn = async () => (await bodyOf(api.GET('/api/automation/v1/events', by({ source })))).events;
+  return queryOptions({ queryKey: ['automation-events', source], queryFn });
+}
+
+/** "#23 Totals are wrong", or what happened where the event has no title. */
+export function subjectText({ key, number, title }: Schemas['AutomationEventSubject']): string {
+  return title === null ? key : [number !== null && `#${number}`, title].filter(Boolean).join(' ');
 }

@@ -1,11 +1,20 @@
 import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, at, bodyOf } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Ago, Badge, dollars, duration, Empty, Loaded, Row, Rows, Section } from '../ui/blocks.js';
+import { Ago, Badge, Button, dollars, duration, Elsewhere, Empty, Loaded, Row, Rows, Section } from '../ui/blocks.js';
 import { ActionButton, Confirmed, tell, useAction, useSecretOnce } from '../ui/actions.js';
 import { type Automation, automationQuery, automationsQuery, type Run, runsOf } from './automation-queries.js';
-import { sourceName, SOURCES, sourcesQuery, timesOf } from './automation-queries.js';
+import {
+  draftOf,
+  sourceName,
+  SOURCES,
+  sourcesQuery,
+  subjectText,
+  templatesQuery,
+  timesOf,
+} from './automation-queries.js';
 import { Editor } from './editor.js';
 import { type Fields, Form, SelectField, TextField, useFilter } from '../ui/form.js';
 
@@ -74,9 +83,31 @@ function RunNow({ automation: { id, name } }: Props) {
 }
 
 export function NewAutomationPage() {
+  const templates = useQuery(templatesQuery);
+  const [chosen, choose] = useState('');
+  const template = templates.data?.find(({ id }) => id === chosen);
   return (
     <Page title="New automation">
-      <Editor automation={null} />
+      <section className="group" aria-labelledby="templates">
+        <h2 id="templates">Start from a template</h2>
+        <Rows query={templates} name="templates">
+          {({ id, name, description }) => (
+            <Row key={id} title={name} facts={description}>
+              <Button
+                aria-label={`Use the template ${name}`}
+                aria-pressed={id === chosen}
+                onClick={() => choose(id)}
+                text="Use"
+              />
+            </Row>
+          )}
+        </Rows>
+      </section>
+      {template ? (
+        <Editor key={chosen} automation={null} draft={draftOf(template)} />
+      ) : (
+        <Editor key="empty" automation={null} />
+      )}
     </Page>
   );
 }
@@ -135,6 +166,15 @@ function Runs({ id }: { id: string }) {
   );
 }
 
+/** Which event it was, with its page on the host. */
+function Cause({ run: { event, trigger_source: source } }: { run: Run }) {
+  if (event === null) {
+    return CAUSES[source];
+  }
+  const text = subjectText(event);
+  return event.url === null ? text : <Elsewhere href={event.url} text={text} />;
+}
+
 function RunRow({ run }: { run: Run }) {
   const { id, status, cost, error_detail: error, started_at: from, completed_at: to } = run;
   const cancel = () =>
@@ -142,13 +182,15 @@ function RunRow({ run }: { run: Run }) {
   const conversations = (run.run_metadata['conversation_ids'] ?? []) as string[];
   const facts = [
     <Ago time={run.created_at} />,
+    run.event?.title && run.event.key,
+    run.event?.by && `by ${run.event.by}`,
     from !== null && to !== null && duration((Date.parse(to) - Date.parse(from)) / 1000),
     cost !== null && dollars.format(cost),
     ...conversations.map((each, index) => <Link href={`/conversations/${each}`}>{`Conversation ${index + 1}`}</Link>),
   ];
   const why = error !== null && <p className={status === 'FAILED' ? 'bad' : 'hint'}>{error}</p>;
   return (
-    <Row title={CAUSES[run.trigger_source]} facts={facts} more={why}>
+    <Row title={<Cause run={run} />} facts={facts} more={why}>
       <Badge state={status} />
       {to === null && <ActionButton look="link" act={cancel} text="Cancel" />}
     </Row>

@@ -8,7 +8,16 @@ import { SelectField, TextArea, TextField, useFilter } from '../ui/form.js';
 import { FOLLOW, ModelAndAgent } from '../work/start.js';
 import { type Kind, KINDS } from '../work/suggested-tasks.js';
 import { type Automation, type AutomationRequest } from './automation-queries.js';
-import { sourceName, SOURCES, sourcesQuery, type Trigger, whenText } from './automation-queries.js';
+import {
+  type Draft,
+  pastEventsQuery,
+  sourceName,
+  SOURCES,
+  sourcesQuery,
+  subjectText,
+  type Trigger,
+  whenText,
+} from './automation-queries.js';
 
 type Work = Pick<AutomationRequest, 'prompt' | 'tasks' | 'repos'>;
 type WhenBusy = NonNullable<AutomationRequest['concurrency']>['when_busy'];
@@ -24,6 +33,9 @@ const BUSY = Object.entries({ queue: 'The next waits', skip: 'The next is left o
 const KIND_NAMES = Object.entries(KINDS);
 const HOSTS = Object.entries({ '': 'The first with a token', ...PROVIDER_NAMES });
 
+/** The limits are those that the service gives. */
+const EMPTY: Draft = { preset_metadata: { max_budget_per_run: 5, max_budget_per_month: 50 } };
+
 const NUMBER = { required: true, min: 1 };
 const DOLLARS = { min: 0.01, step: 0.01 };
 const MINUTES = { min: 1, max: 1_440, step: 'any' };
@@ -35,14 +47,22 @@ const FROM_HINT = 'For anyone, choose the secrets, and leave out the right to pu
 const EVENTS_HINT = 'Their keys, with commas between them; pull_request.* stands for all of a kind';
 const FILTER_HINT = 'Optional: a JMESPath expression that has to be true for the event';
 
-export function Editor({ automation }: { automation: Automation | null }) {
+type EditorProps = {
+  /** Null: a new one. */
+  automation: Automation | null;
+  /** What a new one begins with. */
+  draft?: Draft;
+};
+
+export function Editor({ automation, draft = EMPTY }: EditorProps) {
   const [, navigate] = useLocation();
-  const { tasks, repos, secret_names: names, ...more } = automation?.preset_metadata ?? {};
+  const shown = automation ?? draft;
+  const { tasks, repos, secret_names: names, ...more } = shown.preset_metadata;
   const choices = { work: tasks ? 'tasks' : 'prompt', secrets: names ? 'some' : 'all' };
-  const [given, bind] = useFilter({ ...toFields(automation?.trigger), ...choices });
+  const [given, bind] = useFilter({ ...toFields(shown.trigger), ...choices });
   const stored = (useQuery(secretsQuery).data ?? []).map(({ name }) => name);
   const secrets = [...new Set([...stored, ...(names ?? [])])].map((name) => [name, name] as const);
-  const minutes = automation?.timeout ? automation.timeout / 60 : '';
+  const minutes = shown.timeout ? shown.timeout / 60 : '';
   const [repo] = repos ?? [];
   const save = async (field: Fields) => {
     const follow = field('follow') === '' ? null : (more.follow ?? {});
@@ -56,10 +76,10 @@ export function Editor({ automation }: { automation: Automation | null }) {
   return (
     <Form name="Automation" submit="Save" onSubmit={save} keeps>
       <Section title="What" lead={WHAT}>
-        <TextField label="Name" required defaultValue={automation?.name} placeholder="Morning triage" />
+        <TextField label="Name" required defaultValue={shown.name} placeholder="Morning triage" />
         <SelectField label="Work" options={WORK} {...bind('work')} />
         {given.work === 'prompt' ? (
-          <TextArea label="Prompt" {...PROMPT} defaultValue={automation?.prompt ?? ''} />
+          <TextArea label="Prompt" {...PROMPT} defaultValue={shown.prompt ?? ''} />
         ) : (
           <>
             <Checks legend="Kinds" options={KIND_NAMES} chosen={tasks?.task_types} />
@@ -81,23 +101,23 @@ export function Editor({ automation }: { automation: Automation | null }) {
       <Section title="When" lead="What makes it start. Run now starts it by hand, always.">
         <TriggerFields given={given} bind={bind} />
       </Section>
-      <Section title="With" lead="The model and the agent, and which secrets its tools get.">
+      <Section title="Model and access" lead="The model and the agent, and which secrets its tools get.">
         <div className="columns">
-          <ModelAndAgent model={automation?.model} agent={more.agent} />
+          <ModelAndAgent model={shown.model} agent={more.agent} />
           <SelectField label="Secrets" options={SECRETS} {...bind('secrets')} />
           <SelectField label="Git" options={GIT} defaultValue={more.git} />
         </div>
         {given.secrets === 'some' && <Checks legend="Which secrets" options={secrets} chosen={names} />}
         <CheckField {...FOLLOW} defaultChecked={Boolean(more.follow)} />
       </Section>
-      <Section title="Limits" lead="How far it goes before it waits or stops. Empty ones have no end.">
+      <Section title="Limits" lead="When it waits or stops. Clear a field for no limit.">
         <div className="columns">
           <NumberField label="Runs at a time" {...NUMBER} max={20} defaultValue={more.concurrency?.limit ?? 1} />
           <SelectField label="While it is busy" options={BUSY} defaultValue={more.concurrency?.when_busy} />
-          <NumberField label="Runs within a day" {...NUMBER} max={1_000} defaultValue={more.max_runs_per_day ?? 100} />
-          <NumberField label="Dollars of a run" {...DOLLARS} defaultValue={more.max_budget_per_run ?? ''} />
-          <NumberField label="Dollars of a month" {...DOLLARS} defaultValue={more.max_budget_per_month ?? ''} />
-          <NumberField label="Minutes of a run" {...MINUTES} defaultValue={minutes} />
+          <NumberField label="Runs per day" {...NUMBER} max={1_000} defaultValue={more.max_runs_per_day ?? 100} />
+          <NumberField label="Budget per run (USD)" {...DOLLARS} defaultValue={more.max_budget_per_run ?? ''} />
+          <NumberField label="Budget per month (USD)" {...DOLLARS} defaultValue={more.max_budget_per_month ?? ''} />
+          <NumberField label="Time limit per run (minutes)" {...MINUTES} defaultValue={minutes} />
         </div>
       </Section>
     </Form>
@@ -105,7 +125,7 @@ export function Editor({ automation }: { automation: Automation | null }) {
 }
 
 function requestOf(field: Fields): Omit<AutomationRequest, 'trigger'> {
-  const minutes = amountOf(field, 'minutes of a run');
+  const minutes = amountOf(field, 'time limit per run (minutes)');
   return {
     name: field('name'),
     ...(field('work') === 'prompt' ? promptOf(field) : tasksOf(field)),
@@ -114,9 +134,9 @@ function requestOf(field: Fields): Omit<AutomationRequest, 'trigger'> {
     git: field('git') as AutomationRequest['git'],
     secret_names: field('secrets') === 'all' ? null : chosenOf(field, 'Which secrets'),
     concurrency: { limit: Number(field('runs at a time')), when_busy: field('while it is busy') as WhenBusy },
-    max_runs_per_day: Number(field('runs within a day')),
-    max_budget_per_run: amountOf(field, 'dollars of a run'),
-    max_budget_per_month: amountOf(field, 'dollars of a month'),
+    max_runs_per_day: Number(field('runs per day')),
+    max_budget_per_run: amountOf(field, 'budget per run (usd)'),
+    max_budget_per_month: amountOf(field, 'budget per month (usd)'),
     timeout: minutes && Math.round(minutes * 60),
   };
 }
@@ -186,24 +206,36 @@ function EventFields({ given: { source }, bind }: TriggerProps) {
   );
 }
 
-/** When it will start, or whether the last event would have started it; asked while the fields are filled in. */
+/** When it will start, or whether an event would have started it; asked while the fields are filled in. */
 function Outlook({ given }: { given: Given }) {
   const trigger = toTrigger(given);
+  const isEvent = given.type === 'event';
+  const [{ event }, bind] = useFilter({ event: '' });
+  const past = useQuery({ ...pastEventsQuery(given.source), enabled: isEvent }).data ?? [];
+  const chosen = past.find(({ id }) => id === event);
   const { data: outlook } = useQuery({
-    queryKey: ['trigger', trigger],
+    queryKey: ['trigger', trigger, chosen?.id],
     queryFn: async () => {
-      const body = { trigger: { ...trigger } };
-      return outlookOf(await bodyOf(api.POST('/api/automation/v1/validate', { body })), trigger);
+      const body = { trigger: { ...trigger }, ...(chosen && { event_id: chosen.id }) };
+      return outlookOf(await bodyOf(api.POST('/api/automation/v1/validate', { body })), trigger, chosen !== undefined);
     },
-    enabled: (given.type === 'cron' ? given.schedule : given.on).trim() !== '',
+    enabled: (isEvent ? given.on : given.schedule).trim() !== '',
     placeholderData: (before) => before,
   });
+  const options = past.map(
+    ({ id, subject, created_at: time }) => [id, `${subjectText(subject)}, ${whenText(time)}`] as const,
+  );
   return (
-    <div role="status" className={`outlook ${outlook?.tone}`}>
-      {outlook?.words.map((text) => (
-        <p key={text}>{text}</p>
-      ))}
-    </div>
+    <>
+      {isEvent && past.length > 0 && (
+        <SelectField label="Try with a past event" options={[['', 'The last one'], ...options]} {...bind('event')} />
+      )}
+      <div role="status" className={`outlook ${outlook?.tone}`}>
+        {outlook?.words.map((text) => (
+          <p key={text}>{text}</p>
+        ))}
+      </div>
+    </>
   );
 }
 
@@ -212,6 +244,7 @@ type Report = Schemas['ValidateDraftResponse'];
 function outlookOf(
   { valid, errors, next_times: times, matched, reasons }: Report,
   { type, timezone, source }: Trigger,
+  isChosen: boolean,
 ) {
   if (!valid) {
     return { tone: 'bad', words: errors.map(({ message }) => message) };
@@ -220,7 +253,7 @@ function outlookOf(
   const last =
     matched === null
       ? `No event of ${host} is there to compare with; they are kept for a day.`
-      : `The last event of ${host} would ${matched ? '' : 'not '}have started it.`;
+      : `${isChosen ? 'This' : 'The last'} event of ${host} would ${matched ? '' : 'not '}have started it.`;
   const next = ['The next times:', ...times.map((time) => whenText(time, timezone))];
   return { tone: '', words: type === 'cron' ? next : [last, ...reasons] };
 }

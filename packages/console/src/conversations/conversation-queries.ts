@@ -1,6 +1,6 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { paths } from '../../generated/schema.js';
-import { answerOf, api, bodyOf, bodyQuery, by, type Schemas } from '../api/client.js';
+import { answerOf, api, bodyOf, bodyQuery, by, ProblemError, type Schemas } from '../api/client.js';
 
 export type Conversation = Schemas['AppConversation'];
 
@@ -73,9 +73,19 @@ export function sandboxQuery(id: string) {
   return queryOptions({ queryKey: ['sandbox', id], queryFn });
 }
 
-export function changesQuery(id: string) {
+/** Kept changes are others than those of a running sandbox. */
+export function changesQuery(id: string, sandbox: string) {
   const params = { path: { id }, query: { path: '.', resume: false } };
-  return bodyQuery(['files', id, 'changes'], () => api.GET('/api/v1/app-conversations/{id}/git/changes', { params }));
+  const call = () => bodyOf(api.GET('/api/v1/app-conversations/{id}/git/changes', { params }));
+  return queryOptions({ queryKey: ['files', id, 'changes', sandbox], queryFn: () => call().catch(nullIfNotKept) });
+}
+
+/** Of a sandbox that does not run. @throws every other error */
+function nullIfNotKept(error: unknown): null {
+  if (error instanceof ProblemError && [409, 410, 503].includes(error.status)) {
+    return null;
+  }
+  throw error;
 }
 
 export function diffQuery(id: string, path: string) {

@@ -13,9 +13,11 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const { sandbox_id: sandboxId, sandbox_status: status, selected_repository: repository } = conversation;
   const usage = metrics?.accumulated_token_usage;
   const isRunning = status === 'RUNNING';
-  const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: isRunning });
+  const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: status !== 'MISSING' });
+  const why = isRunning || status === 'MISSING' ? null : sandbox.data?.status_detail;
   const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== 'AGENT_SERVER');
   const facts = {
+    Sandbox: isRunning ? null : [words(status), why].filter(Boolean).join(': '),
     Model: model,
     Branch: branch ?? base,
     Cost: costOf(metrics?.accumulated_cost ?? 0, (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0)),
@@ -27,7 +29,9 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   return (
     <section className="panel facts-panel" aria-label="Facts">
       <Pairs className="facts" of={facts} />
-      {isRunning && repository !== null && pulls.length === 0 && <OpenPullRequest id={id} />}
+      {repository !== null && pulls.length === 0 && (isRunning || status === 'PAUSED') && (
+        <OpenPullRequest id={id} isPaused={!isRunning} />
+      )}
     </section>
   );
 }
@@ -51,7 +55,12 @@ function linksTo(links: [url: string, text: string][]): ReactNode {
   return links.length === 0 ? null : links.map(([url, text]) => <Elsewhere key={url} href={url} text={text} />);
 }
 
-function OpenPullRequest({ id }: { id: string }) {
+/** `PAUSED` as a sentence begins. */
+function words(status: string): string {
+  return `${status.charAt(0)}${status.slice(1).toLowerCase()}`;
+}
+
+function OpenPullRequest({ id, isPaused }: { id: string; isPaused: boolean }) {
   const open = async (field: Fields) => {
     const body = {
       ...given({ title: field('title'), body: field('description'), target_branch: field('into branch') }),
@@ -61,6 +70,7 @@ function OpenPullRequest({ id }: { id: string }) {
   };
   return (
     <Form name="Pull request" submit="Open pull request" onSubmit={open}>
+      {isPaused && <p className="hint">The sandbox is paused; this resumes it.</p>}
       <details>
         <summary>Title, description, branch</summary>
         <TextField label="Title" hint="By default that of the conversation" />

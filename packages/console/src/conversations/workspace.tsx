@@ -1,7 +1,7 @@
 import { Tabs } from '@base-ui/react/tabs';
 import { useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { Button, Empty, Loaded } from '../ui/blocks.js';
+import { Ago, Button, Empty, Loaded } from '../ui/blocks.js';
 import { changesQuery, type Conversation, diffQuery, fileQuery, filesQuery } from './conversation-queries.js';
 import { DiffView } from './diff-view.js';
 
@@ -23,8 +23,8 @@ export function Workspace({ conversation: { id, sandbox_status: status } }: { co
       </Tabs.List>
       {Object.entries(PANELS).map(([name, Panel]) => (
         <Tabs.Panel key={name} value={name} className="tab-panel">
-          {status === 'RUNNING' ? (
-            <Panel id={id} />
+          {status === 'RUNNING' || (Panel === Changes && status !== 'STARTING') ? (
+            <Panel id={id} status={status} />
           ) : (
             <Empty title={`The sandbox is ${status.toLowerCase()}`}>
               {status === 'MISSING' ? 'Its files are gone.' : 'Its files can be seen while it runs.'}
@@ -36,16 +36,28 @@ export function Workspace({ conversation: { id, sandbox_status: status } }: { co
   );
 }
 
-function Changes({ id }: { id: string }) {
+/** Of a sandbox that does not run, as they were kept; null where nothing was. */
+function Changes({ id, status: sandbox }: { id: string; status: string }) {
   return (
-    <Loaded query={useQuery(changesQuery(id))} name="changes" empty="No changes yet">
-      {(list) => (
-        <ul className="files">
-          {list.map(({ path, status }) => (
-            <Change key={path} id={id} path={path} status={status} isFew={list.length <= FEW_CHANGES} />
-          ))}
-        </ul>
-      )}
+    <Loaded query={useQuery(changesQuery(id, sandbox))} name="changes" empty="No changes yet">
+      {(list) =>
+        list === null ? (
+          <Empty title="No changes were kept">Resume the sandbox to see what the agent changed.</Empty>
+        ) : (
+          <>
+            {list[0]?.as_of && (
+              <p className="hint">
+                The sandbox is not running. These changes are from <Ago time={list[0].as_of} />.
+              </p>
+            )}
+            <ul className="files">
+              {list.map(({ path, status }) => (
+                <Change key={path} id={id} path={path} status={status} isFew={list.length <= FEW_CHANGES} />
+              ))}
+            </ul>
+          </>
+        )
+      }
     </Loaded>
   );
 }

@@ -18,7 +18,7 @@ import type { StartRequest } from '../start-task.entity.js';
 import type { StartedAcpAgent } from './acp-agents.js';
 import { mcpServerEntries, secretSources } from './agent-inputs.reader.js';
 import { agentLimits, type AgentSettings, ownParameters, SECURITY_ANALYZERS } from './agent-settings.js';
-import type { ModelFacts } from './model-catalogue.js';
+import type { ModelFacts } from '../../../settings/model-catalogue.js';
 
 const UNKNOWN_CONTEXT_CONDENSER_TOKENS = 96_000;
 const CONDENSED_SHARE = 0.6;

@@ -18,10 +18,18 @@ import {
   type ClearRemoteMcpServer,
 } from '../../../settings/mcp/mcp-secrets.js';
 import { serverName } from '../../../settings/mcp/named-servers.js';
+import { OperatorDefaults } from '../../../settings/operator-defaults.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import { type AgentSettings, agentSettings, withBudget, withProfile } from './agent-settings.js';
+import {
+  type AgentSettings,
+  agentSettings,
+  withBudget,
+  withOperatorModel,
+  withProfile,
+} from './agent-settings.js';
+import type { SandboxSettings } from '../../sandboxes/lifecycle/launch-plan.js';
 import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';
 import { OwnToolServer } from './own-tool-server.js';
@@ -54,6 +62,8 @@ function oneLine(text: string | null): string {
 }
 
 export interface AgentConfiguration {
+  /** What the settings say of sandboxes; null: none are stored. */
+  sandbox: SandboxSettings | null;
   settings: AgentSettings;
   mcpConfig: ClearMcpConfig | null;
   /** The requested profile does not exist, so the settings' model replaces it. */
@@ -80,6 +90,7 @@ export class AgentInputsReader {
     private readonly ownToolServer: OwnToolServer,
     private readonly access: RepositoryAccessService,
     private readonly config: AppConfig,
+    private readonly defaults: OperatorDefaults,
   ) {}
 
   /** Throws SecretDecryptionError. */
@@ -111,10 +122,32 @@ export class AgentInputsReader {
     ]);
     const settings = agentSettings(row, keys, details);
     return {
+      sandbox: row,
       settings: found ? withProfile(settings, found.config) : settings,
       mcpConfig,
       lacksProfile: profile !== null && found === null,
     };
+  }
+
+  /**
+   * A configuration with what the operator gives to users who have none.
+   * @param use the model that the conversation names itself, and whether only our own agent server sees keys: a user can
+   *   read what other programs get, and what runs in an image of the user's own
+   */
+  withDefaults(
+    configuration: AgentConfiguration,
+    { model, isOurs }: { model: string | null; isOurs: boolean },
+  ): AgentConfiguration {
+    const { settings, mcpConfig } = configuration;
+    const budget = settings.max_budget_per_task ?? this.defaults.budget;
+    const limited = { ...settings, max_budget_per_task: budget };
+    return isOurs
+      ? {
+          ...configuration,
+          settings: withOperatorModel(limited, model, this.defaults),
+          mcpConfig: this.defaults.completeServers(mcpConfig),
+        }
+      : { ...configuration, settings: limited };
   }
 
   /**

@@ -10,7 +10,7 @@ import { type AcpAgent, AcpAgents, grantedInputs, toStartedAcpAgent, withheldNot
 import { type AgentConfiguration, AgentInputsReader } from './agent-inputs.reader.js';
 import type { AgentDialect } from './agent-dialect.js';
 import type { AgentSettings } from './agent-settings.js';
-import { ModelCatalogue } from './model-catalogue.js';
+import { ModelCatalogue } from '../../../settings/model-catalogue.js';
 import { type CheckedSettings, checkSettings } from './settings-check.js';
 
 interface NewConversation {
@@ -24,9 +24,11 @@ interface NewConversation {
   /** In clear. */
   secrets: ReadonlyMap<string, string>;
   dialect: AgentDialect;
+  /** Whether its sandbox runs an image that the user chose. */
+  hasOwnImage?: boolean;
 }
 
-type CheckedRequest = Pick<StartRequest, 'llm_model' | 'llm_profile' | 'agent'>;
+type CheckedRequest = Pick<StartRequest, 'llm_model' | 'llm_profile' | 'agent' | 'sandbox_id'>;
 
 export interface CheckedConfiguration {
   configuration: AgentConfiguration;
@@ -74,9 +76,12 @@ export class AgentRequestBuilder {
     if (configuration.lacksProfile) {
       return unknownProfile(request.llm_profile ?? null);
     }
-    const model = request.llm_model ?? configuration.settings.llm_model;
     const agent = this.agentOf(request, configuration.settings);
-    return checkSettings({ ...configuration, agent, model, dialect }, this.addresses).problem;
+    // What an existing sandbox runs is known when the conversation begins.
+    const isOurs = agent.acp === null && (request.sandbox_id !== null || dialect.hasExtensions);
+    const completed = this.inputs.withDefaults(configuration, { model: request.llm_model, isOurs });
+    const model = request.llm_model ?? completed.settings.llm_model;
+    return checkSettings({ ...completed, agent, model, dialect }, this.addresses).problem;
   }
 
   async build(conversation: NewConversation): Promise<AgentRequest> {
@@ -84,13 +89,15 @@ export class AgentRequestBuilder {
     if (configuration.lacksProfile) {
       return { problem: unknownProfile(request.llm_profile ?? null) };
     }
-    const stored = await this.inputs.read(userId, configuration, {
+    const agent = this.agentOf(request, configuration.settings);
+    const isOurs = agent.acp === null && dialect.hasExtensions && conversation.hasOwnImage !== true;
+    const completed = this.inputs.withDefaults(configuration, { model: request.llm_model, isOurs });
+    const stored = await this.inputs.read(userId, completed, {
       startId: conversation.startId,
       own: conversation.secrets,
       limits: request,
       maxBudget: request.max_budget ?? null,
     });
-    const agent = this.agentOf(request, stored.settings);
     const { settings, mcpConfig, secrets, credentials } =
       agent.acp === null ? stored : grantedInputs(agent.acp, stored);
     const verdict = checkSettings(

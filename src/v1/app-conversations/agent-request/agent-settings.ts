@@ -2,6 +2,7 @@ import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.
 import { isJsonObject, type JsonObject, without } from '@slipway/common/json-access.js';
 import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
+import type { OperatorDefaults } from '../../../settings/operator-defaults.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
 const FROM_ROW = [
@@ -22,6 +23,8 @@ type RowSettings = Pick<SettingsRow, (typeof FROM_ROW)[number]>;
 /** The settings that say how an agent works, with keys in clear. */
 export type AgentSettings = RowSettings &
   Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'> & {
+    /** The key is the operator's, for exactly this address. */
+    has_operator_key?: boolean;
     /** Beyond name, address and key; may hold secrets. */
     llm_parameters?: JsonObject;
     /** Beyond whether there is one. */
@@ -68,6 +71,35 @@ export function withProfile(settings: AgentSettings, config: JsonObject): AgentS
     // A profile without a key uses the key of the settings if it is for the same server.
     llm_api_key: text('api_key') ?? (isSameModelServer(model, own) ? settings.llm_api_key : null),
     llm_parameters: without(config, ['model', 'base_url', 'api_key']),
+  };
+}
+
+/** By them gateways let a request say where it is passed on to, with the key that it came with. */
+const STEERING_PARAMETERS = ['extra_headers', 'litellm_extra_body'];
+
+/** The settings with the operator's model where the user has none. @param model of the conversation itself */
+export function withOperatorModel(
+  settings: AgentSettings,
+  model: string | null,
+  defaults: OperatorDefaults,
+): AgentSettings {
+  const completed = defaults.complete({
+    model: model ?? settings.llm_model,
+    baseUrl: settings.llm_base_url,
+    apiKey: settings.llm_api_key,
+  });
+  if (completed === null) {
+    return settings;
+  }
+  const isOperators = completed.source === 'operator';
+  const { llm_parameters: parameters } = settings;
+  return {
+    ...settings,
+    llm_model: completed.model,
+    llm_base_url: completed.baseUrl,
+    llm_api_key: completed.apiKey,
+    ...(isOperators && { has_operator_key: true }),
+    ...(isOperators && parameters && { llm_parameters: without(parameters, STEERING_PARAMETERS) }),
   };
 }
 

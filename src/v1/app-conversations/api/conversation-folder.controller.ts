@@ -87,6 +87,12 @@ const READ_FILE =
   'on breaks off there. Eight downloads of a user may be under way at a time.';
 const BYTES = 'application/octet-stream';
 
+const AS_OF = {
+  type: 'string' as const,
+  format: 'date-time',
+  description: 'When it was kept; absent while the sandbox runs.',
+};
+
 /** A sandbox that does not run has nothing to show, which is no failure. */
 const UNREACHABLE = SANDBOX_PROBLEMS.filter(({ status }) => status === 502);
 
@@ -165,7 +171,9 @@ export class ConversationFolderController {
   @Get('git/changes')
   @ApiRoute('get_conversation_git_changes', 'List what the agent changed', {
     description:
-      'Changed, new and deleted files below a folder, as git sees them; none outside of a repository.',
+      'Changed, new and deleted files below a folder, as git sees them; none outside of a repository. ' +
+      'While the sandbox does not run, those that were kept when the last run ended or it was stopped, with their time: ' +
+      'the newest 200 files, 2 MiB together, of the last hundred conversations.',
     answer: {
       schema: {
         type: 'array',
@@ -174,6 +182,7 @@ export class ConversationFolderController {
           properties: {
             status: { type: 'string', enum: ['MOVED', 'ADDED', 'DELETED', 'UPDATED'] },
             path: { type: 'string' },
+            as_of: AS_OF,
           },
           required: ['status', 'path'],
         },
@@ -193,13 +202,15 @@ export class ConversationFolderController {
 
   @Get('git/diff')
   @ApiRoute('get_conversation_git_diff', 'Show what the agent changed in a file', {
-    description: 'The whole file before and after.',
+    description:
+      'The whole file before and after; while the sandbox does not run, as it was kept, if it was.',
     answer: {
       schema: {
         type: 'object',
         properties: {
           original: { type: ['string', 'null'], description: 'Empty for a new file.' },
           modified: { type: ['string', 'null'], description: 'Empty for a deleted file.' },
+          as_of: AS_OF,
         },
         required: ['original', 'modified'],
         example: { original: 'old\n', modified: 'new\n' },

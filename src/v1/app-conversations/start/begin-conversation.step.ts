@@ -38,6 +38,7 @@ export class BeginConversationStep {
       configuration,
       secrets: this.tasks.secretsOf(task),
       dialect,
+      hasOwnImage: sandbox.hasOwnImage,
     });
     if (request.problem !== null) {
       throw new StartFailure('settings', request.problem);

@@ -1,6 +1,7 @@
 import { createHash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
+import { lockUser } from '../../../auth/user.repository.js';
 import { AuditRepository } from '../../../audit/audit.repository.js';
 import { DomainError, type InvalidInputError } from '../../../common/errors/domain-error.js';
 import { toHexId } from '../../../common/identifiers.js';
@@ -24,8 +25,8 @@ interface StartPlan {
   task: Omit<NewStartTask, 'notes' | 'sandboxMade'>;
   /** Null: the sandbox exists. */
   sandbox: SandboxPlan | null;
-  /** A start that is going to fail must not use up a warm sandbox. */
-  mayBeWarm: boolean;
+  /** The settings let no conversation begin: such a start makes no sandbox, and pauses none to make room. */
+  isDoomed: boolean;
   /** The sandbox exists and is paused. */
   resumes: boolean;
 }
@@ -114,12 +115,9 @@ export class ConversationStarter {
       given,
     );
     await this.queue.prepare(hostId);
-    const [sandbox, checked] = sandboxExists
-      ? [null, null]
-      : await Promise.all([
-          this.sandboxes.plan(userId, given.sandbox_spec_id),
-          this.config.sandboxes.warm === 0 ? null : this.requests.checkSettings(userId, request),
-        ]);
+    const checked = sandboxExists ? null : await this.requests.checkSettings(userId, request);
+    const known = checked?.configuration.sandbox;
+    const sandbox = checked && (await this.sandboxes.plan(userId, given.sandbox_spec_id, known));
     return {
       task: {
         id,
@@ -132,7 +130,7 @@ export class ConversationStarter {
         request,
       },
       sandbox,
-      mayBeWarm: (checked?.problem ?? null) === null,
+      isDoomed: (checked?.problem ?? null) !== null,
       resumes: isPaused,
     };
   }
@@ -181,12 +179,17 @@ export class ConversationStarter {
 
   private async createSandbox(
     manager: EntityManager,
-    { task: { sandboxId, userId, hostId }, sandbox: plan, mayBeWarm }: StartPlan,
+    { task: { sandboxId, userId, hostId }, sandbox: plan, isDoomed }: StartPlan,
   ): Promise<Pick<StartTask, 'sandboxId' | 'sandboxMade' | 'notes'>> {
     if (plan === null) {
       return { sandboxId, sandboxMade: true, notes: [] };
     }
-    const options = { id: mayBeWarm ? null : sandboxId, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
+    if (isDoomed) {
+      await lockUser(manager, userId);
+      await this.assertFewUnfinished(manager, userId);
+      return { sandboxId, sandboxMade: false, notes: plan.notes };
+    }
+    const options = { hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
     try {
       const { id, paused } = await this.sandboxes.create(manager, plan, options);
       return { sandboxId: id, sandboxMade: true, notes: [...plan.notes, ...pausedNotes(paused)] };
@@ -201,7 +204,7 @@ export class ConversationStarter {
     }
   }
 
-  /** Counts under the lock that the claim of quota took. */
+  /** Counts under the lock of the user. */
   private async assertFewUnfinished(manager: EntityManager, userId: string): Promise<void> {
     if ((await this.tasks.countUnfinished(manager, userId)) >= MAX_UNFINISHED) {
       throw new DomainError(

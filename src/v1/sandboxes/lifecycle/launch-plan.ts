@@ -114,7 +114,7 @@ function withoutSpace(pem: string): string {
   return pem.replaceAll(/\s/g, '');
 }
 
-interface SandboxSettings {
+export interface SandboxSettings {
   remote_runtime_resource_factor: number | null;
   sandbox_base_container_image: string | null;
   sandbox_runtime_container_image: string | null;

@@ -160,7 +160,13 @@ export class ResumeQueryDto {
   resume?: boolean;
 }
 
-export class GitQueryDto extends ResumeQueryDto {
+export class GitQueryDto {
+  @Flag(
+    'Whether a paused sandbox is resumed first, which takes a few seconds. Unless given, only where nothing was kept of it.',
+    { example: false },
+  )
+  resume?: boolean;
+
   @WorkspacePath("Path: absolute, or below the conversation's folder, which is `.`.", {
     required: true,
     example: '.',

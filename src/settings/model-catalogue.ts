@@ -2,12 +2,11 @@ import { readFile } from 'node:fs/promises';
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type * as genaiPrices from '@pydantic/genai-prices';
 import { z } from 'zod';
-import type { ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
 import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { ascending } from '../../../common/compare.js';
-import { AppConfig } from '../../../config/app-config.js';
-import { parseConfigured, readConfigured } from '../../../config/config.error.js';
+import { ascending } from '../common/compare.js';
+import { AppConfig } from '../config/app-config.js';
+import { parseConfigured, readConfigured } from '../config/config.error.js';
 
 export interface ModelFacts {
   price: ModelPrice | null;
@@ -82,6 +81,8 @@ const modelPrice = z.strictObject({
   cache_read: usd.optional(),
   cache_write: usd.optional(),
 });
+/** USD per million tokens; agent servers take the same. */
+type ModelPrice = z.infer<typeof modelPrice>;
 const pricesSchema = namedValues(z.string().min(1), modelPrice);
 
 /** Reads `MODEL_PRICES_FILE`, model name to USD per million tokens. @throws ConfigError */

@@ -1,0 +1,93 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
+import { OrNull } from '../../common/openapi/responses.js';
+
+/** What an event is about, for people; strangers wrote it. Members are named as on the wire. */
+export interface EventSubject {
+  key: string;
+  /** Of the issue or pull request. */
+  number: number | null;
+  title: string | null;
+  /** Its page, http or https. */
+  url: string | null;
+  /** Name of the account that caused the event. */
+  by: string | null;
+}
+
+@ApiSchema({ name: 'AutomationEventSubject' })
+export class EventSubjectDto implements EventSubject {
+  @ApiProperty({ example: 'issues.labeled' }) key: string;
+  @ApiProperty({ type: 'integer', nullable: true, example: 23 }) number: number | null;
+  @OrNull('Totals are wrong') title: string | null;
+  @OrNull('https://github.com/octo/app/issues/23') url: string | null;
+  @OrNull('ada') by: string | null;
+}
+
+/** A row of a run has less than a kilobyte of it. */
+const MAX_TITLE = 120;
+const MAX_NAME = 60;
+const MAX_KEY = 100;
+const MAX_URL = 300;
+
+/** Where hosts put it, the narrower ones first: a comment of GitLab is in `object_attributes`, beside its issue. */
+const PLACES = [
+  'issue',
+  'merge_request',
+  'pull_request',
+  'pullrequest',
+  'pullRequest',
+  'discussion',
+  'workflow_run',
+  'check_run',
+  'check_suite',
+  'object_attributes',
+];
+const TITLES = [['title'], ['display_title'], ['name']];
+const URLS = [['html_url'], ['links', 'html', 'href'], ['links', 'self', '0', 'href'], ['url']];
+const NUMBERS = ['number', 'iid', 'id'];
+const NAMES = [
+  ['sender', 'login'],
+  ['user', 'username'],
+  ['actor', 'nickname'],
+  ['actor', 'displayName'],
+  ['actor', 'name'],
+];
+
+/** Of a payload of any host; members that it does not have are null. */
+export function subjectOf(key: string, payload: unknown): EventSubject {
+  const place = PLACES.find((name) => first(TITLES, jsonAt(payload, name)) !== null);
+  const about = place === undefined ? null : jsonAt(payload, place);
+  const number = NUMBERS.map((name) => jsonNumber(about, name)).find((found) => found !== null);
+  return {
+    key: line(key, MAX_KEY),
+    number: number !== undefined && Number.isSafeInteger(number) ? number : null,
+    title: lineOrNull(first(TITLES, about), MAX_TITLE),
+    url: webAddress(first(URLS, about)),
+    by: lineOrNull(first(NAMES, payload), MAX_NAME),
+  };
+}
+
+function first(paths: readonly (readonly string[])[], value: unknown): string | null {
+  return paths.map((path) => jsonText(value, ...path)).find((text) => text !== null && text !== '') ?? null;
+}
+
+function lineOrNull(text: string | null, most: number): string | null {
+  return text === null ? null : line(text, most);
+}
+
+function line(text: string, most: number): string {
+  return textHead(
+    cleanText(text.slice(0, 10 * most))
+      .replaceAll(/[\p{C}\s]+/gu, ' ')
+      .trim(),
+    most,
+  );
+}
+
+function webAddress(text: string | null): string | null {
+  const address = text === null || text.length > MAX_URL ? null : URL.parse(text);
+  return address !== null && /^https?:$/.test(address.protocol) && address.username === ''
+    ? address.href
+    : null;
+}

@@ -1,0 +1,61 @@
+import { Injectable, type OnModuleInit } from '@nestjs/common';
+import type { EntityManager } from 'typeorm';
+import { UserWork, type UserWorkOwner } from '../../auth/users.service.js';
+import { FollowedConversation } from '../events/followed-conversation.repository.js';
+import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
+import { Sandbox } from '../sandboxes/sandbox.entity.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
+import { AppConversation } from './conversation.entity.js';
+import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
+import { KeptChanges } from './kept-changes/kept-changes.repository.js';
+import { PendingMessage } from './pending/pending-message.repository.js';
+import { StartTask } from './start-task.entity.js';
+
+/** All that makes a conversation what it is. */
+const ROWS = [
+  Sandbox,
+  AppConversation,
+  StartTask,
+  PendingMessage,
+  FollowedConversation,
+  FollowedPullRequest,
+  KeptChanges,
+];
+
+const STOPPED = 'Paused because its user was removed.';
+
+/** Gives conversations and sandboxes of a removed user to another one. */
+@Injectable()
+export class ConversationHandOverService implements OnModuleInit, UserWorkOwner {
+  constructor(
+    private readonly work: UserWork,
+    private readonly sandboxes: SandboxRepository,
+    private readonly worker: SandboxWorkerSignal,
+  ) {}
+
+  onModuleInit(): void {
+    this.work.add(this);
+  }
+
+  async exists(manager: EntityManager, userId: string): Promise<boolean> {
+    return (
+      (await manager.existsBy(Sandbox, { userId })) || (await manager.existsBy(AppConversation, { userId }))
+    );
+  }
+
+  /** Agent servers have the credentials of the first user in memory: a resume gives them those of the other. */
+  async handOver(manager: EntityManager, from: string, to: string): Promise<void> {
+    for (const { id } of await manager.find(Sandbox, { select: { id: true }, where: { userId: from } })) {
+      await this.sandboxes.transition(id, 'pause', { manager, change: { statusDetail: STOPPED } });
+    }
+    // Those of the request are the first user's own.
+    await manager.update(StartTask, { userId: from }, { requestSecrets: null });
+    for (const entity of ROWS) {
+      await manager.update(entity, { userId: from }, { userId: to });
+    }
+  }
+
+  handedOver(): void {
+    this.worker.wake();
+  }
+}

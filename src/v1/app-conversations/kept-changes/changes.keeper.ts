@@ -1,0 +1,209 @@
+import path from 'node:path';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
+import pLimit from 'p-limit';
+import type { GitDiff } from '@slipway/agent-protocol/git.js';
+import { hasFailed } from '@slipway/agent-protocol/conversation-api.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { cleanText } from '@slipway/common/well-formed-text.js';
+import { Clock } from '../../../common/clock.js';
+import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { AgentServerError, AgentServerHttp } from '../../agent-servers/agent-server.http.js';
+import { ConversationUpdates } from '../../events/store/event-store.js';
+import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
+import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
+import type { AppConversation } from '../conversation.entity.js';
+import { ConversationRepository } from '../conversation.repository.js';
+import { shellQuote } from '../start/repository-checkout.js';
+import { type KeptFile, KeptChangesRepository } from './kept-changes.repository.js';
+
+const MIB = 1024 * 1024;
+const MAX_FILES = 200;
+/** Of all files together, as JSON. */
+const MAX_BYTES = 2 * MIB;
+/** Linux allows no longer paths. */
+const MAX_PATH = 4096;
+const STATUSES = ['MOVED', 'ADDED', 'DELETED', 'UPDATED'] as const;
+const LIST_BOUNDS = { bytes: 2 * MIB, values: 60_000 };
+/** Larger diffs would not be kept. */
+const DIFF_BOUNDS = { bytes: MAX_BYTES, values: 100 };
+/** A stop waits for at most ten seconds. */
+const STOP_MS = 8_000;
+const RUN_MS = 30_000;
+const ORDER_SECONDS = 4;
+const MAX_ORDERED = 5_000;
+/** Conversations whose changes are read at a time. */
+const MAX_READS = 8;
+/** Diffs of one conversation at a time: git in the sandbox works for each. */
+const MAX_DIFFS = 4;
+
+type Copied = Pick<AppConversation, 'id' | 'workingDir'>;
+
+/** Keeps what an agent changed, so that it can be seen while its sandbox does not run. What it reads is hostile. */
+@Injectable()
+export class ChangesKeeper implements OnModuleInit {
+  private readonly logger = new Logger(ChangesKeeper.name);
+  private readonly limit = pLimit(MAX_READS);
+  /** Copies under way; true: its run has ended once more. */
+  private readonly copying = new Map<string, boolean>();
+
+  constructor(
+    private readonly updates: ConversationUpdates,
+    private readonly sandboxes: SandboxEvents,
+    private readonly running: RunningSandboxQueries,
+    private readonly conversations: ConversationRepository,
+    private readonly http: AgentServerHttp,
+    private readonly commands: AgentServerCommands,
+    private readonly kept: KeptChangesRepository,
+    private readonly clock: Clock,
+  ) {}
+
+  onModuleInit(): void {
+    this.updates.listen((id, { state }) => {
+      const status = state?.executionStatus;
+      if (status === 'finished' || status === 'paused' || hasFailed(status ?? null)) {
+        this.copyLater(id);
+      }
+    });
+    this.sandboxes.on('stopping', async (sandboxId) => {
+      const [target, conversations] = await Promise.all([
+        this.running.lastTarget(sandboxId),
+        this.conversations.inSandbox(sandboxId),
+      ]);
+      const signal = AbortSignal.timeout(STOP_MS);
+      await Promise.all(target === null ? [] : conversations.map((each) => this.copy(target, each, signal)));
+    });
+  }
+
+  private copyLater(id: string): void {
+    if (this.copying.has(id)) {
+      this.copying.set(id, true);
+      return;
+    }
+    this.copying.set(id, false);
+    this.limit(() => this.copyRunning(id))
+      .catch((error: unknown) => this.report(id, error))
+      .finally(() => {
+        const isDue = this.copying.get(id) === true;
+        this.copying.delete(id);
+        if (isDue) {
+          this.copyLater(id);
+        }
+      });
+  }
+
+  private async copyRunning(id: string): Promise<void> {
+    const conversation = await this.conversations.byId(id);
+    const target = conversation && (await this.running.target(conversation.sandboxId));
+    if (conversation !== null && target !== null) {
+      await this.copy(target, conversation, AbortSignal.timeout(RUN_MS));
+    }
+  }
+
+  /** An earlier copy stays where the agent server does not tell. */
+  private async copy(target: RunningSandbox, conversation: Copied, signal: AbortSignal): Promise<void> {
+    const asOf = new Date(this.clock.now());
+    try {
+      const files = await this.read(target, conversation, signal);
+      await this.kept.keep(conversation.id, asOf, files);
+    } catch (error) {
+      if (!(error instanceof AgentServerError) && !signal.aborted) {
+        throw error;
+      }
+      this.report(conversation.id, error);
+    }
+  }
+
+  private async read(
+    target: RunningSandbox,
+    { workingDir }: Copied,
+    signal: AbortSignal,
+  ): Promise<KeptFile[]> {
+    const folder = path.posix.resolve('/', workingDir);
+    const list = await this.http.json(target, '/api/git/changes', {
+      query: { path: folder },
+      bounds: LIST_BOUNDS,
+      mayExceed: true,
+      signal,
+    });
+    const changes = toChanges(list);
+    const newest = (
+      changes.length < 2 ? changes : await this.newestFirst(target, folder, changes, signal)
+    ).slice(0, MAX_FILES);
+    const room = { bytes: MAX_BYTES };
+    const diffs = pLimit(MAX_DIFFS);
+    const files = await Promise.all(
+      newest.map((file) =>
+        diffs(async () => {
+          const diff = await this.diff(target, path.posix.join(folder, file.path), signal);
+          const bytes = Buffer.byteLength(JSON.stringify({ ...file, diff }));
+          if (diff === null || bytes > room.bytes) {
+            return file;
+          }
+          room.bytes -= bytes;
+          return { ...file, diff };
+        }),
+      ),
+    );
+    return files.toSorted((one, other) => (one.path < other.path ? -1 : 1));
+  }
+
+  /** Null: too large, not told, or the time is up; the file is listed all the same. */
+  private async diff(target: RunningSandbox, file: string, signal: AbortSignal): Promise<GitDiff | null> {
+    try {
+      const told = await this.http.json(target, '/api/git/diff', {
+        query: { path: file },
+        bounds: DIFF_BOUNDS,
+        mayExceed: true,
+        signal,
+      });
+      const [original, modified] = ['original', 'modified'].map((side) => textOrNull(jsonAt(told, side)));
+      return { original: original ?? null, modified: modified ?? null };
+    } catch (error) {
+      if (error instanceof AgentServerError || signal.aborted) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /** By the times of the files, with deleted ones at the end. */
+  private async newestFirst(
+    target: RunningSandbox,
+    folder: string,
+    changes: readonly KeptFile[],
+    signal: AbortSignal,
+  ): Promise<readonly KeptFile[]> {
+    const find = `find . -name .git -prune -o -name node_modules -prune -o -type f -printf '%T@ %P\\n' 2>/dev/null`;
+    const { stdout } = await this.commands.run(target, {
+      command: `cd -- ${shellQuote(folder)} 2>/dev/null || exit 0; ${find} | sort -rn | head -n ${MAX_ORDERED} | cut -d' ' -f2- | head -c ${MIB}`,
+      cwd: null,
+      timeoutSeconds: ORDER_SECONDS,
+      keepCharacters: MIB,
+      signal,
+    });
+    const places = new Map(stdout.split('\n').map((name, place) => [name, place]));
+    const placeOf = ({ path: name }: KeptFile): number => places.get(name) ?? Infinity;
+    return changes.toSorted((one, other) => (placeOf(one) < placeOf(other) ? -1 : 1));
+  }
+
+  private report(id: string, error: unknown): void {
+    this.logger.warn('failed to keep the changes of a conversation', {
+      conversation_id: id,
+      error: errorMessage(error),
+    });
+  }
+}
+
+function toChanges(list: unknown): KeptFile[] {
+  return (Array.isArray(list) ? list : []).flatMap((entry: unknown) => {
+    const name = jsonText(entry, 'path');
+    const status = STATUSES.find((known) => known === jsonText(entry, 'status'));
+    const isFile = name !== null && name.length <= MAX_PATH && !/^$|^\/|(^|\/)\.\.?(\/|$)/.test(name);
+    return !isFile || status === undefined ? [] : [{ status, path: cleanText(name) }];
+  });
+}
+
+function textOrNull(value: unknown): string | null {
+  return typeof value === 'string' ? cleanText(value) : null;
+}

@@ -1,0 +1,129 @@
+import path from 'node:path';
+import { Injectable } from '@nestjs/common';
+import { Column, DataSource, Entity, Index, JoinColumn, OneToOne, PrimaryColumn, Repository } from 'typeorm';
+import type { GitChange, GitDiff } from '@slipway/agent-protocol/git.js';
+import { parseJson } from '@slipway/common/json-access.js';
+import { OwnedRow } from '../../../auth/user.repository.js';
+import { type EncryptedColumn, SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { AppConversation } from '../conversation.entity.js';
+
+/** What had changed in a conversation's folder when its run ended or its sandbox stopped. */
+@Entity('kept_changes')
+@Index('kept_changes_user_id_as_of_idx', ['userId', 'asOf'])
+export class KeptChanges extends OwnedRow {
+  @PrimaryColumn('uuid') conversationId: string;
+
+  @OneToOne(() => AppConversation, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'conversation_id' })
+  conversation?: AppConversation;
+
+  @Column('timestamptz') asOf: Date;
+
+  /** Encrypted JSON: agents write secrets into files, too. */
+  @Column('text') files: string;
+}
+
+/** A file without a diff was too large, or one too many. */
+export interface KeptFile extends GitChange {
+  diff?: GitDiff;
+}
+
+function binding(conversationId: string): string {
+  return `kept_changes.files:${conversationId}`;
+}
+
+export const KEPT_CHANGES_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  {
+    table: 'kept_changes',
+    column: 'files',
+    keyColumns: ['conversation_id'],
+    binding: ({ conversation_id: id = '' }) => binding(id),
+    // Each may have three megabytes.
+    batch: 10,
+  },
+];
+
+/** Conversations of a user whose changes are kept. */
+const MAX_OF_USER = 100;
+
+const KEEP = `
+  INSERT INTO kept_changes (conversation_id, user_id, as_of, files) VALUES ($1, $2, $3, $4)
+  ON CONFLICT (conversation_id) DO UPDATE SET as_of = EXCLUDED.as_of, files = EXCLUDED.files
+  WHERE kept_changes.as_of <= EXCLUDED.as_of`;
+
+const FORGET_OLDEST = `
+  DELETE FROM kept_changes WHERE user_id = $1 AND conversation_id IN (
+    SELECT conversation_id FROM kept_changes WHERE user_id = $1 ORDER BY as_of DESC OFFSET ${MAX_OF_USER})`;
+
+@Injectable()
+export class KeptChangesRepository extends Repository<KeptChanges> {
+  constructor(
+    dataSource: DataSource,
+    private readonly cipher: SecretCipher,
+  ) {
+    super(KeptChanges, dataSource.manager);
+  }
+
+  /** Replaces an older copy; of a user's conversations the newest copies stay. */
+  async keep(conversationId: string, asOf: Date, files: readonly KeptFile[]): Promise<void> {
+    const text = this.cipher.encrypt(JSON.stringify(files), binding(conversationId));
+    await this.manager.transaction(async (manager) => {
+      const found = await manager.findOne(AppConversation, {
+        select: { id: true, userId: true },
+        where: { id: conversationId },
+        // It may be removed meanwhile.
+        lock: { mode: 'for_key_share' },
+      });
+      if (found !== null) {
+        await manager.query(KEEP, [conversationId, found.userId, asOf, text]);
+        await manager.query(FORGET_OLDEST, [found.userId]);
+      }
+    });
+  }
+
+  /** @throws SecretDecryptionError */
+  async findOf(userId: string, conversationId: string): Promise<{ asOf: Date; files: KeptFile[] } | null> {
+    const row = await this.findOneBy({ conversationId, userId });
+    return (
+      row && {
+        asOf: row.asOf,
+        files: parseJson(this.cipher.decrypt(row.files, binding(conversationId))) as KeptFile[],
+      }
+    );
+  }
+}
+
+/** A copy as a request asks for it. */
+export interface Kept {
+  as_of: string;
+  /** What was asked for; as those of the files, absolute. */
+  place: string;
+  files: readonly (KeptFile & { place: string })[];
+}
+
+export function keptChangesBelow({ as_of, place, files }: Kept): unknown {
+  return files.flatMap(({ place: file, status }) => {
+    const below = path.posix.relative(place, file);
+    return below === '' || below.startsWith('../') ? [] : [{ status, path: below, as_of }];
+  });
+}
+
+/** Undefined: that file was not kept. */
+export function keptDiffOf({ as_of, place, files }: Kept): unknown {
+  const diff = files.find((file) => file.place === place)?.diff;
+  return diff && { ...diff, as_of };
+}
+
+/** @param name absolute, or below the folder */
+export function keptAt(
+  { asOf, files }: { asOf: Date; files: readonly KeptFile[] },
+  workingDir: string,
+  name: string,
+): Kept {
+  const folder = path.posix.resolve('/', workingDir);
+  return {
+    as_of: asOf.toISOString(),
+    place: path.posix.resolve(folder, name),
+    files: files.map((file) => ({ ...file, place: path.posix.join(folder, file.path) })),
+  };
+}

@@ -1,0 +1,91 @@
+import { beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
+import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+describe('a user who is removed', () => {
+  const app = useTestApp();
+  const rows = new ConversationRows(app);
+  let user: TestUser;
+  let id: string;
+  let hex: string;
+  let sandboxId: string;
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    sandboxId = (await rows.sandbox(user.id)).id;
+    ({ id, hex } = await rows.conversation(user.id, { sandboxId }, FOLLOWED_ELSEWHERE));
+    await rows.startTask(user.id, { appConversationId: id, status: 'READY', requestSecrets: 'record' });
+  });
+
+  const remove = (query = ''): request.Test =>
+    request(app.url).delete(`/api/v1/users/${user.id}${query}`).set(app.admin.headers);
+  const shown = async (by: TestUser): Promise<unknown[]> =>
+    (await request(app.url).get(`/api/v1/app-conversations?ids=${hex}`).set(by.headers).expect(200)).body;
+  const sandbox = async (): Promise<unknown> =>
+    (
+      await app.dataSource.query<unknown[]>(
+        'SELECT s.status, s.status_detail, u.name, u.removed_at FROM sandboxes s JOIN users u ON u.id = s.user_id WHERE s.id = $1',
+        [sandboxId],
+      )
+    )[0];
+  const emails = async (): Promise<string[]> => {
+    const { body } = await request(app.url).get('/api/v1/users?limit=100').set(app.admin.headers).expect(200);
+    return body.items.map(({ email }: { email: string }) => email);
+  };
+
+  it('leaves paused sandboxes for a day, which nobody has a key to', async () => {
+    const before = await emails();
+    await remove().expect(204);
+
+    expect(await sandbox()).toMatchObject({
+      status: 'PAUSING',
+      status_detail: 'Paused because its user was removed.',
+      removed_at: expect.any(Date),
+    });
+    expect(before).toContain(Object(await sandbox()).name);
+    await request(app.url).get('/api/v1/users/me').set(user.headers).expect(401);
+    const listed = await emails();
+    expect(listed).not.toContain(Object(await sandbox()).name);
+    expect(listed.filter((email) => email.endsWith('.invalid'))).toEqual([]);
+
+    const worker = app.app.get(RemovedUsersWorker);
+    await worker.work();
+    expect(await sandbox()).toBeDefined();
+    app.clock.advance(86_401_000);
+    await worker.work();
+    expect(await sandbox()).toBeUndefined();
+  });
+
+  it('leaves all to the one that is named, who begins with credentials of their own', async () => {
+    const heir = await app.createUser();
+    await request(app.url)
+      .post('/api/settings')
+      .set(user.headers)
+      .send({ llm_model: 'gpt-5', llm_api_key: 'key-of-the-removed' })
+      .expect(200);
+    await remove(`?hand_over_to=${heir.id}`).expect(204);
+
+    expect(await shown(heir)).toMatchObject([{ id: hex, sandbox_id: sandboxId }]);
+    expect(await sandbox()).toMatchObject({ status: 'PAUSING', removed_at: null });
+    const credentials = await app.app.get(CredentialRefreshService).build({ id, userId: heir.id });
+    expect(JSON.stringify(credentials)).not.toContain('key-of-the-removed');
+    const [task] = await app.dataSource.query<unknown[]>(
+      'SELECT user_id, request_secrets FROM app_conversation_start_tasks WHERE app_conversation_id = $1',
+      [id],
+    );
+    expect(task).toEqual({ user_id: heir.id, request_secrets: null });
+  });
+
+  it.each<[string, () => string]>([
+    ['nobody', () => '3f9b7f0e-8a4b-4d61-9a63-1a2b3c4d5e6f'],
+    ['the removed user', () => user.id],
+  ])('is not removed where %s is to have it', async (_, heir) => {
+    const { body } = await remove(`?hand_over_to=${heir()}`).expect(422);
+    expect(body.detail).toMatchObject([{ loc: ['query', 'hand_over_to'] }]);
+    expect(await shown(user)).toMatchObject([{ id: hex }]);
+  });
+});

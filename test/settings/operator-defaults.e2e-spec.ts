@@ -1,0 +1,227 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
+import { mkdtemp, rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import request from 'supertest';
+import { jsonAt } from '@slipway/common/json-access.js';
+import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
+import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import type { TestApp, TestUser } from '../support/create-test-app.js';
+import { sampleStartRequest } from '../support/sample-start-request.js';
+import { SettingsClient } from '../support/settings-client.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+const KEY = 'sk-keyoftheoperator51802';
+const TOOL_KEY = 'keyofatoolserver51802';
+const GATEWAY = 'https://gateway.example.com/v1';
+/** Nothing listens there: a key that a user stores is not verified. */
+const OWN_KEY = 'sk-keyoftheuser51802';
+
+let folder: string;
+
+beforeAll(async () => {
+  folder = await mkdtemp(path.join(tmpdir(), 'defaults-'));
+  await writeFile(
+    path.join(folder, 'agents.yaml'),
+    '[{ name: other, command: other, secrets: [llm_api_key, mcp_keys], env: { KEY: "${llm_api_key}" } }]',
+  );
+  await writeFile(
+    path.join(folder, 'servers.yaml'),
+    `files: { url: https://files.example.com/mcp, api_key: ${TOOL_KEY} }\nown: { command: operators, args: [--all] }\n`,
+  );
+});
+
+afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
+
+interface Called {
+  key: unknown;
+  model: unknown;
+  at: unknown;
+}
+
+interface Start extends Partial<StartRequest> {
+  dialect?: keyof typeof AGENT_DIALECTS;
+  hasOwnImage?: boolean;
+}
+
+async function startOf(
+  app: TestApp,
+  user: TestUser,
+  { dialect = 'slipway', hasOwnImage, ...given }: Start = {},
+) {
+  const builder = app.app.get(AgentRequestBuilder);
+  const wanted = sampleStartRequest(given);
+  const { configuration } = await builder.check(user.id, wanted, AGENT_DIALECTS[dialect]);
+  return await builder.build({
+    userId: user.id,
+    startId: randomUUID(),
+    conversationId: randomUUID(),
+    workingDir: '/workspace/project',
+    ports: [],
+    request: wanted,
+    configuration,
+    secrets: new Map(),
+    dialect: AGENT_DIALECTS[dialect],
+    hasOwnImage: hasOwnImage === true,
+  });
+}
+
+function calledBy(sent: unknown): Called {
+  const at = (name: string): unknown => jsonAt(sent, 'body', 'agent', 'llm', name) ?? null;
+  return { key: at('api_key'), model: at('model'), at: at('base_url') };
+}
+
+describe.each([
+  ['a provider', { DEFAULT_LLM_MODEL: 'anthropic/claude-sonnet-4-5' }, null],
+  ['an address', { DEFAULT_LLM_MODEL: 'team/large', DEFAULT_LLM_BASE_URL: GATEWAY }, GATEWAY],
+])('a model of the operator at %s', (_, variables, address) => {
+  const model = variables.DEFAULT_LLM_MODEL;
+  const app = useTestApp(() => ({
+    ...variables,
+    DEFAULT_LLM_API_KEY: KEY,
+    DEFAULT_MAX_BUDGET_PER_TASK: '4.5',
+    DEFAULT_MCP_SERVERS_FILE: path.join(folder, 'servers.yaml'),
+    ACP_AGENTS_FILE: path.join(folder, 'agents.yaml'),
+  }));
+  let user: TestUser;
+  let client: SettingsClient;
+
+  beforeEach(async () => {
+    user = await app.createUser();
+    client = new SettingsClient(app, user);
+  });
+
+  it('is shown by its name to a user who stored nothing, and its key never', async () => {
+    expect(await client.stored()).toMatchObject({
+      llm_model: model,
+      llm_api_key: null,
+      llm_api_key_set: true,
+      llm_base_url: null,
+      llm_source: 'operator',
+      mcp_config: null,
+    });
+    for (const route of ['/api/settings', '/api/v1/settings', '/api/v1/users/me']) {
+      const { text } = await request(app.url).get(route).set(user.headers).expect(200);
+      expect(text).toContain(model);
+      expect(text).not.toContain(KEY);
+      expect(text).not.toContain('gateway.example.com');
+      expect(text).not.toContain('files.example.com');
+    }
+  });
+
+  it('is called for a user without one, also when a form has sent back what it was shown', async () => {
+    expect(calledBy(await startOf(app, user))).toEqual({ key: KEY, model, at: address });
+    const sent = JSON.stringify(await startOf(app, user));
+    expect(sent).toContain(TOOL_KEY);
+    expect(sent).toContain('"max_budget":4.5');
+
+    const shown = await client.stored();
+    const answer = await client.post({ ...shown, language: 'en' });
+    expect([answer.status, answer.body.warnings ?? []]).toEqual([
+      200,
+      expect.not.arrayContaining([expect.objectContaining({ code: 'unknown_member' })]),
+    ]);
+    expect(await client.stored()).toMatchObject({ llm_model: model, llm_source: 'operator' });
+    expect(calledBy(await startOf(app, user))).toEqual({ key: KEY, model, at: address });
+  });
+
+  it.each<[string, object, Start]>([
+    ['an address of the user', { llm_base_url: 'https://mine.example.com/v1' }, {}],
+    ['an address below that of the operator', { llm_base_url: `${GATEWAY}/mine` }, {}],
+    ['an address with a model', { llm_base_url: 'https://mine.example.com', llm_model: model }, {}],
+    ['a model that is called inside the sandbox', { llm_model: 'ollama/mine' }, {}],
+    ['a model of the start that is called there', {}, { llm_model: 'ollama/mine' }],
+    ['an agent of others', { agent: 'acp:other' }, {}],
+    ['an agent server of others', {}, { dialect: 'stock' }],
+    ['an image of the user', {}, { hasOwnImage: true }],
+  ])('does not send the key to %s', async (_case, settings, given) => {
+    await client.store({ ...settings });
+
+    const sent = await startOf(app, user, given);
+    expect(JSON.stringify(sent)).not.toContain(KEY);
+    const isOthers = 'agent' in settings || given.dialect !== undefined || given.hasOwnImage === true;
+    expect(JSON.stringify(sent).includes(TOOL_KEY)).toBe(!isOthers && jsonAt(sent, 'body') !== undefined);
+  });
+
+  it('is nothing beside a model and key of the user, and its profiles', async () => {
+    await client.store({ llm_model: 'mistral/own', llm_api_key: OWN_KEY, max_budget_per_task: 50 });
+    expect(calledBy(await startOf(app, user))).toEqual({ key: OWN_KEY, model: 'mistral/own', at: null });
+    expect(JSON.stringify(await startOf(app, user))).toContain('"max_budget":50');
+    expect(await client.stored()).toMatchObject({ llm_model: 'mistral/own', llm_source: 'user' });
+
+    await request(app.url)
+      .post('/api/v1/settings/profiles/mine')
+      .set(user.headers)
+      .send({ llm: { model, base_url: 'https://mine.example.com/v1' } })
+      .expect(201);
+    const other = await app.createUser();
+    await request(app.url)
+      .post('/api/v1/settings/profiles/mine')
+      .set(other.headers)
+      .send({ llm: { model, base_url: 'https://mine.example.com/v1' } })
+      .expect(201);
+    for (const each of [user, other]) {
+      const sent = await startOf(app, each, { llm_profile: 'mine' });
+      expect(calledBy(sent)).toEqual({ key: null, model, at: 'https://mine.example.com/v1' });
+    }
+  });
+
+  it('leaves out what tells a gateway where to pass a request on to', async () => {
+    await request(app.url)
+      .post('/api/v1/settings')
+      .set(user.headers)
+      .send({
+        agent_settings_diff: {
+          llm: { temperature: 0.5, extra_headers: { 'x-custom-host': 'https://mine.example.com' } },
+        },
+      })
+      .expect(200);
+
+    const sent = await startOf(app, user);
+    expect(calledBy(sent)).toEqual({ key: KEY, model, at: address });
+    expect(jsonAt(sent, 'body', 'agent', 'llm', 'temperature')).toBe(0.5);
+    expect(JSON.stringify(sent)).not.toContain('mine.example.com');
+  });
+
+  it('prefers a tool server that the user has under the same name', async () => {
+    const diff = { mcp_config: { own: { command: 'mine' } } };
+    await request(app.url)
+      .post('/api/v1/settings')
+      .set(user.headers)
+      .send({ agent_settings_diff: diff })
+      .expect(200);
+
+    const servers = Object(jsonAt(await startOf(app, user), 'body', 'agent', 'mcp_config'));
+    expect(Object.keys(servers).toSorted()).toEqual(['files', 'own']);
+    expect(servers.own).toMatchObject({ command: 'mine' });
+  });
+
+  it('is given again after a restart to a conversation that began with it, and to no other server', async () => {
+    const credentials = async (llmModel: string, llmBaseUrl: string, isOurs = true) => {
+      const { id } = await new ConversationRows(app).conversation(user.id, { llmModel, llmBaseUrl });
+      return await app.app.get(CredentialRefreshService).build({ id, userId: user.id }, isOurs);
+    };
+
+    expect(await credentials(model, address ?? '')).toMatchObject({ llm_model: model, llm_api_key: KEY });
+    for (const other of [
+      await credentials(model, 'https://mine.example.com/v1'),
+      await credentials(model, `${GATEWAY}/mine`),
+      await credentials('ollama/mine', ''),
+      await credentials(model, address ?? '', false),
+    ]) {
+      expect(JSON.stringify(other)).not.toContain(KEY);
+    }
+  });
+});
+
+describe('a model of the operator that is called inside the sandbox', () => {
+  const app = useTestApp({ DEFAULT_LLM_MODEL: 'ollama/small', DEFAULT_LLM_API_KEY: KEY });
+
+  it('gets no key, which a program of the user could read there', async () => {
+    expect(calledBy(await startOf(app, app.user))).toEqual({ key: null, model: 'ollama/small', at: null });
+  });
+});
