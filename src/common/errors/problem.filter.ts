@@ -15,13 +15,6 @@ interface ProblemResponse {
   headers?: Record<string, string>;
 }
 
-type Answer = (
-  status: number,
-  code: ErrorCode,
-  detail: string,
-  headers?: Record<string, string>,
-) => ProblemResponse;
-
 interface RouteLayer {
   match(path: string): boolean;
   route: { methods: Record<string, boolean | undefined> };
@@ -59,27 +52,22 @@ export class ProblemFilter implements ExceptionFilter {
   }
 
   private toResponse(exception: unknown, request: Request): ProblemResponse {
-    const answer: Answer = (status, code, detail, headers = {}) => ({
-      status,
-      body: problem(status, code, detail, requestId()),
-      headers,
-    });
     const error = unwrap(exception);
     if (error instanceof InvalidInputError) {
       return { status: 422, body: error };
     }
     if (error instanceof MalformedBodyError) {
-      return malformedBody(error, answer);
+      return malformedBody(error);
     }
     if (error instanceof DomainError) {
       const body = problemOf(error, requestId());
       return { status: body.status, body, headers: retryAfter(error.retryAfterSeconds) };
     }
     if (error instanceof HttpException) {
-      return httpException(error, request, answer);
+      return httpException(error, request);
     }
     if (error instanceof URIError) {
-      return nothingHere(answer);
+      return nothingHere();
     }
     const failure = databaseFailure(error);
     if (failure !== null) {
@@ -90,6 +78,15 @@ export class ProblemFilter implements ExceptionFilter {
     this.logger.error('failed to handle request', errorStack(error));
     return answer(500, 'internal', 'Something went wrong here; the log has it under this request id.');
   }
+}
+
+function answer(
+  status: number,
+  code: ErrorCode,
+  detail: string,
+  headers: Record<string, string> = {},
+): ProblemResponse {
+  return { status, body: problem(status, code, detail, requestId()), headers };
 }
 
 function requestId(): string | null {
@@ -116,12 +113,12 @@ function sizeText(bytes: number): string {
   return bytes < MIB ? `${bytes} bytes` : `${bytes / MIB} MiB`;
 }
 
-function malformedBody({ reason, limit }: MalformedBodyError, answer: Answer): ProblemResponse {
+function malformedBody({ reason, limit }: MalformedBodyError): ProblemResponse {
   switch (reason) {
     case 'too_large':
-      return tooLarge(answer, sizeText(limit ?? MIB));
+      return tooLarge(sizeText(limit ?? MIB));
     case 'too_many_values':
-      return tooLarge(answer, `${limit?.toLocaleString('en')} values and keys`);
+      return tooLarge(`${limit?.toLocaleString('en')} values and keys`);
     case 'media_type':
       return answer(
         415,
@@ -138,7 +135,7 @@ function malformedBody({ reason, limit }: MalformedBodyError, answer: Answer): P
   }
 }
 
-function tooLarge(answer: Answer, most: string): ProblemResponse {
+function tooLarge(most: string): ProblemResponse {
   return answer(413, 'payload_too_large', `The request body may have at most ${most}.`);
 }
 
@@ -146,7 +143,7 @@ function invalidJson(msg: string): ProblemResponse {
   return { status: 422, body: new InvalidInputError({ loc: ['body'], msg, type: 'json_invalid' }) };
 }
 
-function httpException(error: HttpException, request: Request, answer: Answer): ProblemResponse {
+function httpException(error: HttpException, request: Request): ProblemResponse {
   const status = error.getStatus();
   const methods = status === 404 ? allowedMethods(request) : [];
   if (methods.length > 0 && !methods.includes(request.method)) {
@@ -155,15 +152,15 @@ function httpException(error: HttpException, request: Request, answer: Answer): 
   }
   // 400 is Nest's error for an address that cannot be decoded; unreadable bodies have an error of our own.
   if (status === 404 || status === 400) {
-    return nothingHere(answer);
+    return nothingHere();
   }
   if (status === 413) {
-    return tooLarge(answer, sizeText(MIB));
+    return tooLarge(sizeText(MIB));
   }
   return answer(status, status < 500 ? 'not_found' : 'internal', 'The request could not be answered.');
 }
 
-function nothingHere(answer: Answer): ProblemResponse {
+function nothingHere(): ProblemResponse {
   return answer(404, 'not_found', 'There is nothing at this address; /docs shows what there is.');
 }
 
