@@ -17,7 +17,10 @@ import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/age
 import { agentSettings } from '../../src/v1/app-conversations/agent-request/agent-settings.js';
 import type { AgentStart } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
 import { ConversationWorkspaceService } from '../../src/v1/app-conversations/conversation-workspace.service.js';
+import { ChangesKeeper } from '../../src/v1/app-conversations/kept-changes/changes.keeper.js';
 import { RepositoryCheckout } from '../../src/v1/app-conversations/start/repository-checkout.js';
+import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
+import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from '../fakes/fake-server.js';
 import { STOCK_EVENTS, stockConversation } from '../fakes/stock-agent-samples.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -44,6 +47,8 @@ function stockResponse({ method, path: route, query }: FakeRequest): FakeRespons
     case 'POST /api/conversations':
     case 'GET /api/conversations/{id}':
       return { body: stockConversation(ID) };
+    case 'GET /api/git/changes':
+      return { body: ['a.txt', 'b.txt'].map((name) => ({ status: 'UPDATED', path: name })) };
     case 'POST /api/bash/start_bash_command':
       return { body: { kind: 'BashCommand', id: ID, command: 'true' } };
     case 'GET /api/bash/bash_events/search': {
@@ -126,12 +131,13 @@ const withSettings = (settings: Partial<AgentStart['settings']>): AgentStart => 
 
 let agent: FakeServer;
 let app: TestApp;
+let sandbox: Sandbox;
 
 beforeAll(async () => {
   agent = await FakeServer.start(stockResponse);
   app = await createTestApp();
   const rows = new ConversationRows(app);
-  const sandbox = await rows.sandbox(app.user.id, { specId: 'stock', key: KEY, address: agent.origin });
+  sandbox = await rows.sandbox(app.user.id, { specId: 'stock', key: KEY, address: agent.origin });
   await rows.conversation(app.user.id, { id: ID, sandboxId: sandbox.id, workingDir: '/workspace/project' });
 });
 
@@ -307,7 +313,26 @@ const SENDERS: Record<string, Sender | string> = {
     sends: ['POST /api/hooks'],
   },
   'ConversationWorkspaceService.git': 'part of the others',
+  'ConversationWorkspaceService.liveOrKept': 'part of the others',
+  'ConversationWorkspaceService.findKept': 'sends nothing',
   'ConversationWorkspaceService.readIfRunning': 'part of the others',
+  'ChangesKeeper.onModuleInit': {
+    call: () => app.app.get(SandboxEvents).emit('stopping', sandbox.id),
+    sends: [
+      'GET /api/git/changes',
+      'GET /api/git/diff',
+      ...COMMAND,
+      // Of the one who looks for what clients have begun there.
+      'GET /api/conversations/search',
+    ],
+  },
+  'ChangesKeeper.copyLater': 'part of `copy`',
+  'ChangesKeeper.copyRunning': 'part of `copy`',
+  'ChangesKeeper.copy': 'sends what `onModuleInit` shows',
+  'ChangesKeeper.read': 'part of `copy`',
+  'ChangesKeeper.diff': 'part of `copy`',
+  'ChangesKeeper.newestFirst': 'part of `copy`',
+  'ChangesKeeper.report': 'sends nothing',
   'RepositoryCheckout.throughRoute': 'asks AgentServerClient, and only our own agent server',
   'RepositoryCheckout.byCommand': 'part of `run`',
   'RepositoryCheckout.run': {
@@ -340,6 +365,7 @@ const CLASSES = {
   'agent-servers/agent-server.http.ts': AgentServerHttp,
   'agent-servers/agent-server.watch.ts': AgentServerWatch,
   'app-conversations/conversation-workspace.service.ts': ConversationWorkspaceService,
+  'app-conversations/kept-changes/changes.keeper.ts': ChangesKeeper,
   'app-conversations/start/repository-checkout.ts': RepositoryCheckout,
 };
 

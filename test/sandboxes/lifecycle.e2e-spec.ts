@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { RemovedUsersWorker } from '../../src/auth/removed-users.worker.js';
 import { SandboxEvents } from '../../src/v1/sandboxes/sandbox-events.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
@@ -478,7 +479,7 @@ describe('the life of a sandbox', () => {
       expect([backend.boxes.has(young), backend.boxes.has(known)]).toEqual([false, true]);
     });
 
-    it('ends the sandboxes of a removed user', async () => {
+    it('ends the sandboxes of a removed user once they were kept for a day', async () => {
       const { id } = await me.running();
       backend.box(id).createdAt = app.clock.now() - 61_000;
       const response = await fetch(`${app.url}/api/v1/users/${me.user.id}`, {
@@ -486,6 +487,10 @@ describe('the life of a sandbox', () => {
         headers: app.admin.headers,
       });
       expect(response.status).toBe(204);
+      await reconcile();
+      expect(backend.boxes.has(id)).toBe(true);
+      app.clock.advance(86_401_000);
+      await app.app.get(RemovedUsersWorker).work();
       await reconcile();
 
       expect(backend.boxes.has(id)).toBe(false);

@@ -45,7 +45,9 @@ describe('sandbox limits', () => {
         detail:
           'You have 2 sandboxes, the most that are kept, paused ones included. Delete some of them (DELETE /api/v1/sandboxes/{id}), then try again.',
       };
-      const post = (path: string): request.Test => request(app.url).post(path).set(me.user.headers).send({});
+      const post = (path: string, body = {}): request.Test =>
+        request(app.url).post(path).set(me.user.headers).send(body);
+      await post('/api/settings', { llm_model: 'openai/gpt-4o', llm_api_key: 'sk-4217' }).expect(200);
 
       expect((await post('/api/v1/sandboxes')).body).toMatchObject(refused);
       expect((await post('/api/v1/app-conversations')).body).toMatchObject(refused);
