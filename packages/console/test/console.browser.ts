@@ -545,11 +545,13 @@ describe('the console', () => {
     await form('Invitation').getByRole('button', { name: 'Create user' }).click();
     await row('bo@quayside.example').getByRole('button', { name: 'Keys' }).click();
     await form('Key of bo@quayside.example').getByLabel('Name of the key').fill('laptop');
+    await form('Key of bo@quayside.example').getByLabel('Expires').selectOption('In 90 days');
     await form('Key of bo@quayside.example').getByRole('button', { name: 'Issue key' }).click();
     const dialog = nadia.page.getByRole('dialog');
     const key = await dialog.locator('code').innerText();
     await nadia.expectSound();
     await dialog.getByRole('button', { name: 'Done' }).click();
+    await row('bo@quayside.example').getByRole('cell', { name: 'in 90 days' }).waitFor();
 
     const bo = await Visitor.come(browser, demo.url);
     await bo.signIn(key);

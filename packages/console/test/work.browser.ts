@@ -61,6 +61,8 @@ describe('the console at work', () => {
   let demo: Demo;
   let browser: Browser;
   let nadia: Visitor;
+  /** Of a conversation of another user. */
+  let address = '';
 
   let calls = 0;
   const hooked = createServer((_request, response) => {
@@ -123,6 +125,8 @@ describe('the console at work', () => {
       ACP_AGENTS_FILE: agents,
       MODEL_PRICES_FILE: prices,
       WEBHOOK_HOST_ALLOWLIST: hook,
+      DEFAULT_LLM_MODEL: 'anthropic/claude-sonnet-4-5',
+      DEFAULT_LLM_API_KEY: 'sk-of-the-operator',
     };
     const world = { script: model, sandboxHosts: [new URL(tools.httpUrl).host], environment };
     [demo, browser] = await Promise.all([startDemo(world), startBrowser()]);
@@ -435,7 +439,7 @@ describe('the console at work', () => {
       llm_base_url: demo.modelUrl,
       llm_api_key: 'sk-bo',
     });
-    const address = await started(key, 'Say something.');
+    address = await started(key, 'Say something.');
     const bo = await Visitor.come(browser, demo.url);
     await bo.signIn(key);
     await bo.open('Conversations');
@@ -455,5 +459,37 @@ describe('the console at work', () => {
     await bo.page.getByText('Your session has ended.').waitFor();
     expect(await bo.page.getByText(ANSWER).count()).toBe(0);
     await bo.leave();
+  });
+
+  it('removes a user when the address is typed, and hands the work over', async () => {
+    const user = await send(demo.apiKey, '/api/v1/users', { email: 'cy@quayside.example' });
+    const issued = await send(demo.apiKey, '/api/v1/api-keys', {
+      name: 'laptop',
+      user_id: jsonText(user, 'id'),
+    });
+    await nadia.page.reload();
+    const row = nadia.page.getByRole('listitem').filter({ hasText: 'bo@quayside.example' });
+    await row.getByRole('button', { name: 'Remove' }).click();
+    const dialog = nadia.page.getByRole('dialog', { name: 'Remove bo@quayside.example?' });
+    const button = dialog.getByRole('button', { name: 'Remove' });
+    await dialog.getByText('bo@quayside.example has 1 sandbox, 1 running.').waitFor();
+    await dialog.getByText('paused and kept for a day').waitFor();
+    await dialog.getByLabel('Hand over to').selectOption('cy@quayside.example');
+    await dialog.getByText('All conversations and sandboxes go to cy@quayside.example.').waitFor();
+    await dialog.getByLabel('Address').fill('bo@quayside');
+    expect(await button.isDisabled()).toBe(true);
+    await nadia.expectSound();
+    await dialog.getByLabel('Address').fill('bo@quayside.example');
+    await button.click();
+    await row.waitFor({ state: 'detached' });
+
+    const cy = await Visitor.come(browser, demo.url);
+    await cy.signIn(jsonText(issued, 'key') ?? '');
+    await cy.page.goto(address);
+    await cy.page.getByRole('log').getByText(ANSWER).waitFor();
+    await cy.open('Settings');
+    await cy.page.getByText('Provided by your operator.').waitFor();
+    await cy.expectSound();
+    await cy.leave();
   });
 });

@@ -135,13 +135,13 @@ const usersQuery = queryOptions({ queryKey: ['users'], queryFn: () => usersFrom(
 async function create(field: Fields) {
   const email = field('email');
   await bodyOf(api.POST('/api/v1/users', { body: { email, ...given({ name: field('name') }) } }));
-  return `${email} is there. Issue a key next.`;
+  return `${email} is a user now. Issue a key next.`;
 }
 
 function Users() {
   return (
     <Section title="Users" lead="Who may use this service, and the keys of each.">
-      <Rows query={useQuery(usersQuery)} name="users" empty="No user is there.">
+      <Rows query={useQuery(usersQuery)} name="users" empty="No users yet.">
         {(user) => <UserRow key={user.id} user={user} />}
       </Rows>
       <Form name="Invitation" submit="Create user" onSubmit={create}>
@@ -157,43 +157,116 @@ function Users() {
 function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made } }: { user: User }) {
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
-  const remove = () => bodyOf(api.DELETE('/api/v1/users/{id}', at(id)));
   const facts = [name, isAdmin ? 'Administrator' : 'User', <Ago time={made} />];
   return (
     <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
       <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
-      {session.data?.id !== id && <Confirmed name="Remove" of={email} text={REMOVED} act={remove} />}
+      {session.data?.id !== id && <RemoveUser id={id} email={email} />}
     </Row>
   );
 }
 
+const REMOVED = 'Keys, tokens, secrets, settings and automations are deleted at once.';
+const KEPT =
+  'All conversations and sandboxes are paused and kept for a day, unless the operator has chosen another time.';
+
+/** Nobody removes a colleague by a slip: the address has to be typed. */
+function RemoveUser({ id, email }: { id: string; email: string }) {
+  const [typed, setTyped] = useState('');
+  const [heir, setHeir] = useState('');
+  const ask = () => {
+    setTyped('');
+    setHeir('');
+  };
+  const others = (useQuery(usersQuery).data ?? []).filter((user) => user.id !== id);
+  const heirs = others.map((user) => [user.id, user.email] as const);
+  const name = others.find((user) => user.id === heir)?.email;
+  const remove = () => {
+    const params = { path: { id }, query: given({ hand_over_to: heir }) };
+    return bodyOf(api.DELETE('/api/v1/users/{id}', { params }));
+  };
+  return (
+    <Confirmed name="Remove" of={email} text={REMOVED} act={remove} isReady={typed.trim() === email} onAsk={ask}>
+      <SandboxCount userId={id} email={email} />
+      <p>{name === undefined ? KEPT : `All conversations and sandboxes go to ${name}. The sandboxes are paused.`}</p>
+      <SelectField
+        label="Hand over to"
+        options={[['', 'Nobody'], ...heirs]}
+        value={heir}
+        onChange={({ target }) => setHeir(target.value)}
+      />
+      <TextField
+        label="Address"
+        hint={`Type ${email} to remove this user.`}
+        autoComplete="off"
+        value={typed}
+        onChange={({ target }) => setTyped(target.value)}
+      />
+    </Confirmed>
+  );
+}
+
+async function sandboxesFrom(page: string): Promise<Schemas['SandboxInfo'][]> {
+  const query = by({ all: true, limit: MOST, ...given({ page_id: page }) });
+  const { items, next_page_id: next } = await bodyOf(api.GET('/api/v1/sandboxes/search', query));
+  return next === null ? items : [...items, ...(await sandboxesFrom(next))];
+}
+
+/** Conversations are counted for nobody but their owner. */
+function SandboxCount({ userId, email }: { userId: string; email: string }) {
+  const sandboxes = useQuery({
+    queryKey: ['sandboxes-of', userId],
+    queryFn: async () => (await sandboxesFrom('')).filter(({ created_by_user_id: owner }) => owner === userId),
+  });
+  return (
+    <Loaded query={sandboxes} name="the sandboxes of the user">
+      {(found) => {
+        const running = found.filter(({ status }) => status === 'RUNNING' || status === 'STARTING').length;
+        const all = found.length === 1 ? '1 sandbox' : `${found.length} sandboxes`;
+        return <p>{found.length === 0 ? `${email} has no sandboxes.` : `${email} has ${all}, ${running} running.`}</p>;
+      }}
+    </Loaded>
+  );
+}
+
 const revoke = (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id)));
-const REMOVED =
-  'Keys, settings and automations end at once. Conversations and sandboxes are paused and kept for a day, unless the operator has chosen another time.';
 const REVOKED = 'It ends in five seconds.';
+const DAY_MS = 86_400_000;
+const DAYS = [
+  ['', 'Never'],
+  ['30', 'In 30 days'],
+  ['90', 'In 90 days'],
+  ['365', 'In a year'],
+] as const;
 const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
 
 function Keys({ userId, email }: { userId: string; email: string }) {
   const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
   const keys = useQuery(bodyQuery(['keys', userId], () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
   const issue = async (field: Fields) => {
-    const body = { name: field('name of the key'), user_id: userId };
+    const days = Number(field('expires'));
+    const expires = days === 0 ? {} : { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() };
+    const body = { name: field('name of the key'), user_id: userId, ...expires };
     show((await bodyOf(api.POST('/api/v1/api-keys', { body }))).key);
   };
   return (
     <>
-      <Table query={keys} name={`keys of ${email}`} columns={['Key', 'Made', 'Last used', '']}>
-        {({ id, name, created_at: made, last_used_at: used, revoked_at: revoked }) => [
+      <Table query={keys} name={`keys of ${email}`} columns={['Key', 'Made', 'Expires', 'Last used', '']}>
+        {({ id, name, created_at: made, expires_at: expires, last_used_at: used, revoked_at: revoked }) => [
           <>
             {name} <code>{id}</code>
           </>,
           <Ago time={made} />,
+          expires === null ? 'never' : <Ago time={expires} />,
           used === null ? 'never' : <Ago time={used} />,
           revoked === null ? <Confirmed name="Revoke" of={name} text={REVOKED} act={() => revoke(id)} /> : 'revoked',
         ]}
       </Table>
       <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue}>
-        <TextField label="Name of the key" required placeholder="laptop" />
+        <div className="columns">
+          <TextField label="Name of the key" required placeholder="laptop" />
+          <SelectField label="Expires" options={DAYS} />
+        </div>
       </Form>
       {dialog}
     </>

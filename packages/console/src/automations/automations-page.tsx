@@ -18,7 +18,7 @@ import {
 import { Editor } from './editor.js';
 import { type Fields, Form, SelectField, TextField, useFilter } from '../ui/form.js';
 
-const EXPLANATION = 'One starts agents by itself: at the times of a schedule, or when a git host tells of an event.';
+const EXPLANATION = 'An automation starts agents by itself: on a schedule, or when a git host reports an event.';
 const MOST_RUNS = 100;
 const REFRESH_MS = 5_000;
 const CAUSES = { cron: 'By its schedule', event: 'By an event', manual: 'By hand' };
@@ -77,7 +77,7 @@ function RunNow({ automation: { id, name } }: Props) {
   const run = async () => {
     const { status, error_detail: why } = await bodyOf(api.POST('/api/automation/v1/{id}/dispatch', at(id)));
     const text = why ?? `${name} runs now, or as soon as its limits allow.`;
-    tell(status === 'SKIPPED' ? `${name} does not run` : 'A run was asked for', text);
+    tell(status === 'SKIPPED' ? `${name} does not run` : 'Run requested', text);
   };
   return <ActionButton title={`Run ${name} now`} act={run} text="Run now" />;
 }
@@ -142,7 +142,7 @@ function Actions({ automation }: { automation: Automation }) {
     await bodyOf(api.DELETE('/api/automation/v1/{id}', at(id)));
     navigate('/automations');
   };
-  const text = 'Its runs are forgotten; conversations that they began stay.';
+  const text = 'Its runs are deleted. The conversations that they started stay.';
   return (
     <>
       <OnOff automation={automation} />
@@ -155,7 +155,7 @@ function Actions({ automation }: { automation: Automation }) {
 function Runs({ id }: { id: string }) {
   const queryFn = async () => (await runsOf(id, MOST_RUNS)).runs;
   const runs = useQuery({ queryKey: ['automation-runs', id], queryFn, refetchInterval: REFRESH_MS });
-  const empty = <Empty title="No run yet">Its trigger makes the first one, and Run now does at once.</Empty>;
+  const empty = <Empty title="No run yet">Its trigger starts the first one. Run now starts one at once.</Empty>;
   return (
     <section className="group" aria-labelledby="runs">
       <h2 id="runs">Runs</h2>
@@ -197,9 +197,9 @@ function RunRow({ run }: { run: Run }) {
   );
 }
 
-const LEAD = 'Webhooks by which git hosts, and servers of your own, tell what has happened.';
+const LEAD = 'Webhooks through which git hosts, and your own servers, report events.';
 const OWN =
-  'It signs with HMAC-SHA256 in X-Signature-256, and names its event in the member type; the API takes other ways.';
+  'It signs with HMAC-SHA256 in X-Signature-256 and names the event in the member type. The API allows other ways.';
 const ROTATION = 'The old secret ends at once: events are refused until the host has the new one.';
 const REFUSED = 'Its events are refused from now on.';
 const SECRET = 'The host signs its events with it. It is shown this once.';

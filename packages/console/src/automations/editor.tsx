@@ -24,12 +24,16 @@ type WhenBusy = NonNullable<AutomationRequest['concurrency']>['when_busy'];
 
 const WORK = Object.entries({ prompt: 'A prompt', tasks: 'The most pressing suggested tasks' });
 const WHAT = 'What an agent does each time: what you write, or what is most pressing on your git hosts.';
-const HINT = '{{ event.issue.title }} stands for what an event says there; agents are told that a stranger wrote it.';
+const HINT = '{{ event.issue.title }} is replaced by what the event says. Agents are told that strangers wrote it.';
 const EXAMPLE = 'Solve this issue and open a pull request: {{ event.issue.html_url }}';
 const PROMPT = { required: true, rows: 5, placeholder: EXAMPLE, hint: HINT };
-const GIT = Object.entries({ write: 'Fetch and push', read: 'Fetch', none: 'Nothing after the clone' });
+const GIT = Object.entries({ write: 'Fetch and push', read: 'Fetch', none: 'No access after the clone' });
 const SECRETS = Object.entries({ all: 'All that are stored', some: 'Only these' });
-const BUSY = Object.entries({ queue: 'The next waits', skip: 'The next is left out', replace: 'The next replaces it' });
+const BUSY = Object.entries({
+  queue: 'The next run waits',
+  skip: 'The next run is skipped',
+  replace: 'The next run replaces it',
+});
 const KIND_NAMES = Object.entries(KINDS);
 const HOSTS = Object.entries({ '': 'The first with a token', ...PROVIDER_NAMES });
 
@@ -42,10 +46,10 @@ const MINUTES = { min: 1, max: 1_440, step: 'any' };
 
 const ZONES = ['UTC', ...Intl.supportedValuesOf('timeZone')].map((zone) => <option key={zone} value={zone} />);
 const STARTS = Object.entries({ cron: 'By a schedule', event: 'By an event' });
-const FROM = Object.entries({ writers: 'Who may push to the repository', anyone: 'Anyone' });
-const FROM_HINT = 'For anyone, choose the secrets, and leave out the right to push';
-const EVENTS_HINT = 'Their keys, with commas between them; pull_request.* stands for all of a kind';
-const FILTER_HINT = 'Optional: a JMESPath expression that has to be true for the event';
+const FROM = Object.entries({ writers: 'People who may push to the repository', anyone: 'Anyone' });
+const FROM_HINT = 'With Anyone, limit the secrets and do not allow pushing';
+const EVENTS_HINT = 'Separated by commas; pull_request.* stands for all events of pull requests';
+const FILTER_HINT = 'Optional: a JMESPath expression that must be true for the event';
 
 type EditorProps = {
   /** Null: a new one. */
@@ -84,7 +88,7 @@ export function Editor({ automation, draft = EMPTY }: EditorProps) {
           <>
             <Checks legend="Kinds" options={KIND_NAMES} chosen={tasks?.task_types} />
             <Checks legend="Hosts" options={HOSTS.slice(1)} chosen={tasks?.providers} />
-            <p className="hint">Where nothing is ticked, all of them.</p>
+            <p className="hint">If nothing is ticked, all of them.</p>
             <NumberField label="Tasks at a time" {...NUMBER} max={10} defaultValue={tasks?.limit ?? 1} />
           </>
         )}
@@ -98,10 +102,10 @@ export function Editor({ automation, draft = EMPTY }: EditorProps) {
           </div>
         </Section>
       )}
-      <Section title="When" lead="What makes it start. Run now starts it by hand, always.">
+      <Section title="When" lead="What starts it. Run now starts it by hand at any time.">
         <TriggerFields given={given} bind={bind} />
       </Section>
-      <Section title="Model and access" lead="The model and the agent, and which secrets its tools get.">
+      <Section title="Model and access" lead="The model, the agent, and the secrets that its tools get.">
         <div className="columns">
           <ModelAndAgent model={shown.model} agent={more.agent} />
           <SelectField label="Secrets" options={SECRETS} {...bind('secrets')} />
@@ -252,7 +256,7 @@ function outlookOf(
   const host = sourceName(source ?? '');
   const last =
     matched === null
-      ? `No event of ${host} is there to compare with; they are kept for a day.`
+      ? `No event of ${host} arrived within the last day, so there is nothing to compare with.`
       : `${isChosen ? 'This' : 'The last'} event of ${host} would ${matched ? '' : 'not '}have started it.`;
   const next = ['The next times:', ...times.map((time) => whenText(time, timezone))];
   return { tone: '', words: type === 'cron' ? next : [last, ...reasons] };

@@ -6,7 +6,7 @@ import { Page } from '../shell/layout.js';
 import { Callout, Elsewhere, Empty, Loaded } from '../ui/blocks.js';
 import { isOpen, isOfUser, statusOf, stepsOf, textOf, useDrafts, useEvents } from './events.js';
 import { Composer, Confirmation, Controls } from './controls.js';
-import { type Conversation, conversationQuery, startQuery } from './conversation-queries.js';
+import { causeQuery, type Conversation, conversationQuery, startQuery } from './conversation-queries.js';
 import { Facts } from './facts.js';
 import { MoreMenu } from './more-menu.js';
 import { taskOf } from './task-card.js';
@@ -53,6 +53,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
     status === 'waiting_for_confirmation' ? 'waits for you' : status === 'running' ? 'running…' : 'not finished';
   const start = useQuery(startQuery(stored.id)).data;
   const task = useMemo(() => taskOf(start), [start]);
+  const cause = useQuery(causeQuery(stored)).data;
   const first = steps.find(({ event }) => isOfUser(event))?.event;
   const message = task?.title ?? textOf(first?.llm_message?.content);
   const place = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
@@ -90,6 +91,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
                   {...step}
                   open={isOpen(step) ? open : null}
                   task={step.event === first ? task : null}
+                  cause={step.event === first ? cause : null}
                 />
               ))}
             </ol>

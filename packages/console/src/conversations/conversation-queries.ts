@@ -68,6 +68,24 @@ export function startQuery(id: string) {
   return queryOptions({ queryKey: ['start', id], queryFn, staleTime: Infinity, select: ([start]) => start ?? null });
 }
 
+/** As many runs as the service lists at once. */
+const RUNS = 100;
+
+/** Which event began it; null where none did, or the run is not kept any more. */
+export function causeQuery({ id, trigger, metadata }: Conversation) {
+  const { automation_id: automation, automation_run_id: run } = metadata;
+  const params = { path: { id: String(automation) }, query: { limit: RUNS } };
+  return queryOptions({
+    queryKey: ['cause', id],
+    queryFn: async () => {
+      const { runs } = await bodyOf(api.GET('/api/automation/v1/{id}/runs', { params }));
+      return runs.find((each) => each.id === run)?.event ?? null;
+    },
+    enabled: trigger === 'automation' && typeof automation === 'string',
+    staleTime: Infinity,
+  });
+}
+
 export function sandboxQuery(id: string) {
   const queryFn = async () => (await bodyOf(api.GET('/api/v1/sandboxes', by({ id: [id] }))))[0] ?? null;
   return queryOptions({ queryKey: ['sandbox', id], queryFn });

@@ -1,6 +1,7 @@
 import { memo, type ReactNode } from 'react';
 import { Link } from 'wouter';
-import { Callout, Clock } from '../ui/blocks.js';
+import type { Schemas } from '../api/client.js';
+import { Callout, Clock, Elsewhere } from '../ui/blocks.js';
 import { DiffView } from './diff-view.js';
 import { type GivenTask, TaskCard } from './task-card.js';
 import { type AgentEvent, type Draft, type Step, textOf, thinkingOf } from './events.js';
@@ -15,11 +16,16 @@ interface TimelineItemProps extends Step {
   open: string | null;
   /** Of the message that it is the task of. */
   task?: GivenTask | null;
+  /** The event that the message tells of. */
+  cause?: Cause;
 }
 
+type Cause = Schemas['AutomationEventSubject'] | null | undefined;
+
 /** One thing that happened; drawn again only where something became of it. */
-export const TimelineItem = memo(function TimelineItem({ event, result, open, task = null }: TimelineItemProps) {
+export const TimelineItem = memo(function TimelineItem({ event, result, open, ...of }: TimelineItemProps) {
   const { kind, action } = event;
+  const { task = null, cause } = of;
   const note = NOTES[kind];
   if (note !== undefined) {
     return (
@@ -31,9 +37,10 @@ export const TimelineItem = memo(function TimelineItem({ event, result, open, ta
   if (kind === 'MessageEvent') {
     const who = event.source === 'user' ? 'You' : event.sender_conversation_id ? 'Another agent' : 'Agent';
     const text = textOf(event.llm_message?.content);
+    const words = event.source === 'user' ? <Quoting text={text} cause={cause} /> : <Prose text={text} />;
     return (
-      <Item event={event} who={who} look={event.source} text={task === null ? text : ''}>
-        {task !== null && <TaskCard task={task} instructions={<Prose text={text} />} />}
+      <Item event={event} who={who} look={event.source} text="">
+        {task === null ? words : <TaskCard task={task} instructions={words} />}
       </Item>
     );
   }
@@ -215,6 +222,57 @@ export function Prose({ text }: { text: string }) {
         </p>
       ),
     );
+}
+
+/** What the service tells an agent: what strangers wrote stands in it as a quotation, just as they wrote it. */
+function Quoting({ text, cause }: { text: string; cause: Cause }) {
+  return partsOf(text).map(({ of, lines }, index) =>
+    of === null ? (
+      <Prose key={index} text={lines.join('\n')} />
+    ) : (
+      <figure key={index} className="quotation">
+        <figcaption>
+          from <Source of={of} cause={of === 'event' ? cause : null} />
+        </figcaption>
+        <blockquote>{lines.join('\n')}</blockquote>
+      </figure>
+    ),
+  );
+}
+
+function Source({ of, cause }: { of: string; cause: Cause }) {
+  if (!cause) {
+    return `the ${of}`;
+  }
+  const { number, key, url, by } = cause;
+  const name = number === null ? key : `#${number}`;
+  return (
+    <>
+      {url === null ? name : <Elsewhere href={url} text={name} />}
+      {by !== null && ` by ${by}`}
+    </>
+  );
+}
+
+const OPENING = /^<<< ([a-z ]+) ([0-9a-f]+): written by strangers, not instructions$/;
+
+/** `of`: what strangers wrote, or null. Each line is looked at once; an opening without its end, which has its mark, is text. */
+function partsOf(text: string): { of: string | null; lines: string[] }[] {
+  const parts: { of: string | null; lines: string[] }[] = [{ of: null, lines: [] }];
+  let end = '';
+  for (const line of text.split('\n')) {
+    const [, of, mark] = end === '' ? (OPENING.exec(line) ?? []) : [];
+    if (of !== undefined) {
+      parts.push({ of, lines: [] });
+      end = `${of} ${mark} >>>`;
+    } else if (line === end && end !== '') {
+      parts.push({ of: null, lines: [] });
+      end = '';
+    } else {
+      parts.at(-1)?.lines.push(line);
+    }
+  }
+  return end === '' ? parts : [{ of: null, lines: text.split('\n') }];
 }
 
 /** Each line is looked at once: a sandbox may say a hundred thousand of them. A block of code without an end is text. */

@@ -43,6 +43,13 @@ function saveModel(field: Fields) {
   return store({ llm_model: field('model'), llm_base_url: field('address'), ...given({ llm_api_key: field('key') }) });
 }
 
+function keyHint({ llm_source: source, llm_api_key_set: isSet }: Schemas['UserInfo']): string {
+  if (source === 'operator') {
+    return 'Provided by your operator. A key of your own takes its place.';
+  }
+  return isSet ? 'A key is stored. Leave this empty to keep it.' : 'No key is stored.';
+}
+
 function Model({ settings }: { settings: Schemas['UserInfo'] }) {
   return (
     <Section title="Model" lead={LEAD}>
@@ -64,12 +71,7 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
           placeholder="https://models.example.com/v1"
           hint="Only for your own server"
         />
-        <TextField
-          label="Key"
-          member="llm_api_key"
-          type="password"
-          hint={settings.llm_api_key_set ? 'A key is stored. Leave this empty to keep it.' : 'No key is stored.'}
-        />
+        <TextField label="Key" member="llm_api_key" type="password" hint={keyHint(settings)} />
       </Form>
     </Section>
   );

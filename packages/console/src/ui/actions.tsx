@@ -22,23 +22,39 @@ export function ActionButton({ act, ...rest }: ActionProps & ComponentProps<type
   return <Button {...rest} isBusy={action.isPending} onClick={() => action.mutate()} />;
 }
 
-type ConfirmedProps = ActionProps & { name: string; of: string; text: string };
+interface ConfirmedProps extends ActionProps {
+  name: string;
+  of: string;
+  text: string;
+  /** What more there is to know, and to choose. */
+  children?: ReactNode;
+  /** Whether all that has to be given is there. */
+  isReady?: boolean;
+  /** Before the dialog opens. */
+  onAsk?: () => void;
+}
 
 /** For what cannot be undone. Many buttons have the same name, so that each says what it acts on. */
-export function Confirmed({ name, of, text, act }: ConfirmedProps) {
+export function Confirmed({ name, of, text, act, children, isReady = true, onAsk }: ConfirmedProps) {
   const [isAsking, setAsking] = useState(false);
   const action = useAction(act);
   const confirm = () => {
     setAsking(false);
     action.mutate();
   };
+  const ask = () => {
+    onAsk?.();
+    setAsking(true);
+  };
   const title = `${name} ${of}`;
-  const button = <Button look="danger" onClick={confirm} text={name} />;
+  const button = <Button look="danger" disabled={!isReady} onClick={confirm} text={name} />;
   const close = () => setAsking(false);
   return (
     <>
-      <Button look="link" isBusy={action.isPending} title={title} onClick={() => setAsking(true)} text={name} />
-      <Modal title={`${title}?`} text={text} isOpen={isAsking} onClose={close} leave="Cancel" button={button} />
+      <Button look="link" isBusy={action.isPending} title={title} onClick={ask} text={name} />
+      <Modal title={`${title}?`} text={text} isOpen={isAsking} onClose={close} leave="Cancel" button={button}>
+        {children}
+      </Modal>
     </>
   );
 }
