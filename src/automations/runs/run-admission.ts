@@ -34,7 +34,8 @@ export function admit(work: AutomationWork, trigger: Trigger, counts: RunCounts)
   const { limit, when_busy } = concurrency;
   const skip = counts.skippedToday >= most ? 'refuse' : 'skip';
   if (counts.today >= most) {
-    return { admission: skip, reason: `It has had ${most} runs within a day (max_runs_per_day).` };
+    const had = most === 1 ? 'a run' : `${most} runs`;
+    return { admission: skip, reason: `It has had ${had} within a day (max_runs_per_day).` };
   }
   const isForAnyone = trigger.type === 'event' && trigger.from === 'anyone';
   if (isForAnyone && counts.ofActorToday >= RUNS_OF_A_STRANGER) {
