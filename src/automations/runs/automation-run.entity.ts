@@ -33,7 +33,7 @@ export class AutomationRun {
   @Column('jsonb', { nullable: true }) event: EventSubject | null;
   @Column('text') status: (typeof RUN_STATUSES)[number];
   /** As the automation was then, with a prompt whose placeholders are filled; its `timeout` alone once it is over. */
-  @Column('jsonb') work: AutomationWork & { /** Of the event. */ title?: string | null };
+  @Column('jsonb') work: AutomationWork;
   /** Chosen before the first of them is started. */
   @Column('uuid', { array: true, default: () => "'{}'" }) conversationIds: string[];
   /** Null until all conversations are being started. */

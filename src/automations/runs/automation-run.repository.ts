@@ -30,7 +30,7 @@ import { Automation, AutomationRepository } from '../definitions/automation.repo
 import type { EventSubject } from '../events/event-subject.js';
 import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
-import { eventTitle, filledPrompt } from './prompt-template.js';
+import { filledPrompt } from './prompt-template.js';
 
 export interface MadeRun {
   /** Null: not even a skipped one was kept. */
@@ -201,7 +201,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       status: isSkipped ? 'SKIPPED' : 'PENDING',
       work: isSkipped
         ? { timeout: work.timeout }
-        : { ...work, prompt: work.prompt && filledPrompt(work.prompt, payload), title: eventTitle(payload) },
+        : { ...work, prompt: work.prompt && filledPrompt(work.prompt, payload) },
       errorDetail: reason,
       createdAt: now,
       completedAt: isSkipped ? now : null,

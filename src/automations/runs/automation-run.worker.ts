@@ -104,7 +104,7 @@ export class AutomationRunWorker implements OnModuleInit {
 }
 
 function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTask): object {
-  const { prompt, title, model, repos, agent, result_schema, secret_names, git, follow } = run.work;
+  const { prompt, model, repos, agent, result_schema, secret_names, git, follow } = run.work;
   const [repo] = repos;
   const host = repo && URL.parse(repo.url)?.hostname;
   const server = PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === host);
@@ -122,7 +122,6 @@ function startBody(run: AutomationRun, conversationId: string, task?: SuggestedT
     ...(task
       ? { suggested_task: task }
       : {
-          title,
           initial_message: { role: 'user', content: [{ type: 'text', text: prompt ?? '' }] },
           ...(repo && {
             selected_repository: repositoryName(repo.url),

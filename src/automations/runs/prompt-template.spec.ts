@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { eventTitle, filledPrompt, promptProblem } from './prompt-template.js';
+import { filledPrompt, promptProblem } from './prompt-template.js';
 
 const MARK = 'a1b2c3';
 
@@ -93,20 +93,5 @@ describe('a placeholder', () => {
   ])('is %s', (_what, prompt, problem) => {
     const found = promptProblem(prompt);
     expect(found === null ? null : found.includes(String(problem))).toBe(problem === null ? null : true);
-  });
-});
-
-describe('the title of what an event is about', () => {
-  it.each<[string, unknown, string | null]>([
-    ['an issue', { issue: { title: ' It is\nbroken ' } }, 'It is broken'],
-    ['a pull request', { pull_request: { title: 'Mend it' } }, 'Mend it'],
-    ['a merge request', { object_attributes: { title: 'Mend it' } }, 'Mend it'],
-    ['a note on one', { merge_request: { title: 'Mend it' }, object_attributes: { id: 9 } }, 'Mend it'],
-    ['a pull request of Bitbucket', { pullrequest: { title: 'Mend it' } }, 'Mend it'],
-    ['a long one', { issue: { title: 'x'.repeat(300) } }, 'x'.repeat(200)],
-    ['a push', { ref: 'refs/heads/main' }, null],
-    ['nothing', null, null],
-  ])('of %s', (_, event, title) => {
-    expect(eventTitle(event)).toBe(title);
   });
 });

@@ -1,5 +1,4 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { jsonText } from '@slipway/common/json-access.js';
 import { fenced, newMark, renderedText } from '../../common/fenced-text.js';
 import { evaluate, expressionProblem, type Spend, stepBudget } from '../../common/jmespath.js';
 
@@ -29,17 +28,6 @@ export function filledPrompt(prompt: string, event: unknown, mark = newMark()): 
   return prompt.replaceAll(PLACEHOLDER, (_whole, expression: string = '@') =>
     fenced('event', mark, valueText(expression, event, spend), MAX_VALUE),
   );
-}
-
-/** Where hosts say what the issue, or the pull or merge request, of an event is called. */
-const TITLED = ['issue', 'pull_request', 'merge_request', 'object_attributes', 'pullrequest', 'pullRequest'];
-const MAX_TITLE = 200;
-
-/** What a conversation about an event is called; null for an event about something without a title. */
-export function eventTitle(event: unknown): string | null {
-  const titles = TITLED.map((name) => jsonText(event, name, 'title')?.replaceAll(/\s+/g, ' ').trim());
-  const title = titles.find((each) => each) ?? null;
-  return title && Array.from(renderedText(title)).slice(0, MAX_TITLE).join('');
 }
 
 function valueText(expression: string, event: unknown, spend: Spend): string {
