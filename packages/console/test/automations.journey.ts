@@ -208,7 +208,7 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await page().getByRole('button', { name: 'Run now' }).click();
     await page().getByText('Morning does not run').waitFor();
 
-    expect(await page().getByText('It has had 1 runs within a day').count()).toBeGreaterThan(0);
+    expect(await page().getByText('It has had a run within a day').count()).toBeGreaterThan(0);
   });
 
   it('links the event of a run, and quotes what strangers wrote', async () => {
