@@ -129,7 +129,7 @@ export class UserRepository extends Repository<User> {
     return id;
   }
 
-  /** Whether it can be given somebody's work. */
+  /** Whether another user's work can be given to it. */
   async isPresent(manager: EntityManager, id: string): Promise<boolean> {
     return manager.existsBy(User, { id, removedAt: IsNull() });
   }

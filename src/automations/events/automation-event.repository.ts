@@ -97,7 +97,7 @@ export class AutomationEvent extends OwnedRow {
   @Column('jsonb', { nullable: true }) subject: EventSubject | null;
   /** Null: it made no run, and newer ones of its source did not either. */
   @Column('json', { nullable: true }) payload: unknown;
-  /** Those with runs: others are found again when somebody asks. */
+  /** Those with runs: others are found again on request. */
   @Column('jsonb', { default: () => "'[]'" }) outcomes: EventOutcome[];
   /** Of payload and outcomes. */
   @Column('integer', { default: 0 }) bytes: number;

@@ -199,7 +199,7 @@ export class CredentialRefreshService {
       model: settings.llm_model,
       baseUrl: settings.llm_base_url,
     });
-    // At another path of the operator's host there may be somebody else.
+    // Another path of the operator's host may belong to another service.
     const isForModel =
       isSameServer &&
       (settings.has_operator_key !== true || (model.baseUrl ?? '') === (settings.llm_base_url ?? ''));

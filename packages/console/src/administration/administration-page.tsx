@@ -212,7 +212,7 @@ async function sandboxesFrom(page: string): Promise<Schemas['SandboxInfo'][]> {
   return next === null ? items : [...items, ...(await sandboxesFrom(next))];
 }
 
-/** Conversations are counted for nobody but their owner. */
+/** The API counts conversations for their owner only. */
 function SandboxCount({ userId, email }: { userId: string; email: string }) {
   const sandboxes = useQuery({
     queryKey: ['sandboxes-of', userId],

@@ -36,7 +36,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** Nothing for many tokens: nobody knows what the model costs. */
+/** No cost for many tokens: the price of the model is unknown. */
 function costOf(cost: number, tokens: number): string {
   return cost === 0 && tokens > 0 ? `unknown (${count.format(tokens)} tokens)` : dollars.format(cost);
 }

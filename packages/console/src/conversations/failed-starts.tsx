@@ -20,7 +20,7 @@ const failedQuery = queryOptions({
   select: failedStarts,
 });
 
-/** Those that nobody has tried again since. */
+/** Without those that were tried again since. */
 function failedStarts(newestFirst: Start[]): Start[] {
   const wishes = newestFirst.map((start) => JSON.stringify(bodyOfStart(start)));
   return newestFirst.filter(({ status }, index) => status === 'ERROR' && wishes.indexOf(wishes[index] ?? '') === index);

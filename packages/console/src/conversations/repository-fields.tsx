@@ -9,7 +9,7 @@ type Repository = Choice & { provider: Provider };
 const TYPING_MS = 250;
 const MOST = 30;
 
-/** The text once nobody types any more: hosts count what they are asked. */
+/** The text after a pause in typing: hosts limit the rate of requests. */
 function useTyped(text: string): string {
   const [typed, setTyped] = useState(text);
   useEffect(() => {
