@@ -15,6 +15,7 @@ import { RequestAuthenticator } from './auth/request-authenticator.js';
 import { DomainError } from './common/errors/domain-error.js';
 import { ProblemFilter } from './common/errors/problem.filter.js';
 import { serveDocumentPages } from './common/openapi/document-pages.js';
+import { takeOffPathPrefix } from './common/requests/path-prefix.js';
 import { securityHeadersMiddleware } from './common/requests/response-headers.js';
 import { JsonBodyInterceptor } from './common/requests/json-body.interceptor.js';
 import { ServerConnections } from './common/requests/server-connections.js';
@@ -81,6 +82,12 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
 
   const connections = boundConnections(app);
   answerUnreadableRequests(app.getHttpServer());
+  const { pathPrefix } = app.get(ServiceAddress);
+  if (pathPrefix !== '') {
+    const isForSandbox = (request: IncomingMessage): boolean =>
+      ports.isFor(request) || addresses.find(request)?.isOwn === true;
+    takeOffPathPrefix(app.getHttpServer(), pathPrefix, isForSandbox);
+  }
   app.get(WebSocketRouter).attach(app.getHttpServer(), hosts);
   app.get(AgentServerPorts).handTo(app.getHttpServer());
 
@@ -128,12 +135,12 @@ export function configureApp(app: NestExpressApplication, consoleFolder = builtC
       strictTransportSecurity: false,
     }),
   );
-  app.use(consolePages({ folder: consoleFolder, isAtRoot: http.webAppFolder === null }));
+  app.use(consolePages({ folder: consoleFolder, isAtRoot: http.webAppFolder === null, pathPrefix }));
   if (http.webAppFolder !== null) {
     const sources = app.get(SandboxUrls).browserSources();
     app.use(webAppMiddleware(http.webAppFolder, sources, isLoopbackHost(http.host)));
   }
-  serveDocumentPages(app, http.publicUrl?.startsWith('https:') ?? false);
+  serveDocumentPages(app, http.publicUrl, pathPrefix);
   // Interceptors run after guards: a body is read once its caller is accepted.
   app.useGlobalInterceptors(new JsonBodyInterceptor());
   app.useGlobalPipes(new InputValidationPipe());

@@ -2,8 +2,9 @@ import { defineConfig } from 'vite';
 
 const SERVICE = 'http://127.0.0.1:3000';
 
-export default defineConfig({
-  base: '/console/',
+export default defineConfig(({ command }) => ({
+  // Files name each other, and the service writes the whole addresses into the page: it may be below a path.
+  base: command === 'build' ? './' : '/console/',
   build: {
     // Browsers that know light-dark() and nested rules.
     target: ['chrome123', 'firefox125', 'safari17.5'],
@@ -25,4 +26,4 @@ export default defineConfig({
       '/server_info': SERVICE,
     },
   },
-});
+}));

@@ -49,7 +49,10 @@ export class HttpConfig {
   @TextVariable('HOST', 'Address of the listener. The image listens on `0.0.0.0`.', { default: '127.0.0.1' })
   host: string;
 
-  @PlainUrlVariable('PUBLIC_URL', 'How clients reach the service. By default `http://localhost:PORT`.')
+  @PlainUrlVariable(
+    'PUBLIC_URL',
+    'How clients reach the service, with a path where a proxy serves it below one. By default `http://localhost:PORT`.',
+  )
   publicUrl: string | null;
 
   @ListVariable(

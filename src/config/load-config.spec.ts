@@ -318,6 +318,24 @@ describe('parseConfig', () => {
     );
   });
 
+  it.each([
+    ['https://tools.example.com/docs', 'PUBLIC_URL'],
+    ['https://tools.example.com/api/slipway', 'PUBLIC_URL'],
+    ['https://tools.example.com/a"b', 'PUBLIC_URL'],
+    ["https://tools.example.com/a'b", 'PUBLIC_URL'],
+    ['https://tools.example.com/slipway', 'WEB_APP_FOLDER'],
+  ])('refuses to be at %s together with an application', (address, name) => {
+    const given = { PUBLIC_URL: address, WEB_APP_FOLDER: '/srv/application' };
+
+    expect(() => parseConfig(given, false)).toThrow(new RegExp(`^${name}: `));
+  });
+
+  it('may be below a path', () => {
+    const { http } = parseConfig({ PUBLIC_URL: 'https://tools.example.com/team/slip-way/' }, false);
+
+    expect(http.publicUrl).toBe('https://tools.example.com/team/slip-way');
+  });
+
   it('names all wrong variables at once, each in a line of its own', () => {
     const wrong = { PORT: 'x', LOG_LEVEL: 'loud', ENCRYPTION_KEYS: 'k1:short', SANDBOX_BACKEND: 'vm' };
 

@@ -26,6 +26,12 @@ import { problemsOf, readGroup, type Variable, variablesOf } from './variables.j
 
 type Variables = Readonly<Record<string, string>>;
 
+/**
+ * What paths of the service begin with. With such a path before them, nobody could tell whether a proxy has taken it off.
+ */
+const OWN_PATHS =
+  /^\/(?:\.well-known|alive|api|auth|console|docs|health|mcp|oauth|openapi\.json|ready|server_info|sockets)(?:\/|$)/;
+
 /** As the reference of the configuration calls them. */
 const GROUPS: Readonly<Record<string, readonly (new () => object)[]>> = {
   'The service': [GeneralConfig, HttpConfig],
@@ -113,7 +119,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
       'DATABASE_DIRECT_URL: needs DATABASE_URL, the address that it is the direct one of',
     );
   }
-  const http = readGroup(HttpConfig, variables);
+  const http = readHttp(variables);
   const sandboxes = readSandboxes(variables, http);
   const metricsHost = http.metricsHost as string | null;
   http.metricsHost = metricsHost ?? (sandboxes.backend === 'docker' ? '127.0.0.1' : http.host);
@@ -150,6 +156,22 @@ function readLog(variables: Variables, terminal: boolean, database: DatabaseConf
   log.format = configured ?? (terminal ? 'pretty' : 'json');
   log.welcome = configured !== 'json' && (terminal || database.url === null);
   return log;
+}
+
+function readHttp(variables: Variables): HttpConfig {
+  const http = readGroup(HttpConfig, variables);
+  const { pathname } = new URL(http.publicUrl ?? 'http://localhost');
+  if (!/^(?:\/|(?:\/[\w.~-]+)+)$/.test(pathname) || OWN_PATHS.test(pathname)) {
+    throw new ConfigError(
+      `PUBLIC_URL: ${pathname} must be a path of letters, digits and . _ ~ -, and none of the service's own, such as /slipway`,
+    );
+  }
+  if (pathname !== '/' && http.webAppFolder !== null) {
+    throw new ConfigError(
+      'WEB_APP_FOLDER: the application works only at the root of its origin, PUBLIC_URL has a path',
+    );
+  }
+  return http;
 }
 
 function readAgent(variables: Variables): AgentConfig {

@@ -21,6 +21,11 @@ export class ServiceAddress {
     return this.config.http.publicUrl ?? `http://localhost:${this.port}`;
   }
 
+  /** The path of `publicUrl`, before every path of the service in a browser: `/slipway`, or empty. */
+  get pathPrefix(): string {
+    return new URL(this.publicUrl).pathname.replace(/\/$/, '');
+  }
+
   /** The same as the client of a request reaches it: its `Host` has been checked against `ALLOWED_HOSTS`. */
   urlFor({ headers: { host }, secure }: Request): string {
     return this.config.http.publicUrl === null && host !== undefined

@@ -63,6 +63,8 @@ interface ConsoleOptions {
   folder: string;
   /** Whether `/` is free for the console: the web application of others is there otherwise. */
   isAtRoot: boolean;
+  /** Before every path in a browser, as `/slipway`, or empty. */
+  pathPrefix: string;
 }
 
 export function builtConsoleFolder(): string {
@@ -74,8 +76,8 @@ export function hasBuiltConsole(): boolean {
 }
 
 /** Serves the console below `/console/`, and at `/` to those who ask for a page. */
-export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandler {
-  const files = readFiles(folder);
+export function consolePages({ folder, isAtRoot, pathPrefix }: ConsoleOptions): RequestHandler {
+  const files = readFiles(folder, pathPrefix);
   const page = files.get(PAGE);
   const router = express.Router();
   const sendPage = async (request: Request, response: Response): Promise<void> => {
@@ -87,11 +89,14 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
     if (!namesMediaType(request.headers.accept, 'text/html')) {
       throw new DomainError('not_found', NOT_BUILT);
     }
-    response.status(404).type(HTML).send(NOT_BUILT_PAGE);
+    response
+      .status(404)
+      .type(HTML)
+      .send(NOT_BUILT_PAGE.replaceAll('href="', `href="${pathPrefix}`));
   };
   if (isAtRoot) {
     const overview = new StaticAnswer('application/json; charset=utf-8', () =>
-      overviewText(page !== undefined),
+      overviewText(page !== undefined, pathPrefix),
     );
     router.get('/', async (request, response) => {
       response.vary('Accept');
@@ -102,7 +107,7 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
   }
   // Devices print the first address, and people type the second.
   router.get(['/oauth/device/verify', '/oauth/device'], (request, response) => {
-    response.redirect(303, `/console/device${request.url.slice(request.path.length)}`);
+    response.redirect(303, `${pathPrefix}/console/device${request.url.slice(request.path.length)}`);
   });
   router.get(['/console', '/console/*path'], async (request, response) => {
     const name = request.path.slice('/console/'.length);
@@ -120,7 +125,7 @@ export function consolePages({ folder, isAtRoot }: ConsoleOptions): RequestHandl
 }
 
 /** Only these are ever sent, whatever a request names. */
-function readFiles(folder: string): Map<string, StaticAnswer> {
+function readFiles(folder: string, pathPrefix: string): Map<string, StaticAnswer> {
   const entries = existsSync(folder) ? readdirSync(folder, { recursive: true, withFileTypes: true }) : [];
   return new Map(
     entries
@@ -129,20 +134,34 @@ function readFiles(folder: string): Map<string, StaticAnswer> {
         const name = path.relative(folder, path.join(file.parentPath, file.name)).split(path.sep).join('/');
         const type = TYPES.get(path.extname(name)) ?? 'application/octet-stream';
         const cache = name.startsWith(HASHED) ? 'immutable' : 'revalidated';
-        return [name, new StaticAnswer(type, () => readFile(path.join(folder, name)), cache)];
+        return [name, new StaticAnswer(type, async () => contentOf(folder, name, pathPrefix), cache)];
       }),
   );
 }
 
+/** The page has any address, so its links to files are whole ones; it tells the console what is before them. */
+async function contentOf(folder: string, name: string, pathPrefix: string): Promise<Buffer> {
+  const content = await readFile(path.join(folder, name));
+  if (name !== PAGE) {
+    return content;
+  }
+  return Buffer.from(
+    content
+      .toString('utf8')
+      .replaceAll('="./', `="${pathPrefix}/console/`)
+      .replace('name="path-prefix" content=""', `name="path-prefix" content="${pathPrefix}"`),
+  );
+}
+
 /** For programs that ask for nothing in particular. */
-function overviewText(hasConsole: boolean): string {
+function overviewText(hasConsole: boolean, pathPrefix: string): string {
   return JSON.stringify({
     title: 'Slipway',
     version: productVersion(),
-    docs: '/docs',
-    openapi: '/openapi.json',
-    api: '/api',
-    health: '/health/ready',
-    console: hasConsole ? '/console/' : null,
+    docs: `${pathPrefix}/docs`,
+    openapi: `${pathPrefix}/openapi.json`,
+    api: `${pathPrefix}/api`,
+    health: `${pathPrefix}/health/ready`,
+    console: hasConsole ? `${pathPrefix}/console/` : null,
   });
 }

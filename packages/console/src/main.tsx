@@ -3,10 +3,11 @@ import { StrictMode } from 'react';
 import { createRoot } from 'react-dom/client';
 import { Router } from 'wouter';
 import { ProblemError, session, sessionQuery, signInByLink } from './api/client.js';
+import { PATH_PREFIX } from './api/path-prefix.js';
 import { App } from './shell/app.js';
 import { Notices, tell } from './ui/actions.js';
 
-const BASE = '/console';
+const BASE = `${PATH_PREFIX}/console`;
 
 if (!location.pathname.startsWith(BASE)) {
   history.replaceState(null, '', `${BASE}/${location.hash}`);

@@ -22,21 +22,21 @@ const FILES: Record<string, string> = {
   'favicon-32x32.png': 'image/png',
 };
 
-const PAGE = `<!DOCTYPE html>
+const pageBelow = (prefix: string): string => `<!DOCTYPE html>
 <html lang="en">
   <head>
     <meta charset="utf-8">
     <meta name="viewport" content="width=device-width, initial-scale=1">
     <title>Slipway API</title>
-    <link rel="stylesheet" href="/docs/swagger-ui.css">
-    <link rel="icon" type="image/png" href="/docs/favicon-32x32.png" sizes="32x32">
-    <link rel="icon" type="image/png" href="/docs/favicon-16x16.png" sizes="16x16">
+    <link rel="stylesheet" href="${prefix}/docs/swagger-ui.css">
+    <link rel="icon" type="image/png" href="${prefix}/docs/favicon-32x32.png" sizes="32x32">
+    <link rel="icon" type="image/png" href="${prefix}/docs/favicon-16x16.png" sizes="16x16">
     <style>body { margin: 0; background: #fafafa; }</style>
   </head>
   <body>
     <div id="swagger-ui"></div>
-    <script src="/docs/swagger-ui-bundle.js"></script>
-    <script src="/docs/${INIT}"></script>
+    <script src="${prefix}/docs/swagger-ui-bundle.js"></script>
+    <script src="${prefix}/docs/${INIT}"></script>
   </body>
 </html>
 `;
@@ -44,12 +44,12 @@ const PAGE = `<!DOCTYPE html>
 // Swagger UI reads JSON as YAML, resolves the whole document because a security scheme might be a reference (ours are not),
 // and draws every operation and schema at once; without that, the first operation shows in a fifth of the time.
 // What may be left out is not filled in: made-up filters find nothing, and a made-up key repeats an earlier request.
-const INIT_SCRIPT = `function withoutGuesses(name, part) {
+const scriptBelow = (prefix: string): string => `function withoutGuesses(name, part) {
   if (part && part.in && part.schema && !part.required) delete part.schema.example;
   return part;
 }
 var ui = SwaggerUIBundle({
-  url: '${DOCUMENT}',
+  url: '${prefix}${DOCUMENT}',
   dom_id: '#swagger-ui',
   deepLinking: true,
   presets: [SwaggerUIBundle.presets.apis],
@@ -74,14 +74,14 @@ var ui = SwaggerUIBundle({
 `;
 
 /** `SwaggerModule.setup` writes the document anew for each request, and serves every file of its package. */
-export function serveDocumentPages(app: INestApplication, isHttps: boolean): void {
+export function serveDocumentPages(app: INestApplication, publicUrl: string | null, prefix: string): void {
   const server: HttpServer<Request, Response> = app.getHttpAdapter();
-  const page = new StaticAnswer(HTML, () => PAGE);
+  const page = new StaticAnswer(HTML, () => pageBelow(prefix));
   const answers: [string, StaticAnswer][] = [
-    [DOCUMENT, new StaticAnswer(JSON_TYPE, () => JSON.stringify(buildOpenApiDocument(app, isHttps)))],
+    [DOCUMENT, new StaticAnswer(JSON_TYPE, () => JSON.stringify(buildOpenApiDocument(app, publicUrl)))],
     ['/docs', page],
     ['/docs/index.html', page],
-    [`/docs/${INIT}`, new StaticAnswer(SCRIPT, () => INIT_SCRIPT)],
+    [`/docs/${INIT}`, new StaticAnswer(SCRIPT, () => scriptBelow(prefix))],
     ...Object.entries(FILES).map(([name, type]): [string, StaticAnswer] => [
       `/docs/${name}`,
       new StaticAnswer(type, () => readFile(swaggerFile(name))),

@@ -24,15 +24,14 @@ const ABOUT = {
 };
 const WITH_RETRY_AFTER = ['429', '503'];
 
-/** @param isHttps whether clients reach the service by https, where the session's cookie has another name */
-export function buildOpenApiDocument(app: INestApplication, isHttps = false): OpenAPIObject {
+/** @param publicUrl where clients reach the service; by https, the session's cookie has another name */
+export function buildOpenApiDocument(app: INestApplication, publicUrl: string | null = null): OpenAPIObject {
+  const isHttps = publicUrl?.startsWith('https:') === true;
   const builder = new DocumentBuilder()
     .setOpenAPIVersion('3.1.0')
     .setTitle('Slipway')
     .setDescription(DESCRIPTION)
     .setVersion(API_VERSION)
-    .addServer('/', 'This server')
-    .addServer('http://127.0.0.1:3000', 'Local development server')
     .addApiKey(
       {
         type: 'apiKey',
@@ -55,6 +54,14 @@ export function buildOpenApiDocument(app: INestApplication, isHttps = false): Op
   for (const [tag, description] of Object.entries(TAGS)) {
     builder.addTag(tag, description);
   }
+  const servers: [string, string][] =
+    publicUrl === null
+      ? [
+          ['/', 'This server'],
+          ['http://127.0.0.1:3000', 'Local development server'],
+        ]
+      : [[publicUrl, 'This server']];
+  servers.forEach((server) => builder.addServer(...server));
   const document = SwaggerModule.createDocument(app, builder.build(), {
     extraModels: [ProblemDto, ValidationErrorDto, ValidationProblemDto, WebhookBodyDto],
   });

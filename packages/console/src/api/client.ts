@@ -1,6 +1,7 @@
 import { queryOptions, useQueryClient } from '@tanstack/react-query';
 import createClient from 'openapi-fetch';
 import type { components, paths } from '../../generated/schema.js';
+import { PATH_PREFIX } from './path-prefix.js';
 
 export type Schemas = components['schemas'];
 
@@ -29,7 +30,7 @@ export class ProblemError extends Error {
 export const session = { csrfToken: '', onLost: (): void => undefined };
 
 /** Proxies that sign people in answer 401 to who accepts JSON, and lead everything else to pages of another origin. */
-export const api = createClient<paths>({ headers: { Accept: 'application/json, */*' } });
+export const api = createClient<paths>({ baseUrl: PATH_PREFIX, headers: { Accept: 'application/json, */*' } });
 
 /** What a request names by the id in its path. */
 export const at = (id: string) => ({ params: { path: { id } } });

@@ -1,6 +1,7 @@
 import { useQueryClient } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import type { Schemas } from '../api/client.js';
+import { PATH_PREFIX } from '../api/path-prefix.js';
 import type { Conversation } from './conversation-queries.js';
 
 type TextPart = { type: string; text?: string };
@@ -122,7 +123,7 @@ export function useEvents(id: string): Events {
     };
     const setLive = (isLive: boolean): void => setEvents(({ list }) => ({ list, isLive }));
     const open = (): void => {
-      stream = new EventSource(`/api/v1/conversation/${id}/events/stream?last_event_id=${last}`);
+      stream = new EventSource(`${PATH_PREFIX}/api/v1/conversation/${id}/events/stream?last_event_id=${last}`);
       for (const kind of KINDS) {
         stream.addEventListener(kind, take);
       }
@@ -179,7 +180,7 @@ export function useDrafts(conversation: Conversation, events: readonly AgentEven
     const { signal } = ended;
     let retry = 0;
     const open = (): void => {
-      const path = `/api/v1/sandboxes/${sandbox}/agent-server/sockets/session/${id}?drafts=only`;
+      const path = `${PATH_PREFIX}/api/v1/sandboxes/${sandbox}/agent-server/sockets/session/${id}?drafts=only`;
       const socket = new WebSocket(`${location.origin.replace('http', 'ws')}${path}`);
       socket.addEventListener('open', () => {
         socket.send(JSON.stringify({ type: 'auth', session_api_key: key }));

@@ -2,6 +2,7 @@ import { Menu } from '@base-ui/react/menu';
 import { useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { api, at, bodyOf } from '../api/client.js';
+import { PATH_PREFIX } from '../api/path-prefix.js';
 import { Modal, tell, useAction } from '../ui/actions.js';
 import { Button } from '../ui/blocks.js';
 import { Form, TextField } from '../ui/form.js';
@@ -52,7 +53,11 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
               <Menu.Item className="choice" onClick={() => ask('rename')}>
                 Rename
               </Menu.Item>
-              <Menu.LinkItem className="choice" href={`/api/v1/app-conversations/${id}/download`} closeOnClick download>
+              <Menu.LinkItem
+                className="choice"
+                href={`${PATH_PREFIX}/api/v1/app-conversations/${id}/download`}
+                closeOnClick
+                download>
                 Download
               </Menu.LinkItem>
               <Menu.Item className="choice" onClick={fork}>

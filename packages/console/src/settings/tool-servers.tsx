@@ -1,6 +1,7 @@
 import type { MouseEvent } from 'react';
 import { useMutation } from '@tanstack/react-query';
 import { api, at, bodyOf, by, ProblemError, runningSandbox, type Schemas } from '../api/client.js';
+import { PATH_PREFIX } from '../api/path-prefix.js';
 import { Confirmed } from '../ui/actions.js';
 import { type Fields, fieldsOf, Form, given, SelectField, TextField } from '../ui/form.js';
 import { Button, Callout, Empty, Row, Section } from '../ui/blocks.js';
@@ -127,7 +128,7 @@ async function testIn(sandbox: Schemas['SandboxInfo'], candidate: Candidate): Pr
   const [command, ...args] = target.split(/\s+/);
   const headers = key === '' ? {} : { Authorization: /^(Bearer|Basic) \S/i.test(key) ? key : `Bearer ${key}` };
   const server = kind === 'stdio' ? { command, args } : { transport: kind, url: target, headers };
-  const response = await fetch(`/api/v1/sandboxes/${sandbox.id}/agent-server/api/mcp/test`, {
+  const response = await fetch(`${PATH_PREFIX}/api/v1/sandboxes/${sandbox.id}/agent-server/api/mcp/test`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json', 'X-Session-API-Key': sandbox.session_api_key ?? '' },
     body: JSON.stringify({ name: name === '' ? 'test' : name, server }),
