@@ -74,7 +74,8 @@ describe('an agent server that sends more than any honest one', () => {
     await until(() => stopped.includes(sandbox));
     // Three sizes of a page, each with what was on its way when it was given up.
     expect(requests).toBeLessThanOrEqual(4);
-    expect(sent).toBeLessThan(64 * MIB);
+    // Linux keeps up to 36 MiB of each on the way.
+    expect(sent).toBeLessThan(256 * MIB);
   });
 
   it('is not asked again by a service that starts later', async () => {
