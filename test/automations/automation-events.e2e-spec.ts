@@ -12,6 +12,7 @@ import { until } from '../support/until.js';
 const PATH = '/api/automation/v1';
 const SECRET = 'a-secret-of-the-host';
 const MAX_BYTES = 20_000;
+const MIB = 1_048_576;
 const LABELED = {
   action: 'labeled',
   label: { name: 'agent' },
@@ -219,6 +220,7 @@ describe('an event', () => {
       event_id: expect.any(String),
       matched: [{ automation_id: id, run_id: run?.id }],
       duplicate: false,
+      truncated: false,
     });
     const [row] = await app.dataSource.query('SELECT work FROM automation_runs WHERE id = $1', [run?.id]);
     expect(row.work.prompt).toMatch(
@@ -280,6 +282,7 @@ describe('an event', () => {
       event_id: first.event_id,
       matched: [],
       duplicate: true,
+      truncated: false,
     });
     expect(await runs(id)).toHaveLength(1);
     user = await userWithToken();
@@ -522,13 +525,53 @@ describe('an event is refused', () => {
     await fromGitHub(LABELED).expect(401);
   });
 
-  it('beyond a mebibyte, and if it is not JSON', async () => {
+  it('beyond 25 MiB, and if it is not JSON', async () => {
     await webhook();
-    const large = JSON.stringify({ text: 'x'.repeat(1_048_576) });
+    const large = JSON.stringify({ text: 'x'.repeat(25 * MIB) });
     await deliver(large, { headers: { 'x-hub-signature-256': `sha256=${digest(large)}` } }).expect(413);
-    for (const text of ['{', 'null']) {
+    const unclosed = `{"text":"${'x'.repeat(2 * MIB)}`;
+    for (const text of ['{', 'null', unclosed, `[${unclosed}"}]`]) {
       await deliver(text, { headers: { 'x-hub-signature-256': `sha256=${digest(text)}` } }).expect(422);
     }
+  });
+});
+
+describe('an event larger than a mebibyte', () => {
+  const { repository, sender } = LABELED;
+  const commits = Array.from({ length: 30_000 }, (_, index) => ({
+    id: `${index}`,
+    message: 'a "quoted" line\\n',
+  }));
+  const push = (): object => ({
+    ref: 'refs/heads/main',
+    before: 'e00',
+    after: randomUUID(),
+    pusher: { name: 'writer' },
+    repository,
+    commits,
+    head_commit: { id: 'f00' },
+    sender,
+  });
+  const asForm = (text: string): string => new URLSearchParams([['payload', text]]).toString();
+
+  it.each([
+    ['JSON', 'application/json', (text: string) => text],
+    ['a form', 'application/x-www-form-urlencoded', asForm],
+  ])('makes its runs without its large members, as %s, and is known again', async (_name, type, write) => {
+    await webhook();
+    await automation({ on: 'push', filter: "ref == 'refs/heads/main' && head_commit.id == 'f00'" });
+    const text = write(JSON.stringify(push()));
+    const headers = (event: string, secret = SECRET): Record<string, string> => ({
+      'x-github-event': event,
+      'x-github-delivery': randomUUID(),
+      'x-hub-signature-256': `sha256=${digest(text, secret)}`,
+    });
+    await deliver(text, { type, headers: headers('push', 'another') }).expect(401);
+    const { body } = await deliver(text, { type, headers: headers('push') }).expect(202);
+
+    expect(text.length).toBeGreaterThan(MIB);
+    expect(body).toMatchObject({ matched: [expect.any(Object)], duplicate: false, truncated: true });
+    await deliver(text, { type, headers: headers('push') }).expect(200);
   });
 });
 

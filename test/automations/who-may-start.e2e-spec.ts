@@ -144,6 +144,7 @@ describe('by default, an event starts an automation', () => {
     hosts.clearFaults();
     expect((await deliver(payload).expect(202)).body).toMatchObject({
       duplicate: false,
+      truncated: false,
       matched: [{ automation_id: id }],
     });
   });

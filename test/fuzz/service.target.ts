@@ -76,6 +76,13 @@ const WANTED: WantedFailure[] = [
   },
   {
     checks: ['RejectedPositiveData'],
+    operations: 'DELETE /api/v1/users/\\{id\\}',
+    statuses: [422],
+    answer: 'Expected the id of another user',
+    because: 'What a parameter names is there or not.',
+  },
+  {
+    checks: ['RejectedPositiveData'],
     operations: '(POST|PATCH) /api/v1/webhook-endpoints(/\\{id\\})?',
     statuses: [422],
     answer: '"url"',

@@ -12,7 +12,7 @@ import { webhooksOf } from '../../git-providers/git-servers.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';
 import { AutomationEventsService, invalidSignature } from './automation-events.service.js';
-import { receivedWebhook } from './event-source.js';
+import { isLargeEvent, MAX_HOST_EVENT_BYTES, receivedWebhook } from './event-source.js';
 import { EventSubjectDto, subjectOf } from './event-subject.js';
 
 const UNKNOWN = thrown(unknownId('event'), 'Unknown event, or not yours');
@@ -44,6 +44,11 @@ class ReceivedEventDto {
   @ApiProperty({ format: 'uuid', example: EVENT_ID }) event_id: string;
   @ApiProperty({ type: [MatchDto] }) matched: MatchDto[];
   @Shown('The delivery was known.', false) duplicate: boolean;
+  @Shown(
+    'It was larger than 1 MiB: members larger than 64 KiB, such as the commits of a push, were left out.',
+    false,
+  )
+  truncated: boolean;
 }
 
 @ApiSchema({ name: 'AutomationEventMatches' })
@@ -80,7 +85,7 @@ export class AutomationEventsController {
 
   @Public()
   @Post(':org_id/:source')
-  @JsonBodyBounds({ raw: true })
+  @JsonBodyBounds({ raw: true, bytes: MAX_HOST_EVENT_BYTES })
   @ApiResponse({ status: 200, type: ReceivedEventDto, description: 'The event was known' })
   @ApiResponse({ status: 204, description: 'A test of the connection by Bitbucket Data Center' })
   @ApiRoute('receive_automation_event', 'Take an event of a git host', {
@@ -104,7 +109,7 @@ export class AutomationEventsController {
     response.status(isDuplicate ? 200 : 202);
     const begun = outcomes.filter(({ run_id }) => run_id !== null);
     const matched = begun.map(({ automation_id, run_id }) => ({ automation_id, run_id }));
-    return { event_id: id, matched, duplicate: isDuplicate };
+    return { event_id: id, matched, duplicate: isDuplicate, truncated: isLargeEvent(sent) };
   }
 
   @Get()

@@ -22,7 +22,7 @@ import {
 } from './automation-event.repository.js';
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { actorId, type EventActor, EventActors, problemWith } from './event-actors.service.js';
-import { identityOf, parseEvent, rulesOf, timeOf } from './event-source.js';
+import { identityOf, parseEvent, rulesOf, smallEvent, timeOf } from './event-source.js';
 import { subjectOf } from './event-subject.js';
 
 const PRUNE_EVERY_MS = 60_000;
@@ -81,8 +81,9 @@ export class AutomationEventsService extends BackgroundLoop {
    * @throws DomainError unauthorized (`invalid_signature`), rate_limited
    * @throws MalformedBodyError for a body that is not JSON
    */
-  async receive(orgId: string, source: string, sent: ReceivedWebhook): Promise<ReceivedEvent> {
-    const webhook = await this.authenticated(orgId, source, sent);
+  async receive(orgId: string, source: string, received: ReceivedWebhook): Promise<ReceivedEvent> {
+    const webhook = await this.authenticated(orgId, source, received);
+    const sent = await smallEvent(received);
     const most = sent.body.length > SMALL_BYTES ? LARGE_WAITING : WAITING;
     if (this.ofOrganizations.waiting(webhook.orgId) >= most) {
       const detail = 'Too many events of this organization wait.';

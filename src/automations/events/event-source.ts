@@ -8,6 +8,7 @@ import type { HostWebhooks } from '../../git-providers/git-provider.js';
 import { webhooksOf } from '../../git-providers/git-servers.js';
 import type { AutomationEvent } from './automation-event.repository.js';
 import type { AutomationWebhook } from './automation-webhook.repository.js';
+import { payloadOfForm, withoutLargeMembers } from './large-event.js';
 
 /** Pushes name every file of every commit. */
 const MAX_VALUES = 50_000;
@@ -34,15 +35,37 @@ export function receivedWebhook({ body, headers }: Pick<Request, 'body' | 'heade
   };
 }
 
+/** A larger one is taken without its large members. */
+const USUAL_BYTES = 1_048_576;
+/** What GitHub sends at most (docs.github.com, "Webhook events and payloads"); the other hosts send less. */
+export const MAX_HOST_EVENT_BYTES = 25 * 1_048_576;
+
+export function isLargeEvent({ body }: ReceivedWebhook): boolean {
+  return body.length > USUAL_BYTES;
+}
+
+/** A large event without its large members; any other as it is. @throws MalformedBodyError */
+export async function smallEvent(sent: ReceivedWebhook): Promise<ReceivedWebhook> {
+  if (!isLargeEvent(sent)) {
+    return sent;
+  }
+  const text = await withoutLargeMembers(isForm(sent) ? await payloadOfForm(sent.body) : sent.body);
+  const header = (name: string): string => (name === 'content-type' ? 'application/json' : sent.header(name));
+  return { header, body: Buffer.from(text) };
+}
+
 /** JSON, or a form with JSON in `payload`, which GitHub sends by default. @throws MalformedBodyError for others */
-export function parseEvent({ header, body }: ReceivedWebhook): unknown {
-  const isForm = header('content-type').startsWith('application/x-www-form-urlencoded');
-  const text = body.toString('utf8');
-  const payload = parseJsonBody(isForm ? (parseForm(text)['payload'] ?? '') : text, MAX_VALUES);
+export function parseEvent(sent: ReceivedWebhook): unknown {
+  const text = sent.body.toString('utf8');
+  const payload = parseJsonBody(isForm(sent) ? (parseForm(text)['payload'] ?? '') : text, MAX_VALUES);
   if (payload === null) {
     throw new MalformedBodyError('syntax');
   }
   return payload;
+}
+
+function isForm({ header }: ReceivedWebhook): boolean {
+  return header('content-type').startsWith('application/x-www-form-urlencoded');
 }
 
 const DISPATCH = /_dispatch(?:\.|$)/;

@@ -48,6 +48,8 @@ const SMALL_DEADLINE_MS = 3_000;
 const BODIES_AT_ONCE = 8;
 /** Larger ones, of all callers without a key. */
 const KEYLESS_AT_ONCE = 100;
+/** Of those, larger than usual ones, which take memory until they are answered. */
+const LARGE_AT_ONCE = 4;
 
 /** Bounds of bodies that a route sets for itself. */
 export const JsonBodyBounds = Reflector.createDecorator<Partial<JsonBodyOptions>>();
@@ -55,7 +57,8 @@ export const JsonBodyBounds = Reflector.createDecorator<Partial<JsonBodyOptions>
 /** Reads a body after all guards: nothing is received, unpacked or parsed for a caller that one of them refuses. */
 export class JsonBodyInterceptor implements NestInterceptor {
   readonly #limit = new KeyedLimit(BODIES_AT_ONCE);
-  readonly #keyless = new KeylessBodies();
+  readonly #keyless = new KeylessBodies(KEYLESS_AT_ONCE);
+  readonly #large = new KeylessBodies(LARGE_AT_ONCE, true);
   readonly #reflector = new Reflector();
   readonly #usual: JsonBodyOptions;
 
@@ -77,7 +80,12 @@ export class JsonBodyInterceptor implements NestInterceptor {
         if (caller !== undefined) {
           return this.#limit.run(caller, receive);
         }
-        return isSmall ? receive() : this.#keyless.receive(request, address, receive);
+        if (isSmall) {
+          return receive();
+        }
+        const mayBe = Math.min(options.bytes, Number(request.headers['content-length'] ?? Infinity));
+        const bodies = mayBe > USUAL.bytes ? this.#large : this.#keyless;
+        return bodies.receive(request, http.getResponse(), address, receive);
       });
     }
     takePlace?.();
@@ -89,16 +97,28 @@ export class JsonBodyInterceptor implements NestInterceptor {
 class KeylessBodies {
   readonly #awaited = new Map<Request, string>();
 
-  async receive<T>(request: Request, address: string, receiveBody: () => Promise<T>): Promise<T> {
+  /** @param holds whether a body that was received keeps its place until it is answered */
+  constructor(
+    private readonly atOnce: number,
+    private readonly holds = false,
+  ) {}
+
+  async receive<T>(
+    request: Request,
+    response: Response,
+    address: string,
+    receiveBody: () => Promise<T>,
+  ): Promise<T> {
     this.#awaited.set(request, address);
-    if (this.#awaited.size > KEYLESS_AT_ONCE) {
+    if (this.#awaited.size > this.atOnce) {
       this.#giveUp();
     }
-    try {
-      return await receiveBody();
-    } finally {
+    response.once('close', () => this.#awaited.delete(request));
+    const body = await receiveBody();
+    if (!this.holds) {
       this.#awaited.delete(request);
     }
+    return body;
   }
 
   /** One of the address that has the most. */

@@ -96,12 +96,15 @@ export interface Events {
 
 const RETRY_MS = 2_000;
 
-/** The events of a conversation from the first on, as they happen. The browser reconnects where it got no answer. */
+/**
+ * The events of a conversation from the first on, as they happen. The browser reconnects where it got no answer. A hidden
+ * tab lets its stream go, since a browser has six connections for all tabs; shown again, it goes on after its last event.
+ */
 export function useEvents(id: string): Events {
   const cache = useQueryClient();
   const [events, setEvents] = useState<Events>({ list: [], isLive: false });
   useEffect(() => {
-    let stream: EventSource;
+    let stream: EventSource | null = null;
     let last = '';
     let retry = 0;
     let arrived: AgentEvent[] = [];
@@ -123,24 +126,38 @@ export function useEvents(id: string): Events {
     };
     const setLive = (isLive: boolean): void => setEvents(({ list }) => ({ list, isLive }));
     const open = (): void => {
-      stream = new EventSource(`${PATH_PREFIX}/api/v1/conversation/${id}/events/stream?last_event_id=${last}`);
+      const opened = new EventSource(`${PATH_PREFIX}/api/v1/conversation/${id}/events/stream?last_event_id=${last}`);
+      stream = opened;
       for (const kind of KINDS) {
-        stream.addEventListener(kind, take);
+        opened.addEventListener(kind, take);
       }
-      stream.addEventListener('open', () => setLive(true));
-      stream.addEventListener('error', () => {
+      opened.addEventListener('open', () => setLive(true));
+      opened.addEventListener('error', () => {
         setLive(false);
-        if (stream.readyState === EventSource.CLOSED) {
+        if (opened.readyState === EventSource.CLOSED) {
           // Refused, as by a service that stops; or the session has ended, which this request shows.
           void cache.invalidateQueries({ queryKey: ['conversation', id] });
           retry = window.setTimeout(open, RETRY_MS);
         }
       });
     };
-    open();
-    return () => {
-      stream.close();
+    const close = (): void => {
+      stream?.close();
+      stream = null;
       clearTimeout(retry);
+    };
+    const follow = (): void => {
+      if (document.hidden) {
+        close();
+      } else if (stream === null) {
+        open();
+      }
+    };
+    follow();
+    document.addEventListener('visibilitychange', follow);
+    return () => {
+      document.removeEventListener('visibilitychange', follow);
+      close();
       cancelAnimationFrame(frame);
       setEvents({ list: [], isLive: false });
     };
