@@ -41,6 +41,7 @@ describeGitProvider(
     repositoryTimes: true,
     archives: false,
     forks: true,
+    forking: { owner: 'mona', ref: () => null, maintainers: false },
     mirrors: false,
     maxChangeRequests: 20,
     lists: {

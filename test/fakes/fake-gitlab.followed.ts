@@ -105,14 +105,6 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
       .find(({ id }) => id === Number(job));
     return check ? { headers: { 'content-type': 'text/plain' }, body: check.log } : missing();
   }
-  const [read, of = '', iid] = /^\/projects\/([^/]+)\/merge_requests\/(\d+)$/.exec(path) ?? [];
-  if (read !== undefined) {
-    const found = changeIn(world, decodeURIComponent(of), Number(iid));
-    Object.assign(found ?? {}, { isUnchecked: false });
-    return found
-      ? { body: { iid: found.number, merge_status: 'checking', has_conflicts: false } }
-      : missing();
-  }
   const [answered, name = '', number, thread] =
     /^\/projects\/([^/]+)\/merge_requests\/(\d+)\/discussions\/(\w+)\/notes$/.exec(path) ?? [];
   if (answered === undefined) {

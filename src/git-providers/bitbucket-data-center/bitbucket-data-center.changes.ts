@@ -114,7 +114,7 @@ export class BitbucketDataCenterChanges extends ChangeRequestHost {
   }
 
   protected async findOpen(
-    { repository, sourceBranch }: NewChangeRequest,
+    { repository, fork, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
@@ -123,16 +123,21 @@ export class BitbucketDataCenterChanges extends ChangeRequestHost {
       at: branchRef(sourceBranch),
       limit: '100',
     });
-    const path = `${repositoryPath(repository)}/pull-requests?${query.toString()}`;
+    const path = `${repositoryPath(fork ?? repository)}/pull-requests?${query.toString()}`;
     const { values } = requireRepository(await this.client.find(path, openedPullRequestsSchema));
     const found = values.find((pull) => goesTo(pull, addressOf(repository), targetBranch));
     return found ? toOpenedPullRequest(found) : null;
   }
 
   protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+    const { fork, repository } = request;
     const created = await this.client.change(
-      `${repositoryPath(request.repository)}/pull-requests`,
-      newPullRequest(addressOf(request.repository), request, targetBranch),
+      `${repositoryPath(repository)}/pull-requests`,
+      newPullRequest(
+        { from: addressOf(fork ?? repository), to: addressOf(repository) },
+        request,
+        targetBranch,
+      ),
     );
     const opened = toOpenedPullRequest(openedPullRequestSchema.parse(created));
     return requireOpened(opened, this.client.origin);

@@ -126,11 +126,11 @@ export class BitbucketChanges extends ChangeRequestHost {
   }
 
   protected async findOpen(
-    { repository, sourceBranch }: NewChangeRequest,
+    { repository, fork, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
-      q: openBetween(repository, sourceBranch, targetBranch),
+      q: openBetween(fork ?? repository, sourceBranch, targetBranch),
       fields: fieldsOf(openedPullRequestsSchema),
       pagelen: '1',
     });

@@ -36,7 +36,7 @@ import {
 } from '../response-schema.js';
 import type { GitlabClient } from './gitlab.client.js';
 import {
-  isWithinProject,
+  comesFrom,
   newMergeRequest,
   toOpenedMergeRequest,
   isUnchecked,
@@ -139,12 +139,11 @@ export class GitlabChanges extends ChangeRequestHost {
   }
 
   protected async defaultBranch(repository: string): Promise<string | null> {
-    const project = await this.client.find(projectPath(repository), restProjectSchema);
-    return requireRepository(project).default_branch;
+    return (await this.project(repository)).default_branch;
   }
 
   protected async findOpen(
-    { repository, sourceBranch }: NewChangeRequest,
+    { repository, fork, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
@@ -155,13 +154,17 @@ export class GitlabChanges extends ChangeRequestHost {
     });
     const path = `${projectPath(repository)}/merge_requests?${query.toString()}`;
     const listed = await this.client.find(path, restMergeRequestsSchema);
-    const found = requireRepository(listed).find(isWithinProject);
+    const source = fork === undefined ? null : (await this.project(fork)).id;
+    const found = requireRepository(listed).find((each) => comesFrom(source, each));
     return found ? toOpenedMergeRequest(found) : null;
   }
 
   protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
-    const body = newMergeRequest(request, targetBranch);
-    const created = await this.client.change(`${projectPath(request.repository)}/merge_requests`, body);
+    const { fork, repository } = request;
+    // Asked of the project that has the branch.
+    const target = fork === undefined ? null : (await this.project(repository)).id;
+    const body = newMergeRequest(request, targetBranch, target);
+    const created = await this.client.change(`${projectPath(fork ?? repository)}/merge_requests`, body);
     const opened = toOpenedMergeRequest(restMergeRequestSchema.parse(created));
     return requireOpened(opened, this.client.origin);
   }
@@ -182,6 +185,10 @@ export class GitlabChanges extends ChangeRequestHost {
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${pathOf(ref)}${thread}/notes`, { body });
     return writtenComment(written);
+  }
+
+  private async project(repository: string): Promise<z.output<typeof restProjectSchema>> {
+    return requireRepository(await this.client.find(projectPath(repository), restProjectSchema));
   }
 
   private async readSome(
