@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BoundedCache } from '../common/bounded-cache.js';
+import type { Forks } from './forks.js';
 import { gitProviderProblem, noTokenOf } from './git-provider-problem.js';
 import {
   type ActorRights,
@@ -88,6 +89,21 @@ export class RepositoryAccessService {
     return await this.ask(userId, chosen, credential, bounds, (adapter, call) =>
       adapter.changeRequests(call, work),
     );
+  }
+
+  /**
+   * Works with forks, which may have to be waited for, with the user's token.
+   * @throws DomainError as `changeRequests`
+   */
+  async forks<T>(
+    userId: string,
+    provider: ProviderType | null,
+    repository: string,
+    work: (forks: Forks) => Promise<T>,
+  ): Promise<T> {
+    const { provider: chosen, credential } = await this.chooseWithToken(userId, provider, repository);
+    const bounds = { what: 'a fork', milliseconds: CHANGE_REQUEST_TIMEOUT_MS };
+    return await this.ask(userId, chosen, credential, bounds, (adapter, call) => adapter.forks(call, work));
   }
 
   /**
