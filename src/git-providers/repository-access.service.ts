@@ -92,17 +92,17 @@ export class RepositoryAccessService {
   }
 
   /**
-   * Works with forks, which may have to be waited for, with the user's token.
+   * Works with forks with the user's token.
+   * @param waits for one to be made, which takes longer than to ask
    * @throws DomainError as `changeRequests`
    */
   async forks<T>(
     userId: string,
-    provider: ProviderType | null,
-    repository: string,
+    { provider, repository, waits }: { provider: ProviderType | null; repository: string; waits: boolean },
     work: (forks: Forks) => Promise<T>,
   ): Promise<T> {
     const { provider: chosen, credential } = await this.chooseWithToken(userId, provider, repository);
-    const bounds = { what: 'a fork', milliseconds: CHANGE_REQUEST_TIMEOUT_MS };
+    const bounds = { what: 'a fork', milliseconds: waits ? CHANGE_REQUEST_TIMEOUT_MS : RIGHTS_TIMEOUT_MS };
     return await this.ask(userId, chosen, credential, bounds, (adapter, call) => adapter.forks(call, work));
   }
 

@@ -1,4 +1,4 @@
-import { Injectable, Logger } from '@nestjs/common';
+import { Injectable } from '@nestjs/common';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
 import type { Forks, OwnRights } from '../../../git-providers/forks.js';
@@ -22,8 +22,6 @@ interface DeniedPush {
 /** Where conversations work: in the repository, in the fork of a pull request, in a fork of the user's own. */
 @Injectable()
 export class WorkPlaces {
-  private readonly logger = new Logger(WorkPlaces.name);
-
   constructor(
     private readonly access: RepositoryAccessService,
     private readonly tasks: StartTaskRepository,
@@ -39,8 +37,9 @@ export class WorkPlaces {
       return null;
     }
     const policy = await this.policyOf(userId, request);
+    const asked = { provider, repository, waits: false };
     try {
-      return await this.access.forks(userId, provider, repository, async (forks) => {
+      return await this.access.forks(userId, asked, async (forks) => {
         const head = number === null ? null : await headOf(forks, repository, number);
         if (!mayWrite) {
           return head === null ? null : { head, push: 'none' as const, because: 'git' as const };
@@ -49,11 +48,11 @@ export class WorkPlaces {
         return head === null && place.push === 'repository' ? null : place;
       });
     } catch (error) {
-      if (!(error instanceof DomainError)) {
-        throw error;
+      // A host in trouble, which is in the log, holds up no start.
+      if (error instanceof DomainError) {
+        return null;
       }
-      this.logger.warn('failed to ask where a conversation may push', { code: error.code });
-      return null;
+      throw error;
     }
   }
 
@@ -70,7 +69,8 @@ export class WorkPlaces {
       throw new DomainError('conflict', detail);
     }
     const policy = await this.policyOf(userId, start?.request ?? {});
-    const name = await this.access.forks(userId, provider, repository, async (forks) => {
+    const asked = { provider, repository, waits: true };
+    const name = await this.access.forks(userId, asked, async (forks) => {
       const rights = await forks.rights(repository);
       requireElsewhere(repository, rights, policy, head);
       return rights.push ? repository : await forks.own(repository);
