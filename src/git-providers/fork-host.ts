@@ -9,47 +9,68 @@ const MAX_NAMES = 5;
 
 export interface FoundFork {
   name: string;
-  isReady: boolean;
+  /** Absent: its branches have to be looked for. */
+  isReady?: boolean;
 }
 
 /** The forks of one call to one server. */
-export abstract class ForkHost implements Forks {
-  constructor(protected readonly waiting: { call: ProviderCall; timing: RetryTiming }) {}
+export abstract class ForkHost<Client> implements Forks {
+  constructor(
+    protected readonly client: Client,
+    private readonly waiting: { call: ProviderCall; timing: RetryTiming },
+  ) {}
 
   abstract head(repository: string, number: number): Promise<ChangeHead | null>;
   abstract rights(repository: string): Promise<OwnRights>;
 
   /** The one that the user has. */
   protected abstract find(repository: string): Promise<FoundFork | null>;
-  /** Null where the user has another repository of that name. Sent once. */
-  protected abstract create(repository: string, name: string): Promise<FoundFork | null>;
+  /** Sent once. @throws GitProviderError also where the user has another repository of that name */
+  protected abstract create(repository: string, name: string): Promise<FoundFork>;
   /** Hosts copy in the background. @throws GitProviderError with a `reason` where that failed */
   protected abstract isReady(fork: string): Promise<boolean>;
 
   async own(repository: string): Promise<string> {
-    const fork = (await this.find(repository)) ?? (await this.createNamed(repository));
+    const { name, isReady } = (await this.find(repository)) ?? (await this.createNamed(repository));
     const { call, timing } = this.waiting;
     for (let poll = 0; poll < MAX_POLLS && timing.now() + POLL_MS < call.deadlineAt; poll += 1) {
-      if (fork.isReady || (await this.isReady(fork.name))) {
-        return fork.name;
+      if (isReady === true || (await this.isReady(name))) {
+        return name;
       }
       await timing.delay(POLL_MS, call.signal);
     }
-    throw new GitProviderError('unsupported', {
-      reason: `the fork ${fork.name} is still being made: try again in a minute`,
-    });
+    throw refusal(`the fork ${name} is still being made: try again in a minute`);
   }
 
   private async createNamed(repository: string): Promise<FoundFork> {
     const name = repository.slice(repository.lastIndexOf('/') + 1);
     for (let number = 0; number < MAX_NAMES; number += 1) {
-      const fork = await this.create(repository, number === 0 ? name : `${name}-${number}`);
+      const fork = await this.create(repository, number === 0 ? name : `${name}-${number}`).catch(
+        nullIfTaken,
+      );
       if (fork) {
         return fork;
       }
     }
-    throw new GitProviderError('unsupported', {
-      reason: `you have other repositories of the names ${name} to ${name}-${MAX_NAMES - 1}, so it cannot be forked`,
-    });
+    throw refusal(`you have other repositories of the names ${name} to ${name}-${MAX_NAMES - 1}`);
   }
+}
+
+/** A fork in the words of hosts that tell how far they are. @throws GitProviderError where the copy failed */
+export function toFork(name: string, state: 'copying' | 'failed' | 'ready'): FoundFork {
+  if (state === 'failed') {
+    throw refusal(`the fork ${name} could not be made: delete it, then try again`);
+  }
+  return { name, isReady: state === 'ready' };
+}
+
+function nullIfTaken(error: unknown): null {
+  if (error instanceof GitProviderError && /already (been taken|taken|exists)/i.test(error.reason ?? '')) {
+    return null;
+  }
+  throw error;
+}
+
+function refusal(reason: string): GitProviderError {
+  return new GitProviderError('unsupported', { reason });
 }

@@ -10,6 +10,7 @@ import type { FakeChangeRequest, FakeRepository, FakeWorld } from '../fakes/fake
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { sampleWorld } from '../fakes/sample-world.js';
+import { AuditClient } from '../support/audit-client.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { StartsClient } from '../support/starts-client.js';
@@ -204,6 +205,8 @@ describe('work on forks', () => {
       output: expect.stringContaining('Pushed to mona/app.'),
     });
     expect(await git.github.tip('mona/app', 'by-agent')).toBe(head);
+    const audited = await new AuditClient(app).find({ action: 'conversation.open_pull_request' });
+    expect(audited[0]).toMatchObject({ details: { repository: 'octo/app', fork: 'mona/app' } });
     const pull = { source_branch: 'by-agent', title: 'Mine', body: '' };
     await asAgent(task, '', pull).expect(201);
     expect(world.changeRequests.at(-1)).toMatchObject({ fork: 'mona/app', sourceBranch: 'by-agent' });

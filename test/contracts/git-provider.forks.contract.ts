@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Forks } from '../../src/git-providers/forks.js';
 import type { NewChangeRequest } from '../../src/git-providers/git-provider.js';
+import { addCheck } from '../fakes/fake-followed.js';
 import { repositoryIn } from '../fakes/fake-change-requests.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
@@ -145,6 +146,18 @@ export function describeForks(setUp: GitProviderSetUp, capabilities: GitProvider
       expect(world.changeRequests.at(-1)).toMatchObject({ ...REQUEST, fork: own });
       expect(await ask({ fork: own })).toEqual(across);
       expect(await ask()).toEqual(within);
+    });
+
+    it('is followed with the output of its checks', async () => {
+      const { provider, call, world } = await open({}, FROM_FORK);
+      const [change] = world.changeRequests;
+      const ref = { repository: 'octo/app', number: 12 };
+      const check = change && addCheck(change, 'unit', { state: 'failed', log: 'FAIL: no' });
+      const [found] = await provider.changeRequests(call, (changes) => changes.read([ref]));
+      const [shown] = found?.checks ?? [];
+      expect(shown).toMatchObject({ name: check?.name, state: 'failed' });
+      const output = shown && (await provider.changeRequests(call, (changes) => changes.output(ref, shown)));
+      expect(output).toBe(capabilities.follow.logs ? 'FAIL: no' : '');
     });
 
     it('from a branch that the fork lacks is refused', async () => {

@@ -26,7 +26,7 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
     /^\/repositories\/([^/]+\/[^/]+)\/pipelines\/(\d+)\/steps\/(?:([^/]+)\/log)?$/.exec(path) ?? [];
   if (repository !== undefined) {
     const check = world.changeRequests
-      .filter((change) => change.repository === repository)
+      .filter((change) => (change.fork ?? change.repository) === repository)
       .flatMap((change) => followedOf(change).checks)
       .find(({ id }) => id === Number(run));
     return check ? pipeline(check, step) : failure(404, 'Resource not found');
@@ -88,7 +88,7 @@ export function statusesOf(change: FakeChangeRequest): unknown[] {
     state: STATUS_STATES[state],
     url: isStatus
       ? `https://ci.example/builds/${id}`
-      : `https://bitbucket.org/${change.repository}/pipelines/results/${id}`,
+      : `https://bitbucket.org/${change.fork ?? change.repository}/pipelines/results/${id}`,
     updated_on: '2026-11-21T12:00:00+00:00',
   }));
 }

@@ -1,10 +1,10 @@
 import { z } from 'zod';
 import { requireRepository } from '../change-requests.js';
-import { type FoundFork, ForkHost } from '../fork-host.js';
+import { type FoundFork, ForkHost, toFork } from '../fork-host.js';
 import type { ChangeHead, OwnRights } from '../forks.js';
-import { GitProviderError } from '../git-provider.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { knownFlag, list, object, requireFitting, requiredName, text } from '../response-schema.js';
+import { slugPath } from './bitbucket-data-center.changes.js';
 import type { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 
 const project = z.object({ key: requiredName });
@@ -20,16 +20,9 @@ const repositoriesSchema = object({ values: list(repositorySchema) });
 type DataCenterFork = z.output<typeof repositorySchema>;
 
 /** See https://developer.atlassian.com/server/bitbucket/rest/. A user's forks are in the project `~user`. */
-export class BitbucketDataCenterForks extends ForkHost {
-  constructor(
-    private readonly client: BitbucketDataCenterClient,
-    waiting: ForkHost['waiting'],
-  ) {
-    super(waiting);
-  }
-
+export class BitbucketDataCenterForks extends ForkHost<BitbucketDataCenterClient> {
   async head(repository: string, id: number): Promise<ChangeHead | null> {
-    const path = `${repositoryPath(repository)}/pull-requests/${id}`;
+    const path = `${slugPath(repository)}/pull-requests/${id}`;
     const found = await this.client.find(path, pullRequestSchema);
     const from = found?.fromRef.repository ?? null;
     return (
@@ -52,7 +45,7 @@ export class BitbucketDataCenterForks extends ForkHost {
       limit: '100',
     });
     const [found, writable] = await Promise.all([
-      this.client.find(repositoryPath(repository), forkableSchema),
+      this.client.find(slugPath(repository), forkableSchema),
       this.client.find(`/api/latest/repos?${query.toString()}`, repositoriesSchema),
     ]);
     const push = writable?.values.some((each) => toName(each).toLowerCase() === repository.toLowerCase());
@@ -61,28 +54,21 @@ export class BitbucketDataCenterForks extends ForkHost {
 
   protected async find(repository: string): Promise<FoundFork | null> {
     const own = `~${await this.client.userName()}`.toLowerCase();
-    const path = `${repositoryPath(repository)}/forks?limit=100`;
+    const path = `${slugPath(repository)}/forks?limit=100`;
     const { values } = requireRepository(await this.client.find(path, repositoriesSchema));
     const fork = values.find((each) => each.project.key.toLowerCase() === own);
-    return fork ? toFork(fork) : null;
+    return fork ? forkOf(fork) : null;
   }
 
   /** Into the project of the user, where the request names none. */
-  protected async create(repository: string, name: string): Promise<FoundFork | null> {
-    try {
-      const created = await this.client.change(repositoryPath(repository), { name });
-      return toFork(requireFitting(repositorySchema, created, 'the response is no fork'));
-    } catch (error) {
-      if (error instanceof GitProviderError && /already (taken|exists)/i.test(error.reason ?? '')) {
-        return null;
-      }
-      throw error;
-    }
+  protected async create(repository: string, name: string): Promise<FoundFork> {
+    const created = await this.client.change(slugPath(repository), { name });
+    return forkOf(requireFitting(repositorySchema, created, 'the response is no fork'));
   }
 
   protected async isReady(fork: string): Promise<boolean> {
-    const found = await this.client.find(repositoryPath(fork), repositorySchema);
-    return found !== null && toFork(found).isReady;
+    const found = await this.client.find(slugPath(fork), repositorySchema);
+    return found !== null && forkOf(found).isReady === true;
   }
 }
 
@@ -90,19 +76,8 @@ function toName({ slug, project: { key } }: DataCenterFork): string {
   return `${key}/${slug}`;
 }
 
-/** @throws GitProviderError with a reason where the server could not copy it */
-function toFork(fork: DataCenterFork): FoundFork {
-  const name = toName(fork);
-  if (fork.state === 'INITIALISATION_FAILED') {
-    throw new GitProviderError('unsupported', {
-      reason: `the fork ${name} could not be made: delete it, then try again`,
-    });
-  }
-  return { name, isReady: fork.state !== 'INITIALISING' };
-}
-
-/** @throws GitProviderError with a reason for a name that is not `PROJ/slug` */
-function repositoryPath(repository: string): string {
-  const [key, slug] = requireOwnerAndName(repository);
-  return `/api/latest/projects/${encodeURIComponent(key)}/repos/${encodeURIComponent(slug)}`;
+function forkOf(fork: DataCenterFork): FoundFork {
+  const isCopying = fork.state === 'INITIALISING';
+  const hasFailed = fork.state === 'INITIALISATION_FAILED';
+  return toFork(toName(fork), isCopying ? 'copying' : hasFailed ? 'failed' : 'ready');
 }

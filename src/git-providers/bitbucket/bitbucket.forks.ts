@@ -13,6 +13,7 @@ import {
   requiredName,
   text,
 } from '../response-schema.js';
+import { repositoryPath } from './bitbucket.changes.js';
 import type { BitbucketClient } from './bitbucket.client.js';
 import { accountSchema, slugsSchema, workspacesSchema } from './bitbucket.schema.js';
 
@@ -30,14 +31,7 @@ const forksSchema = requiredList(forkSchema);
 const branchesSchema = requiredList(object({ name: text }));
 
 /** See https://developer.atlassian.com/cloud/bitbucket/rest/api-group-repositories/. */
-export class BitbucketForks extends ForkHost {
-  constructor(
-    private readonly client: BitbucketClient,
-    waiting: ForkHost['waiting'],
-  ) {
-    super(waiting);
-  }
-
+export class BitbucketForks extends ForkHost<BitbucketClient> {
   /** Bitbucket Cloud keeps no commits of other repositories. */
   async head(repository: string, id: number): Promise<ChangeHead | null> {
     const path = `${repositoryPath(repository)}/pullrequests/${id}?fields=${fieldsOf(pullRequestSchema)}`;
@@ -74,22 +68,13 @@ export class BitbucketForks extends ForkHost {
       this.client.list(path, forksSchema, { maxPages: 1 }),
     ]);
     const fork = requireRepository(forks).values.find(({ full_name: full }) => full.startsWith(`${own}/`));
-    return fork ? { name: fork.full_name, isReady: false } : null;
+    return fork ? { name: fork.full_name } : null;
   }
 
-  protected async create(repository: string, slug: string): Promise<FoundFork | null> {
-    const own = await this.workspace();
-    try {
-      const body = { name: slug, workspace: { slug: own } };
-      const created = await this.client.change(`${repositoryPath(repository)}/forks`, body);
-      const { full_name: full } = requireFitting(forkSchema, created, 'the response is no fork');
-      return { name: full, isReady: false };
-    } catch (error) {
-      if (error instanceof GitProviderError && /already exists/i.test(error.reason ?? '')) {
-        return null;
-      }
-      throw error;
-    }
+  protected async create(repository: string, name: string): Promise<FoundFork> {
+    const body = { name, workspace: { slug: await this.workspace() } };
+    const created = await this.client.change(`${repositoryPath(repository)}/forks`, body);
+    return { name: requireFitting(forkSchema, created, 'the response is no fork').full_name };
   }
 
   protected async isReady(fork: string): Promise<boolean> {
@@ -110,9 +95,4 @@ export class BitbucketForks extends ForkHost {
     }
     return own;
   }
-}
-
-/** @throws GitProviderError with a reason for a name that is not `workspace/slug` */
-function repositoryPath(repository: string): string {
-  return `/repositories/${requireOwnerAndName(repository).map(encodeURIComponent).join('/')}`;
 }

@@ -20,14 +20,7 @@ const forkSchema = z.object({ full_name: requiredName });
 const branchesSchema = requiredList(z.unknown());
 
 /** See https://docs.github.com/en/rest/repos/forks. */
-export class GithubForks extends ForkHost {
-  constructor(
-    private readonly client: GithubClient,
-    waiting: ForkHost['waiting'],
-  ) {
-    super(waiting);
-  }
-
+export class GithubForks extends ForkHost<GithubClient> {
   async head(repository: string, number: number): Promise<ChangeHead | null> {
     const absent = this.client.absent('pull request', 404);
     const path = `${repositoryPath(repository)}/pulls/${number}`;
@@ -60,7 +53,7 @@ export class GithubForks extends ForkHost {
       const options = this.client.requestOptions((response, said) => this.client.refusal(response, said));
       const { data } = await octokit.rest.repos.createFork({ owner, repo, ...options });
       const { full_name: name } = requireFitting(forkSchema, data, 'the response is no fork');
-      return { name, isReady: false };
+      return { name };
     } catch (error) {
       throw providerErrorFromUpstream(error);
     }

@@ -23,7 +23,7 @@ import {
   type FollowedCheck,
   type FollowedComment,
 } from '../git-provider.js';
-import { requireRepositoryPath } from '../repository-name.js';
+import { repositorySegments, requireRepositoryPath } from '../repository-name.js';
 import {
   flag,
   list,
@@ -173,8 +173,13 @@ export class GitlabChanges extends ChangeRequestHost {
     return await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
   }
 
-  async output({ repository }: ChangeRequestRef, { id }: FollowedCheck): Promise<string> {
-    return (await this.client.tail(`${projectPath(repository)}/jobs/${encodeURIComponent(id)}/trace`)) ?? '';
+  /** Jobs for a request from a fork run in the fork as a rule: their pages tell. */
+  async output({ repository }: ChangeRequestRef, { id, url }: FollowedCheck): Promise<string> {
+    const page = url === null ? '' : decodeURIComponent(new URL(url).pathname);
+    const below = page.slice(new URL(this.client.root).pathname.replace(/\/api$/, '').length);
+    const [, place = ''] = /^\/(.+)\/-\/jobs\/\d+$/.exec(below) ?? [];
+    const project = repositorySegments(place) ? place : repository;
+    return (await this.client.tail(`${projectPath(project)}/jobs/${encodeURIComponent(id)}/trace`)) ?? '';
   }
 
   async reply(
@@ -237,7 +242,7 @@ function pathOf({ repository, number: iid }: ChangeRequestRef): string {
 }
 
 /** @throws GitProviderError with a reason for anything but a full path of a project */
-function projectPath(repository: string): string {
+export function projectPath(repository: string): string {
   return `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}`;
 }
 

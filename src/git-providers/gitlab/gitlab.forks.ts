@@ -1,9 +1,7 @@
 import { z } from 'zod';
 import { requireRepository } from '../change-requests.js';
-import { type FoundFork, ForkHost } from '../fork-host.js';
+import { type FoundFork, ForkHost, toFork } from '../fork-host.js';
 import type { ChangeHead, OwnRights } from '../forks.js';
-import { GitProviderError } from '../git-provider.js';
-import { requireRepositoryPath } from '../repository-name.js';
 import {
   flag,
   number,
@@ -14,6 +12,7 @@ import {
   requiredName,
   text,
 } from '../response-schema.js';
+import { projectPath } from './gitlab.changes.js';
 import type { GitlabClient } from './gitlab.client.js';
 
 /** Access level from which a member may push (https://docs.gitlab.com/api/access_requests/). */
@@ -34,17 +33,9 @@ const projectSchema = object({
 const accountSchema = object({ id: requiredId });
 const forkSchema = z.object({ path_with_namespace: requiredName, import_status: text });
 const forksSchema = requiredList(forkSchema);
-type GitlabFork = z.output<typeof forkSchema>;
 
 /** See https://docs.gitlab.com/api/project_forks/. */
-export class GitlabForks extends ForkHost {
-  constructor(
-    private readonly client: GitlabClient,
-    waiting: ForkHost['waiting'],
-  ) {
-    super(waiting);
-  }
-
+export class GitlabForks extends ForkHost<GitlabClient> {
   async head(repository: string, iid: number): Promise<ChangeHead | null> {
     const path = `${projectPath(repository)}/merge_requests/${iid}`;
     const found = await this.client.find(path, mergeRequestSchema);
@@ -77,25 +68,17 @@ export class GitlabForks extends ForkHost {
   protected async find(repository: string): Promise<FoundFork | null> {
     const path = `${projectPath(repository)}/forks?owned=true&per_page=100`;
     const [fork] = requireRepository(await this.client.find(path, forksSchema));
-    return fork ? toFork(fork) : null;
+    return fork ? forkOf(fork) : null;
   }
 
-  protected async create(repository: string, name: string): Promise<FoundFork | null> {
-    try {
-      const body = { name, path: name };
-      const created = await this.client.change(`${projectPath(repository)}/fork`, body);
-      return toFork(requireFitting(forkSchema, created, 'the response is no fork'));
-    } catch (error) {
-      if (error instanceof GitProviderError && /already been taken/i.test(error.reason ?? '')) {
-        return null;
-      }
-      throw error;
-    }
+  protected async create(repository: string, name: string): Promise<FoundFork> {
+    const created = await this.client.change(`${projectPath(repository)}/fork`, { name, path: name });
+    return forkOf(requireFitting(forkSchema, created, 'the response is no fork'));
   }
 
   protected async isReady(fork: string): Promise<boolean> {
     const found = await this.client.find(projectPath(fork), forkSchema);
-    return found !== null && toFork(found).isReady;
+    return found !== null && forkOf(found).isReady === true;
   }
 
   private async isDeveloper(path: string): Promise<boolean> {
@@ -105,17 +88,10 @@ export class GitlabForks extends ForkHost {
   }
 }
 
-/** @throws GitProviderError with a reason where GitLab could not copy it */
-function toFork({ path_with_namespace: name, import_status: status }: GitlabFork): FoundFork {
-  if (status === 'failed') {
-    throw new GitProviderError('unsupported', {
-      reason: `the fork ${name} could not be made: delete it, then try again`,
-    });
-  }
-  return { name, isReady: status !== 'scheduled' && status !== 'started' };
-}
-
-/** @throws GitProviderError with a reason for anything but a full path of a project */
-function projectPath(repository: string): string {
-  return `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}`;
+function forkOf({
+  path_with_namespace: name,
+  import_status: status,
+}: z.output<typeof forkSchema>): FoundFork {
+  const isCopying = status === 'scheduled' || status === 'started';
+  return toFork(name, isCopying ? 'copying' : status === 'failed' ? 'failed' : 'ready');
 }
