@@ -62,9 +62,11 @@ export class DemoHost {
         await repositories.commit(repository, branch, files);
       }
     };
-    const isFork = ({ forkOf }: FakeRepository): boolean => forkOf !== undefined;
-    await Promise.all(world.repositories.filter((each) => !isFork(each)).map(fill));
-    await Promise.all(world.repositories.filter(isFork).map(fill));
+    const [forks, others] = [true, false].map((isFork) =>
+      world.repositories.filter(({ forkOf }) => (forkOf !== undefined) === isFork),
+    );
+    await Promise.all((others ?? []).map(fill));
+    await Promise.all((forks ?? []).map(fill));
     for (const { repository, number, kind, branch, script, comment } of DEMO_WORK) {
       const change = world.changeRequests.find(
         (each) => each.repository === repository && each.number === number,

@@ -45,9 +45,9 @@ export abstract class ForkHost<Client> implements Forks {
   private async createNamed(repository: string): Promise<FoundFork> {
     const name = repository.slice(repository.lastIndexOf('/') + 1);
     for (let number = 0; number < MAX_NAMES; number += 1) {
-      const fork = await this.create(repository, number === 0 ? name : `${name}-${number}`).catch(
-        nullIfTaken,
-      );
+      const made = this.create(repository, number === 0 ? name : `${name}-${number}`);
+      // Another request may have been quicker to take the name.
+      const fork = (await made.catch(nullIfTaken)) ?? (await this.find(repository));
       if (fork) {
         return fork;
       }

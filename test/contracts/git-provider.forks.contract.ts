@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import type { Forks } from '../../src/git-providers/forks.js';
 import type { NewChangeRequest } from '../../src/git-providers/git-provider.js';
 import { addCheck } from '../fakes/fake-followed.js';
+import { forkInto } from '../fakes/fake-forks.js';
 import { repositoryIn } from '../fakes/fake-change-requests.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from '../fakes/fake-world.js';
 import { sampleWorld } from '../fakes/sample-world.js';
@@ -113,6 +114,22 @@ export function describeForks(setUp: GitProviderSetUp, capabilities: GitProvider
       const { ask, world } = await open();
       world.repositories.push({ name: own, activeAt: '2020-11-20T16:45:12Z' });
       expect(await ask((forks) => forks.own('octo/app'))).toBe(`${own}-1`);
+    });
+
+    it('is found where another request was quicker', async () => {
+      const { ask, world, server } = await open();
+      const upstream = repositoryIn(world, 'octo/app');
+      const message = 'That name already exists.';
+      server.injectFault(
+        { kind: 'status', status: 409, body: { message, error: { message }, errors: [{ message }] } },
+        {
+          times: 1,
+          match: ({ method }) =>
+            method === 'POST' && upstream !== undefined && typeof forkInto(world, upstream, own) !== 'string',
+        },
+      );
+      expect(await ask((forks) => forks.own('octo/app'))).toBe(own);
+      expect(namesOf(world)).toEqual(['jane/app', own].toSorted());
     });
 
     it('is not made where that is forbidden, and says why', async () => {

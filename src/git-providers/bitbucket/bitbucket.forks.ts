@@ -71,8 +71,8 @@ export class BitbucketForks extends ForkHost<BitbucketClient> {
     return fork ? { name: fork.full_name } : null;
   }
 
-  protected async create(repository: string, name: string): Promise<FoundFork> {
-    const body = { name, workspace: { slug: await this.workspace() } };
+  protected async create(repository: string, slug: string): Promise<FoundFork> {
+    const body = { name: slug, workspace: { slug: await this.workspace() } };
     const created = await this.client.change(`${repositoryPath(repository)}/forks`, body);
     return { name: requireFitting(forkSchema, created, 'the response is no fork').full_name };
   }

@@ -15,7 +15,7 @@ const pullSchema = z.object({
   base: z.object({ ref: requiredName }),
   maintainer_can_modify: flag,
 });
-const repositorySchema = object({ permissions: object({ push: flag }), allow_forking: knownFlag });
+const repositorySchema = object({ permissions: object({ push: knownFlag }), allow_forking: knownFlag });
 const forkSchema = z.object({ full_name: requiredName });
 const branchesSchema = requiredList(z.unknown());
 
@@ -39,7 +39,7 @@ export class GithubForks extends ForkHost<GithubClient> {
   async rights(repository: string): Promise<OwnRights> {
     const absent = this.client.absent('repository', 404);
     const { data } = await this.client.read(repositoryPath(repository), repositorySchema, absent);
-    return { push: data.permissions.push, fork: data.allow_forking !== false };
+    return { push: data.permissions.push !== false, fork: data.allow_forking !== false };
   }
 
   /** GitHub answers a creation with the fork that exists, and chooses a name that is free. */

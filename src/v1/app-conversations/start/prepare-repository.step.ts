@@ -51,18 +51,24 @@ export class PrepareRepositoryStep {
       const committer = givenSandbox === null ? identity : null;
       return { workingDir: await this.makeWorkingFolder(context, committer, signal), notices: [] };
     }
+    const finding = this.places.find(task);
+    // Awaited below, unless something else has failed by then.
+    finding.catch(() => undefined);
     const base = await this.makeWorkingFolder(context, null, signal);
     // A reused sandbox may have a folder of the repository's name.
     const parent = givenSandbox === null ? base : `${base}/${toHexId(task.appConversationId)}`;
     const folder = `${parent.replace(/\/+$/, '')}/${repository.split('/').at(-1) ?? repository}`;
     const { clone_submodules: submodules, fetch_lfs: lfs } = task.request;
     // A pull request may begin in a fork; all else is cloned meanwhile.
-    const known = changeRequestOf(task.request) === null ? null : { place: await this.places.find(task) };
-    const source = await this.sourceOf(task, repository, known?.place ?? null);
+    const source = await this.sourceOf(
+      task,
+      repository,
+      changeRequestOf(task.request) === null ? null : await finding,
+    );
     const parts = { submodules: submodules ?? false, lfs: lfs ?? false };
     const [said, place] = await Promise.all([
       this.checkout.run(sandbox, dialect, { ...source, ...parts, folder, identity }, signal),
-      known ? known.place : this.places.find(task),
+      finding,
     ]);
     const notices =
       place === null || place.push === 'head' ? said : [...said, workPlaceNote(repository, place)];

@@ -1,14 +1,14 @@
 import { Injectable } from '@nestjs/common';
 import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import type { Forks, OwnRights } from '../../../git-providers/forks.js';
+import type { Forks } from '../../../git-providers/forks.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { nullIfNotFound } from '../../../git-providers/provider-errors.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { gitMode, type StartRequest, type StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
-import { type ForkHead, type ForkPolicy, whyNothing, type WorkPlace } from './work-place.js';
+import { type ForkHead, type ForkPolicy, whyNothing, type WorkPlace, workPlaceNote } from './work-place.js';
 
 interface DeniedPush {
   userId: string;
@@ -40,12 +40,14 @@ export class WorkPlaces {
     const asked = { provider, repository, waits: false };
     try {
       return await this.access.forks(userId, asked, async (forks) => {
-        const head = number === null ? null : await headOf(forks, repository, number);
-        if (!mayWrite) {
-          return head === null ? null : { head, push: 'none' as const, because: 'git' as const };
-        }
+        const change = number === null ? null : await forks.head(repository, number);
+        const isWithin = change?.repository?.toLowerCase() === repository.toLowerCase();
+        const head = change === null || number === null || isWithin ? null : { ...change, number };
         const place = await placeOf(forks, repository, head, policy);
-        return head === null && place.push === 'repository' ? null : place;
+        if (head === null && (place.push === 'repository' || !mayWrite)) {
+          return null;
+        }
+        return mayWrite ? place : { ...place, push: 'none' as const, because: 'git' as const };
       });
     } catch (error) {
       // A host in trouble, which is in the log, holds up no start.
@@ -71,9 +73,15 @@ export class WorkPlaces {
     const policy = await this.policyOf(userId, start?.request ?? {});
     const asked = { provider, repository, waits: true };
     const name = await this.access.forks(userId, asked, async (forks) => {
-      const rights = await forks.rights(repository);
-      requireElsewhere(repository, rights, policy, head);
-      return rights.push ? repository : await forks.own(repository);
+      const { push, fork } = await forks.rights(repository);
+      if (push && head === null) {
+        const detail = `The user may push to ${repository}, but its host denies it: see whether the git token may write.`;
+        throw new DomainError('conflict', detail);
+      }
+      if (!push && (policy === 'never' || !fork)) {
+        throw new DomainError('conflict', whyNothing(repository, policy === 'never' ? policy : 'forbidden'));
+      }
+      return push ? repository : await forks.own(repository);
     });
     if (start !== null && name !== repository) {
       await this.tasks.amend(start.id, { work_place: { head, push: 'fork', fork: name } });
@@ -89,28 +97,7 @@ export class WorkPlaces {
 /** @throws DomainError conflict where nothing can be pushed */
 export function requirePushable(repository: string, place: WorkPlace | null | undefined): void {
   if (place?.push === 'none' && place.because !== 'git') {
-    throw new DomainError('conflict', workless(repository, place));
-  }
-}
-
-function workless(repository: string, { head, because }: WorkPlace): string {
-  return because === 'deleted'
-    ? `The fork of pull request #${head?.number} is deleted. ${whyNothing(repository, because)}`
-    : whyNothing(repository, because);
-}
-
-function requireElsewhere(
-  repository: string,
-  { push, fork }: OwnRights,
-  policy: ForkPolicy,
-  head: ForkHead | null,
-): void {
-  if (push && head === null) {
-    const detail = `The user may push to ${repository}, but its host denies it: see whether the git token may write.`;
-    throw new DomainError('conflict', detail);
-  }
-  if (!push && (policy === 'never' || !fork)) {
-    throw new DomainError('conflict', whyNothing(repository, policy === 'never' ? 'never' : 'forbidden'));
+    throw new DomainError('conflict', workPlaceNote(repository, place));
   }
 }
 
@@ -123,14 +110,6 @@ export function changeRequestOf({
   return branch !== null || type === null || ['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(type)
     ? null
     : jsonNumber(task, 'issue_number');
-}
-
-/** Null where the branch lies in the repository itself. */
-async function headOf(forks: Forks, repository: string, number: number): Promise<ForkHead | null> {
-  const head = await forks.head(repository, number);
-  return head === null || head.repository?.toLowerCase() === repository.toLowerCase()
-    ? null
-    : { ...head, number };
 }
 
 async function placeOf(
