@@ -10,7 +10,7 @@ import {
   commentDelivery,
   type GithubDelivery,
 } from '../test/fakes/fake-github.webhooks.js';
-import type { FakeChangeRequest, FakeIssue, FakeWorld } from '../test/fakes/fake-world.js';
+import type { FakeChangeRequest, FakeIssue, FakeRepository, FakeWorld } from '../test/fakes/fake-world.js';
 import { type GitHttpServer, startGitHttpServer } from '../test/fakes/git-http-server.js';
 import { commitsOf, DEMO_WORK } from './demo-work.js';
 
@@ -42,7 +42,7 @@ export class DemoHost {
     self = new DemoHost(world, await startGitHttpServer(credentials, address, { onPush, page }));
     world.onOpened = (change) => {
       Object.assign(change, { pages: self.repositories.origin });
-      self.begin(() => self.look(change.repository));
+      self.begin(() => self.look(placeOf(change)));
     };
     for (const item of [...world.changeRequests, ...world.issues]) {
       Object.assign(item, { pages: self.repositories.origin });
@@ -54,13 +54,19 @@ export class DemoHost {
   async fill(): Promise<void> {
     const { repositories, world } = this;
     const byRepository = Map.groupBy(commitsOf(world), ({ repository }) => repository);
-    await Promise.all(
-      Array.from(byRepository.values(), async (commits) => {
-        for (const { repository, branch, files } of commits) {
-          await repositories.commit(repository, branch, files);
-        }
-      }),
+    const fill = async ({ name, forkOf }: FakeRepository): Promise<void> => {
+      if (forkOf !== undefined) {
+        await repositories.fork(forkOf, name);
+      }
+      for (const { repository, branch, files } of byRepository.get(name) ?? []) {
+        await repositories.commit(repository, branch, files);
+      }
+    };
+    const [forks, others] = [true, false].map((isFork) =>
+      world.repositories.filter(({ forkOf }) => (forkOf !== undefined) === isFork),
     );
+    await Promise.all((others ?? []).map(fill));
+    await Promise.all((forks ?? []).map(fill));
     for (const { repository, number, kind, branch, script, comment } of DEMO_WORK) {
       const change = world.changeRequests.find(
         (each) => each.repository === repository && each.number === number,
@@ -97,7 +103,7 @@ export class DemoHost {
     const repository = this.world.repositories.find((each) => each.name === name);
     Object.assign(repository ?? {}, { branches: [...tips.keys()].filter((branch) => branch !== 'main') });
     for (const change of this.world.changeRequests) {
-      const tip = change.repository === name ? tips.get(change.sourceBranch ?? '') : undefined;
+      const tip = placeOf(change) === name ? tips.get(change.sourceBranch ?? '') : undefined;
       if (tip !== undefined && (checksOf(change).length === 0 || tip !== followedOf(change).head)) {
         push(change, tip);
         this.begin(() => this.check(change));
@@ -121,7 +127,7 @@ export class DemoHost {
     const { sourceBranch = '' } = change ?? {};
     const range = `main...${sourceBranch}`;
     const { stdout: diff } = change
-      ? await run('git', ['-C', repositories.folder(repository), 'diff', range])
+      ? await run('git', ['-C', repositories.folder(placeOf(change)), 'diff', range])
       : { stdout: '' };
     return pageWith(`${item.title} #${item.number}`, [
       ['Repository', repository],
@@ -141,8 +147,9 @@ export class DemoHost {
     }
   }
 
-  private async hasMerged({ repository, sourceBranch = '' }: FakeChangeRequest): Promise<boolean> {
-    const folder = this.repositories.folder(repository);
+  private async hasMerged(change: FakeChangeRequest): Promise<boolean> {
+    const { sourceBranch = '' } = change;
+    const folder = this.repositories.folder(placeOf(change));
     const { stdout } = await run('git', ['-C', folder, 'rev-list', '--count', `${sourceBranch}..main`]);
     return stdout.trim() === '0';
   }
@@ -152,7 +159,7 @@ export class DemoHost {
     const check = addCheck(change, 'check.sh');
     Object.assign(change, { checks: 'pending' });
     await this.listener(checkRunDelivery(change, check));
-    const { log, passed } = await runChecks(this.repositories.folder(change.repository), check.head);
+    const { log, passed } = await runChecks(this.repositories.folder(placeOf(change)), check.head);
     const review = this.reviews.get(change.sourceBranch ?? '');
     if (passed && review && followedOf(change).comments.length === 0) {
       const asked = addComment(change, REVIEWER, review.text, { path: review.path, line: 2 });
@@ -174,6 +181,11 @@ export class DemoHost {
       .finally(() => this.running.delete(begun));
     this.running.add(begun);
   }
+}
+
+/** The repository that has the branch. */
+function placeOf({ fork, repository }: FakeChangeRequest): string {
+  return fork ?? repository;
 }
 
 function pageWith(title: string, parts: (readonly [name: string, text: string])[]): string {

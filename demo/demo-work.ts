@@ -7,6 +7,8 @@ export interface DemoWork {
   number: number;
   /** Of the pull request, or that an agent makes for the issue. */
   branch: string;
+  /** Full name of the fork that has it. */
+  fork?: string;
   kind: 'conflict' | 'check' | 'comment' | 'open' | 'issue';
   script: string;
   /** The script on main when the branch went off; null: the branch adds it. An issue has no other. */
@@ -96,6 +98,7 @@ export const DEMO_WORK: readonly DemoWork[] = [
     repository: 'quayside/label-printer',
     number: 17,
     branch: 'feat/half-sheets',
+    fork: 'nadia/label-printer',
     kind: 'open',
     script: 'sheet.sh',
     main: null,
@@ -202,17 +205,23 @@ interface DemoCommit {
 export function commitsOf({ repositories }: FakeWorld): DemoCommit[] {
   return repositories.flatMap((repository) => {
     const work = DEMO_WORK.filter((each) => each.repository === repository.name);
+    const branched = DEMO_WORK.filter((each) => (each.fork ?? each.repository) === repository.name);
     const to = (branch: string, files: Record<string, string>) => ({
       repository: repository.name,
       branch,
       files,
     });
     return [
-      to('main', {
-        ...basics(repository),
-        ...Object.fromEntries(work.flatMap((each) => file(each, each.main))),
-      }),
-      ...work
+      // A fork begins as a copy.
+      ...(repository.forkOf === undefined
+        ? [
+            to('main', {
+              ...basics(repository),
+              ...Object.fromEntries(work.flatMap((each) => file(each, each.main))),
+            }),
+          ]
+        : []),
+      ...branched
         .filter(({ kind }) => kind !== 'issue')
         .map((each) => {
           const scripts = Object.fromEntries(file(each, each.branched));

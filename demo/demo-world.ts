@@ -27,6 +27,7 @@ export function demoWorld(now: number): { github: FakeWorld; gitlab: FakeWorld; 
         { name: 'quayside/driver-app', activeAt: ago(9), rootEntries: instructed },
         { name: LOOP_REPOSITORY, activeAt: ago(28), rootEntries: instructed },
         { name: 'nadia/dotfiles', activeAt: ago(30), rootEntries: ['README.md', 'CLAUDE.md'] },
+        { name: 'nadia/label-printer', activeAt: ago(40), fork: true, forkOf: 'quayside/label-printer' },
         { name: 'quayside/design-tokens', activeAt: ago(200), archived: true },
       ],
       changeRequests: [
@@ -58,6 +59,7 @@ export function demoWorld(now: number): { github: FakeWorld; gitlab: FakeWorld; 
         {
           repository: 'quayside/label-printer',
           number: 17,
+          fork: 'nadia/label-printer',
           title: 'Print return labels on half sheets',
           updatedAt: ago(6),
           conflicts: 'no',

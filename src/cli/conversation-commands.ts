@@ -9,6 +9,8 @@ import type { Invocation, Invoke, ServiceClient } from './service-client.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 const TASKS = '/api/user/suggested-tasks';
+/** Longer than the service takes. */
+const FORK_PATIENCE_MS = 240_000;
 /** After these the agent does nothing until a user says or allows something. */
 const RESTING = new Set(['finished', 'idle', 'paused', 'waiting_for_confirmation', 'error', 'stuck']);
 
@@ -63,7 +65,9 @@ export function defineConversations(program: Command, invoke: Invoke): void {
     .action(async (id, { json }) => await watchConversation(invoke(json), id));
   program
     .command('pull-request <conversation>')
-    .description("open the pull request of a conversation's branch")
+    .description(
+      "open the pull request of a conversation's branch, from a fork of yours where you may not push",
+    )
     .option('--title <text>')
     .option('--body <text>')
     .option('--draft', 'not ready for review yet')
@@ -74,7 +78,9 @@ export function defineConversations(program: Command, invoke: Invoke): void {
       const { client, output } = invoke(json);
       const path = `${CONVERSATIONS}/${encodeURIComponent(id)}/pull-request`;
       const body = { ...options, source_branch, target_branch };
-      const opened = await client.http.post(path, { json: body }).json<OpenedPullRequestDto>();
+      // A fork is made and waited for, and then pushed to.
+      const sent = client.http.post(path, { json: body, timeout: FORK_PATIENCE_MS });
+      const opened = await sent.json<OpenedPullRequestDto>();
       output.result(json ? JSON.stringify(opened) : opened.url);
     });
 }

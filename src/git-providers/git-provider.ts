@@ -1,5 +1,6 @@
 import type { ReceivedWebhook, SignedWebhook } from '../common/crypto/webhook-signature.js';
 import { PUBLIC_GIT_SERVER_NAMES, type PublicGitServerName } from '../config/git-config.js';
+import type { Forks } from './forks.js';
 import type {
   BranchQuery,
   FoundBranch,
@@ -237,6 +238,8 @@ export interface NewChangeRequest {
   title: string;
   body: string;
   draft: boolean;
+  /** Full name of the fork that has the source branch; absent: the repository itself. */
+  fork?: string;
 }
 
 export interface OpenedChangeRequest {
@@ -369,6 +372,9 @@ export abstract class GitProvider {
 
   /** Works with pull or merge requests. @throws GitProviderError also when the provider must be asked for a token */
   abstract changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T>;
+
+  /** Works with forks. @throws GitProviderError as {@link changeRequests} */
+  abstract forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T>;
 
   /** Address for `git clone`, without credentials. @throws GitProviderError with a `reason` for an impossible name */
   abstract cloneUrl(host: string | null, repository: string): string;

@@ -1,5 +1,6 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { BoundedCache } from '../common/bounded-cache.js';
+import type { Forks } from './forks.js';
 import { gitProviderProblem, noTokenOf } from './git-provider-problem.js';
 import {
   type ActorRights,
@@ -88,6 +89,21 @@ export class RepositoryAccessService {
     return await this.ask(userId, chosen, credential, bounds, (adapter, call) =>
       adapter.changeRequests(call, work),
     );
+  }
+
+  /**
+   * Works with forks with the user's token.
+   * @param waits for one to be made, which takes longer than to ask
+   * @throws DomainError as `changeRequests`
+   */
+  async forks<T>(
+    userId: string,
+    { provider, repository, waits }: { provider: ProviderType | null; repository: string; waits: boolean },
+    work: (forks: Forks) => Promise<T>,
+  ): Promise<T> {
+    const { provider: chosen, credential } = await this.chooseWithToken(userId, provider, repository);
+    const bounds = { what: 'a fork', milliseconds: waits ? CHANGE_REQUEST_TIMEOUT_MS : RIGHTS_TIMEOUT_MS };
+    return await this.ask(userId, chosen, credential, bounds, (adapter, call) => adapter.forks(call, work));
   }
 
   /**

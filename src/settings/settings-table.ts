@@ -54,6 +54,7 @@ export const SETTINGS = {
   email_verified: { kind: 'plain' },
   git_user_name: { kind: 'plain' },
   git_user_email: { kind: 'plain' },
+  fork: { kind: 'plain' },
 } as const satisfies Record<Exclude<keyof SettingsDto, 'provider_tokens_set'>, Setting> &
   Record<TableColumn, Setting>;
 

@@ -66,6 +66,7 @@ export class Settings extends UserKeyedRow {
   @Column('boolean', { nullable: true }) email_verified: boolean | null;
   @Column('text', { nullable: true }) git_user_name: string | null;
   @Column('text', { nullable: true }) git_user_email: string | null;
+  @Column('text', { nullable: true }) fork: string | null;
 
   /** Encrypted JSON of what the nested settings have beyond these columns, see `SettingsDetails`. */
   @Column('text', { nullable: true }) details: string | null;

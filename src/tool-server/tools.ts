@@ -91,7 +91,7 @@ export function registerTools(server: McpServer, { calls, caller, answer }: Tool
     'open_pull_request',
     [schemas.pullRequest, schemas.opened],
     { title: 'Open a pull request', ...WORKS },
-    "Pushes the agent's commits and opens a pull request for them; one that is open already is answered as it is.",
+    "Pushes the agent's commits and opens a pull request for them, from a fork of the user's where they may not push; one that is open already is answered as it is.",
     (by, { conversation_id: of, ...members }) => calls.openPullRequest(by, of, members),
   );
   add(

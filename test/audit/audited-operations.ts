@@ -222,6 +222,8 @@ export const NOT_AUDITED: Record<string, string> = {
   exchange_code:
     'A link that the operator has opened is exchanged for the key it stands for; nothing is changed.',
   sign_out: 'It is, but the scene has no browser whose session could end: test/auth/sessions.e2e-spec.ts.',
+  push_branch:
+    'It is, as conversation.open_pull_request, but in the scene the user may push: test/app-conversations/forks.e2e-spec.ts.',
   forward_to_agent_server:
     "The request goes to the agent server of the caller's own sandbox, as it would at the address of that.",
   on_conversation_update: 'An agent server reports with its session key; nobody decides anything.',

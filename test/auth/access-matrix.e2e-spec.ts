@@ -44,6 +44,7 @@ const FOR_SANDBOXES = [
   'POST /api/v1/webhooks/conversations',
   'POST /api/v1/webhooks/events/{id}',
   'POST /api/v1/webhooks/pull-requests',
+  'POST /api/v1/webhooks/pull-requests/push',
 ];
 const FOR_ADMINISTRATORS = [
   'GET /api/v1/audit',

@@ -59,6 +59,7 @@ const STORES: Record<string, string[] | string> = {
   'POST /api/v1/webhooks/conversations': ['app_conversations'],
   'POST /api/v1/webhooks/events/{id}': ['conversation_events'],
   'POST /api/v1/webhooks/pull-requests': ['followed_pull_requests'],
+  'POST /api/v1/webhooks/pull-requests/push': 'changes a state',
   'POST /auth/code': ['sessions'],
   'POST /auth/code/key': ['api_keys'],
   'POST /auth/key': ['sessions'],

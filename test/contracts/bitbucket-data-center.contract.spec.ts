@@ -26,6 +26,7 @@ describeGitProvider('Bitbucket Data Center', openHarness, {
   repositoryTimes: false,
   archives: true,
   forks: true,
+  forking: { owner: '~mona', ref: (number) => `refs/pull-requests/${number}/from`, maintainers: false },
   mirrors: false,
   maxChangeRequests: 50,
   lists: {

@@ -4,7 +4,7 @@ import { BitbucketProvider } from '../../src/git-providers/bitbucket/bitbucket.p
 import type { CallBounds, ProviderWork } from '../../src/git-providers/git-provider.js';
 import type { RetryTiming } from '../../src/git-providers/provider-http.js';
 import { type FakeBitbucketOptions, startFakeBitbucket } from '../fakes/fake-bitbucket.js';
-import { addComment, followedOf } from '../fakes/fake-followed.js';
+import { addCheck, addComment, followedOf } from '../fakes/fake-followed.js';
 import { type FakeRequest, FakeServer } from '../fakes/fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from '../fakes/fake-world.js';
 import { RequestWaves } from '../support/request-waves.js';
@@ -41,6 +41,7 @@ describeGitProvider(
     repositoryTimes: true,
     archives: false,
     forks: true,
+    forking: { owner: 'mona', ref: () => null, maintainers: false },
     mirrors: false,
     maxChangeRequests: 20,
     lists: {
@@ -136,6 +137,24 @@ describe('BitbucketProvider', () => {
       [false, 'As asked: Task: Write the docs'],
       [true, 'As asked: Task: Do it once'],
     ]);
+  });
+
+  it("reads no log of another repository, whatever a stranger's status names as its page", async () => {
+    const world = twoWorkspaces();
+    const [pull, , other] = world.changeRequests;
+    const check = other && addCheck(other, 'unit', { state: 'failed', log: 'secret' });
+    await start(world);
+    const call = { token: TOKEN, host: null, ...callOf(0) };
+    const ref = { repository: pull?.repository ?? '', number: pull?.number ?? 0 };
+    const url = `https://bitbucket.org/${other?.repository}/pipelines/results/${check?.id}`;
+    const status = { id: 'x', name: 'x', state: 'failed' as const, url };
+    const outputOf = (asked: typeof ref) =>
+      provider.changeRequests(call, (changes) => changes.output(asked, status));
+    expect(other?.repository).not.toBe(pull?.repository);
+    expect(await outputOf(ref)).toBe('');
+    expect(await outputOf({ repository: other?.repository ?? '', number: other?.number ?? 0 })).toBe(
+      'secret',
+    );
   });
 
   describe('round trips', () => {

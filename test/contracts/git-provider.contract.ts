@@ -2,6 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import { describeChangeRequests } from './git-provider.change-requests.contract.js';
 import { describeFaults } from './git-provider.faults.contract.js';
 import { describeFollow } from './git-provider.follow.contract.js';
+import { describeForks } from './git-provider.forks.contract.js';
 import {
   failureOf,
   type GitProviderCapabilities,
@@ -35,6 +36,10 @@ export function describeGitProvider(
 
     describe('follows change requests', () => {
       describeFollow(setUp, capabilities);
+    });
+
+    describe('works with forks', () => {
+      describeForks(setUp, capabilities);
     });
 
     describe('lists', () => {

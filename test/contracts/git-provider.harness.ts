@@ -36,6 +36,14 @@ export interface GitProviderCapabilities {
   /** Tells archived repositories from others. */
   archives: boolean;
   forks: boolean;
+  forking: {
+    /** Where the user's own are. */
+    owner: string;
+    /** Where the repository keeps the commits of a change request. */
+    ref: (number: number) => string | null;
+    /** A change request may let those push who may push to its repository. */
+    maintainers: boolean;
+  };
   mirrors: boolean;
   /** Change requests read at most; more of them make the answer `truncated`. */
   maxChangeRequests: number;

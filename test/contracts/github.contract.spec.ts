@@ -19,6 +19,7 @@ describeGitProvider('GitHub', openGithub, {
   repositoryTimes: true,
   archives: true,
   forks: true,
+  forking: { owner: 'mona', ref: (number) => `refs/pull/${number}/head`, maintainers: true },
   mirrors: true,
   maxChangeRequests: 50,
   lists: {

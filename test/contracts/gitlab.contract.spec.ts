@@ -46,6 +46,7 @@ const CAPABILITIES: GitProviderCapabilities = {
   repositoryTimes: true,
   archives: true,
   forks: false,
+  forking: { owner: 'mona', ref: (number) => `refs/merge-requests/${number}/head`, maintainers: true },
   mirrors: false,
   maxChangeRequests: 50,
   lists: {

@@ -1,5 +1,6 @@
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { pageOf } from './fake-change-requests.js';
+import { refsOf } from './fake-bitbucket-data-center.forks.js';
 import { failure } from './fake-bitbucket-data-center.lists.js';
 import { addComment, addReply, changeIn, checksOf, followedOf, isOpen, rootOf } from './fake-followed.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
@@ -26,7 +27,7 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
   }
   switch (part) {
     case undefined:
-      return { body: pullRequest(change) };
+      return { body: pullRequest(world, change) };
     case 'merge':
       return isOpen(change) ? { body: merge(change) } : failure(409, 'The pull request is not open');
     case 'activities':
@@ -36,13 +37,15 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
   }
 }
 
-function pullRequest(change: FakeChangeRequest) {
+function pullRequest(world: FakeWorld, change: FakeChangeRequest) {
+  const refs = refsOf(world, change.repository, change.number);
   const { state, head, approvedBy, changesRequestedBy } = followedOf(change);
   return {
     id: change.number,
     state: STATES[state],
     open: state === 'open',
-    fromRef: { id: 'refs/heads/topic', latestCommit: head },
+    ...refs,
+    fromRef: { ...refs?.fromRef, latestCommit: head },
     links: { self: [{ href: pageOf(change) }] },
     reviewers: [
       ...approvedBy.map((name) => ({ user: { name }, status: 'APPROVED' })),

@@ -39,9 +39,12 @@ export function answerPulls(
   return request.method === 'POST' ? create(world, repository, request) : list(world, repository, request);
 }
 
-function list(world: FakeWorld, { name }: FakeRepository, { query }: FakeRequest): FakeResponse {
+function list(world: FakeWorld, repository: FakeRepository, { query }: FakeRequest): FakeResponse {
+  const { name } = repository;
   const outgoing = query.get('direction') === 'OUTGOING' && query.get('state') === 'OPEN';
-  const found = openFrom(world, name, (query.get('at') ?? '').replace(/^refs\/heads\//, ''));
+  const branch = (query.get('at') ?? '').replace(/^refs\/heads\//, '');
+  const { forkOf } = repository;
+  const found = [...openFrom(world, name, branch), ...(forkOf ? openFrom(world, forkOf, branch, name) : [])];
   return { body: { isLastPage: true, values: outgoing ? found.map(pullRequest) : [] } };
 }
 
@@ -51,8 +54,15 @@ function create(world: FakeWorld, repository: FakeRepository, request: FakeReque
   }
   const body: unknown = JSON.parse(request.body);
   const branchOf = (ref: string): string => (jsonText(body, ref, 'id') ?? '').replace(/^refs\/heads\//, '');
+  const from = ['project', 'slug'].map((part) =>
+    part === 'slug'
+      ? jsonText(body, 'fromRef', 'repository', 'slug')
+      : jsonText(body, 'fromRef', 'repository', 'project', 'key'),
+  );
+  const source = from.join('/');
   const opened = openIn(world, repository, {
     repository: repository.name,
+    ...(source.toLowerCase() !== repository.name.toLowerCase() && { fork: source }),
     sourceBranch: branchOf('fromRef'),
     targetBranch: branchOf('toRef'),
     title: jsonText(body, 'title') ?? '',

@@ -1,4 +1,5 @@
 import { answerFollowed } from './fake-bitbucket-data-center.followed.js';
+import { answerForks } from './fake-bitbucket-data-center.forks.js';
 import { answerLists, failure, page } from './fake-bitbucket-data-center.lists.js';
 import { answerPulls } from './fake-bitbucket-data-center.pulls.js';
 import { commitNamed, isOpen } from './fake-followed.js';
@@ -69,6 +70,7 @@ function respond(context: Context, request: FakeRequest, path: string): FakeResp
     }
   }
   const other =
+    answerForks(context.world, request, path) ??
     answerFollowed(context.world, request, path) ??
     answerLists(context.world, request, path) ??
     answerPulls(context.world, request, path, context);

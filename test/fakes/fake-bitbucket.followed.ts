@@ -1,5 +1,6 @@
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { pageOf } from './fake-change-requests.js';
+import { sidesOf } from './fake-forks.js';
 import { addComment, addReply, changeIn, checksOf, followedOf, rootOf } from './fake-followed.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeCheck, FakeComment, FakeTask, FakeWorld } from './fake-world.js';
@@ -12,7 +13,7 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
   const [, pulled, number] = /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)$/.exec(path) ?? [];
   if (pulled !== undefined) {
     const change = changeIn(world, pulled, Number(number));
-    return change ? { body: pullRequest(change) } : failure(404, 'Resource not found');
+    return change ? { body: pullRequest(world, change) } : failure(404, 'Resource not found');
   }
   const [, tasked, which] = /^\/repositories\/([^/]+\/[^/]+)\/pullrequests\/(\d+)\/tasks$/.exec(path) ?? [];
   if (tasked !== undefined) {
@@ -25,7 +26,7 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
     /^\/repositories\/([^/]+\/[^/]+)\/pipelines\/(\d+)\/steps\/(?:([^/]+)\/log)?$/.exec(path) ?? [];
   if (repository !== undefined) {
     const check = world.changeRequests
-      .filter((change) => change.repository === repository)
+      .filter((change) => (change.fork ?? change.repository) === repository)
       .flatMap((change) => followedOf(change).checks)
       .find(({ id }) => id === Number(run));
     return check ? pipeline(check, step) : failure(404, 'Resource not found');
@@ -37,7 +38,8 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
   return change ? write(world, change, JSON.parse(request.body)) : null;
 }
 
-function pullRequest(change: FakeChangeRequest) {
+function pullRequest(world: FakeWorld, change: FakeChangeRequest) {
+  const sides = sidesOf(world, change.repository, change.number);
   const { state, head, tasks, approvedBy, changesRequestedBy } = followedOf(change);
   return {
     type: 'pullrequest',
@@ -46,8 +48,13 @@ function pullRequest(change: FakeChangeRequest) {
     task_count: tasks.filter(({ resolved }) => !resolved).length,
     state: STATES[state],
     links: { html: { href: pageOf(change) } },
-    source: { commit: { hash: head.slice(0, 12) } },
-    destination: { commit: { hash: 'da39a3ee5e6b' } },
+    source: {
+      commit: { hash: head.slice(0, 12) },
+      branch: { name: sides?.branch },
+      // Null once the fork is deleted.
+      repository: sides?.source && { full_name: sides.source.name },
+    },
+    destination: { commit: { hash: 'da39a3ee5e6b' }, branch: { name: sides?.target } },
     participants: [
       ...approvedBy.map((nickname) => ({ user: { nickname }, approved: true, state: 'approved' })),
       ...changesRequestedBy.map((nickname) => ({
@@ -81,7 +88,7 @@ export function statusesOf(change: FakeChangeRequest): unknown[] {
     state: STATUS_STATES[state],
     url: isStatus
       ? `https://ci.example/builds/${id}`
-      : `https://bitbucket.org/${change.repository}/pipelines/results/${id}`,
+      : `https://bitbucket.org/${change.fork ?? change.repository}/pipelines/results/${id}`,
     updated_on: '2026-11-21T12:00:00+00:00',
   }));
 }

@@ -25,21 +25,30 @@ export function answerPulls(world: FakeWorld, request: FakeRequest, path: string
     return failure(404, `Repository ${name} not found`);
   }
   if (pulls === undefined) {
-    return { body: { full_name: repository.name, mainbranch: { name: defaultBranchOf(repository) } } };
+    return {
+      body: {
+        full_name: repository.name,
+        mainbranch: { name: defaultBranchOf(repository) },
+        fork_policy: repository.forking === 'forbidden' ? 'no_forks' : 'allow_forks',
+      },
+    };
   }
   return request.method === 'POST' ? create(world, repository, request) : list(world, repository, request);
 }
 
 function list(world: FakeWorld, { name }: FakeRepository, { query }: FakeRequest): FakeResponse {
   const [, source, branch = '', target] = FILTER.exec(query.get('q') ?? '') ?? [];
-  const found = openFrom(world, name, branch).filter(({ targetBranch }) => targetBranch === target);
-  return { body: { values: source === name ? found.map(pullRequest) : [] } };
+  const fork = source === name ? undefined : source;
+  const found = openFrom(world, name, branch, fork).filter(({ targetBranch }) => targetBranch === target);
+  return { body: { values: found.map(pullRequest) } };
 }
 
 function create(world: FakeWorld, repository: FakeRepository, request: FakeRequest): FakeResponse {
   const body: unknown = JSON.parse(request.body);
+  const fork = jsonText(body, 'source', 'repository', 'full_name');
   const opening = {
     repository: repository.name,
+    ...(fork !== null && { fork }),
     sourceBranch: jsonText(body, 'source', 'branch', 'name') ?? '',
     targetBranch: jsonText(body, 'destination', 'branch', 'name') ?? '',
     title: jsonText(body, 'title') ?? '',
@@ -49,7 +58,7 @@ function create(world: FakeWorld, repository: FakeRepository, request: FakeReque
   const opened = openIn(world, repository, opening);
   if (opened === 'exists') {
     // No error here: the open one is written over.
-    const [first] = openFrom(world, repository.name, opening.sourceBranch).filter(
+    const [first] = openFrom(world, repository.name, opening.sourceBranch, opening.fork).filter(
       ({ targetBranch }) => targetBranch === opening.targetBranch,
     );
     return { status: 201, body: first && pullRequest(Object.assign(first, opening)) };

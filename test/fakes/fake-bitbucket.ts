@@ -1,4 +1,5 @@
 import { defaultBranchOf, repositoryIn } from './fake-change-requests.js';
+import { answerForks } from './fake-bitbucket.forks.js';
 import { answerFollowed, commentsOf, failure, statusesOf } from './fake-bitbucket.followed.js';
 import { answerPulls } from './fake-bitbucket.pulls.js';
 import { changeIn, commitNamed, isOpen } from './fake-followed.js';
@@ -67,6 +68,10 @@ function respond(context: Context, request: FakeRequest): FakeResponse {
     return failure(401, 'Token is invalid, expired, or not supported for this endpoint.');
   }
   const path = request.path.startsWith('/2.0/') ? request.path.slice('/2.0'.length) : '';
+  const forks = answerForks(context.world, request, path);
+  if (forks) {
+    return withFields(request, forks);
+  }
   for (const [pattern, route] of ROUTES) {
     const match = request.method === 'POST' ? null : pattern.exec(path);
     if (match) {

@@ -8,6 +8,8 @@ export interface FakeOpening {
   title: string;
   body: string;
   draft: boolean;
+  /** Full name; absent: the repository itself. */
+  fork?: string;
 }
 
 /** Why a host opens nothing. */
@@ -24,11 +26,17 @@ export function defaultBranchOf(repository: FakeRepository): string {
   return repository.defaultBranch ?? 'main';
 }
 
-/** The open change requests from one branch of a repository. */
-export function openFrom(world: FakeWorld, repository: string, sourceBranch: string): FakeChangeRequest[] {
+/** The open change requests from one branch of a repository, or of a fork of it. */
+export function openFrom(
+  world: FakeWorld,
+  repository: string,
+  sourceBranch: string,
+  fork?: string,
+): FakeChangeRequest[] {
   return world.changeRequests.filter(
     (change) =>
       change.repository === repository &&
+      change.fork === fork &&
       change.sourceBranch === sourceBranch &&
       (change.followed?.state ?? 'open') === 'open',
   );
@@ -40,21 +48,29 @@ export function openIn(
   repository: FakeRepository,
   opening: FakeOpening,
 ): FakeChangeRequest | FakeRefusal {
-  const branches = [defaultBranchOf(repository), ...(repository.branches ?? [])];
-  const { sourceBranch, targetBranch } = opening;
-  if (!branches.includes(sourceBranch)) {
+  const { sourceBranch, targetBranch, fork } = opening;
+  const source = fork === undefined ? repository : repositoryIn(world, fork);
+  if (!source || !branchNames(source).includes(sourceBranch)) {
     return 'no_source';
   }
-  if (!branches.includes(targetBranch)) {
+  if (!branchNames(repository).includes(targetBranch)) {
     return 'no_target';
   }
-  if (sourceBranch === targetBranch) {
+  if (fork === undefined && sourceBranch === targetBranch) {
     return 'nothing_new';
   }
-  if (openFrom(world, repository.name, sourceBranch).some((change) => change.targetBranch === targetBranch)) {
+  if (
+    openFrom(world, repository.name, sourceBranch, fork).some(
+      (change) => change.targetBranch === targetBranch,
+    )
+  ) {
     return 'exists';
   }
   return addTo(world, { ...opening, repository: repository.name });
+}
+
+function branchNames(repository: FakeRepository): string[] {
+  return [defaultBranchOf(repository), ...(repository.branches ?? [])];
 }
 
 /** Opens a change request without a look at the branches. */

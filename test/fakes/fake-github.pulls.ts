@@ -23,24 +23,35 @@ export function answerPulls(world: FakeWorld, request: FakeRequest): FakeRespons
     return { status: 404, body: { message: 'Not Found', status: '404' } };
   }
   if (pulls === undefined) {
-    return { body: { full_name: repository.name, default_branch: defaultBranchOf(repository) } };
+    return {
+      body: {
+        full_name: repository.name,
+        default_branch: defaultBranchOf(repository),
+        permissions: { admin: false, push: repository.writable !== false, pull: true },
+        allow_forking: repository.forking !== 'forbidden',
+      },
+    };
   }
   return request.method === 'POST' ? create(world, repository, request) : list(world, repository, request);
 }
 
 function list(world: FakeWorld, { name }: FakeRepository, { query }: FakeRequest): FakeResponse {
   const [owner, branch = ''] = (query.get('head') ?? '').split(':');
-  const found = openFrom(world, name, branch).filter(
-    ({ targetBranch }) => targetBranch === query.get('base') && owner === name.split('/')[0],
-  );
-  return { body: query.get('state') === 'open' ? found.map(pullRequest) : [] };
+  const fork = forkOwnedBy(world, name, owner ?? '')?.name;
+  const isOwn = owner === name.split('/')[0];
+  const found = isOwn || fork !== undefined ? openFrom(world, name, branch, isOwn ? undefined : fork) : [];
+  const wanted = found.filter(({ targetBranch }) => targetBranch === query.get('base'));
+  return { body: query.get('state') === 'open' ? wanted.map(pullRequest) : [] };
 }
 
 function create(world: FakeWorld, repository: FakeRepository, request: FakeRequest): FakeResponse {
   const body: unknown = JSON.parse(request.body);
+  const [owner, branch] = (jsonText(body, 'head') ?? '').split(':');
+  const fork = branch === undefined ? undefined : forkOwnedBy(world, repository.name, owner ?? '');
   const opened = openIn(world, repository, {
     repository: repository.name,
-    sourceBranch: jsonText(body, 'head') ?? '',
+    sourceBranch: branch ?? owner ?? '',
+    ...(branch !== undefined && { fork: fork?.name ?? 'nobody/none' }),
     targetBranch: jsonText(body, 'base') ?? '',
     title: jsonText(body, 'title') ?? '',
     body: jsonText(body, 'body') ?? '',
@@ -49,6 +60,10 @@ function create(world: FakeWorld, repository: FakeRepository, request: FakeReque
   return typeof opened === 'string'
     ? { status: 422, body: { message: 'Validation Failed', errors: [detail(opened, body)] } }
     : { status: 201, body: pullRequest(opened) };
+}
+
+function forkOwnedBy(world: FakeWorld, name: string, owner: string): FakeRepository | undefined {
+  return world.repositories.find((each) => each.forkOf === name && each.name.startsWith(`${owner}/`));
 }
 
 function detail(refusal: FakeRefusal, body: unknown) {

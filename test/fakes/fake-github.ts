@@ -1,6 +1,7 @@
 import { type DocumentNode, execute, Kind, parse, validate, visit } from 'graphql';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { answerFollowed, answerStorage } from './fake-github.followed.js';
+import { answerForks } from './fake-github.forks.js';
 import { githubGraph } from './fake-github.graph.js';
 import { answerLists } from './fake-github.lists.js';
 import { answerPulls } from './fake-github.pulls.js';
@@ -59,6 +60,7 @@ export async function startFakeGithub(
       return { body: account(world) };
     }
     return (
+      answerForks(world, request) ??
       answerLists(world, request) ??
       answerPulls(world, request) ??
       answerFollowed(world, request, options.storage ?? server.origin) ??

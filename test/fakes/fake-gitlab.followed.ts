@@ -70,7 +70,8 @@ function job(change: FakeChangeRequest, { id, name, state }: FakeCheck) {
     name,
     status: JOB_STATES[state],
     allowFailure: false,
-    webPath: `/${change.repository}/-/jobs/${id}`,
+    // Those for a fork run there.
+    webPath: `/${change.fork ?? change.repository}/-/jobs/${id}`,
   };
 }
 
@@ -100,18 +101,10 @@ export function answerFollowed(world: FakeWorld, request: FakeRequest, path: str
   const [logOf, project = '', job] = /^\/projects\/([^/]+)\/jobs\/(\d+)\/trace$/.exec(path) ?? [];
   if (logOf !== undefined) {
     const check = world.changeRequests
-      .filter(({ repository }) => repository === decodeURIComponent(project))
+      .filter(({ fork, repository }) => (fork ?? repository) === decodeURIComponent(project))
       .flatMap((change) => followedOf(change).checks)
       .find(({ id }) => id === Number(job));
     return check ? { headers: { 'content-type': 'text/plain' }, body: check.log } : missing();
-  }
-  const [read, of = '', iid] = /^\/projects\/([^/]+)\/merge_requests\/(\d+)$/.exec(path) ?? [];
-  if (read !== undefined) {
-    const found = changeIn(world, decodeURIComponent(of), Number(iid));
-    Object.assign(found ?? {}, { isUnchecked: false });
-    return found
-      ? { body: { iid: found.number, merge_status: 'checking', has_conflicts: false } }
-      : missing();
   }
   const [answered, name = '', number, thread] =
     /^\/projects\/([^/]+)\/merge_requests\/(\d+)\/discussions\/(\w+)\/notes$/.exec(path) ?? [];

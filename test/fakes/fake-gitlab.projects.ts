@@ -1,21 +1,14 @@
-import { jsonText } from '@slipway/common/json-access.js';
-import {
-  defaultBranchOf,
-  type FakeRefusal,
-  openFrom,
-  openIn,
-  pageOf,
-  repositoryIn,
-} from './fake-change-requests.js';
+import { jsonAt, jsonText } from '@slipway/common/json-access.js';
+import { type FakeRefusal, openFrom, openIn, pageOf, repositoryIn } from './fake-change-requests.js';
+import { repositoryId } from './fake-lists.js';
 import { memberOf } from './fake-members.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
-/** Of every project, and of the forks that also have requests. */
-const PROJECT_ID = 40;
-const FORK_ID = 41;
+/** Of another fork that also has requests. */
+const FORK_ID = 4_100;
 
-/** Projects and their merge requests over REST; null for every other path (below `/v4`). */
+/** Members of projects, and merge requests over REST; null for every other path (below `/v4`). */
 export function answerProjects(world: FakeWorld, request: FakeRequest, path: string): FakeResponse | null {
   const [isMember, place, account] = /^\/projects\/([^/]+)\/members\/all\/([^/]+)$/.exec(path) ?? [];
   if (isMember !== undefined) {
@@ -35,7 +28,7 @@ export function answerProjects(world: FakeWorld, request: FakeRequest, path: str
           },
         };
   }
-  const [matched, name, requests] = /^\/projects\/([^/]+)(\/merge_requests)?$/.exec(path) ?? [];
+  const [matched, name] = /^\/projects\/([^/]+)\/merge_requests$/.exec(path) ?? [];
   if (matched === undefined) {
     return null;
   }
@@ -43,27 +36,40 @@ export function answerProjects(world: FakeWorld, request: FakeRequest, path: str
   if (!project) {
     return { status: 404, body: { message: '404 Project Not Found' } };
   }
-  if (requests === undefined) {
-    return { body: { id: PROJECT_ID, default_branch: defaultBranchOf(project) } };
-  }
   return request.method === 'POST' ? create(world, project, request) : list(world, project, request);
 }
 
 function list(world: FakeWorld, { name }: FakeRepository, { query }: FakeRequest): FakeResponse {
-  const found = openFrom(world, name, query.get('source_branch') ?? '').filter(
-    ({ targetBranch }) => targetBranch === query.get('target_branch'),
+  const forks = world.repositories.filter(({ forkOf }) => forkOf === name).map((fork) => fork.name);
+  const found = [undefined, ...forks].flatMap((fork) =>
+    openFrom(world, name, query.get('source_branch') ?? '', fork),
   );
+  const wanted = found.filter(({ targetBranch }) => targetBranch === query.get('target_branch'));
   // A branch of a fork may have the same name.
-  const foreign = { ...mergeRequest({ repository: name, number: 999, title: 'Theirs', updatedAt: '' }) };
-  const all = [{ ...foreign, source_project_id: FORK_ID }, ...found.map(mergeRequest)];
+  const foreign = mergeRequest(world, { repository: name, number: 999, title: 'Theirs', updatedAt: '' });
+  const all = [
+    { ...foreign, source_project_id: FORK_ID },
+    ...wanted.map((change) => mergeRequest(world, change)),
+  ];
   return { body: query.get('state') === 'opened' ? all : [] };
 }
 
 function create(world: FakeWorld, project: FakeRepository, request: FakeRequest): FakeResponse {
   const body: unknown = JSON.parse(request.body);
   const title = jsonText(body, 'title') ?? '';
-  const opened = openIn(world, project, {
-    repository: project.name,
+  const target = jsonAt(body, 'target_project_id');
+  const upstream =
+    target === undefined
+      ? project
+      : world.repositories.find(
+          (each) => repositoryId(world, each) === target && each.name === project.forkOf,
+        );
+  if (!upstream) {
+    return { status: 422, body: { message: { target_project: ['is no relative of the source project'] } } };
+  }
+  const opened = openIn(world, upstream, {
+    repository: upstream.name,
+    ...(upstream !== project && { fork: project.name }),
     sourceBranch: jsonText(body, 'source_branch') ?? '',
     targetBranch: jsonText(body, 'target_branch') ?? '',
     title: title.replace(/^Draft: /, ''),
@@ -72,7 +78,7 @@ function create(world: FakeWorld, project: FakeRepository, request: FakeRequest)
   });
   return typeof opened === 'string'
     ? { status: opened === 'exists' ? 409 : 422, body: { message: message(opened) } }
-    : { status: 201, body: mergeRequest(opened) };
+    : { status: 201, body: mergeRequest(world, opened) };
 }
 
 function message(refusal: FakeRefusal): unknown {
@@ -88,13 +94,17 @@ function message(refusal: FakeRefusal): unknown {
   }
 }
 
-function mergeRequest(change: FakeChangeRequest) {
+function mergeRequest(world: FakeWorld, change: FakeChangeRequest) {
+  const idOf = (name: string): number | null => {
+    const found = repositoryIn(world, name);
+    return found ? repositoryId(world, found) : null;
+  };
   return {
     iid: change.number,
     state: 'opened',
     title: change.title,
     web_url: pageOf(change),
-    source_project_id: PROJECT_ID,
-    target_project_id: PROJECT_ID,
+    source_project_id: idOf(change.fork ?? change.repository),
+    target_project_id: idOf(change.repository),
   };
 }

@@ -1,5 +1,6 @@
 import { execute, type GraphQLError, type GraphQLSchema, Kind, parse, validate } from 'graphql';
 import { answerFollowed } from './fake-gitlab.followed.js';
+import { answerForks } from './fake-gitlab.forks.js';
 import { gitlabGraph } from './fake-gitlab.graph.js';
 import { answerLists } from './fake-gitlab.lists.js';
 import { answerProjects } from './fake-gitlab.projects.js';
@@ -112,6 +113,7 @@ function answerRest(world: FakeWorld, request: FakeRequest): FakeResponse {
       return listMergeRequests(world, request.query);
     default:
       return (
+        answerForks(world, request, path ?? '') ??
         answerLists(world, request, path ?? '') ??
         answerProjects(world, request, path ?? '') ??
         answerFollowed(world, request, path ?? '') ?? { status: 404, body: { error: '404 Not Found' } }

@@ -31,6 +31,14 @@ export interface FakeRepository {
   activeAt: string;
   archived?: boolean;
   fork?: boolean;
+  /** Full name of the repository that it is a fork of, where that is in the world. */
+  forkOf?: string;
+  /** Default `allowed`. */
+  forking?: 'allowed' | 'forbidden';
+  /** How often its forks have to be asked for before they are there. */
+  forkLookups?: number;
+  /** Of a fork: what is left of that. */
+  lookups?: number;
   mirror?: boolean;
   empty?: boolean;
   /** Default `main`. */
@@ -62,6 +70,10 @@ export interface FakeChangeRequest {
   draft?: boolean;
   /** Of those that were opened here. */
   sourceBranch?: string;
+  /** Full name of the fork that has the source branch; one that is not in the world is deleted. */
+  fork?: string;
+  /** Who may push to the repository may push to the source branch. */
+  allowsMaintainers?: boolean;
   targetBranch?: string;
   body?: string;
   /** `later`: UNKNOWN on the first read, conflicting from the second (GitHub computes it in the background). */

@@ -49,6 +49,14 @@ export interface GitHttpServer {
   nameDefault(repository: string, branch: string): Promise<void>;
   /** Makes the repository a shallow one, whose history begins with the tip of a branch. */
   cutHistory(repository: string, branch: string): Promise<void>;
+  /** Those that the credentials are no right to push to. */
+  readOnly: Set<string>;
+  /** Copies a repository with all its branches. */
+  fork(repository: string, fork: string): Promise<void>;
+  /** Keeps a branch of a fork under another name, as hosts do for pull requests (`refs/pull/7/head`). */
+  keepRef(repository: string, ref: string, fork: string, branch: string): Promise<void>;
+  /** Deletes a repository. */
+  remove(repository: string): Promise<void>;
   /** The commits at the tips of all branches, by name. */
   tips(repository: string): Promise<Map<string, string>>;
   /** Folder of the bare repository. */
@@ -73,6 +81,7 @@ export async function startGitHttpServer(
   const requests: GitHttpServer['requests'] = [];
   const gate = new Gate();
   const large = new Map<string, string>();
+  const readOnly = new Set<string>();
   const server = createServer(async (request, response) => {
     await gate.pass();
     const shown = await page(request.url ?? '/');
@@ -85,6 +94,14 @@ export async function startGitHttpServer(
     const wanted = typeof credentials === 'function' ? credentials() : credentials;
     if (wanted !== null && presented !== wanted) {
       response.writeHead(401, { 'WWW-Authenticate': 'Basic realm="git"' }).end();
+      return;
+    }
+    const [, written] =
+      /^\/(.+)\.git\/(?:git-|info\/refs\?service=git-)receive-pack$/.exec(request.url ?? '') ?? [];
+    if (written !== undefined && readOnly.has(decodeURIComponent(written))) {
+      response
+        .writeHead(403, { 'Content-Type': 'text/plain' })
+        .end('Write access to repository not granted.');
       return;
     }
     if (request.url?.endsWith('/info/lfs/objects/batch')) {
@@ -114,6 +131,17 @@ export async function startGitHttpServer(
     gate,
     origin: `http://${host}:${port}`,
     requests,
+    readOnly,
+    fork: async (repository, fork) => {
+      await run('git', ['clone', '--quiet', '--bare', bare(repository), bare(fork)]);
+    },
+    keepRef: async (repository, ref, fork, branch) => {
+      const copied = `refs/heads/${branch}:${ref}`;
+      await run('git', ['-C', bare(repository), 'fetch', '--quiet', bare(fork), copied]);
+    },
+    remove: async (repository) => {
+      await rm(bare(repository), { recursive: true, force: true });
+    },
     tip,
     tips,
     folder: bare,

@@ -31,6 +31,7 @@ const EVERYTHING = {
   email_verified: false,
   git_user_name: 'Ada',
   git_user_email: 'ada@users.example.com',
+  fork: 'never',
 };
 const KEYS = { llm_api_key: 'hush-llm', search_api_key: 'hush-search', sandbox_api_key: 'hush-sandbox' };
 

@@ -47,6 +47,18 @@ export const gitPrepareSchema = z.object({
   directory: z.string().min(1),
   branch: branchSchema.nullable(),
   new_branch: branchSchema.nullish(),
+  /** What `url` is a fork of, and the branch that its changes go to: the remote `upstream`. */
+  upstream: z.object({ url: httpUrl, branch: branchSchema }).nullish(),
+  /** What a host keeps of a pull request, which is fetched as `branch`. */
+  ref: z
+    .string()
+    .regex(/^refs\/[a-z-]{1,30}\/\d{1,18}\/[a-z]{1,30}$/)
+    .nullish(),
+  /** Where nothing can be pushed: what git says of that. */
+  no_push: z
+    .string()
+    .regex(/^[\w #-]{1,200}$/)
+    .nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
   identity: gitIdentitySchema.nullable(),
@@ -66,6 +78,8 @@ export const gitPushSchema = z.object({
   directory: z.string().min(1),
   /** Null: the branch that is checked out. */
   branch: branchSchema.nullable(),
+  /** The fork that is pushed to, and from then on; absent: where origin leads. */
+  to: httpUrl.nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
 });
@@ -131,6 +145,8 @@ export type GitPushRequest = z.input<typeof gitPushSchema>;
 export interface GitPushResponse {
   ok: boolean;
   branch: string | null;
+  /** The server refuses these credentials. */
+  denied?: boolean;
   /** The last lines that git wrote, secrets masked. */
   output: string;
 }

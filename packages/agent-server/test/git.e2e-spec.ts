@@ -166,11 +166,71 @@ describe('POST /api/git/prepare', () => {
     }
   });
 
+  it('checks a branch of a fork out, and knows what the fork is of', async () => {
+    await host.fork('team/project', 'jane/project');
+    const head = await host.commit('jane/project', 'feature/x', { 'c.txt': 'c' });
+    await host.commit('team/project', 'main', { 'a.txt': 'newer' });
+    const upstream = { url, branch: 'main' };
+    const fork = `${host.origin}/jane/project.git`;
+    const answer = await prepare('forked', { url: fork, branch: 'feature/x', upstream });
+    expect(answer).toMatchObject({ ok: true, head, branch: 'feature/x', notices: [] });
+    expect(await git('forked', 'remote', 'get-url', 'origin')).toBe(fork);
+    expect(await git('forked', 'remote', 'get-url', 'upstream')).toBe(url);
+    expect(await git('forked', 'show', 'upstream/main:a.txt')).toBe('newer');
+    expect(await git('forked', 'config', '--list', '--local')).not.toContain(TOKEN);
+    const gone = { url, branch: 'gone' };
+    expect(await prepare('alone', { url: fork, branch: 'feature/x', upstream: gone })).toMatchObject({
+      ok: true,
+      notices: ['The branch gone of upstream could not be fetched.'],
+    });
+  });
+
+  it('checks out what the host keeps of a pull request whose fork is deleted, and pushes nothing', async () => {
+    await host.fork('team/project', 'gone/project');
+    const head = await host.commit('gone/project', 'main', { 'd.txt': 'd' });
+    await host.keepRef('team/project', 'refs/pull/7/head', 'gone/project', 'main');
+    await host.remove('gone/project');
+    const no_push = 'the fork of pull request 7 is deleted';
+    const answer = await prepare('kept', { branch: 'pull-7', ref: 'refs/pull/7/head', no_push });
+    expect(answer).toMatchObject({ ok: true, head, branch: 'pull-7' });
+    await expect(git('kept', 'push', 'origin', 'pull-7')).rejects.toThrow(no_push);
+    const push = {
+      directory: path.join(server.workspace, 'kept'),
+      url,
+      branch: null,
+      username: 'u',
+      password: TOKEN,
+    };
+    const { body } = await server.client.post('/api/git/push', push);
+    expect(body).toMatchObject({ ok: false, output: expect.stringContaining(no_push) });
+    const missing = await prepare('missing', { branch: 'pull-8', ref: 'refs/pull/8/head' });
+    expect(missing).toMatchObject({ ok: false, failure: 'branch_not_found' });
+  });
+
+  it('pushes the default branch to nothing but the fork that it was cloned from', async () => {
+    await host.fork('team/project', 'joe/project');
+    const fork = `${host.origin}/joe/project.git`;
+    await prepare('default', { url: fork, upstream: { url, branch: 'main' } });
+    const folder = path.join(server.workspace, 'default');
+    await run('git', ['-C', folder, 'commit', '-q', '--allow-empty', '-m', 'more']);
+    const push = async (to: string) => {
+      const request = { directory: folder, url: to, to, branch: null, username: 'user', password: TOKEN };
+      return (await server.client.post('/api/git/push', request)).body;
+    };
+    expect(await push(url)).toMatchObject({ ok: false, output: expect.stringContaining('default branch') });
+    expect(await push(fork)).toMatchObject({ ok: true, branch: 'main' });
+    expect(await host.tip('joe/project', 'main')).toBe(await git('default', 'rev-parse', 'HEAD'));
+    host.readOnly.add('joe/project');
+    expect(await push(fork)).toMatchObject({ ok: false, denied: true });
+  });
+
   it.each([
     ['url', 'http://user:secret@example.com/a'],
     ['url', 'ext::sh -c id'],
     ['branch', '--upload-pack=id'],
     ['new_branch', 'a b'],
+    ['ref', 'refs/heads/main'],
+    ['no_push', 'ext::sh -c id'],
     ['password', 'a\nhost=example.com'],
   ])('refuses a %s like %j', async (member, value) => {
     const body = { url, directory: 'd', branch: null, username: 'u', password: 'p', identity: null };

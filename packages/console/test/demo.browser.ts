@@ -111,6 +111,11 @@ describe('the world of the demo', () => {
       ({ conflicts, unresolved }) => conflicts === 'yes' || (unresolved ?? 'none') !== 'none',
     );
     expect(waiting).toEqual([]);
+    // One comes from a fork, which has what was pushed.
+    const [across] = changes().filter(({ fork }) => fork !== undefined);
+    const { repositories } = demo.hosts.github;
+    expect(across?.followed?.head).toBe(await repositories.tip('nadia/label-printer', 'feat/half-sheets'));
+    expect((await repositories.tips('quayside/label-printer')).has('feat/half-sheets')).toBe(false);
     const worked = new Map(changes().map(({ repository, title }) => [`${repository}: ${title}`, true]));
     expect(tasks.filter(({ repo, title }) => !worked.has(`${repo}: ${title}`))).toEqual([]);
   });

@@ -106,7 +106,7 @@ export class BitbucketDataCenterChanges extends ChangeRequestHost {
 
   /** Its own resource since 7.5, below the branches before. */
   protected async defaultBranch(repository: string): Promise<string | null> {
-    const path = repositoryPath(repository);
+    const path = slugPath(repository);
     const branch =
       (await this.client.find(`${path}/default-branch`, branchSchema)) ??
       (await this.client.find(`${path}/branches/default`, branchSchema));
@@ -114,7 +114,7 @@ export class BitbucketDataCenterChanges extends ChangeRequestHost {
   }
 
   protected async findOpen(
-    { repository, sourceBranch }: NewChangeRequest,
+    { repository, fork, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
@@ -123,16 +123,21 @@ export class BitbucketDataCenterChanges extends ChangeRequestHost {
       at: branchRef(sourceBranch),
       limit: '100',
     });
-    const path = `${repositoryPath(repository)}/pull-requests?${query.toString()}`;
+    const path = `${slugPath(fork ?? repository)}/pull-requests?${query.toString()}`;
     const { values } = requireRepository(await this.client.find(path, openedPullRequestsSchema));
     const found = values.find((pull) => goesTo(pull, addressOf(repository), targetBranch));
     return found ? toOpenedPullRequest(found) : null;
   }
 
   protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+    const { fork, repository } = request;
     const created = await this.client.change(
-      `${repositoryPath(request.repository)}/pull-requests`,
-      newPullRequest(addressOf(request.repository), request, targetBranch),
+      `${slugPath(repository)}/pull-requests`,
+      newPullRequest(
+        { from: addressOf(fork ?? repository), to: addressOf(repository) },
+        request,
+        targetBranch,
+      ),
     );
     const opened = toOpenedPullRequest(openedPullRequestSchema.parse(created));
     return requireOpened(opened, this.client.origin);
@@ -279,10 +284,10 @@ function buildState(state: string | null): FollowedCheck['state'] {
 }
 
 function pathOf({ repository, number }: ChangeRequestRef): string {
-  return `${repositoryPath(repository)}/pull-requests/${number}`;
+  return `${slugPath(repository)}/pull-requests/${number}`;
 }
 
-function repositoryPath(repository: string): string {
+export function slugPath(repository: string): string {
   const { project, slug } = addressOf(repository);
   return `/api/latest/projects/${encodeURIComponent(project)}/repos/${encodeURIComponent(slug)}`;
 }

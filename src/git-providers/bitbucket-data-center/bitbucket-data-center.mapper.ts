@@ -90,7 +90,7 @@ export function toProviderUser(account: DataCenterAccount, serverUrl: string): P
 
 /** Older servers know no drafts, so only a draft says so. */
 export function newPullRequest(
-  address: DataCenterAddress,
+  { from, to }: { from: DataCenterAddress; to: DataCenterAddress },
   request: NewChangeRequest,
   targetBranch: string,
 ): Record<string, unknown> {
@@ -98,8 +98,8 @@ export function newPullRequest(
   return {
     title,
     description: body,
-    fromRef: refOf(address, sourceBranch),
-    toRef: refOf(address, targetBranch),
+    fromRef: refOf(from, sourceBranch),
+    toRef: refOf(to, targetBranch),
     ...(draft && { draft: true }),
   };
 }

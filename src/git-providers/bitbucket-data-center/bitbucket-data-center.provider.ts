@@ -27,8 +27,10 @@ import {
   type RepositoryQuery,
   splitOwner,
 } from '../repository-lists.js';
+import type { Forks } from '../forks.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketDataCenterChanges } from './bitbucket-data-center.changes.js';
+import { BitbucketDataCenterForks } from './bitbucket-data-center.forks.js';
 import { BitbucketDataCenterClient } from './bitbucket-data-center.client.js';
 import {
   type DataCenterPullRequest,
@@ -194,6 +196,10 @@ export class BitbucketDataCenterProvider extends GitServerAdapter {
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
     return await work(new BitbucketDataCenterChanges(this.clientFor(call)));
+  }
+
+  async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {
+    return await work(new BitbucketDataCenterForks(this.clientFor(call), { call, timing: this.timing }));
   }
 
   private clientFor(call: ProviderCall): BitbucketDataCenterClient {

@@ -57,6 +57,9 @@ const pullRequestSchema = z.object({
   participants: list(object({ approved: flag, state: text })),
 });
 
+const sourceSchema = object({ source: object({ repository: object({ full_name: text }) }) });
+const PIPELINE = /\/([^/]+\/[^/]+?)\/(?:addon\/)?pipelines\/(?:results\/|home#!\/results\/)(\d+)/;
+
 const statusSchema = object({
   key: requiredName,
   name: text,
@@ -126,11 +129,11 @@ export class BitbucketChanges extends ChangeRequestHost {
   }
 
   protected async findOpen(
-    { repository, sourceBranch }: NewChangeRequest,
+    { repository, fork, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
-      q: openBetween(repository, sourceBranch, targetBranch),
+      q: openBetween(fork ?? repository, sourceBranch, targetBranch),
       fields: fieldsOf(openedPullRequestsSchema),
       pagelen: '1',
     });
@@ -153,12 +156,15 @@ export class BitbucketChanges extends ChangeRequestHost {
   }
 
   /** Pipelines keep the log of each step; the last one that failed tells why. */
-  async output({ repository }: ChangeRequestRef, { url }: FollowedCheck): Promise<string> {
-    const [, run] = /\/pipelines\/(?:results\/|home#!\/results\/)(\d+)/.exec(url ?? '') ?? [];
+  async output(ref: ChangeRequestRef, { url }: FollowedCheck): Promise<string> {
+    const [, place = '', run] = PIPELINE.exec(url ?? '') ?? [];
     if (run === undefined) {
       return '';
     }
-    const path = `${repositoryPath(repository)}/pipelines/${run}/steps`;
+    // Anybody who may write to a fork names the pages of its statuses: no other pipeline of the user is read for them.
+    const known = [ref.repository, await this.sourceOf(ref)].map((each) => each?.toLowerCase());
+    const isOwn = known.includes(place.toLowerCase());
+    const path = `${repositoryPath(isOwn ? place : ref.repository)}/pipelines/${run}/steps`;
     const steps = await this.client.list(`${path}/?pagelen=100`, stepsSchema, { maxPages: 1 });
     const failed = steps?.values.findLast(({ state }) => state.result.name === 'FAILED');
     return failed ? ((await this.client.tail(`${path}/${encodeURIComponent(failed.uuid)}/log`)) ?? '') : '';
@@ -173,6 +179,11 @@ export class BitbucketChanges extends ChangeRequestHost {
     const comment = { content: { raw: body }, ...(parent !== null && { parent: { id: Number(parent) } }) };
     const written = await this.client.change(`${pathOf(ref)}/comments`, comment);
     return writtenComment(written);
+  }
+
+  private async sourceOf(ref: ChangeRequestRef): Promise<string | null> {
+    const found = await this.client.find(`${pathOf(ref)}?fields=${fieldsOf(sourceSchema)}`, sourceSchema);
+    return found?.source.repository.full_name ?? null;
   }
 
   private async readOne(
@@ -309,6 +320,6 @@ function pathOf({ repository, number: id }: ChangeRequestRef): string {
 }
 
 /** @throws GitProviderError with a reason for a name that is not `workspace/slug` */
-function repositoryPath(repository: string): string {
+export function repositoryPath(repository: string): string {
   return `/repositories/${requireOwnerAndName(repository).map(encodeURIComponent).join('/')}`;
 }

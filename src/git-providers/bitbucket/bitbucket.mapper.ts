@@ -151,11 +151,12 @@ export function toProviderUser(account: BitbucketAccount): ProviderUser | null {
 }
 
 export function newPullRequest(request: NewChangeRequest, targetBranch: string): Record<string, unknown> {
-  const { sourceBranch, title, body, draft } = request;
+  const { sourceBranch, fork, title, body, draft } = request;
+  const repository = fork !== undefined && { repository: { full_name: fork } };
   return {
     title,
     description: body,
-    source: { branch: { name: sourceBranch } },
+    source: { branch: { name: sourceBranch }, ...repository },
     destination: { branch: { name: targetBranch } },
     draft,
   };

@@ -24,8 +24,10 @@ import {
   pageOf,
   type RepositoryQuery,
 } from '../repository-lists.js';
+import type { Forks } from '../forks.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { BitbucketChanges } from './bitbucket.changes.js';
+import { BitbucketForks } from './bitbucket.forks.js';
 import { BitbucketClient, type BitbucketList } from './bitbucket.client.js';
 import { BitbucketDetails, type BitbucketIdentity, BitbucketCache } from './bitbucket.details.js';
 import {
@@ -196,6 +198,10 @@ export class BitbucketProvider extends GitServerAdapter {
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
     return await work(new BitbucketChanges(this.clientFor(call), () => this.detailsFor(call)));
+  }
+
+  async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {
+    return await work(new BitbucketForks(this.clientFor(call), { call, timing: this.timing }));
   }
 
   private async detailsFor(call: ProviderCall): Promise<DetailedCall> {

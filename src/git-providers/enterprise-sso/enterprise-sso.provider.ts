@@ -14,6 +14,7 @@ import {
   type WorkPolicy,
   type ApiGuide,
 } from '../git-provider.js';
+import type { Forks } from '../forks.js';
 import { providerErrorFromUpstream, verdictOf } from '../provider-errors.js';
 import type {
   BranchQuery,
@@ -114,6 +115,10 @@ export class EnterpriseSsoProvider extends GitProvider {
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
     return this.signedIn(call, (own) => this.inner.changeRequests(own, work));
+  }
+
+  async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {
+    return this.signedIn(call, (own) => this.inner.forks(own, work));
   }
 
   cloneUrl(_host: string | null, repository: string): string {

@@ -137,15 +137,14 @@ export class GithubChanges extends ChangeRequestHost {
   }
 
   protected async findOpen(
-    { repository, sourceBranch }: NewChangeRequest,
+    request: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     return await this.client.retryOnce(async () => {
-      const target = this.target(repository);
       const { data } = await octokit.rest.pulls.list({
-        ...target,
+        ...this.target(request.repository),
         state: 'open',
-        head: `${target.owner}:${sourceBranch}`,
+        head: headOf(request),
         base: targetBranch,
         per_page: 1,
       });
@@ -154,18 +153,17 @@ export class GithubChanges extends ChangeRequestHost {
     });
   }
 
-  protected async create(
-    { repository, sourceBranch, title, body, draft }: NewChangeRequest,
-    targetBranch: string,
-  ): Promise<OpenedChangeRequest> {
+  protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
+    const { repository, sourceBranch, fork, title, body, draft } = request;
     try {
       const { data } = await octokit.rest.pulls.create({
         ...this.target(repository),
-        head: sourceBranch,
+        head: fork === undefined ? sourceBranch : headOf(request),
         base: targetBranch,
         title,
         body,
         draft,
+        ...(fork !== undefined && { head_repo: fork.split('/')[1] }),
       });
       return requireOpened(toOpenedPullRequest(restPullRequestSchema.parse(data)), this.client.origin);
     } catch (error) {
@@ -280,6 +278,10 @@ export class GithubChanges extends ChangeRequestHost {
     }
     return found;
   }
+}
+
+function headOf({ repository, fork, sourceBranch }: NewChangeRequest): string {
+  return `${requireOwnerAndName(fork ?? repository)[0]}:${sourceBranch}`;
 }
 
 export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {

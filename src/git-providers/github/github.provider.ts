@@ -33,8 +33,10 @@ import {
   sliceOf,
   splitOwner,
 } from '../repository-lists.js';
+import type { Forks } from '../forks.js';
 import { requireOwnerAndName } from '../repository-name.js';
 import { GithubChanges } from './github.changes.js';
+import { GithubForks } from './github.forks.js';
 import { githubBaseUrl, GithubClient, type GithubResult } from './github.client.js';
 import {
   mapAccount,
@@ -208,6 +210,10 @@ export class GithubProvider extends GitServerAdapter {
 
   async changeRequests<T>(call: ProviderCall, work: (changes: ChangeRequests) => Promise<T>): Promise<T> {
     return await work(new GithubChanges(this.clientFor(call)));
+  }
+
+  async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {
+    return await work(new GithubForks(this.clientFor(call), { call, timing: this.timing }));
   }
 
   private clientFor(call: ProviderCall): GithubClient {

@@ -23,7 +23,7 @@ import {
   type FollowedCheck,
   type FollowedComment,
 } from '../git-provider.js';
-import { requireRepositoryPath } from '../repository-name.js';
+import { repositorySegments, requireRepositoryPath } from '../repository-name.js';
 import {
   flag,
   list,
@@ -36,7 +36,7 @@ import {
 } from '../response-schema.js';
 import type { GitlabClient } from './gitlab.client.js';
 import {
-  isWithinProject,
+  comesFrom,
   newMergeRequest,
   toOpenedMergeRequest,
   isUnchecked,
@@ -139,12 +139,11 @@ export class GitlabChanges extends ChangeRequestHost {
   }
 
   protected async defaultBranch(repository: string): Promise<string | null> {
-    const project = await this.client.find(projectPath(repository), restProjectSchema);
-    return requireRepository(project).default_branch;
+    return (await this.project(repository)).default_branch;
   }
 
   protected async findOpen(
-    { repository, sourceBranch }: NewChangeRequest,
+    { repository, fork, sourceBranch }: NewChangeRequest,
     targetBranch: string,
   ): Promise<OpenedChangeRequest | null> {
     const query = new URLSearchParams({
@@ -155,13 +154,17 @@ export class GitlabChanges extends ChangeRequestHost {
     });
     const path = `${projectPath(repository)}/merge_requests?${query.toString()}`;
     const listed = await this.client.find(path, restMergeRequestsSchema);
-    const found = requireRepository(listed).find(isWithinProject);
+    const source = fork === undefined ? null : (await this.project(fork)).id;
+    const found = requireRepository(listed).find((each) => comesFrom(source, each));
     return found ? toOpenedMergeRequest(found) : null;
   }
 
   protected async create(request: NewChangeRequest, targetBranch: string): Promise<OpenedChangeRequest> {
-    const body = newMergeRequest(request, targetBranch);
-    const created = await this.client.change(`${projectPath(request.repository)}/merge_requests`, body);
+    const { fork, repository } = request;
+    // Asked of the project that has the branch.
+    const target = fork === undefined ? null : (await this.project(repository)).id;
+    const body = newMergeRequest(request, targetBranch, target);
+    const created = await this.client.change(`${projectPath(fork ?? repository)}/merge_requests`, body);
     const opened = toOpenedMergeRequest(restMergeRequestSchema.parse(created));
     return requireOpened(opened, this.client.origin);
   }
@@ -170,8 +173,13 @@ export class GitlabChanges extends ChangeRequestHost {
     return await readInBatches(refs, BATCH, (some, pageSize) => this.readSome(some, pageSize));
   }
 
-  async output({ repository }: ChangeRequestRef, { id }: FollowedCheck): Promise<string> {
-    return (await this.client.tail(`${projectPath(repository)}/jobs/${encodeURIComponent(id)}/trace`)) ?? '';
+  /** Jobs for a request from a fork run in the fork as a rule: their pages tell. */
+  async output({ repository }: ChangeRequestRef, { id, url }: FollowedCheck): Promise<string> {
+    const page = url === null ? '' : decodeURIComponent(new URL(url).pathname);
+    const below = page.slice(new URL(this.client.root).pathname.replace(/\/api$/, '').length);
+    const [, place = ''] = /^\/(.+)\/-\/jobs\/\d+$/.exec(below) ?? [];
+    const project = repositorySegments(place) ? place : repository;
+    return (await this.client.tail(`${projectPath(project)}/jobs/${encodeURIComponent(id)}/trace`)) ?? '';
   }
 
   async reply(
@@ -182,6 +190,10 @@ export class GitlabChanges extends ChangeRequestHost {
     const thread = threadId === null ? '' : `/discussions/${encodeURIComponent(threadId)}`;
     const written = await this.client.change(`${pathOf(ref)}${thread}/notes`, { body });
     return writtenComment(written);
+  }
+
+  private async project(repository: string): Promise<z.output<typeof restProjectSchema>> {
+    return requireRepository(await this.client.find(projectPath(repository), restProjectSchema));
   }
 
   private async readSome(
@@ -230,7 +242,7 @@ function pathOf({ repository, number: iid }: ChangeRequestRef): string {
 }
 
 /** @throws GitProviderError with a reason for anything but a full path of a project */
-function projectPath(repository: string): string {
+export function projectPath(repository: string): string {
   return `/v4/projects/${encodeURIComponent(requireRepositoryPath(repository))}`;
 }
 

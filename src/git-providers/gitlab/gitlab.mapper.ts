@@ -88,9 +88,14 @@ export function isUnchecked({ mergeStatusEnum }: Pick<GitlabMergeRequest, 'merge
   return mergeStatusEnum === 'UNCHECKED' || mergeStatusEnum === 'CANNOT_BE_MERGED_RECHECK';
 }
 
-export function newMergeRequest(request: NewChangeRequest, targetBranch: string): Record<string, string> {
+export function newMergeRequest(
+  request: NewChangeRequest,
+  targetBranch: string,
+  target: number | null = null,
+): Record<string, string | number> {
   const { sourceBranch, title, body, draft } = request;
   return {
+    ...(target !== null && { target_project_id: target }),
     source_branch: sourceBranch,
     target_branch: targetBranch,
     title: draft && !DRAFT_TITLE.test(title) ? `Draft: ${title}` : title,
@@ -102,10 +107,10 @@ export function toOpenedMergeRequest(mergeRequest: GitlabRestMergeRequest): Open
   return toOpenedChangeRequest(mergeRequest.iid, mergeRequest.web_url);
 }
 
-/** Excludes merge requests from forks, which GitLab lists too and whose branches may have the same name. */
-export function isWithinProject(mergeRequest: GitlabRestMergeRequest): boolean {
+/** GitLab lists the requests from all forks, whose branches may have the same name. `fork`: null for the project itself. */
+export function comesFrom(fork: number | null, mergeRequest: GitlabRestMergeRequest): boolean {
   const { source_project_id: source, target_project_id: target } = mergeRequest;
-  return source !== null && source === target;
+  return source !== null && source === (fork ?? target);
 }
 
 /** Reads `message` or `error` in several forms (https://docs.gitlab.com/api/rest/troubleshooting/). */

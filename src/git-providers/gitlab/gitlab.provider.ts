@@ -22,8 +22,10 @@ import {
   pageOf,
   type RepositoryQuery,
 } from '../repository-lists.js';
+import type { Forks } from '../forks.js';
 import { requireRepositoryPath } from '../repository-name.js';
 import { GitlabChanges } from './gitlab.changes.js';
+import { DEVELOPER, GitlabForks } from './gitlab.forks.js';
 import { GitlabClient, gitlabRoot, type GitlabResult } from './gitlab.client.js';
 import {
   type GitlabGraphqlWork,
@@ -139,14 +141,15 @@ export class GitlabProvider extends GitServerAdapter {
     return await work(new GitlabChanges(this.clientFor(call)));
   }
 
+  async forks<T>(call: ProviderCall, work: (forks: Forks) => Promise<T>): Promise<T> {
+    return await work(new GitlabForks(this.clientFor(call), { call, timing: this.timing }));
+  }
+
   private clientFor(call: ProviderCall): GitlabClient {
     const { http, timing } = this;
     return new GitlabClient({ http, timing, call }, this.serverOf(call.host), this.oldServers);
   }
 }
-
-/** Access level from which a member may push (https://docs.gitlab.com/api/access_requests/). */
-const DEVELOPER = 30;
 
 interface GraphqlPart {
   work: GitlabGraphqlWork;

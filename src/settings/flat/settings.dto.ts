@@ -7,6 +7,7 @@ import { OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
 import { customRule, field, MAX_ELEMENTS, maxItems, must } from '../../common/validation/field.js';
 import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
 import {
+  Choice,
   Decimal,
   Flag,
   Integer,
@@ -277,6 +278,13 @@ export class SettingsDto {
   @TextOrNull('Author address of commits.', 'ada@example.com', MAX_EMAIL)
   git_user_email?: string | null;
 
+  @Choice('Whether a fork of yours is made and pushed to where you may not push; null: `auto`.', {
+    values: ['auto', 'never'],
+    nullable: true,
+    example: 'auto',
+  })
+  fork?: string | null;
+
   // Nothing of it is kept, so all that matters is how much of it there is.
   @field(
     'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
@@ -327,6 +335,7 @@ export class StoredSettingsDto implements ShownSettings {
   @ApiProperty({ type: Boolean, nullable: true, example: true }) email_verified: boolean | null;
   @OrNull('Ada Lovelace') git_user_name: string | null;
   @OrNull('ada@example.com') git_user_email: string | null;
+  @OrNull('never') fork: string | null;
   @ApiProperty({ example: true }) llm_api_key_set: boolean;
   @ApiProperty({ example: false }) search_api_key_set: boolean;
   @ApiProperty({ example: false }) sandbox_api_key_set: boolean;

@@ -226,6 +226,7 @@ export class AgentServerClient {
       : {
           ok: jsonAt(response, 'ok') === true,
           branch: jsonText(response, 'branch'),
+          denied: jsonAt(response, 'denied') === true,
           output: jsonText(response, 'output') ?? '',
         };
   }

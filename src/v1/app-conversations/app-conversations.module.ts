@@ -59,6 +59,7 @@ import { StartRequestResolver } from './start/start-request.resolver.js';
 import { StartStream } from './start/start-stream.js';
 import { StartWorkflow } from './start/start-workflow.js';
 import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.worker.js';
+import { WorkPlaces } from './work-places/work-places.service.js';
 
 @Module({
   imports: [
@@ -132,6 +133,7 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     StartTaskRepository,
     StartWorker,
     StartWorkflow,
+    WorkPlaces,
   ],
   exports: [
     OperatorSkills,
@@ -150,6 +152,7 @@ import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.wo
     PendingMessagesService,
     StartTaskQueries,
     StartTaskRepository,
+    WorkPlaces,
   ],
 })
 export class AppConversationsModule {}

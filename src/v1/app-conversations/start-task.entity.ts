@@ -7,6 +7,7 @@ import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
 import type { SecretFilter } from '../../settings/secrets/agent-secrets.reader.js';
 import type { FollowWishes } from './followed/followed-pull-request.entity.js';
+import { type ForkPolicy, headBranch, type WorkPlace } from './work-places/work-place.js';
 
 /** In their order; ERROR can follow each but READY. */
 export const START_TASK_STATUSES = [
@@ -79,6 +80,10 @@ export interface StartRequest {
   secret_names?: string[] | null;
   /** Absent: `write`. */
   git?: GitMode;
+  /** Absent: as the settings say. */
+  fork?: ForkPolicy;
+  /** Found by the start; null, or absent in older rows: the repository alone. */
+  work_place?: WorkPlace | null;
   /** Absent in older rows, as null. */
   follow?: FollowWishes | null;
   /** The agent of the parent asks for it, through the tool server. */
@@ -94,7 +99,9 @@ export interface StartRequest {
 }
 
 /** What a conversation may at most: said at its start, and true of all that it starts. Older rows lack members. */
-export type ConversationLimits = Partial<Pick<StartRequest, 'secret_names' | 'git' | 'agent_type' | 'cause'>>;
+export type ConversationLimits = Partial<
+  Pick<StartRequest, 'secret_names' | 'git' | 'agent_type' | 'cause' | 'work_place'>
+>;
 
 /** A child's request, with at most what its parent may. */
 export function withinLimits(request: StartRequest, parent: ConversationLimits): StartRequest {
@@ -135,13 +142,26 @@ export function newBranchOf(conversationId: string): string {
   return `openhands-workspace-${toHexId(conversationId).slice(0, BRANCH_SUFFIX_LENGTH)}`;
 }
 
+/** Whether no branch of its own is made for the work. */
+export function startsInHead({ head, push }: WorkPlace): boolean {
+  return head !== null && (push === 'head' || (push === 'none' && (head.repository ?? head.ref) !== null));
+}
+
 /** Null without a repository, and where the parent has prepared it. */
 export function workingBranch({
   appConversationId,
-  request: { selected_repository: repository, selected_branch: branch, parent_conversation_id: parent },
+  request: {
+    selected_repository: repository,
+    selected_branch: branch,
+    parent_conversation_id: parent,
+    work_place: place,
+  },
 }: Pick<StartTask, 'appConversationId' | 'request'>): string | null {
   if (repository === null) {
     return null;
+  }
+  if (place?.head && startsInHead(place)) {
+    return headBranch(place.head);
   }
   return branch ?? (parent === null ? newBranchOf(appConversationId) : null);
 }

@@ -113,8 +113,8 @@ const WITHOUT_TEXTS = `'${JSON.stringify({
   result_schema: null,
 })}'::jsonb`;
 
-const SET_BUDGET = `
-  UPDATE app_conversation_start_tasks SET request = request || jsonb_build_object('max_budget', $2::float8) WHERE id = $1`;
+const AMEND = `
+  UPDATE app_conversation_start_tasks SET request = request || $2::jsonb WHERE id = $1`;
 
 const COUNT_AGENT_MESSAGE = `
   UPDATE app_conversation_start_tasks
@@ -275,9 +275,9 @@ export class StartTaskRepository {
     return manager.findOneBy(StartTask, { appConversationId: conversationId, userId });
   }
 
-  /** USD. */
-  async setBudget(manager: EntityManager, id: string, budget: number): Promise<void> {
-    await manager.query(SET_BUDGET, [id, budget]);
+  /** Sets members that are known only later. */
+  async amend(id: string, members: Partial<StartRequest>, manager = this.tasks.manager): Promise<void> {
+    await manager.query(AMEND, [id, JSON.stringify(members)]);
   }
 
   /**

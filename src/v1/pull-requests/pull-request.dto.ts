@@ -1,5 +1,6 @@
 import { ApiProperty } from '@nestjs/swagger';
 import type { FieldOptions } from '../../common/validation/field.js';
+import { Shown } from '../../common/openapi/responses.js';
 import { Flag, Identifier, Text } from '../../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import type { OpenedChangeRequest } from '../../git-providers/git-provider.js';
@@ -50,6 +51,29 @@ export class OpenPullRequestDto {
   @Title('One line.', { required: true }) title: string;
   @Body('What changed and why, in Markdown; may be empty.', { required: true }) body: string;
   @Draft() draft?: boolean;
+}
+
+@NoOtherMembers()
+export class PushBranchDto {
+  @Identifier('The conversation that works on the repository.', {
+    required: true,
+    example: '8d7b2f7e-1c0a-4f3f-9b6f-2b0c5d4e3a21',
+  })
+  conversation_id: string;
+
+  @BranchName('The branch with the commits.', { required: true, example: 'fix/parser' }) branch: string;
+
+  @Text('A folder of the repository in the sandbox.', {
+    required: true,
+    maxLength: 4_096,
+    example: '/workspace/app',
+  })
+  directory: string;
+}
+
+export class PushedBranchDto {
+  @Shown('Where the branch is now.', 'ada/app') repository: string;
+  @ApiProperty({ example: 'Pushed to ada/app.' }) output: string;
 }
 
 /** All that is left out is what the conversation suggests. */

@@ -17,6 +17,8 @@ import {
   OpenConversationPullRequestDto,
   OpenedPullRequestDto,
   OpenPullRequestDto,
+  PushBranchDto,
+  PushedBranchDto,
 } from './pull-request.dto.js';
 import { PullRequestsService } from './pull-requests.service.js';
 
@@ -64,6 +66,22 @@ export class PullRequestsController {
   ): Promise<OpenedPullRequestDto> {
     return this.pullRequests.openForAgent(sandbox, body);
   }
+
+  @Post('push')
+  @ApiRoute('push_branch', 'Push a branch of a conversation to where its user may push', {
+    description:
+      "For the agent server in a sandbox, with the sandbox's key, after the host has denied a push. The branch is pushed from the sandbox; where the user has no right to push to the repository, it goes to a fork of theirs, which is made if there is none. A pull request of the conversation is opened from there.",
+    status: 200,
+    answer: { type: PushedBranchDto, description: 'Where the branch is' },
+    problems: PROBLEMS,
+    invalid: badInput('body.branch', 'Expected the name of a branch, such as main or feature/parser.'),
+  })
+  async push(
+    @CurrentSandbox() sandbox: SandboxKeyHolder,
+    @Body() body: PushBranchDto,
+  ): Promise<PushedBranchDto> {
+    return this.pullRequests.pushForAgent(sandbox, body);
+  }
 }
 
 @ApiTags('Conversations')
@@ -74,7 +92,7 @@ export class ConversationPullRequestController {
   @Post()
   @ApiRoute('open_conversation_pull_request', "Open a pull request for a conversation's commits", {
     description:
-      'What the tool of the agent does: the branch is pushed from the sandbox, which is resumed for it, and a pull request is opened with your token. One that is open for the same branches already is answered as it is. The default branch is never pushed.',
+      'What the tool of the agent does: the branch is pushed from the sandbox, which is resumed for it, and a pull request is opened with your token. One that is open for the same branches already is answered as it is. The default branch is never pushed. Where you may not push to the repository, the branch goes to a fork of yours, which is made if there is none and `fork` is not `never`, and the pull request is opened across.',
     status: 201,
     answer: { type: OpenedPullRequestDto, description: 'The pull request' },
     optionalBody: OpenConversationPullRequestDto,

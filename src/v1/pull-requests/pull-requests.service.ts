@@ -10,18 +10,23 @@ import { RepositoryAccessService } from '../../git-providers/repository-access.s
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
-import { gitMode } from '../app-conversations/start-task.entity.js';
+import { gitMode, type StartTask } from '../app-conversations/start-task.entity.js';
 import { ConversationActionsService } from '../app-conversations/conversation-actions.service.js';
 import { ConversationQueries } from '../app-conversations/conversation.queries.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import { FollowedPullRequestRepository } from '../app-conversations/followed/followed-pull-request.repository.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { unknownToSandbox } from '../events/events.service.js';
+import { pushedFork } from '../app-conversations/work-places/work-place.js';
+import { requirePushable, WorkPlaces } from '../app-conversations/work-places/work-places.service.js';
+import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
   MAX_PULL_REQUEST_TITLE,
   type OpenConversationPullRequestDto,
   type OpenPullRequestDto,
+  type PushBranchDto,
+  type PushedBranchDto,
 } from './pull-request.dto.js';
 
 interface PlannedPullRequest {
@@ -29,7 +34,18 @@ interface PlannedPullRequest {
   userId: string;
   repository: string;
   provider: ProviderType | null;
+  /** Full name of the fork that has the source branch; null: the repository has it. */
+  fork: string | null;
   request: Omit<OpenPullRequestDto, 'conversation_id'>;
+}
+
+interface PlannedPush {
+  userId: string;
+  repository: string;
+  provider: ProviderType | null;
+  directory: string;
+  /** Null: the one that is checked out. */
+  branch: string | null;
 }
 
 /** Opens pull requests for users, and for agents, which never see the git token. */
@@ -45,6 +61,7 @@ export class PullRequestsService {
     private readonly audit: AuditRepository,
     private readonly followed: FollowedPullRequestRepository,
     private readonly starts: StartTaskRepository,
+    private readonly places: WorkPlaces,
     private readonly clock: Clock,
   ) {}
 
@@ -55,23 +72,53 @@ export class PullRequestsService {
    *   `RepositoryAccessService.openChangeRequest` throws
    */
   async openForAgent(sandbox: SandboxKeyHolder, given: OpenPullRequestDto): Promise<OpenedChangeRequest> {
+    const { conversation_id: id, body, ...members } = given;
+    const { repository, provider, start } = await this.ofSandbox(sandbox, id);
+    const place = start?.request.work_place;
+    requirePushable(repository, place);
+    const request = { ...members, body: withoutCommands(body) };
+    return this.open({ id, userId: sandbox.userId, repository, provider, fork: pushedFork(place), request });
+  }
+
+  /**
+   * Pushes a branch whose push was denied to where the user may push, which may be a fork of theirs.
+   * @throws DomainError as `openForAgent`, and conflict when it cannot be pushed
+   */
+  async pushForAgent(
+    sandbox: SandboxKeyHolder,
+    { conversation_id: id, branch, directory }: PushBranchDto,
+  ): Promise<PushedBranchDto> {
+    const { userId } = sandbox;
+    const { repository, provider, start } = await this.ofSandbox(sandbox, id);
+    const place = await this.places.elsewhere({ userId, repository, provider, branch, start });
+    const pushing: { result: GitPushResponse | null } = { result: null };
+    const entry = { action: 'conversation.open_pull_request', details: { repository, fork: place } } as const;
+    const planned = { userId, repository, provider, directory, branch };
+    await this.actions.change(userId, id, entry, async (target) => {
+      pushing.result = await this.push(target, planned, place);
+    });
+    pushedBranch(pushing.result, branch);
+    return { repository: place, output: `Pushed to ${place}. ${pushing.result?.output ?? ''}`.trim() };
+  }
+
+  private async ofSandbox(
+    sandbox: SandboxKeyHolder,
+    id: string,
+  ): Promise<{ repository: string; provider: ProviderType | null; start: StartTask | null }> {
     if (!sandbox.running) {
       throw new DomainError('unauthorized', 'Unauthorized');
     }
-    const { conversation_id: id, body, ...members } = given;
     const conversation = await this.conversations.find(sandbox.userId, id);
     if (conversation?.sandboxId !== sandbox.sandboxId) {
       throw unknownToSandbox();
     }
-    await this.requireWrite(sandbox.userId, id);
+    const start = await this.requireWrite(sandbox.userId, id);
     const { selectedRepository, gitProvider: provider } = conversation;
-    const repository = requireRepository(selectedRepository);
-    const request = { ...members, body: withoutCommands(body) };
-    return this.open({ id, userId: sandbox.userId, repository, provider, request });
+    return { repository: requireRepository(selectedRepository), provider, start };
   }
 
   /** For what agents ask for. @throws DomainError forbidden for a conversation that may not push */
-  async requireWrite(userId: string, givenId: string): Promise<void> {
+  async requireWrite(userId: string, givenId: string): Promise<StartTask | null> {
     const id = parseHexId(givenId);
     const start = id === null ? null : await this.starts.ofConversation(userId, id);
     const git = gitMode(start?.request ?? {});
@@ -79,6 +126,7 @@ export class PullRequestsService {
       const detail = `The conversation was started with git: ${git}, so its agent opens no pull request.`;
       throw new DomainError('forbidden', detail);
     }
+    return start;
   }
 
   /**
@@ -94,24 +142,28 @@ export class PullRequestsService {
     const conversation = await this.queries.get(userId, givenId);
     const { id, git_provider: provider, working_dir: directory } = conversation;
     const repository = requireRepository(conversation.selected_repository);
-    const { url, credential } = await this.repositories.cloneAccess(userId, provider, repository);
+    const start = await this.starts.ofConversation(userId, id);
+    const place = start?.request.work_place;
+    requirePushable(repository, place);
     await this.actions.wake(userId, id);
-    const pushing: { result: GitPushResponse | null } = { result: null };
+    const planned = { userId, repository, provider, directory, branch: request.source_branch ?? null };
+    const pushing = { result: null as GitPushResponse | null, fork: pushedFork(place) };
     const entry = { action: 'conversation.open_pull_request', details: { repository } } as const;
     await this.actions.change(userId, id, entry, async (target) => {
-      pushing.result = await this.agentServers.push(target, {
-        url,
-        directory,
-        branch: request.source_branch ?? null,
-        username: credential?.username ?? null,
-        password: credential?.password ?? null,
-      });
+      pushing.result = await this.push(target, planned, pushing.fork);
+      const { denied = false, branch = null } = pushing.result ?? {};
+      if (denied && branch !== null) {
+        const name = await this.places.elsewhere({ userId, repository, provider, branch, start });
+        pushing.result = await this.push(target, planned, name);
+        pushing.fork = name === repository ? null : name;
+      }
     });
     return this.open({
       id,
       userId,
       repository,
       provider,
+      fork: pushing.fork,
       request: {
         source_branch: pushedBranch(pushing.result, request.source_branch ?? conversation.working_branch),
         target_branch: request.target_branch ?? null,
@@ -122,9 +174,25 @@ export class PullRequestsService {
     });
   }
 
+  /** @param to where it goes instead of where the clone leads; null: there */
+  private async push(
+    target: AgentServerTarget,
+    { userId, repository, provider, ...planned }: PlannedPush,
+    to: string | null,
+  ): Promise<GitPushResponse | null> {
+    const access = await this.repositories.cloneAccess(userId, provider, to ?? repository);
+    return await this.agentServers.push(target, {
+      url: access.url,
+      ...planned,
+      ...(to !== null && { to: access.url }),
+      username: access.credential?.username ?? null,
+      password: access.credential?.password ?? null,
+    });
+  }
+
   /** Opens it, adds it to the conversation and notifies webhook endpoints. */
   private async open(planned: PlannedPullRequest): Promise<OpenedChangeRequest> {
-    const { id, userId, repository, provider, request } = planned;
+    const { id, userId, repository, provider, fork, request } = planned;
     const wanted = {
       repository,
       sourceBranch: request.source_branch,
@@ -132,6 +200,7 @@ export class PullRequestsService {
       title: request.title,
       body: request.body,
       draft: request.draft ?? false,
+      ...(fork !== null && { fork }),
     };
     const opened = await this.repositories.changeRequests(userId, provider, repository, (changes) =>
       changes.open(wanted),

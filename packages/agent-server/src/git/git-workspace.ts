@@ -62,6 +62,7 @@ async function comparisonBase(view: ToolView, folder: string): Promise<string> {
     return pushed;
   }
   const shared = await firstCommit(view, folder, [
+    'refs/remotes/upstream/HEAD',
     'refs/remotes/origin/HEAD',
     ...DEFAULT_BRANCHES.map((name) => `refs/remotes/origin/${name}`),
   ]);

@@ -169,7 +169,7 @@ export async function describeClone(
   asked: string | null,
 ): Promise<CloneContent | null> {
   const [refs, head, format] = await Promise.all([
-    cloned.refs('refs/heads', 'refs/tags'),
+    cloned.refs('refs/heads', 'refs/tags', 'refs/remotes/upstream'),
     cloned.ask('symbolic-ref', '--quiet', 'HEAD'),
     cloned.ask('rev-parse', '--show-object-format'),
   ]);

@@ -120,6 +120,39 @@ describe('push', () => {
     expect(outcome).toMatchObject({ ok: false, output: expect.stringMatching(/rejected|fetch first/) });
   });
 
+  it('has the service push elsewhere where the server denies it, and nowhere else', async () => {
+    const asked: string[] = [];
+    const elsewhere = async (...[, branch]: [string, string, AbortSignal]) => {
+      asked.push(branch);
+      return branch === 'fix'
+        ? await Promise.resolve({ ok: true, timedOut: false, output: 'pushed to the fork' })
+        : await Promise.reject(new Error('the service responded 409: it cannot be forked'));
+    };
+    access = new RemoteAccess({ ...place(), git: () => ({ credentials: credentials() }), elsewhere });
+    commit('b.txt');
+    git('branch', 'other');
+    host.readOnly.add(name);
+    expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true, output: 'pushed to the fork' });
+    const refused = await access.push(work, 'other', never);
+    expect(refused).toMatchObject({ ok: false, output: expect.stringMatching(/403[^]*cannot be forked/) });
+    host.readOnly.delete(name);
+    await host.commit(name, 'fix', { 'c.txt': 'by somebody else' });
+    expect(await access.push(work, 'fix', never)).toMatchObject({ ok: false });
+    expect(asked).toEqual(['fix', 'other']);
+  });
+
+  it('goes to a fork from then on', async () => {
+    await host.fork(name, `${name}-fork`);
+    const head = commit('b.txt');
+    expect(await access.pushTo(urlOf(`${name}-fork`), work, 'fix', never)).toMatchObject({ ok: true });
+    expect(await host.tip(`${name}-fork`, 'fix')).toBe(head);
+    expect([...(await host.tips(name)).keys()]).toEqual(['main']);
+    const next = commit('c.txt');
+    expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
+    expect(await host.tip(`${name}-fork`, 'fix')).toBe(next);
+    expect(git('remote', 'get-url', 'origin')).toBe(urlOf(name));
+  });
+
   it('runs no hooks, credential helpers or programs of the repository', async () => {
     const trap = join(folder, 'trap');
     writeFileSync(join(work, '.git/hooks/pre-push'), `#!/bin/sh\nenv > ${trap}\n`);

@@ -5,6 +5,7 @@ import type {
   GitPushResponse,
   PushRequest,
 } from '@slipway/agent-protocol/git.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import type { ToolView } from '../tool-view.js';
 import {
   type KnownRepository,
@@ -17,7 +18,7 @@ import {
   runInView,
   type ViewScript,
 } from './private-repository.js';
-import { repositoryCredentials, prepareRepository } from './repository-preparation.js';
+import { repositoryCredentials, prepareFailure, prepareRepository } from './repository-preparation.js';
 import { currentBranch, type GitOutcome, runGit, gitSecrets } from './run-git.js';
 import type { WorkspaceFiles } from '../files/workspace-files.js';
 import { SecretMasker } from '../secret-masker.js';
@@ -28,6 +29,8 @@ const UPDATE_REFS = 'cd -- "$1" && exec git update-ref --stdin';
 const TAKE_OBJECTS =
   'cd -- "$1" && cd -- "$(git rev-parse --path-format=absolute --git-path objects)" && tar -xf - --strip-components=1';
 const PUSH = 'cd -- "$1" && exec git push --no-verify origin "$2"';
+const PUSH_TO = 'cd -- "$1" && exec git config --local remote.origin.pushurl "$2"';
+const DENIALS: readonly string[] = ['authentication', 'repository_not_found'];
 const SHOW = 'cat -- "$1"';
 /** Maximum size of the list of shallow commits; a longer list belongs to a history with thousands of cuts. */
 const MAX_SHALLOW = 1_000_000;
@@ -42,7 +45,12 @@ interface RemoteAccessOptions {
   /** A folder that only the agent server can read and write. */
   privateFolder: string;
   git: () => Pick<GitAccess, 'credentials' | 'mode'>;
+  /** Has the service push to a fork of the user's, where the server of origin denies a push. */
+  elsewhere?: PushElsewhere | undefined;
 }
+
+/** Pushes a branch of the repository around a folder. @throws Error with a reason that the model may read */
+export type PushElsewhere = (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;
 
 /** What git says about an agent's repository, run where the agent may configure git. */
 interface AgentRepository extends KnownRepository {
@@ -57,14 +65,28 @@ export class RemoteAccess {
     this.#options = options;
   }
 
-  /** Pushes a branch to `origin`; `cwd` is any folder in the repository. */
+  /** Pushes a branch to `origin`, or to a fork where its server denies that; `cwd` is any folder in the repository. */
   async push(cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
+    const outcome = await this.pushTo(null, cwd, branch, signal);
+    const { elsewhere } = this.#options;
+    if (elsewhere === undefined || !isDenied(outcome)) {
+      return outcome;
+    }
+    try {
+      return await elsewhere(cwd, branch, signal);
+    } catch (error) {
+      return failed(`${outcome.output}\n${errorWithCauses(error)}`);
+    }
+  }
+
+  /** @param to an address that takes the place of where `origin` is pushed to, also later on; null: `origin` */
+  async pushTo(to: string | null, cwd: string, branch: string, signal: AbortSignal): Promise<GitOutcome> {
     const repository = await this.#inspect(cwd, ['remote', 'get-url', '--push', 'origin']);
     const commit = repository?.refs.get(`refs/heads/${branch}`);
     if (repository === null || commit === undefined) {
       return failed(repository === null ? NO_ORIGIN : `There is no local branch ${branch}.`);
     }
-    if (!isHttp(repository.url)) {
+    if (to === null && !isHttp(repository.url)) {
       const args = [cwd, `refs/heads/${branch}:refs/heads/${branch}`];
       return await this.#asAgent({ script: PUSH, args, signal });
     }
@@ -72,7 +94,7 @@ export class RemoteAccess {
     if (mode !== 'write') {
       return failed(`This conversation was started with git: ${mode}. It may not push.`);
     }
-    const { address, credentials } = this.#access(repository.url);
+    const { address, credentials } = this.#access(to ?? repository.url);
     return await PrivateRepository.use(this.#transfer(credentials, signal), repository, async (own) => {
       const target = `${commit}:refs/heads/${branch}`;
       const outcome = await own.git('push', '--no-verify', '--', address, target);
@@ -80,6 +102,9 @@ export class RemoteAccess {
         return outcome;
       }
       await this.#writeRefs(cwd, new Map([[`refs/remotes/origin/${branch}`, commit]]));
+      if (to !== null && !isSame(to, repository.url)) {
+        await this.#asAgent({ script: PUSH_TO, args: [cwd, to] });
+      }
       const pointers = await own.ask(
         'log',
         '-1',
@@ -93,21 +118,32 @@ export class RemoteAccess {
     });
   }
 
+  /** Brings the branches of `origin`, and of `upstream` where there is one, up to date. */
   async fetch(cwd: string, signal: AbortSignal): Promise<GitOutcome> {
-    const repository = await this.#inspect(cwd, ['remote', 'get-url', 'origin']);
+    const fetched = await this.#fetch('origin', cwd, signal);
+    const isFork = (await runGit(this.#options.view, cwd, ['remote', 'get-url', 'upstream'])) !== null;
+    if (!fetched.ok || !isFork) {
+      return fetched;
+    }
+    const { output, ...outcome } = await this.#fetch('upstream', cwd, signal);
+    return { ...outcome, output: `${fetched.output}\n${output}` };
+  }
+
+  async #fetch(remote: 'origin' | 'upstream', cwd: string, signal: AbortSignal): Promise<GitOutcome> {
+    const repository = await this.#inspect(cwd, ['remote', 'get-url', remote]);
     if (repository === null || !isHttp(repository.url)) {
       return failed(
-        repository === null ? NO_ORIGIN : 'The address of origin is not http(s): fetch by yourself.',
+        repository === null ? NO_ORIGIN : `The address of ${remote} is not http(s): fetch by yourself.`,
       );
     }
     const { address, credentials } = this.#access(repository.url);
     return await PrivateRepository.use(this.#transfer(credentials, signal), repository, async (own) => {
-      const branches = '+refs/heads/*:refs/remotes/origin/*';
+      const branches = `+refs/heads/*:refs/remotes/${remote}/*`;
       const outcome = await own.git('fetch', '--no-write-fetch-head', '--', address, branches);
       if (!outcome.ok) {
         return outcome;
       }
-      const fetched = await own.refs('refs/remotes/origin', 'refs/tags');
+      const fetched = await own.refs(`refs/remotes/${remote}`, 'refs/tags');
       const changed = [...fetched].filter(([name, id]) => repository.refs.get(name) !== id);
       const taken = await handOver(own, ['objects'], this.#options.view, {
         script: TAKE_OBJECTS,
@@ -149,7 +185,7 @@ export class RemoteAccess {
     const [url, paths, refs] = await Promise.all([
       ask(askUrl),
       ask(['rev-parse', '--path-format=absolute', '--git-path', 'objects', '--git-path', 'shallow']),
-      ask(listRefs('refs/heads', 'refs/remotes/origin', 'refs/tags')),
+      ask(listRefs('refs/heads', 'refs/remotes/origin', 'refs/remotes/upstream', 'refs/tags')),
     ]);
     const [objects, shallow] = (paths ?? '').split('\n');
     if (url === null || !objects || !shallow) {
@@ -194,6 +230,11 @@ function isSame(repository: string, url: string): boolean {
   return known !== undefined && known === given;
 }
 
+/** The credentials are no right to push there: hosts answer with 403, or hide the repository. */
+export function isDenied({ ok, timedOut, output }: GitOutcome): boolean {
+  return !ok && !timedOut && DENIALS.includes(prepareFailure(output));
+}
+
 function failed(output: string): GitOutcome {
   return { ok: false, timedOut: false, output };
 }
@@ -222,11 +263,16 @@ export async function pushBranch(
     return { ok: false, branch, output: 'No branch of a repository is checked out.' };
   }
   const main = await runGit(view, folder, ['symbolic-ref', '--quiet', 'refs/remotes/origin/HEAD']);
-  if (main?.trim() === `refs/remotes/origin/${branch}`) {
+  const to = request.to ?? null;
+  const origin = await runGit(view, folder, ['remote', 'get-url', 'origin']);
+  // A pull request may come from the default branch of a fork.
+  const isFork = to !== null && isSame(to, origin?.trim() ?? '');
+  if (!isFork && main?.trim() === `refs/remotes/origin/${branch}`) {
     return { ok: false, branch, output: `${branch} is the default branch; commit to another one.` };
   }
   const credentials = repositoryCredentials(request);
   const access = new RemoteAccess({ view, privateFolder, git: () => ({ credentials }) });
-  const { ok, output } = await access.push(folder, branch, AbortSignal.timeout(BRANCH_PUSH_TIMEOUT_MS));
-  return { ok, branch, output: new SecretMasker(gitSecrets(credentials)).text(output) };
+  const outcome = await access.pushTo(to, folder, branch, AbortSignal.timeout(BRANCH_PUSH_TIMEOUT_MS));
+  const output = new SecretMasker(gitSecrets(credentials)).text(outcome.output);
+  return { ok: outcome.ok, branch, output, ...(isDenied(outcome) && { denied: true }) };
 }

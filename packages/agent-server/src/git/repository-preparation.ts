@@ -77,7 +77,7 @@ export class RepositoryPreparation {
 
 interface RepositoryPlan extends Pick<
   PrepareRequest,
-  'url' | 'branch' | 'new_branch' | 'identity' | 'submodules' | 'lfs'
+  'url' | 'branch' | 'new_branch' | 'upstream' | 'ref' | 'no_push' | 'identity' | 'submodules' | 'lfs'
 > {
   view: ToolView;
   privateFolder: string;
@@ -119,11 +119,12 @@ entries=("$1"/*)
 if [ \${#entries[@]} -eq 0 ]; then echo empty; else echo used; fi
 `;
 
-// `folder url format branch commit default-branch new-branch name email`, empty where there is none. A branch name
+// `folder url format branch commit default-branch new-branch name email upstream upstream-branch no-push`, empty where there is none. A branch name
 // from a server is never passed to git where git could read it as an option.
 const CREATE_REPOSITORY = `
 set -e
 folder=$1 url=$2 format=$3 branch=$4 commit=$5 default=$6 new_branch=$7 name=$8 email=$9
+upstream=\${10} upstream_branch=\${11} no_push=\${12}
 parent=\${folder%/*}
 temporary=$parent/.new-\${folder##*/}
 mkdir -p -- "$parent/"
@@ -138,6 +139,12 @@ if [ -n "$url" ]; then
     git config --local "branch.$branch.remote" origin
     git config --local "branch.$branch.merge" "refs/heads/$branch"
   fi
+  if [ -n "$upstream" ]; then
+    git config --local remote.upstream.url "$upstream"
+    git config --local remote.upstream.fetch '+refs/heads/*:refs/remotes/upstream/*'
+    git symbolic-ref refs/remotes/upstream/HEAD "refs/remotes/upstream/$upstream_branch"
+  fi
+  [ -z "$no_push" ] || git config --local remote.origin.pushurl "$no_push"
   if [ -n "$commit" ]; then
     if [ -n "$branch" ]; then git update-ref HEAD "$commit"; else git update-ref --no-deref HEAD "$commit"; fi
     git reset --quiet --hard
@@ -160,7 +167,7 @@ const REMOVE_TEMPORARY = 'rm -rf -- "${1%/*}/.new-${1##*/}"';
 
 async function createRepository(plan: RepositoryPlan): Promise<GitPrepareResponse> {
   const { url, folder, branch, new_branch: newBranch, timeoutMs } = plan;
-  const empty = [folder, '', '', newBranch ?? branch ?? '', '', '', '', ...who(plan)];
+  const empty = [folder, '', '', newBranch ?? branch ?? '', '', '', '', ...who(plan), '', '', ''];
   const outcome: CloneOutcome =
     url === null
       ? await inView(plan, CREATE_REPOSITORY + FINISH_REPOSITORY, empty)
@@ -181,6 +188,11 @@ async function cloneRepository(plan: RepositoryPlan, url: string): Promise<Clone
   const limits = { timeoutMs, signal };
   const transfer = { folder: plan.privateFolder, environment: view.environment, credentials, ...limits };
   return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
+    const found = await fetchRef(plan, cloned, url);
+    if (found?.ok === false) {
+      return found;
+    }
+    const upstream = plan.upstream ? await fetchUpstream(cloned, plan.upstream) : [];
     const content = await describeClone(cloned, plan.branch);
     const said = output.replace(BARE_CLONE, `Cloning into '${plan.folder}'`);
     if (content === null) {
@@ -194,11 +206,11 @@ async function cloneRepository(plan: RepositoryPlan, url: string): Promise<Clone
     const created = await agentSpan('check out files', () =>
       handOver(cloned, ['objects', 'packed-refs'], view, {
         script: hasParts ? CREATE_REPOSITORY : CREATE_REPOSITORY + FINISH_REPOSITORY,
-        args: [plan.folder, url, ...texts, ...who(plan)],
+        args: [plan.folder, url, ...texts, ...who(plan), ...remotes(plan)],
         ...limits,
       }),
     );
-    const notices = notice === '' ? [] : [notice];
+    const notices = notice === '' ? upstream : [notice, ...upstream];
     if (!created.ok || !hasParts) {
       return { ...created, output: joinLines(said, created.output), notices };
     }
@@ -208,6 +220,37 @@ async function cloneRepository(plan: RepositoryPlan, url: string): Promise<Clone
     const finished = await inView(plan, FINISH_REPOSITORY, [plan.folder]);
     return { ...finished, output: joinLines(said, created.output), notices: [...notices, ...added.notices] };
   });
+}
+
+async function fetchRef(
+  { ref, branch }: RepositoryPlan,
+  cloned: PrivateRepository,
+  url: string,
+): Promise<GitOutcome | null> {
+  return ref && branch !== null
+    ? await cloned.git(
+        'fetch',
+        '--no-tags',
+        '--no-write-fetch-head',
+        '--',
+        url,
+        `+${ref}:refs/heads/${branch}`,
+      )
+    : null;
+}
+
+/** What it goes into; a pull request stays one that can be worked on without it. */
+async function fetchUpstream(
+  cloned: PrivateRepository,
+  { url, branch }: NonNullable<RepositoryPlan['upstream']>,
+): Promise<string[]> {
+  const refs = `+refs/heads/${branch}:refs/remotes/upstream/${branch}`;
+  const { ok } = await cloned.git('fetch', '--no-tags', '--no-write-fetch-head', '--', url, refs);
+  return ok ? [] : [`The branch ${branch} of upstream could not be fetched.`];
+}
+
+function remotes({ upstream, no_push: noPush }: RepositoryPlan): string[] {
+  return [upstream?.url ?? '', upstream?.branch ?? '', noPush ?? ''];
 }
 
 type CloneOutcome = GitOutcome & { notices?: readonly string[] };

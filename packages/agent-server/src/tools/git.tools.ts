@@ -5,7 +5,7 @@ import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
-import type { RemoteAccess } from '../git/remote-access.js';
+import type { PushElsewhere, RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
 import { type ToolView, withHome } from '../tool-view.js';
 import { mcpSchemaTool, required, type Tool, ToolInputError } from './tool.js';
@@ -25,7 +25,7 @@ export function gitRemoteTool(access: RemoteAccess, view: ToolView, currentDir: 
     name: 'git_remote',
     description:
       'Fetch, push or clone with the credentials of the user, which git in your shell does not have. `fetch` brings the ' +
-      'remote branches of origin up to date, `push` sends one of your branches to origin under the same name, `clone` ' +
+      'remote branches of origin (and upstream) up to date, `push` sends one of your branches to origin under the same name, `clone` ' +
       'gets another repository. Merging, committing and all else is done in the shell.',
     needsConfirmation: true,
     schema: remoteSchema,
@@ -65,6 +65,8 @@ const pullRequestSchema = z.object({
 
 const responseSchema = z.object({ number: z.number().int(), url: z.string() });
 
+const pushedSchema = z.object({ output: z.string() });
+
 /** Uses the service that holds the user's token. Errors have a reason that the model may read. */
 type OpenPullRequest = (
   request: z.output<typeof pullRequestSchema>,
@@ -86,7 +88,7 @@ export function createPullRequestTool(
     name: 'create_pull_request',
     description:
       'Push a branch of the repository and open a pull request (merge request) for it. Commit your work to the branch ' +
-      'first. Answers number and address.',
+      'first. Where the user may not push, a fork of theirs is made and pushed to. Answers number and address.',
     needsConfirmation: true,
     schema: pullRequestSchema,
     run: async (input, { signal }) => {
@@ -107,6 +109,8 @@ export function createPullRequestTool(
 }
 
 const CALLBACK_TIMEOUT_MS = 60_000;
+/** A fork is made before, and waited for. */
+const PUSH_TIMEOUT_MS = 200_000;
 const MAX_REASON = 500;
 
 interface PullRequestCallback {
@@ -116,21 +120,39 @@ interface PullRequestCallback {
 }
 
 /** Has the service open the pull request, because it holds the user's token and we do not. */
-export function postPullRequest({ url, sessionKey, conversationId }: PullRequestCallback): OpenPullRequest {
-  return async (request, signal) => {
-    const response = await fetch(url, {
-      method: 'POST',
-      headers: { 'content-type': 'application/json', 'x-session-api-key': sessionKey },
-      body: JSON.stringify({ conversation_id: conversationId, ...request }),
-      redirect: 'error',
-      signal: AbortSignal.any([signal, AbortSignal.timeout(CALLBACK_TIMEOUT_MS)]),
-    });
-    const body = parseJson(await response.text());
-    const opened = responseSchema.safeParse(body);
-    if (!response.ok || !opened.success) {
-      const reason = jsonText(body, 'detail') ?? 'no reason given';
-      throw new Error(`the service responded ${response.status}: ${clipText(reason, MAX_REASON)}`);
-    }
-    return opened.data;
+export function postPullRequest(callback: PullRequestCallback): OpenPullRequest {
+  return async (request, signal) =>
+    await post(callback, '', request, responseSchema, [signal, CALLBACK_TIMEOUT_MS]);
+}
+
+/** Has the service push the branch from here to where its user may push, which may be a fork that it makes. */
+export function postPush(callback: PullRequestCallback): PushElsewhere {
+  return async (directory, branch, signal) => {
+    const request = { branch, directory };
+    const { output } = await post(callback, '/push', request, pushedSchema, [signal, PUSH_TIMEOUT_MS]);
+    return { ok: true, timedOut: false, output };
   };
+}
+
+async function post<T>(
+  { url, sessionKey, conversationId }: PullRequestCallback,
+  resource: string,
+  request: object,
+  schema: z.ZodType<T>,
+  [signal, timeoutMs]: [AbortSignal, number],
+): Promise<T> {
+  const response = await fetch(`${url}${resource}`, {
+    method: 'POST',
+    headers: { 'content-type': 'application/json', 'x-session-api-key': sessionKey },
+    body: JSON.stringify({ conversation_id: conversationId, ...request }),
+    redirect: 'error',
+    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+  });
+  const body = parseJson(await response.text());
+  const answer = schema.safeParse(body);
+  if (!response.ok || !answer.success) {
+    const reason = jsonText(body, 'detail') ?? 'no reason given';
+    throw new Error(`the service responded ${response.status}: ${clipText(reason, MAX_REASON)}`);
+  }
+  return answer.data;
 }

@@ -71,6 +71,7 @@ function OpenPullRequest({ id, isPaused }: { id: string; isPaused: boolean }) {
   return (
     <Form name="Pull request" submit="Open pull request" onSubmit={open}>
       {isPaused && <p className="hint">The sandbox is paused; this resumes it.</p>}
+      <p className="hint">Where you may not push, it comes from a fork of yours.</p>
       <details>
         <summary>Title, description, branch</summary>
         <TextField label="Title" hint="By default that of the conversation" />

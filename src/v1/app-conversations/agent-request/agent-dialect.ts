@@ -15,6 +15,7 @@ import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { OperatorSkill } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
+import { workPlaceNote } from '../work-places/work-place.js';
 import type { StartedAcpAgent } from './acp-agents.js';
 import { mcpServerEntries, secretSources } from './agent-inputs.reader.js';
 import { agentLimits, type AgentSettings, ownParameters, SECURITY_ANALYZERS } from './agent-settings.js';
@@ -29,7 +30,9 @@ export interface AgentStart {
   conversationId: string;
   workingDir: string;
   request: Pick<StartRequest, 'initial_message' | 'system_message_suffix' | 'agent_type' | 'result_schema'> &
-    Partial<Pick<StartRequest, 'started_by_agent' | 'parent_conversation_id'>>;
+    Partial<
+      Pick<StartRequest, 'started_by_agent' | 'parent_conversation_id' | 'selected_repository' | 'work_place'>
+    >;
   /** Addresses for the user of web servers that the agent starts. */
   ports: readonly PortAddress[];
   /** From the request, or else from the settings. */
@@ -141,6 +144,7 @@ function systemSuffix(
   const parts = [
     request.system_message_suffix,
     request.agent_type === 'plan' ? PLAN : null,
+    request.work_place ? workPlaceNote(request.selected_repository ?? '', request.work_place) : null,
     portsText(ports),
     more,
   ].filter((part) => part !== null && part !== '');

@@ -166,35 +166,43 @@ export class AgentInputsReader {
         this.orNull(credential.provider, this.access.serverCredential(userId, credential)),
       ),
     );
-    const byOrigin = new Map<string, GitServerCredential>();
+    const byPlace = new Map<string, GitServerCredential>();
     const named = found.flatMap((each) => (each && isVisible(each.tokenVariable, true) ? [each.access] : []));
-    for (const credential of [...named, await this.ownRepository(use, stored)]) {
+    const all: GitServerCredential[] = [...named, ...(await this.ownRepositories(use, stored))];
+    for (const credential of all) {
       // The user's own token comes before the one of enterprise_sso for the same server.
-      if (credential !== null && !byOrigin.has(credential.origin)) {
-        byOrigin.set(credential.origin, credential);
+      const place = credential.repository ?? credential.origin;
+      if (!byPlace.has(credential.origin) && !byPlace.has(place)) {
+        byPlace.set(place, credential);
       }
     }
     return {
-      credentials: [...byOrigin.values()],
+      credentials: [...byPlace.values()],
       expose: this.config.agent.exposeGitTokens && named.length > 0,
       mode: gitMode(limits),
       identity: gitIdentity(settings),
     };
   }
 
-  /** For its repository alone, where the limits keep the token itself from it. */
-  private async ownRepository(
+  /** For its repository, and the fork that it works in, alone, where the limits keep the token itself from it. */
+  private async ownRepositories(
     { userId, repository, provider, limits }: RepositoryUse,
     stored: readonly StoredCredential[],
-  ): Promise<GitServerCredential | null> {
+  ): Promise<GitServerCredential[]> {
     // The operator keeps all from an ACP agent that gets none.
     if (repository === null || gitMode(limits) === 'none' || hasTokens(limits) || stored.length === 0) {
-      return null;
+      return [];
     }
-    const found = await this.orNull(provider, this.access.cloneAccess(userId, provider, repository));
-    return found?.credential
-      ? { ...found.credential, origin: new URL(found.url).origin, repository: found.url }
-      : null;
+    const { head = null, fork = null } = limits.work_place ?? {};
+    const names = [repository, head?.repository ?? null, fork].filter((name) => name !== null);
+    const found = await Promise.all(
+      names.map((name) => this.orNull(provider, this.access.cloneAccess(userId, provider, name))),
+    );
+    return found.flatMap((each) =>
+      each?.credential
+        ? [{ ...each.credential, origin: new URL(each.url).origin, repository: each.url }]
+        : [],
+    );
   }
 
   private async orNull<T>(provider: ProviderType | null, reading: Promise<T>): Promise<T | null> {

@@ -116,6 +116,7 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     secrets: secrets && Object.fromEntries(Object.keys(secrets).map((name) => [name, MASK])),
     secret_names: request.secret_names ?? null,
     git: request.git ?? 'write',
+    fork: request.fork ?? null,
     tags: request.tags,
     metadata: request.metadata ?? {},
     result_schema: request.result_schema ?? null,

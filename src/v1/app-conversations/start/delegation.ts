@@ -129,7 +129,7 @@ export class Delegation {
       const excess = Math.max(0, spending.spent - (spending.budget ?? Infinity));
       const left = Math.max(0, granted - excess);
       if (left < granted) {
-        await this.tasks.setBudget(manager, task.id, left);
+        await this.tasks.amend(task.id, { max_budget: left }, manager);
       }
       return { parentId, left, delegated: spending.delegated - granted + left };
     });

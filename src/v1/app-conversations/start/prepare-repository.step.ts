@@ -7,17 +7,27 @@ import {
   RepositoryAccessService,
 } from '../../../git-providers/repository-access.service.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
-import { newBranchOf, type StartTask } from '../start-task.entity.js';
-import { RepositoryCheckout, shellQuote } from './repository-checkout.js';
+import { newBranchOf, startsInHead, type StartTask } from '../start-task.entity.js';
+import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
+import { changeRequestOf, WorkPlaces } from '../work-places/work-places.service.js';
+import { type CheckoutPlan, RepositoryCheckout, shellQuote } from './repository-checkout.js';
 import { type StartContext, StartFailure, tailOf } from './start-step.js';
 
 /** The step is tried again after these. */
 const TRANSIENT: readonly ErrorKind[] = ['rate_limited', 'bad_gateway', 'gateway_timeout', 'unavailable'];
 const COMMAND_TIMEOUT_SECONDS = 60;
+
 interface PreparedFolder {
   workingDir: string;
   notices: string[];
+  /** Absent where nothing was prepared. */
+  place?: WorkPlace | null;
 }
+
+type CloneSource = Pick<
+  CheckoutPlan,
+  'provider' | 'name' | 'url' | 'credential' | 'branch' | 'newBranch' | 'upstream' | 'ref' | 'noPush'
+>;
 
 /** PREPARING_REPOSITORY: makes the agent's folder, with the repository in it. Repeatable. */
 @Injectable()
@@ -26,6 +36,7 @@ export class PrepareRepositoryStep {
     private readonly commands: AgentServerCommands,
     private readonly access: RepositoryAccessService,
     private readonly checkout: RepositoryCheckout,
+    private readonly places: WorkPlaces,
   ) {}
 
   /** Returns the agent's absolute folder, and notes about what the user may not expect. Throws StartFailure. */
@@ -40,30 +51,49 @@ export class PrepareRepositoryStep {
       const committer = givenSandbox === null ? identity : null;
       return { workingDir: await this.makeWorkingFolder(context, committer, signal), notices: [] };
     }
+    const finding = this.places.find(task);
+    // Awaited below, unless something else has failed by then.
+    finding.catch(() => undefined);
     const base = await this.makeWorkingFolder(context, null, signal);
     // A reused sandbox may have a folder of the repository's name.
     const parent = givenSandbox === null ? base : `${base}/${toHexId(task.appConversationId)}`;
     const folder = `${parent.replace(/\/+$/, '')}/${repository.split('/').at(-1) ?? repository}`;
-    const { url, credential, provider } = await this.findAccess(task, repository);
-    const { selected_branch: branch, clone_submodules: submodules, fetch_lfs: lfs } = task.request;
-    const notices = await this.checkout.run(
-      sandbox,
-      dialect,
-      {
-        provider,
-        name: repository,
-        url,
-        credential,
-        folder,
-        branch,
-        newBranch: branch === null ? newBranchOf(task.appConversationId) : null,
-        submodules: submodules ?? false,
-        lfs: lfs ?? false,
-        identity,
-      },
-      signal,
+    const { clone_submodules: submodules, fetch_lfs: lfs } = task.request;
+    // A pull request may begin in a fork; all else is cloned meanwhile.
+    const source = await this.sourceOf(
+      task,
+      repository,
+      changeRequestOf(task.request) === null ? null : await finding,
     );
-    return { workingDir: folder, notices };
+    const parts = { submodules: submodules ?? false, lfs: lfs ?? false };
+    const [said, place] = await Promise.all([
+      this.checkout.run(sandbox, dialect, { ...source, ...parts, folder, identity }, signal),
+      finding,
+    ]);
+    const notices =
+      place === null || place.push === 'head' ? said : [...said, workPlaceNote(repository, place)];
+    return { workingDir: folder, notices, place };
+  }
+
+  /** What is cloned, and what is checked out of it. */
+  private async sourceOf(task: StartTask, repository: string, place: WorkPlace | null): Promise<CloneSource> {
+    const { selected_branch: branch } = task.request;
+    const own = newBranchOf(task.appConversationId);
+    const base = await this.findAccess(task, repository);
+    const head = place?.head ?? null;
+    if (place === null || head === null) {
+      return { ...base, name: repository, branch, newBranch: branch === null ? own : null };
+    }
+    const newBranch = startsInHead(place) ? null : own;
+    if (head.repository === null) {
+      const kept = head.ref === null ? {} : { ref: head.ref };
+      const name = head.ref === null ? null : headBranch(head);
+      const noPush = `the fork of pull request ${head.number} is deleted`;
+      return { ...base, ...kept, name: repository, branch: name, newBranch, noPush };
+    }
+    const fork = await this.findAccess(task, head.repository);
+    const upstream = { url: base.url, branch: head.targetBranch };
+    return { ...fork, name: head.repository, branch: head.branch, newBranch, upstream };
   }
 
   private async findAccess(task: StartTask, repository: string): Promise<CloneAccess> {

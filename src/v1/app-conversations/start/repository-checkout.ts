@@ -28,6 +28,12 @@ export interface CheckoutPlan {
   branch: string | null;
   /** Made from `branch` for the conversation's work. */
   newBranch: string | null;
+  /** What it is a fork of, and the branch there that its changes go to. */
+  upstream?: { url: string; branch: string };
+  /** What the host keeps of a pull request: fetched as `branch`. */
+  ref?: string;
+  /** Why nothing is pushed, for git to say. */
+  noPush?: string;
   submodules: boolean;
   lfs: boolean;
   identity: GitIdentity;
@@ -72,6 +78,9 @@ export class RepositoryCheckout {
         directory: plan.folder,
         branch: plan.branch,
         new_branch: plan.newBranch,
+        ...(plan.upstream && { upstream: plan.upstream }),
+        ...(plan.ref !== undefined && { ref: plan.ref }),
+        ...(plan.noPush !== undefined && { no_push: plan.noPush }),
         username: plan.credential?.username ?? null,
         password: plan.credential?.password ?? null,
         identity: plan.identity,
@@ -196,12 +205,14 @@ fi`;
  * user name and password on a line each, and is removed first; null: clones anonymously.
  */
 function cloneScript(
-  { url, folder, branch, newBranch, identity }: CheckoutPlan,
+  { url, folder, branch, newBranch, identity, ...fork }: CheckoutPlan,
   secretFile: string | null,
 ): string {
   const target = shellQuote(folder);
   const helper = secretFile === null ? '' : ` -c credential.helper=${shellQuote(CREDENTIAL_HELPER)}`;
-  const wanted = branch === null ? '' : ` --branch ${shellQuote(branch)}`;
+  const { upstream, ref, noPush } = fork;
+  const git = `git -c credential.helper=${helper}`;
+  const wanted = branch === null || ref !== undefined ? '' : ` --branch ${shellQuote(branch)}`;
   return [
     'set -e',
     ...(secretFile === null
@@ -215,9 +226,22 @@ function cloneScript(
     `[ -e ${target}/.git ] && exit 0`,
     `new=${target}.slipway-new`,
     'rm -rf "$new"',
-    `git -c credential.helper=${helper} clone --no-progress${wanted} -- ${shellQuote(url)} "$new"`,
+    `${git} clone --no-progress${wanted} -- ${shellQuote(url)} "$new"`,
     `cd "$new"`,
     ...(branch === null ? [TAKE_ANY_BRANCH] : []),
+    ...(ref === undefined || branch === null
+      ? []
+      : [
+          `${git} fetch --quiet origin ${shellQuote(`${ref}:refs/heads/${branch}`)}`,
+          `git checkout --quiet ${shellQuote(branch)} --`,
+        ]),
+    ...(upstream
+      ? [
+          `git remote add upstream ${shellQuote(upstream.url)}`,
+          `${git} fetch --quiet upstream ${shellQuote(upstream.branch)} || true`,
+        ]
+      : []),
+    ...(noPush === undefined ? [] : [`git config remote.origin.pushurl ${shellQuote(noPush)}`]),
     ...(newBranch === null ? [] : [`git checkout --quiet -b ${shellQuote(newBranch)}`]),
     `git config user.name ${shellQuote(identity.name)}`,
     `git config user.email ${shellQuote(identity.email)}`,

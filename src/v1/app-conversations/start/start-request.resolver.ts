@@ -20,7 +20,13 @@ import { toStartMessage } from '../message-parts.js';
 import type { StartConversationDto } from '../api/dto/start-conversation.dto.js';
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import { hasTokens, type StartRequest, visibleSecrets, withinLimits } from '../start-task.entity.js';
+import {
+  type ConversationLimits,
+  hasTokens,
+  type StartRequest,
+  visibleSecrets,
+  withinLimits,
+} from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import {
   type SuggestedTask,
@@ -167,7 +173,8 @@ export class StartRequestResolver {
 
   /** @throws InvalidInputError for a repository that the parent has no access to */
   private async inherit(given: StartRequest, parent: AppConversation): Promise<StartRequest> {
-    const limits = (await this.tasks.ofConversation(parent.userId, parent.id))?.request ?? {};
+    const start = await this.tasks.ofConversation(parent.userId, parent.id);
+    const limits: ConversationLimits = start?.request ?? {};
     const request = inherited(given, parent);
     const isOwn =
       request.selected_repository === parent.selectedRepository &&
@@ -176,7 +183,9 @@ export class StartRequestResolver {
     if (!hasTokens(limits) && !isOwn) {
       throw invalid(['selected_repository'], 'Expected that of the parent, which has access to no other.');
     }
-    return withinLimits(isOwn ? { ...request, git_provider: parent.gitProvider } : request, limits);
+    const { work_place = null } = limits;
+    const own = { ...request, git_provider: parent.gitProvider, ...(work_place && { work_place }) };
+    return withinLimits(isOwn ? own : request, limits);
   }
 
   private async findParent(userId: string, id: string | null): Promise<AppConversation | null> {
@@ -231,6 +240,7 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     result_schema: body.result_schema ?? null,
     secret_names: body.secret_names ?? null,
     ...(body.git && { git: body.git }),
+    ...(body.fork && { fork: body.fork }),
     ...(body.follow && { follow: body.follow }),
   };
 }

@@ -12,6 +12,7 @@ import { PendingMessagesService } from '../pending/pending-messages.service.js';
 import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
+import { isForeign, type WorkPlace } from '../work-places/work-place.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { AwaitSandboxStep, KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { BeginConversationStep } from './begin-conversation.step.js';
@@ -150,21 +151,23 @@ export class StartWorkflow {
     signal: AbortSignal,
   ): Promise<StartTask> {
     const { task } = context;
-    const hasRepository = task.request.selected_repository !== null;
+    const { selected_repository: repository, work_place: workPlace } = task.request;
+    const hasOwnScripts = repository !== null && !isForeign(workPlace);
     switch (task.status) {
       case 'PREPARING_REPOSITORY': {
         const identity = gitIdentity(configuration.settings);
-        const { workingDir, notices } = await this.prepareRepository.run(context, identity, signal);
+        const { workingDir, notices, place } = await this.prepareRepository.run(context, identity, signal);
         const notes = [...new Set([...task.notes, ...notices])];
-        return this.tasks.advance(task, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });
+        const placed = place === undefined ? task : await this.place(task, place);
+        return this.tasks.advance(placed, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });
       }
       case 'RUNNING_SETUP_SCRIPT':
-        if (hasRepository) {
+        if (hasOwnScripts) {
           await this.setUp.runScript(context, signal);
         }
         return this.tasks.advance(task, 'SETTING_UP_GIT_HOOKS');
       case 'SETTING_UP_GIT_HOOKS':
-        if (hasRepository) {
+        if (hasOwnScripts) {
           await this.setUp.installHook(context, signal);
         }
         return this.tasks.advance(task, 'STARTING_CONVERSATION');
@@ -173,6 +176,14 @@ export class StartWorkflow {
       default:
         throw new Error(`a start in status ${task.status} has no step in its sandbox`);
     }
+  }
+
+  private async place(task: StartTask, place: WorkPlace | null): Promise<StartTask> {
+    if ((task.request.work_place ?? null) === null && place === null) {
+      return task;
+    }
+    await this.tasks.amend(task.id, { work_place: place });
+    return Object.assign({}, task, { request: { ...task.request, work_place: place } });
   }
 
   /** Clients may use the conversation: the agent server has it and its credentials. */

@@ -84,7 +84,7 @@ function changeTitle(task: SuggestedTask, { noun, change }: ApiGuide): string {
 function findBranch({ noun, changeUrl }: ApiGuide): string {
   return (
     `Look up the source and the target branch of the ${noun} (${changeUrl}), fetch both and check out the source ` +
-    'branch. If it lies in a fork, say so and go on with what you can reach.'
+    'branch. Where it lies in a fork, your instructions say what is checked out already.'
   );
 }
 

@@ -3,7 +3,7 @@ import { privateFolder } from '../../git/private-repository.js';
 import { RemoteAccess } from '../../git/remote-access.js';
 import { shellCredentials } from '../../git/run-git.js';
 import { toolEnvironment } from '../../tool-view.js';
-import { postPullRequest } from '../../tools/git.tools.js';
+import { postPullRequest, postPush } from '../../tools/git.tools.js';
 import {
   AgentEngine,
   AgentUnavailableError,
@@ -159,23 +159,25 @@ export function createNativeEngine(
   }: EngineServerOptions,
 ): NativeEngine {
   const view = { environment, wrapper: toolWrapper, aliases };
+  const service =
+    webhook === null || sessionKey === undefined
+      ? null
+      : { url: `${webhook.baseUrl}/pull-requests`, sessionKey, conversationId };
   const access = new RemoteAccess({
     view,
     privateFolder: privateFolder(conversationsPath),
     git: () => gitAccess() ?? { credentials: [] },
+    elsewhere: service === null ? undefined : postPush(service),
   });
   return new NativeEngine({
     conversationId,
     view,
     remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
-    pullRequests:
-      webhook === null || sessionKey === undefined
-        ? null
-        : {
-            open: postPullRequest({ url: `${webhook.baseUrl}/pull-requests`, sessionKey, conversationId }),
-            mayPush: () => (gitAccess()?.mode ?? 'write') === 'write',
-            push: async (folder, branch, signal) => await access.push(folder, branch, signal),
-          },
+    pullRequests: service && {
+      open: postPullRequest(service),
+      mayPush: () => (gitAccess()?.mode ?? 'write') === 'write',
+      push: async (folder, branch, signal) => await access.push(folder, branch, signal),
+    },
   });
 }
 

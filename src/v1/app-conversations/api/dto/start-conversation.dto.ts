@@ -26,6 +26,7 @@ import {
   titleLengthProblem,
 } from '../../conversation.entity.js';
 import { type FollowDto, FollowField } from '../../followed/follow.dto.js';
+import { FORK_POLICIES, type ForkPolicy } from '../../work-places/work-place.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
 import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
 import { MAX_METADATA_LENGTH, Metadata, Tags } from './conversation.dto.js';
@@ -226,6 +227,12 @@ export class StartConversationDto {
     default: 'write',
   })
   git?: GitMode;
+
+  @Choice(
+    'Whether a fork of yours is made and pushed to where you may not push; by default as in the settings.',
+    { values: FORK_POLICIES, example: 'auto' },
+  )
+  fork?: ForkPolicy;
 
   @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })
   tags?: ReadonlyMap<string, string> | null;

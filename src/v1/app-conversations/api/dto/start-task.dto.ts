@@ -55,6 +55,7 @@ class StartRequestEchoDto {
 
   @OrNull(null, { type: [String] }) secret_names: string[] | null;
   @ApiProperty({ example: 'write' }) git: string;
+  @OrNull('never') fork: string | null;
   @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
   @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
   @OrNull(null, ANY_OBJECT) result_schema: Record<string, unknown> | null;

@@ -1,0 +1,137 @@
+import { Injectable } from '@nestjs/common';
+import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
+import { DomainError } from '../../../common/errors/domain-error.js';
+import type { Forks } from '../../../git-providers/forks.js';
+import type { ProviderType } from '../../../git-providers/git-provider.js';
+import { nullIfNotFound } from '../../../git-providers/provider-errors.js';
+import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
+import { SettingsRepository } from '../../../settings/settings.repository.js';
+import { gitMode, type StartRequest, type StartTask } from '../start-task.entity.js';
+import { StartTaskRepository } from '../start-task.repository.js';
+import { type ForkHead, type ForkPolicy, whyNothing, type WorkPlace, workPlaceNote } from './work-place.js';
+
+interface DeniedPush {
+  userId: string;
+  repository: string;
+  provider: ProviderType | null;
+  branch: string;
+  /** Null for a conversation that another client has begun. */
+  start: StartTask | null;
+}
+
+/** Where conversations work: in the repository, in the fork of a pull request, in a fork of the user's own. */
+@Injectable()
+export class WorkPlaces {
+  constructor(
+    private readonly access: RepositoryAccessService,
+    private readonly tasks: StartTaskRepository,
+    private readonly settings: SettingsRepository,
+  ) {}
+
+  /** Null where it is the repository as usual, there is no token, or the host does not say. */
+  async find({ userId, request }: Pick<StartTask, 'userId' | 'request'>): Promise<WorkPlace | null> {
+    const { selected_repository: repository, git_provider: provider } = request;
+    const number = changeRequestOf(request);
+    const mayWrite = gitMode(request) === 'write';
+    if (repository === null || (number === null && !mayWrite)) {
+      return null;
+    }
+    const policy = await this.policyOf(userId, request);
+    const asked = { provider, repository, waits: false };
+    try {
+      return await this.access.forks(userId, asked, async (forks) => {
+        const change = number === null ? null : await forks.head(repository, number);
+        const isWithin = change?.repository?.toLowerCase() === repository.toLowerCase();
+        const head = change === null || number === null || isWithin ? null : { ...change, number };
+        const place = await placeOf(forks, repository, head, policy);
+        if (head === null && (place.push === 'repository' || !mayWrite)) {
+          return null;
+        }
+        return mayWrite ? place : { ...place, push: 'none' as const, because: 'git' as const };
+      });
+    } catch (error) {
+      // A host in trouble, which is in the log, holds up no start.
+      if (error instanceof DomainError) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /**
+   * Where a branch goes whose push is denied: makes the user's fork where there is none.
+   * @returns full name of a repository @throws DomainError conflict with what the user can do
+   */
+  async elsewhere({ userId, repository, provider, branch, start }: DeniedPush): Promise<string> {
+    const place = start?.request.work_place;
+    requirePushable(repository, place);
+    const head = place?.head ?? null;
+    if (head !== null && [head.branch, head.targetBranch].includes(branch)) {
+      const detail = `There is no right to push to ${head.repository ?? repository}: commit to a branch of another name than ${branch}.`;
+      throw new DomainError('conflict', detail);
+    }
+    const policy = await this.policyOf(userId, start?.request ?? {});
+    const asked = { provider, repository, waits: true };
+    const name = await this.access.forks(userId, asked, async (forks) => {
+      const { push, fork } = await forks.rights(repository);
+      if (push && head === null) {
+        const detail = `The user may push to ${repository}, but its host denies it: see whether the git token may write.`;
+        throw new DomainError('conflict', detail);
+      }
+      if (!push && (policy === 'never' || !fork)) {
+        throw new DomainError('conflict', whyNothing(repository, policy === 'never' ? policy : 'forbidden'));
+      }
+      return push ? repository : await forks.own(repository);
+    });
+    if (start !== null && name !== repository) {
+      await this.tasks.amend(start.id, { work_place: { head, push: 'fork', fork: name } });
+    }
+    return name;
+  }
+
+  private async policyOf(userId: string, { fork }: Partial<Pick<StartRequest, 'fork'>>): Promise<ForkPolicy> {
+    return fork ?? ((await this.settings.load(userId))?.fork === 'never' ? 'never' : 'auto');
+  }
+}
+
+/** @throws DomainError conflict where nothing can be pushed */
+export function requirePushable(repository: string, place: WorkPlace | null | undefined): void {
+  if (place?.push === 'none' && place.because !== 'git') {
+    throw new DomainError('conflict', workPlaceNote(repository, place));
+  }
+}
+
+/** Null for a task without one; a branch that was chosen counts more than that of the pull request. */
+export function changeRequestOf({
+  suggested_task: task,
+  selected_branch: branch,
+}: StartRequest): number | null {
+  const type = jsonText(task, 'task_type');
+  return branch !== null || type === null || ['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(type)
+    ? null
+    : jsonNumber(task, 'issue_number');
+}
+
+async function placeOf(
+  forks: Forks,
+  repository: string,
+  head: ForkHead | null,
+  policy: ForkPolicy,
+): Promise<WorkPlace> {
+  const name = head?.repository ?? null;
+  const inHead = name === null ? null : await forks.rights(name).catch(nullIfNotFound);
+  if (head !== null && inHead === null) {
+    return { head: { ...head, repository: null }, push: 'none', because: 'deleted' };
+  }
+  if (inHead?.push === true) {
+    return { head, push: 'head' };
+  }
+  const { push, fork } = await forks.rights(repository);
+  if (push) {
+    return { head, push: head?.allowsMaintainers === true ? 'head' : 'repository' };
+  }
+  if (fork && policy === 'auto') {
+    return { head, push: 'fork' };
+  }
+  return { head, push: 'none', because: fork ? 'never' : 'forbidden' };
+}
