@@ -96,7 +96,8 @@ export async function countUsage(
   }
 }
 
-async function reportOnce(host: EngineHost, code: string, detail: string): Promise<void> {
+/** For what is worth knowing once in a conversation. */
+export async function reportOnce(host: EngineHost, code: string, detail: string): Promise<void> {
   const isReported = host
     .events()
     .some((event) => event.kind === 'ConversationErrorEvent' && event.code === code);

@@ -7,7 +7,7 @@ import { nativeAgent } from './native-agent.js';
 
 const agent = nativeAgent();
 
-it.each(['functions.terminal', 'tool with blanks', 'größe', `x${'y'.repeat(80)}`, '😀'])(
+it.each(['functions.shell', 'tool with blanks', 'größe', `x${'y'.repeat(80)}`, '😀'])(
   'the name %j is refused with its own words, and the conversation goes on',
   async (name) => {
     const host = await agent.run(inOrder(call(name, { command: 'ls' }, { id: 'odd.id:0' }), say('Done.')));

@@ -35,7 +35,7 @@ export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware 
 
 type FunctionTool = Extract<Offered, { type: 'function' }>;
 
-function parametersOf({ properties }: FunctionTool['inputSchema']): string[] {
+export function parametersOf({ properties }: { properties?: unknown }): string[] {
   return isJsonObject(properties) ? Object.keys(properties) : [];
 }
 
@@ -186,15 +186,6 @@ export function parseTextCalls(whole: string, tools: KnownTools): ParsedAnswer {
     from = after;
   }
   return { text: calls.length === 0 ? whole : withoutFences(text).join('').trim(), calls };
-}
-
-/** What the templates of Qwen, Hermes, Kimi, DeepSeek, Mistral, Llama and gpt-oss begin a call with. */
-const CALL_MARK =
-  /^[ \t]*(<tool_call>|<function=|<\|tool_calls?_(section_)?begin\|>|<｜tool▁calls▁begin｜>|\[TOOL_CALLS\]|<\|python_tag\|>|<\|channel\|>commentary to=functions)/m;
-
-/** Whether an answer has a call that its server, or the model itself, left in the text, outside of code blocks. */
-export function hasSpokenCall(text: string): boolean {
-  return CALL_MARK.test(text.replaceAll(/^[ \t]*```[^]*?^[ \t]*```/gm, ''));
 }
 
 /** Calls that a model only thinks about are not made. */
