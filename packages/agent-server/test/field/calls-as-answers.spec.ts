@@ -9,7 +9,8 @@ const COMMAND = '{"command": "echo one"}';
 const OBJECT = `{"name": "terminal", "arguments": ${COMMAND}}`;
 const FENCED = `\`\`\`json\n${OBJECT}\n\`\`\``;
 
-// ggml-org/llama.cpp#12279, QwenLM/Qwen3-Coder#180, ollama/ollama#7014: the conversation ends as finished, and nothing is done.
+// ollama/ollama#12174, lmstudio-ai/lmstudio-bug-tracker#825, selfagency/opilot#149: the conversation ends as finished, and
+// nothing is done.
 describe('an answer that is nothing but a call', () => {
   it.each([
     ['Qwen Coder, a block of JSON', FENCED],

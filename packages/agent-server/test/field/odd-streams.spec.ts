@@ -82,6 +82,14 @@ describe('an answer in an odd stream', () => {
       'no reason for its end',
       stream(called({ index: 0, id: 'a', function: { name: 'finish', arguments: json } }), DONE),
     ],
+    // CommandCodeAI/command-code#785, decolua/9router#4079: neither that nor an end of the stream.
+    [
+      'no end',
+      stream(
+        called({ index: 0, id: 'a', function: { name: 'finish', arguments: '' } }),
+        called({ index: 0, function: { arguments: json } }),
+      ),
+    ],
     // openai/openai-agents-js#712: Bedrock
     [
       'an empty object before the arguments',
@@ -96,6 +104,13 @@ describe('an answer in an odd stream', () => {
     const host = await agent.run(inOrder(answer));
     expect(host.ofKind('ActionEvent')).toMatchObject([{ action: { kind: 'FinishAction', ...finish } }]);
     expect(agent.llm.requests).toHaveLength(1);
+  });
+
+  it('is asked for again when it ends in the middle of a call', async () => {
+    const half = called({ index: 0, id: 'a', function: { name: 'finish', arguments: json.slice(0, -3) } });
+    const host = await agent.run(inOrder(stream(half), stream(chunk({ content: 'Whole.' }, 'stop'), DONE)));
+    expect(answersOf(host)).toEqual(['Whole.']);
+    expect(host.ofKind('ActionEvent')).toEqual([]);
   });
 
   it('is asked for again when it ends before the stream does', async () => {

@@ -17,7 +17,8 @@ import {
   responsesPlace,
 } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings } from '../agent-engine.js';
-import { checkedFetch, idleTimeoutFetch, RefusedParameters, repairingFetch } from './model-fetch.js';
+import { checkedFetch, idleTimeoutFetch, repairingFetch } from './model-fetch.js';
+import { RefusedParameters } from './refused-parameters.js';
 import { LlmFailure } from './llm-failure.js';
 import type { ModelTarget } from './prompt-limits.js';
 import { isNoAddress, readRefusal, wantsResponses } from './refusal-words.js';
@@ -104,8 +105,12 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   const idle = idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error');
   const plain = withBody(idle, parameters.litellm_extra_body);
   const place = endpoint.api === 'openai' ? `${endpoint.baseUrl} ${endpoint.model}` : '';
-  const isChatOnly = (): boolean => learnt.get(place) === 'chat';
-  const fetch = checkedFetch(refused.dropping(plain, parameters.drop_params !== false, isChatOnly));
+  const dropped = {
+    drops: parameters.drop_params !== false,
+    isLimitOurs: endpoint.api === 'openai' && !parameters.max_output_tokens,
+    isChatOnly: () => learnt.get(place) === 'chat',
+  };
+  const fetch = checkedFetch(refused.dropping(plain, dropped));
   const headers = parameters.extra_headers ?? {};
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
@@ -120,7 +125,8 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       middleware: [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)],
     });
   }
-  const settings = settingsOf(parameters);
+  // Small models write without end; Anthropic's are limited by their SDK, which knows them.
+  const settings = { maxOutputTokens: MAX_ANSWER_TOKENS, ...settingsOf(parameters) };
   const middleware = [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)];
   const first = firstApi(endpoint);
   const make = async (api: OpenAiApi): Promise<Model> =>
@@ -253,6 +259,8 @@ function withResponses(model: string, promptCacheKey: string): LanguageModelMidd
 
 const NOT_REASONING = /gpt-[34]|chat/i;
 
+const MAX_ANSWER_TOKENS = 16_384;
+
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
 type Settings = Partial<Parameters<NonNullable<LanguageModelMiddleware['transformParams']>>[0]['params']>;
@@ -262,7 +270,7 @@ function settingsOf(parameters: ModelParameters): Settings {
     temperature: parameters.temperature ?? undefined,
     topP: parameters.top_p ?? undefined,
     seed: parameters.seed ?? undefined,
-    maxOutputTokens: parameters.max_output_tokens ?? undefined,
+    ...(parameters.max_output_tokens && { maxOutputTokens: parameters.max_output_tokens }),
     reasoning: EFFORTS.find((effort) => effort === parameters.reasoning_effort),
   };
 }

@@ -26,7 +26,8 @@ type LlmFailureCode =
   | 'LlmUnavailable'
   | 'LlmUnexpectedAnswer'
   | 'LlmTimeout'
-  | 'LlmEmptyAnswer';
+  | 'LlmEmptyAnswer'
+  | 'ModelRepeats';
 
 export class LlmFailure extends Error {
   readonly code: LlmFailureCode;

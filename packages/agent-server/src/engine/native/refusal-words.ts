@@ -177,6 +177,11 @@ export function isRefused(text: string, parameter: string): boolean {
   return REFUSED.test(text) && sign.test(text);
 }
 
+/** Whether the length that an answer may have is refused, also together with that of the prompt. */
+export function isLimitRefused({ text }: Pick<Refusal, 'text'>): boolean {
+  return OUTPUT.test(text) || /\b(output tokens|in the completion)\b/.test(text);
+}
+
 /** How many milliseconds an answer asks to wait, by its headers or its words; 0 if it does not say. */
 export function namedPause(
   headers: Readonly<Record<string, string | undefined>>,
@@ -255,8 +260,8 @@ function duration(text: string): number {
   return Math.ceil(total);
 }
 
-/** How an answer ended: by itself, at the limit of its length or of the context, by a filter of contents, or a failure. */
-export type AnswerEnding = 'complete' | 'cut' | 'full' | 'filtered' | 'broken';
+/** How an answer ended: by itself, at the limit of its length or of the context, by a filter, a failure, or by us. */
+export type AnswerEnding = 'complete' | 'cut' | 'full' | 'filtered' | 'broken' | 'endless';
 
 const CUT = /^(length|max_?tokens|max_output_tokens|model_length)$/i;
 const FILTERED =

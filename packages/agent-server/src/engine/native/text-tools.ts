@@ -87,6 +87,9 @@ function resultText(output: ResultPart['output']): string {
   return output.type === 'text' || output.type === 'error-text' ? output.value : JSON.stringify(output);
 }
 
+/** Member of a raw part that has a piece of such text. */
+export const HELD_BACK = 'slipway_held_back';
+
 /** Holds the text back until the answer is complete, because only then it is known what is a call. */
 function callsFromText(tools: KnownTools): TransformStream<StreamPart, StreamPart> {
   let whole = '';
@@ -98,6 +101,7 @@ function callsFromText(tools: KnownTools): TransformStream<StreamPart, StreamPar
           return;
         case 'text-delta':
           whole += part.delta;
+          controller.enqueue({ type: 'raw', rawValue: { [HELD_BACK]: part.delta } });
           return;
         case 'finish': {
           const { text, calls } = parseTextCalls(whole, tools);
