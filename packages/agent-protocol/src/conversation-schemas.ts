@@ -165,6 +165,8 @@ const acpMembers = {
 const ACP_MODEL = 'acp-managed';
 
 const modelParameters = {
+  /** Which form the server is asked in; null: what its address says. */
+  api: z.enum(['anthropic', 'openai', 'openai-responses']).nullish(),
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().nonnegative().nullish(),
   top_k: z.number().nonnegative().nullish(),

@@ -38,18 +38,15 @@ export function modelFactory(anthropicUrl: string, cacheKey: string): ModelFacto
   return async ({ llm, llmTimeoutMs: timeoutMs, outboundAllowlist: allowlist }) => {
     const chosen = await languageModel({ ...llm, timeoutMs, allowlist, ...shared });
     const endpoint = knownEndpoint(llm);
-    return {
-      languageModel: chosen,
-      target: endpoint.api === 'anthropic' ? { ...endpoint, baseUrl: null } : endpoint,
-    };
+    return { languageModel: chosen, target: endpoint };
   };
 }
 
 type Endpoint = Exclude<ReturnType<typeof modelEndpoint>, { problem: string }>;
 type OpenAiEndpoint = Extract<Endpoint, { api: 'openai' }>;
 
-function knownEndpoint({ model, baseUrl }: Pick<EngineSettings['llm'], 'model' | 'baseUrl'>): Endpoint {
-  const endpoint = modelEndpoint(model, baseUrl);
+function knownEndpoint({ model, baseUrl, parameters }: EngineSettings['llm']): Endpoint {
+  const endpoint = modelEndpoint(model, baseUrl, parameters?.api ?? null);
   if ('problem' in endpoint) {
     throw notConfigured(endpoint.problem);
   }
@@ -81,7 +78,7 @@ function firstApi({ model, baseUrl, dialect }: OpenAiEndpoint): OpenAiApi {
   // OpenRouter has an API of one kind for all models.
   const byName =
     host !== OPENROUTER && (RESPONSES_ONLY.test(model) || (isAtOpenAi && RESPONSES_AT_OPENAI.test(model)));
-  return dialect === 'responses' || byName ? 'responses' : 'chat';
+  return dialect ?? (byName ? 'responses' : 'chat');
 }
 
 /**
@@ -110,7 +107,8 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     isLimitOurs: endpoint.api === 'openai' && !parameters.max_output_tokens,
     isChatOnly: () => learnt.get(place) === 'chat',
   };
-  const fetch = checkedFetch(refused.dropping(plain, dropped));
+  const isMarked = endpoint.api === 'openai' && CLAUDE.test(endpoint.model);
+  const fetch = checkedFetch(refused.dropping(isMarked ? refused.marking(plain) : plain, dropped));
   const headers = parameters.extra_headers ?? {};
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
@@ -118,14 +116,26 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       throw notConfigured('No key for the model: give llm_api_key in the settings.');
     }
     const { createAnthropic } = await import('@ai-sdk/anthropic');
-    const anthropic = createAnthropic({ apiKey, baseURL: anthropicUrl, headers, fetch });
-    const settings = { ...settingsOf(parameters), ...anthropicSettings(parameters) };
+    const own = endpoint.baseUrl === null || hostOf(endpoint.baseUrl) === 'api.anthropic.com';
+    const anthropic = createAnthropic({
+      apiKey,
+      baseURL: endpoint.baseUrl ?? anthropicUrl,
+      // Gateways take the one or the other.
+      headers: own ? headers : { Authorization: `Bearer ${apiKey}`, ...headers },
+      fetch,
+    });
+    const settings = {
+      // The SDK knows how much Anthropic's models write, and gives others very little.
+      ...(!CLAUDE.test(endpoint.model) && { maxOutputTokens: MAX_ANSWER_TOKENS }),
+      ...settingsOf(parameters),
+      ...anthropicSettings(parameters),
+    };
     return wrapLanguageModel({
       model: anthropic(endpoint.model),
       middleware: [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)],
     });
   }
-  // Small models write without end; Anthropic's are limited by their SDK, which knows them.
+  // Small models write without end.
   const settings = { maxOutputTokens: MAX_ANSWER_TOKENS, ...settingsOf(parameters) };
   const middleware = [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)];
   const first = firstApi(endpoint);
@@ -259,6 +269,7 @@ function withResponses(model: string, promptCacheKey: string): LanguageModelMidd
 
 const NOT_REASONING = /gpt-[34]|chat/i;
 
+const CLAUDE = /claude/i;
 const MAX_ANSWER_TOKENS = 16_384;
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;

@@ -155,7 +155,7 @@ export function isUnreadable({ codes, text }: Pick<Refusal, 'codes' | 'text'>): 
 export function isNoAddress(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
   return (
     (status === 404 || status === 405 || /\bresponses api is not enabled\b/.test(text)) &&
-    !/\bmodel not found\b|\bdeployment ?not ?found\b|\bmodel\b.{0,80}\bnot (exist|found)\b/.test(
+    !/\b(model not found|no such model|unknown model)\b|\bdeployment ?not ?found\b|\bmodel\b.{0,80}\bnot (exist|found)\b/.test(
       [...codes, text].join('\n'),
     )
   );

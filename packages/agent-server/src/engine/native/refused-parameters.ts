@@ -1,4 +1,5 @@
 import { isJsonObject, type JsonObject, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { withCacheMarks } from './cache-marks.js';
 import { withBody } from './model-fetch.js';
 import { isLimitRefused, isRefused, isUnreadable, readRefusal, wantsResponses } from './refusal-words.js';
 
@@ -49,6 +50,35 @@ export class RefusedParameters {
 
   /** What models thought, sealed by another account or machine of their server: it refuses the whole request. */
   readonly #unreadable = new Set<unknown>();
+
+  /** By the model's name, whether its server takes marks of what it shall cache. */
+  readonly #takesMarks = new Map<string, boolean>();
+
+  /** Marks what the server shall cache, until it refuses a request that it accepts without marks. */
+  marking(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+    return async (input, init) => {
+      const body = typeof init?.body === 'string' ? parseJson(init.body) : null;
+      const model = jsonText(body, 'model') ?? '';
+      const known = this.#takesMarks.get(model);
+      if (!isJsonObject(body) || !Array.isArray(body['messages']) || known === false) {
+        return await fetch(input, init);
+      }
+      const marked = await fetch(input, { ...init, body: JSON.stringify(withCacheMarks(body)) });
+      const isRefusal = marked.status === 400 || marked.status === 422;
+      if (known === true || !isRefusal) {
+        if (marked.ok) {
+          this.#takesMarks.set(model, true);
+        }
+        return marked;
+      }
+      await marked.body?.cancel();
+      const plain = await fetch(input, init);
+      if (plain.ok) {
+        this.#takesMarks.set(model, false);
+      }
+      return plain;
+    };
+  }
 
   /** Leaves out what was refused before, and repeats a request without what is refused now. */
   dropping(
