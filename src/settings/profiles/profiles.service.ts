@@ -7,6 +7,7 @@ import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/comm
 import { DomainError, type InputProblem, requireNone } from '../../common/errors/domain-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
+  apiIn,
   type CheckedModel,
   headersIn,
   ModelCheck,
@@ -251,6 +252,7 @@ function modelOf(config: JsonObject): CheckedModel {
     baseUrl: textOrNull(config['base_url']),
     apiKey: textOrNull(config['api_key']),
     headers: headersIn(config),
+    api: apiIn(config),
   };
 }
 

@@ -133,6 +133,33 @@ describe('an answer in an odd stream', () => {
     expect(host.usage[0]?.costUsd).toBeCloseTo(cost / 1_000_000, 9);
   });
 
+  // anomalyco/opencode#43818, earendil-works/pi#2873: OpenRouter and LiteLLM say what they charge.
+  it.each([
+    [{ cost: 0.0125 }, 0.0125],
+    [{ cost: 0 }, 0],
+    [{ cost: 0.001, is_byok: true, cost_details: { upstream_inference_cost: 0.02 } }, 0.021],
+    [{ cost: 0.001, is_byok: false, cost_details: { upstream_inference_cost: 0.001 } }, 0.001],
+  ])('has the price that its provider names: %j', async (members, cost) => {
+    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
+    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
+      modelPrices: { scripted: { input: 1, output: 10 } },
+      maxBudget: 1,
+    });
+    expect(host.usage).toMatchObject([{ costSource: 'provider' }]);
+    expect(host.usage[0]?.costUsd).toBeCloseTo(cost, 9);
+  });
+
+  it.each([
+    [{ cost: -1 }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
+    [{ cost: '0.1' }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
+    [{}, {}, 'unknown'],
+  ])('has an estimate, or none, without such a price: %j', async (members, modelPrices, source) => {
+    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
+    const answer = stream(HELLO, END, event({ choices: [], usage }), DONE);
+    const host = await agent.run(inOrder(answer), { modelPrices });
+    expect(host.usage).toMatchObject([{ costSource: source }]);
+  });
+
   it('is counted where the server sends zeros for what it used', async () => {
     const usage = { prompt_tokens: 0, completion_tokens: 0, total_tokens: 0 };
     const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)));

@@ -10,7 +10,7 @@ import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn, originOf } from './prompt-limits.js';
 import { callsIn, ResponseParts, splitThinking } from './response-parts.js';
 import { HELD_BACK } from './text-tools.js';
-import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
@@ -49,6 +49,8 @@ export interface ModelResponse extends CachedTokens, Draft {
   /** null: the provider did not say. */
   promptTokens: number | null;
   completionTokens: number | null;
+  /** What the provider charges, in USD. */
+  costUsd: number | null;
 }
 
 export class PausedWhileWaiting extends Error {}
@@ -126,13 +128,13 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
     maxRetries: 0,
     onError: () => undefined,
   });
-  const end: Pick<ModelResponse, 'id' | 'ending' | 'promptTokens' | 'completionTokens' | keyof CachedTokens> =
-    {
-      id: '',
-      ending: 'complete',
-      promptTokens: null,
-      completionTokens: null,
-    };
+  const end: Omit<ModelResponse, keyof Draft | 'calls' | 'parts' | 'message'> = {
+    id: '',
+    ending: 'complete',
+    promptTokens: null,
+    completionTokens: null,
+    costUsd: null,
+  };
   const collected = new ResponseParts();
   let finishing: string | null = null;
   let finish = '';
@@ -155,6 +157,7 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         request.showDraft?.(draft);
         break;
       case 'raw': {
+        end.costUsd = costIn(part.rawValue) ?? end.costUsd;
         const piece = jsonText(part.rawValue, HELD_BACK);
         if (piece !== null) {
           repeats = held.add(piece);
@@ -208,6 +211,12 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
   }
   const parts = collected.parts();
   return { ...end, ...collected.answer(), calls: callsIn(parts), parts, message: collected.message() };
+}
+
+/** Of a chunk, in either of OpenAI's APIs. */
+function costIn(chunk: unknown): number | null {
+  const cost = jsonNumber(chunk, 'usage', 'cost') ?? jsonNumber(chunk, 'response', 'usage', 'cost');
+  return cost !== null && Number.isFinite(cost) && cost >= 0 ? cost : null;
 }
 
 /** The text for the user in arguments of `finish` that are still being written, without a half escape. */

@@ -263,7 +263,16 @@ function repairedUsage(usage: JsonObject): JsonObject {
     prompt_tokens: prompt,
     completion_tokens: Math.max(jsonNumber(usage, 'completion_tokens') ?? 0, rest),
     prompt_tokens_details: { cached_tokens: Math.min(cached ?? 0, prompt) },
+    ...costOf(usage),
   };
+}
+
+/** What OpenRouter, LiteLLM and others charge. With a key of one's own at OpenRouter, the provider's bill comes besides. */
+function costOf(usage: JsonObject): JsonObject {
+  const cost = jsonNumber(usage, 'cost');
+  const besides =
+    usage['is_byok'] === true ? jsonNumber(usage, 'cost_details', 'upstream_inference_cost') : 0;
+  return cost === null ? {} : { cost: cost + (besides ?? 0) };
 }
 
 const DELTA_TEXTS = ['reasoning_content', 'reasoning'];
