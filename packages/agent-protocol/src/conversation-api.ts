@@ -115,6 +115,7 @@ interface StdioMcpServer {
   args?: string[];
   env?: Record<string, string>;
   tools?: string[];
+  start_timeout_seconds?: number;
 }
 
 interface RemoteMcpServer {
@@ -122,6 +123,7 @@ interface RemoteMcpServer {
   transport: 'sse' | 'http';
   headers?: Record<string, string>;
   tools?: string[];
+  start_timeout_seconds?: number;
 }
 
 export type McpServer = StdioMcpServer | RemoteMcpServer;

@@ -60,6 +60,8 @@ export const mcpServerSchema = z.object({
   auth: z.string({ error: 'Input should be a token, or a strategy other than oauth2' }).nullish(),
   /** Slipway extension: names of the offered tools; `*` stands for all. */
   tools: z.array(z.string()).nullish(),
+  /** Slipway extension. */
+  start_timeout_seconds: z.number().positive().max(3_600).nullish(),
 });
 const mcpServers = namedValues(z.string(), mcpServerSchema);
 

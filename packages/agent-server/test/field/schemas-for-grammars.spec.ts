@@ -34,6 +34,7 @@ it('our tools are offered with schemas that the common grammars know', async () 
   const tools = new NativeTools(new MemoryEngineHost(settings), {
     view,
     mcpConnectTimeoutMs: 1_000,
+    mcpSlowAfterMs: 1_000,
     remoteAccess: () => new RemoteAccess({ view, privateFolder: tmpdir(), git: () => ({ credentials: [] }) }),
     pullRequests: {
       mayPush: () => true,
