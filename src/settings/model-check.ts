@@ -64,7 +64,10 @@ const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>
 export class ModelHttpClient extends GuardedHttpClient {}
 
 /** @returns the client for the configured proxy and hosts */
-export function createModelHttpClient({ outbound, sandboxes }: AppConfig): ModelHttpClient {
+export function createModelHttpClient(
+  { outbound, sandboxes }: AppConfig,
+  timeoutMs = TIMEOUT_MS,
+): ModelHttpClient {
   const opened = sandboxes.networkAllow.flatMap((entry) => {
     const destination = parseDestination(entry);
     return destination?.kind === 'host' && destination.port !== null
@@ -74,7 +77,7 @@ export function createModelHttpClient({ outbound, sandboxes }: AppConfig): Model
   return new ModelHttpClient({
     allowlist: HostAllowlist.parse([...(outbound.allowlist ?? []), ...opened]),
     maxResponseBytes: MAX_RESPONSE_BYTES,
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs,
     proxy: proxyOf(outbound),
   });
 }
