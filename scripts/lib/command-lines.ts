@@ -53,6 +53,17 @@ export const COMMAND_LINES = {
     'web',
     'Runs the service with the web application of OpenHands on its own origin.',
   ).option('--install <folder>', 'only install the application there, and print where its files are'),
+  'packages/agent-server/test/model/run.ts': npmRun(
+    'test:model',
+    'Has a real model, behind an API like that of OpenAI, do ten small tasks of an agent.',
+  )
+    .option('--url <address>', 'its API, which ends with /v1 at most servers', 'http://127.0.0.1:8080/v1')
+    .option('--model <name>', 'as settings name it', 'openai/default')
+    .option('--key <key>', 'where its server asks for one', 'none')
+    .option('--text-tools', 'describe tools and call them in text (native_tool_calling: false)', false)
+    .option('--minutes <number>', 'for each task at most', '10')
+    .option('--only <text>', 'tasks with the text in their names; may be given several times', collect, [])
+    .option('--list', 'only name the tasks', false),
   'test/clients/run.ts': npmRun(
     'test:clients',
     'Runs the programs of others, unmodified, against the service.',

@@ -1,6 +1,6 @@
 import { BoundedCache } from '../common/bounded-cache.js';
 
-const WINDOW_MS = 60_000;
+const MINUTE_MS = 60_000;
 /** More than one replica serves in a window; the longest idle caller is forgotten first. */
 const MAX_CALLERS = 100_000;
 
@@ -10,7 +10,7 @@ export interface RateLimitState {
   resetSeconds: number;
 }
 
-/** Counts requests in windows of a minute from a caller's first one, by elapsed time: the clock may be set back. */
+/** Counts requests in windows, of a minute by default, from a caller's first one, by elapsed time: the clock may be set back. */
 export class RateLimit {
   private readonly windows = new BoundedCache<string, { hits: number; endsAt: number }>(MAX_CALLERS);
 
@@ -18,12 +18,13 @@ export class RateLimit {
   constructor(
     readonly limit: number,
     private readonly monotonic: () => number = () => performance.now(),
+    private readonly windowMs = MINUTE_MS,
   ) {}
 
   count(caller: string): RateLimitState {
     const now = this.monotonic();
     const known = this.windows.get(caller);
-    const window = known && now < known.endsAt ? known : { hits: 0, endsAt: now + WINDOW_MS };
+    const window = known && now < known.endsAt ? known : { hits: 0, endsAt: now + this.windowMs };
     if (window !== known) {
       this.windows.set(caller, window);
     }

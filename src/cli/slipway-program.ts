@@ -5,6 +5,7 @@ import { newProgram, runProgram, TERMINAL, UsageError } from './command-output.j
 import { defineConversations } from './conversation-commands.js';
 import { defineKeys } from './keys-program.js';
 import { runRemoteKeys } from './remote-keys.js';
+import { defineModel } from './model-commands.js';
 import { defineSandboxes } from './sandbox-commands.js';
 import { type Invoke, ServiceClient } from './service-client.js';
 
@@ -43,6 +44,7 @@ export async function runSlipway(
     await (await import('./keys-commands.js')).executeKeys(command, loadConfig(), output);
   });
   defineSandboxes(program.command('sandboxes'), invoke);
+  defineModel(program.command('model'), invoke);
   program
     .command('support-bundle')
     .description('write versions, configuration without secrets, readiness and last log lines into a file')

@@ -3,7 +3,14 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { HostAllowlist, OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { jsonAt, jsonList, jsonText, parseJson, isJsonObject } from '@slipway/common/json-access.js';
-import { addressToCheck, isAzure, isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
+import {
+  addressToCheck,
+  hostOf,
+  isAzure,
+  isOwnServer,
+  type ModelApi,
+  modelEndpoint,
+} from '@slipway/common/model-endpoint.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { GuardedHttpClient } from '../common/http/guarded-http.client.js';
 import { UpstreamError, type UpstreamReason } from '../common/http/upstream-error.js';
@@ -16,6 +23,7 @@ export interface CheckedModel {
   apiKey: string | null;
   /** Sent with every request to it. */
   headers?: Readonly<Record<string, string>>;
+  api?: ModelApi | null;
 }
 
 export const MODEL_WARNING_CODES = [
@@ -56,7 +64,10 @@ const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>
 export class ModelHttpClient extends GuardedHttpClient {}
 
 /** @returns the client for the configured proxy and hosts */
-export function createModelHttpClient({ outbound, sandboxes }: AppConfig): ModelHttpClient {
+export function createModelHttpClient(
+  { outbound, sandboxes }: AppConfig,
+  timeoutMs = TIMEOUT_MS,
+): ModelHttpClient {
   const opened = sandboxes.networkAllow.flatMap((entry) => {
     const destination = parseDestination(entry);
     return destination?.kind === 'host' && destination.port !== null
@@ -66,7 +77,7 @@ export function createModelHttpClient({ outbound, sandboxes }: AppConfig): Model
   return new ModelHttpClient({
     allowlist: HostAllowlist.parse([...(outbound.allowlist ?? []), ...opened]),
     maxResponseBytes: MAX_RESPONSE_BYTES,
-    timeoutMs: TIMEOUT_MS,
+    timeoutMs,
     proxy: proxyOf(outbound),
   });
 }
@@ -125,20 +136,31 @@ export function headersIn(llm: unknown): Record<string, string> {
   );
 }
 
+/** `api` of a configuration; null: what the address says. */
+export function apiIn(llm: unknown): ModelApi | null {
+  const api = jsonText(llm, 'api');
+  return api === 'anthropic' || api === 'openai' || api === 'openai-responses' ? api : null;
+}
+
 /** The cheapest request that needs the key; null: the server, or everything that it could check, is missing. */
 function requestOf({
   model,
   baseUrl,
   apiKey,
   headers: extra = {},
+  api = null,
 }: CheckedModel): { url: string; headers: Record<string, string>; model: string } | null {
   const name = model?.trim() ?? '';
   const isAskable = apiKey !== null || (baseUrl ?? '').trim() !== '' || isOwnServer(name);
-  const endpoint = modelEndpoint(name, baseUrl);
+  const endpoint = modelEndpoint(name, baseUrl, api);
   if ('problem' in endpoint || !isAskable) {
     return null;
   }
   if (endpoint.api === 'anthropic') {
+    if (endpoint.baseUrl !== null && hostOf(endpoint.baseUrl) !== hostOf(ANTHROPIC_URL)) {
+      // Gateways that speak Anthropic's form have no list of models, as a rule.
+      return null;
+    }
     return {
       url: `${ANTHROPIC_URL}/models?limit=1000`,
       headers: {

@@ -9,6 +9,8 @@ import { McpConfig, McpConfigRepository } from './mcp/mcp-config.repository.js';
 import { McpConfigService } from './mcp/mcp-config.service.js';
 import { ModelCatalogue } from './model-catalogue.js';
 import { createModelHttpClient, ModelCheck, ModelHttpClient } from './model-check.js';
+import { ModelTrialController } from './model-trial/model-trial.controller.js';
+import { ModelTrialHttpClient, ModelTrialService, TRIAL_MS } from './model-trial/model-trial.service.js';
 import { NestedSettingsController } from './nested/nested-settings.controller.js';
 import { NestedSettingsService } from './nested/nested-settings.service.js';
 import { OperatorDefaults } from './operator-defaults.js';
@@ -31,6 +33,7 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
     OrganizationProfilesController,
     SecretsController,
     SecretsV1Controller,
+    ModelTrialController,
   ],
   providers: [
     {
@@ -39,6 +42,12 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
       useFactory: ({ outbound }: AppConfig) => new OutboundAddresses(outbound.allowlist),
     },
     { provide: ModelHttpClient, inject: [AppConfig], useFactory: createModelHttpClient },
+    {
+      provide: ModelTrialHttpClient,
+      inject: [AppConfig],
+      useFactory: (config: AppConfig) => createModelHttpClient(config, TRIAL_MS),
+    },
+    ModelTrialService,
     ModelCatalogue,
     ModelCheck,
     OperatorDefaults,

@@ -224,6 +224,23 @@ describe('slipway', () => {
     expect(await run(...args)).toMatchObject({ status, stderr: [expect.stringContaining(message)] });
   });
 
+  it('tests a model, and says what to set', async () => {
+    await request(app.url)
+      .post('/api/settings')
+      .set(user.headers)
+      .send({ llm_model: 'nobody/x' })
+      .expect(200);
+    const { status, stdout, stderr } = await run('model', 'check');
+    expect([status, stderr]).toEqual([0, ['model nobody/x']]);
+    expect(stdout[0]).toMatch(/^CHECK +RESULT +DETAIL +SET$/);
+    expect(stdout[1]).toMatch(/^reachable +no +The model nobody\/x needs the address of its provider/);
+    const json = await run('model', 'check', 'none', '--json');
+    expect([json.status, json.stderr.join()]).toEqual([
+      1,
+      expect.stringContaining("Profile 'none' not found"),
+    ]);
+  });
+
   it('ends with 4 for a key that is not accepted or missing, 3 for a service that is not there, 0 for help', async () => {
     const gone = await slipway('http://127.0.0.1:9', null, 'tasks');
 

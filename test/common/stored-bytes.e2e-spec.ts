@@ -40,6 +40,7 @@ const STORES: Record<string, string[] | string> = {
   'POST /api/v1/app-conversations/{id}/switch_acp_model': ['app_conversations'],
   'POST /api/v1/app-conversations/{id}/switch_profile': ['app_conversations'],
   'POST /api/v1/conversations/{id}/pending-messages': ['pending_messages'],
+  'POST /api/v1/model-check': 'only answers',
   'POST /api/v1/sandboxes': ['sandboxes', 'idempotency_keys'],
   'POST /api/v1/sandboxes/{id}/pause': 'changes a state',
   'POST /api/v1/sandboxes/{id}/resume': 'changes a state',

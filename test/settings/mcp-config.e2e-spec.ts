@@ -71,10 +71,10 @@ describe('MCP configuration', () => {
     app.app.get(McpConfigRepository).read(client.user.id);
   const shown = async (): Promise<unknown> => (await client.stored())['mcp_config'];
 
-  it('keeps which tools agents get, also for clients that do not know that', async () => {
+  it('keeps which tools agents get, and how long a start may take, also for clients that do not know that', async () => {
     const [url, name] = ['https://tools.example.com', 'tools'];
-    const known = { url, tools: ['search', 'read_file'] };
-    const program = { name, command: 'npx', tools: ['list'] };
+    const known = { url, tools: ['search', 'read_file'], start_timeout_seconds: 20 };
+    const program = { name, command: 'npx', tools: ['list'], start_timeout_seconds: 900 };
     await client.store({ mcp_config: { shttp_servers: [known], stdio_servers: [program] } });
     const expected = {
       sse_servers: [],
@@ -88,10 +88,11 @@ describe('MCP configuration', () => {
     });
     expect(await shown()).toEqual(expected);
     await client.store({ mcp_config: expected });
-    expect((await read())?.shttpServers).toEqual([{ url, apiKey: null, details: { tools: known.tools } }]);
+    const { url: _, ...details } = known;
+    expect((await read())?.shttpServers).toEqual([{ url, apiKey: null, details }]);
     await client.store({
       mcp_config: {
-        shttp_servers: [{ url, tools: null }],
+        shttp_servers: [{ url, tools: null, start_timeout_seconds: null }],
         stdio_servers: [{ name, command: 'npx', tools: [] }],
       },
     });

@@ -39,9 +39,15 @@ export interface TokenUsage {
   response_id: string;
 }
 
+/** Whose figure a cost is, or the least certain of those that it is made of. */
+export const COST_SOURCES = ['provider', 'catalogue', 'unknown'] as const;
+export type CostSource = (typeof COST_SOURCES)[number];
+
 export interface MetricsSnapshot {
   model_name: string;
   accumulated_cost: number;
+  /** Not in the published API. */
+  cost_source?: CostSource;
   max_budget_per_task: number | null;
   accumulated_token_usage: TokenUsage | null;
 }
@@ -109,6 +115,7 @@ interface StdioMcpServer {
   args?: string[];
   env?: Record<string, string>;
   tools?: string[];
+  start_timeout_seconds?: number;
 }
 
 interface RemoteMcpServer {
@@ -116,6 +123,7 @@ interface RemoteMcpServer {
   transport: 'sse' | 'http';
   headers?: Record<string, string>;
   tools?: string[];
+  start_timeout_seconds?: number;
 }
 
 export type McpServer = StdioMcpServer | RemoteMcpServer;

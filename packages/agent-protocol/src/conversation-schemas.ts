@@ -60,6 +60,8 @@ export const mcpServerSchema = z.object({
   auth: z.string({ error: 'Input should be a token, or a strategy other than oauth2' }).nullish(),
   /** Slipway extension: names of the offered tools; `*` stands for all. */
   tools: z.array(z.string()).nullish(),
+  /** Slipway extension. */
+  start_timeout_seconds: z.number().positive().max(3_600).nullish(),
 });
 const mcpServers = namedValues(z.string(), mcpServerSchema);
 
@@ -165,6 +167,8 @@ const acpMembers = {
 const ACP_MODEL = 'acp-managed';
 
 const modelParameters = {
+  /** Which form the server is asked in; null: what its address says. */
+  api: z.enum(['anthropic', 'openai', 'openai-responses']).nullish(),
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().nonnegative().nullish(),
   top_k: z.number().nonnegative().nullish(),

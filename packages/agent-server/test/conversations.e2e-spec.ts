@@ -534,6 +534,7 @@ describe('conversations of the agent server', () => {
     expect(await server.client.info(id)).toMatchObject({
       metrics: {
         accumulated_cost: 0.5,
+        cost_source: 'catalogue',
         accumulated_token_usage: { prompt_tokens: 20, completion_tokens: 10 },
       },
     });

@@ -28,7 +28,7 @@ describe('modelEndpoint', () => {
     ['litellm_proxy/claude', OWN, openai('claude', OWN)],
     ['litellm_proxy/anthropic/claude', OWN, openai('anthropic/claude', OWN)],
     ['litellm_proxy/gemini/flash', OWN, openai('gemini/flash', OWN)],
-    ['anthropic/claude', null, { api: 'anthropic', model: 'claude' }],
+    ['anthropic/claude', null, { api: 'anthropic', model: 'claude', baseUrl: null }],
     ['anthropic/claude', OWN, openai('anthropic/claude', OWN)],
     ['gpt-5', null, openai('gpt-5', OPENAI)],
     ['qwen/qwen3', OWN, openai('qwen/qwen3', OWN)],
@@ -91,6 +91,44 @@ describe('modelEndpoint', () => {
     ['', 'llm_model'],
   ])('does not know where to find %j', (name, setting) => {
     expect(modelEndpoint(name, null)).toEqual({ problem: expect.stringContaining(setting) });
+  });
+});
+
+// LLM-Red-Team/kimi-cc#11: gateways that speak Anthropic's form, by their addresses or by the setting.
+describe('the form of an address', () => {
+  const claude = (model: string, baseUrl: string | null) => ({ api: 'anthropic', model, baseUrl });
+  const ANTHROPIC = 'https://api.anthropic.com/v1';
+  it.each([
+    ['anthropic/claude', 'https://api.anthropic.com', null, claude('claude', ANTHROPIC)],
+    ['claude', `${ANTHROPIC}/`, null, claude('claude', ANTHROPIC)],
+    ['claude', `${ANTHROPIC}/messages`, null, claude('claude', ANTHROPIC)],
+    [
+      'zai/glm-5',
+      'https://api.z.ai/api/anthropic',
+      null,
+      claude('glm-5', 'https://api.z.ai/api/anthropic/v1'),
+    ],
+    [
+      'openai/kimi',
+      'https://m.example/anthropic/v1/',
+      null,
+      claude('kimi', 'https://m.example/anthropic/v1'),
+    ],
+    ['claude', null, 'anthropic', claude('claude', null)],
+    ['anthropic/claude', OWN, 'anthropic', claude('claude', OWN)],
+    ['claude', 'http://llm.local', 'anthropic', claude('claude', OWN)],
+    [
+      'kimi',
+      'https://m.example/anthropic',
+      'openai',
+      { ...openai('kimi', 'https://m.example/anthropic'), dialect: 'chat' },
+    ],
+    ['gpt-5', OWN, 'openai-responses', { ...openai('gpt-5', OWN), dialect: 'responses' }],
+    ['responses/gpt-5', OWN, 'openai', { ...openai('gpt-5', OWN), dialect: 'chat' }],
+    ['claude', 'https://anthropic.example/v1', null, openai('claude', 'https://anthropic.example/v1')],
+    ['zai/glm-5', null, 'anthropic', { problem: expect.stringContaining('llm_base_url') }],
+  ] as const)('of %s at %s with %s', (name, baseUrl, api, endpoint) => {
+    expect(modelEndpoint(name, baseUrl, api)).toEqual(endpoint);
   });
 });
 

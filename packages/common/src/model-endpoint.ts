@@ -4,10 +4,14 @@ type ModelEndpoint =
       model: string;
       baseUrl: string;
       query: Record<string, string>;
-      /** The user's choice of OpenAI's newer API. */
-      dialect?: 'responses';
+      /** The user's choice of one of OpenAI's two APIs. */
+      dialect?: 'chat' | 'responses';
     }
-  | { api: 'anthropic'; model: string };
+  /** `baseUrl`: with its version; null: Anthropic's own. */
+  | { api: 'anthropic'; model: string; baseUrl: string | null };
+
+/** How a model is asked, where neither its name nor its address says it. */
+export type ModelApi = 'anthropic' | 'openai' | 'openai-responses';
 
 const OPENAI_URL = 'https://api.openai.com/v1';
 const OPENROUTER_HOST = 'openrouter.ai';
@@ -59,7 +63,11 @@ const OWN_SERVERS: ReadonlySet<string> = new Set([
 ]);
 
 /** Where a model is called: the prefix of a known provider is removed, and is the default for the address. */
-export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoint | { problem: string } {
+export function modelEndpoint(
+  name: string,
+  baseUrl: string | null,
+  api: ModelApi | null = null,
+): ModelEndpoint | { problem: string } {
   const full = name.trim();
   if (full === '') {
     return { problem: 'No model is set: give llm_model in the settings.' };
@@ -68,24 +76,44 @@ export function modelEndpoint(name: string, baseUrl: string | null): ModelEndpoi
   const given = (baseUrl ?? '').trim();
   // A prefix of LiteLLM's, or the address that Azure shows for such a model.
   const model = named.replace(/^responses\/(?=.)/, '');
-  const asksResponses = model !== named || /\/responses\/*([?#]|$)/.test(given);
-  if (provider === 'anthropic' && given === '') {
-    return { api: 'anthropic', model };
+  const asksResponses =
+    api === null ? model !== named || /\/responses\/*([?#]|$)/.test(given) : api === 'openai-responses';
+  if (api === 'anthropic' || (api === null && speaksAnthropic(provider, given))) {
+    return ['', 'anthropic'].includes(provider) || given !== ''
+      ? { api: 'anthropic', model, baseUrl: given === '' ? null : anthropicAddress(given) }
+      : { problem: withoutAddress(full) };
   }
   const address = given === '' ? defaultAddress(provider, full) : given;
   if (address === null) {
     // The key belongs to that provider and must not be sent to another one.
-    return {
-      problem: `The model ${full} needs the address of its provider: give llm_base_url in the settings.`,
-    };
+    return { problem: withoutAddress(full) };
   }
   const isPassedOn = provider === 'anthropic';
   return {
     api: 'openai',
     model: isPassedOn ? full : model,
     ...cleanAddress(address, provider),
-    ...(asksResponses && { dialect: 'responses' }),
+    ...(asksResponses ? { dialect: 'responses' } : api === 'openai' && { dialect: 'chat' }),
   };
+}
+
+function withoutAddress(name: string): string {
+  return `The model ${name} needs the address of its provider: give llm_base_url in the settings.`;
+}
+
+/** Gateways of Z.ai, Moonshot, MiniMax and DeepSeek offer Anthropic's form at such addresses. */
+function speaksAnthropic(provider: string, given: string): boolean {
+  return given === ''
+    ? provider === 'anthropic'
+    : hostOf(given) === 'api.anthropic.com' || /\/anthropic(\/v1)?(\/messages)?\/*$/.test(given);
+}
+
+/** With the version, behind which the path of the request follows. */
+function anthropicAddress(given: string): string {
+  return `${given
+    .replace(/\/+$/, '')
+    .replace(/\/messages$/, '')
+    .replace(/\/v1$/, '')}/v1`;
 }
 
 export function isOwnServer(name: string): boolean {

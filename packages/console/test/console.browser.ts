@@ -238,6 +238,15 @@ describe('the console', () => {
     expect(await form('Thinking').getByLabel('Key').inputValue()).toBe('');
   });
 
+  it('tests the model, and sets what suits it', async () => {
+    await nadia.page.getByRole('button', { name: 'Test this model' }).click();
+    const table = nadia.page.getByRole('table', { name: 'What openai/scripted can do' });
+    await table.getByRole('row', { name: /^reachable ok/i }).waitFor();
+    // The script of this world calls other tools than it is asked for.
+    await nadia.page.getByRole('button', { name: 'Set native_tool_calling: false' }).waitFor();
+    await nadia.expectSound();
+  });
+
   it('stores a secret, a tool server and a webhook', async () => {
     await form('Secret').getByLabel('Name').fill('NPM_TOKEN');
     await form('Secret').getByLabel('Value').fill('a value that nobody reads again');

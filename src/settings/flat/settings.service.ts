@@ -6,7 +6,7 @@ import { DomainError, requireNone, type InputProblem } from '../../common/errors
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
-import { type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
+import { apiIn, type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
 import { ModelCatalogue } from '../model-catalogue.js';
 import { modelUseWarnings, type ModelUseWarning } from '../model-use.js';
 import { OperatorDefaults } from '../operator-defaults.js';
@@ -131,6 +131,7 @@ export class SettingsService {
       baseUrl: row.llm_base_url ?? null,
       apiKey: this.cipher.keysOf(userId, row).llm_api_key,
       headers: headersIn(parameters),
+      api: apiIn(parameters),
     };
   }
 

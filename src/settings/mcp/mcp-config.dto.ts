@@ -4,6 +4,7 @@ import { Shown, ShownOrNull, TEXT_MAP } from '../../common/openapi/responses.js'
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { field, type FieldProblem } from '../../common/validation/field.js';
 import {
+  Integer,
   MAX_SECRET,
   MAX_URL,
   Nested,
@@ -27,6 +28,9 @@ import {
 } from './command-text.js';
 import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from './mcp-secrets.js';
 
+/** Downloads and images may take long; nobody waits for longer. */
+export const MAX_START_SECONDS = 3_600;
+
 /** Most characters of a tool's name; model APIs take 64, and longer names are shortened for them. */
 export const MAX_LISTED_NAME = 256;
 
@@ -39,11 +43,21 @@ function ShownTools(): PropertyDecorator {
   });
 }
 
+function ShownStartTimeout(): PropertyDecorator {
+  return ApiProperty({
+    type: 'integer',
+    required: false,
+    description: 'Seconds that it may take to start; absent: 300.',
+    example: 300,
+  });
+}
+
 @ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
 class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
   @ApiProperty({ example: 'https://mcp.example.com/sse' }) url: string;
   @ShownOrNull('null, or the mask.', '**********') api_key: string | null;
   @ShownTools() tools?: string[];
+  @ShownStartTimeout() start_timeout_seconds?: number;
 }
 
 @ApiSchema({ name: 'StoredMCPStdioServerConfig' })
@@ -53,6 +67,7 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
   @ApiProperty({ type: [String], example: ['-y', 'files-server'] }) args: string[];
   @Shown('Every value is the mask.', { API_TOKEN: '**********' }, TEXT_MAP) env: Record<string, string>;
   @ShownTools() tools?: string[];
+  @ShownStartTimeout() start_timeout_seconds?: number;
 }
 
 /** An MCP configuration as responses show it: secrets are masked, and a mask sent back keeps the secret. */
@@ -76,6 +91,13 @@ function AllowedTools(): PropertyDecorator {
   return TextList(
     "Names of the server's tools that agents get, as the server lists them; `*` stands for all. null: all. Absent: as stored for the same server, else all.",
     { nullable: true, itemLength: MAX_LISTED_NAME, example: ['search', 'read_file'] },
+  );
+}
+
+function StartTimeout(): PropertyDecorator {
+  return Integer(
+    'Seconds that it may take to start. The work begins without a slow one, whose tools come when they are there. null: 300. Absent: as stored for the same server, else 300.',
+    { minimum: 1, maximum: MAX_START_SECONDS, nullable: true, example: 300 },
   );
 }
 
@@ -103,6 +125,7 @@ export class RemoteMcpServerDto {
   api_key?: string | null;
 
   @AllowedTools() tools?: string[] | null;
+  @StartTimeout() start_timeout_seconds?: number | null;
 }
 
 const VARIABLES = {
@@ -151,6 +174,7 @@ export class StdioMcpServerDto {
   env?: Map<string, string>;
 
   @AllowedTools() tools?: string[] | null;
+  @StartTimeout() start_timeout_seconds?: number | null;
 }
 
 function RemoteServers(description: string): PropertyDecorator {

@@ -1,4 +1,4 @@
-import { type JsonObject, without } from '@slipway/common/json-access.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import type { InputProblem } from '../../common/errors/domain-error.js';
 import type { McpConfigDto, RemoteMcpServerDto, StdioMcpServerDto } from './mcp-config.dto.js';
@@ -9,6 +9,7 @@ export interface StoredRemoteMcpServer {
   api_key: string | null;
   /** Names of the tools that agents get; all without it. */
   tools?: string[];
+  start_timeout_seconds?: number;
 }
 
 /** A tool server started as a command; the values of `env` are masks. */
@@ -18,6 +19,7 @@ export interface StoredStdioMcpServer {
   args: string[];
   env: Record<string, string>;
   tools?: string[];
+  start_timeout_seconds?: number;
 }
 
 /** The MCP configuration as it is stored and shown: secrets are masked. */
@@ -30,6 +32,11 @@ export interface StoredMcpConfig {
 /** The names in a list of allowed tools; undefined when there is none. */
 export function allowedTools({ tools }: JsonObject): string[] | undefined {
   return Array.isArray(tools) && tools.every((name) => typeof name === 'string') ? tools : undefined;
+}
+
+/** Seconds that a server may take to start; undefined where it says none. */
+export function startTimeout({ start_timeout_seconds: seconds }: JsonObject): number | undefined {
+  return Number.isSafeInteger(seconds) ? Number(seconds) : undefined;
 }
 
 /** A tool server reached over HTTP, with its key in clear. Never part of a response or a row. */
@@ -66,7 +73,7 @@ export function maskedConfig(config: ClearMcpConfig): StoredMcpConfig {
       command,
       args,
       env: Object.fromEntries([...env.keys()].map((variable) => [variable, MASK])),
-      ...shownTools(details),
+      ...shownDetails(details),
     })),
     shttp_servers: config.shttpServers.map(maskedServer),
   };
@@ -108,12 +115,15 @@ function exposedServer({ url, apiKey }: ClearRemoteMcpServer): StoredRemoteMcpSe
 }
 
 function maskedServer({ url, apiKey, details }: ClearRemoteMcpServer): StoredRemoteMcpServer {
-  return { url, api_key: apiKey === null ? null : MASK, ...shownTools(details) };
+  return { url, api_key: apiKey === null ? null : MASK, ...shownDetails(details) };
 }
 
-function shownTools(details: JsonObject = {}): { tools?: string[] } {
+function shownDetails(
+  details: JsonObject = {},
+): Pick<StoredRemoteMcpServer, 'tools' | 'start_timeout_seconds'> {
   const tools = allowedTools(details);
-  return tools === undefined ? {} : { tools };
+  const seconds = startTimeout(details);
+  return { ...(tools && { tools }), ...(seconds !== undefined && { start_timeout_seconds: seconds }) };
 }
 
 /** A configuration without masks, and a problem for each mask that had nothing behind it. */
@@ -166,10 +176,10 @@ function remoteServers(
   resolve: Resolve,
 ): ClearRemoteMcpServer[] {
   const known = new Map(stored.map((server) => [server.url, server]));
-  return servers.map(({ url, api_key, tools }, index) => ({
+  return servers.map(({ url, api_key, tools, start_timeout_seconds }, index) => ({
     url,
     apiKey: api_key ? resolve(api_key, known.get(url)?.apiKey, [list, String(index), 'api_key']) : null,
-    ...resolvedDetails(known.get(url), tools),
+    ...resolvedDetails(known.get(url), { tools, start_timeout_seconds }),
   }));
 }
 
@@ -179,7 +189,7 @@ function stdioServers(
   resolve: Resolve,
 ): ClearStdioMcpServer[] {
   const known = new Map(stored.map((server) => [server.name, server]));
-  return servers.map(({ name, command, args = [], env = new Map<string, string>(), tools }, index) => ({
+  return servers.map(({ name, command, args = [], env = new Map<string, string>(), ...given }, index) => ({
     name,
     command,
     args,
@@ -189,16 +199,20 @@ function stdioServers(
         resolve(value, known.get(name)?.env.get(variable), ['stdio_servers', String(index), 'env', variable]),
       ]),
     ),
-    ...resolvedDetails(known.get(name), tools),
+    ...resolvedDetails(known.get(name), given),
   }));
 }
 
-/** Details that a client leaves out are kept, because the client may not know them. */
+/** Details that a client leaves out are kept, because the client may not know them; null removes them. */
 function resolvedDetails(
   { details: kept = {} }: { details?: JsonObject } = {},
-  tools: string[] | null | undefined,
+  { tools, start_timeout_seconds }: Pick<RemoteMcpServerDto, 'tools' | 'start_timeout_seconds'>,
 ): { details?: JsonObject } {
-  const details =
-    tools === undefined ? kept : { ...without(kept, ['tools']), ...(tools !== null && { tools }) };
+  const given = Object.entries({ tools, start_timeout_seconds }).filter(([, value]) => value !== undefined);
+  const details = Object.fromEntries(
+    [...Object.entries(kept), ...given].filter(
+      ([name]) => !given.some(([member, value]) => member === name && value === null),
+    ),
+  );
   return Object.keys(details).length === 0 ? {} : { details };
 }

@@ -69,6 +69,15 @@ describe('patchNamedServers', () => {
     expect(server?.details?.['headers'] ?? {}).toEqual(headers);
   });
 
+  it.each([0, 1.5, 3_601, '60'])('refuses a start that may take %j seconds', (seconds) => {
+    const { problems } = patchNamedServers(
+      null,
+      { mcpServers: { docs: { command: 'npx', start_timeout_seconds: seconds } } },
+      ['body'],
+    );
+    expect(problems).toMatchObject([{ loc: ['body', 'docs', 'start_timeout_seconds'] }]);
+  });
+
   it('makes a remote server of a command, and a command of a remote server', () => {
     const command = { command: 'npx', args: ['-y'], env: { TOKEN: 'hush-1' } };
     const remote = { shttpServers: [{ url, apiKey: null, details: { name: 'docs' } }], stdioServers: [] };

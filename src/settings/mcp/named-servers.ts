@@ -11,7 +11,7 @@ import type { InputProblem } from '../../common/errors/domain-error.js';
 import { MAX_ELEMENTS } from '../../common/validation/field.js';
 import { unmasked } from '../nested/nested-settings.js';
 import { variableNameProblem } from './command-text.js';
-import { MAX_LISTED_NAME } from './mcp-config.dto.js';
+import { MAX_LISTED_NAME, MAX_START_SECONDS } from './mcp-config.dto.js';
 import {
   allowedTools,
   type ClearMcpConfig,
@@ -187,6 +187,10 @@ function toClearConfig(
         `Expected a list of at most ${MAX_ELEMENTS} names of tools, each of at most ${MAX_LISTED_NAME} characters.`,
       );
     }
+    const seconds = server['start_timeout_seconds'];
+    if (seconds !== undefined && !isStartTimeout(seconds)) {
+      refuse('start_timeout_seconds', `Expected a whole number from 1 to ${MAX_START_SECONDS}.`);
+    }
     if (typeof server['command'] === 'string') {
       stdioServers.push(toStdioServer(name, server, server['command'], refuse));
     } else if (typeof server['url'] === 'string') {
@@ -205,6 +209,10 @@ function toClearConfig(
     }
   }
   return { sseServers, stdioServers, shttpServers };
+}
+
+function isStartTimeout(seconds: unknown): boolean {
+  return Number.isSafeInteger(seconds) && Number(seconds) >= 1 && Number(seconds) <= MAX_START_SECONDS;
 }
 
 type Refuse = (member: string, msg: string) => void;

@@ -47,12 +47,9 @@ const LLM_PROPERTIES = {
   ...Object.fromEntries(LLM_ECHOES.map((name) => [name, {}])),
 };
 
-@ApiSchema({ name: 'SaveProfileRequest' })
-export class SaveProfileDto {
-  @Flag('Whether keys are saved too.', { default: true, example: true }) include_secrets?: boolean;
-
-  @field(
-    "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
+export function LlmConfig(description: string): PropertyDecorator {
+  return field(
+    description,
     { nullable: true, example: { model: 'anthropic/claude-sonnet-4-5', api_key: 'llm-key-example' } },
     {
       schema: {
@@ -63,6 +60,15 @@ export class SaveProfileDto {
       },
       rules: { isObject: must(isObject, 'dict_type', 'Expected an object.') },
     },
+  );
+}
+
+@ApiSchema({ name: 'SaveProfileRequest' })
+export class SaveProfileDto {
+  @Flag('Whether keys are saved too.', { default: true, example: true }) include_secrets?: boolean;
+
+  @LlmConfig(
+    "The model, its address, key and parameters: the members of `agent_settings.llm`, others are refused. Absent: the settings' own. Without a key the profile keeps its own.",
   )
   llm?: JsonObject | null;
 

@@ -4,9 +4,11 @@ import type { EntityManager } from 'typeorm';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
+import { MASK } from '@slipway/common/secret-mask.js';
 import { DomainError, type InputProblem, requireNone } from '../../common/errors/domain-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
+  apiIn,
   type CheckedModel,
   headersIn,
   ModelCheck,
@@ -16,9 +18,16 @@ import {
 import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
 import type { SettingsColumn, SettingsKeys, SettingsRow } from '../settings-table.js';
+import { OperatorDefaults } from '../operator-defaults.js';
 import { SettingsRepository } from '../settings.repository.js';
 import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';
 import { type SaveProfileDto, textOrNull } from './profiles.dto.js';
+
+/** Which model: the given one, a stored one, or by default that of the settings. */
+export interface ModelSelection {
+  profile?: string | null;
+  llm?: JsonObject | null;
+}
 
 /**
  * The settings' model with its key and all its parameters, in the form of a profile; members without a value are
@@ -74,6 +83,7 @@ export class ProfilesService {
     private readonly settings: SettingsRepository,
     private readonly addresses: OutboundAddresses,
     private readonly models: ModelCheck,
+    private readonly defaults: OperatorDefaults,
   ) {}
 
   /** Oldest first, and the name of the one that the settings follow. */
@@ -166,6 +176,34 @@ export class ProfilesService {
     });
   }
 
+  /**
+   * A stored model, the given one or that of the settings, with its key in clear. One without a key gets that of the
+   * settings if it is for the same server.
+   * @throws DomainError not_found for an unknown name; InvalidInputError for members that are none
+   */
+  async selected(userId: string, { profile, llm }: ModelSelection): Promise<JsonObject> {
+    const { settings, keys, details } = await this.settings.loadWithKeys(userId);
+    const { llm_model: model = null, llm_base_url: baseUrl = null } = settings ?? {};
+    const completed = this.defaults.complete({ model, baseUrl, apiKey: keys.llm_api_key });
+    const own = settingsLlm(
+      { llm_model: completed?.model ?? model, llm_base_url: completed?.baseUrl ?? baseUrl },
+      { llm_api_key: completed === null ? keys.llm_api_key : completed.apiKey },
+      details,
+    );
+    if (typeof profile !== 'string' && !llm) {
+      // With the operator's key, no header of the user's may say where a gateway passes the request on to.
+      return completed?.source === 'operator' ? without(own, ['extra_headers']) : own;
+    }
+    if (llm) {
+      requireNone(llmProblems(llm));
+    }
+    const config = llm ? this.checked(withoutBlanks(llm)) : (await this.find(userId, profile ?? '')).config;
+    const isKeyless = [null, MASK].includes(textOrNull(config['api_key']));
+    const named = { model: textOrNull(config['model']), baseUrl: textOrNull(config['base_url']) };
+    const isSame = isSameModelServer(named, { model, baseUrl });
+    return isKeyless ? withoutBlanks({ ...config, api_key: isSame ? keys.llm_api_key : null }) : config;
+  }
+
   private async activateWithin(
     manager: EntityManager,
     userId: string,
@@ -251,6 +289,7 @@ function modelOf(config: JsonObject): CheckedModel {
     baseUrl: textOrNull(config['base_url']),
     apiKey: textOrNull(config['api_key']),
     headers: headersIn(config),
+    api: apiIn(config),
   };
 }
 

@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import {
   CONVERSATION_STATUSES,
+  COST_SOURCES,
   type ConversationStatus,
   type CredentialsRequest,
   type MetricsSnapshot,
@@ -326,9 +327,12 @@ export function toMetrics(value: unknown): MetricsSnapshot | null {
   }
   const usage = jsonAt(value, 'accumulated_token_usage');
   const count = (name: string): number => jsonNumber(usage, name) ?? 0;
+  const cost = jsonNumber(value, 'accumulated_cost') ?? 0;
+  const given = jsonText(value, 'cost_source');
   return {
     model_name: modelName,
-    accumulated_cost: jsonNumber(value, 'accumulated_cost') ?? 0,
+    accumulated_cost: cost,
+    cost_source: COST_SOURCES.find((source) => source === given) ?? (cost > 0 ? 'catalogue' : 'unknown'),
     max_budget_per_task: jsonNumber(value, 'max_budget_per_task'),
     accumulated_token_usage:
       typeof usage === 'object' && usage !== null

@@ -3,6 +3,7 @@ import type {
   SecurityAnalyzer,
   ConversationInfo,
   MetricsSnapshot,
+  CostSource,
 } from '@slipway/agent-protocol/conversation-api.js';
 import type {
   CredentialsUpdate,
@@ -61,7 +62,14 @@ export interface ConversationRecord {
   /** JSON Schema of the result; absent in records of earlier versions. */
   resultSchema?: Record<string, unknown> | null;
   secrets: Record<string, { kind: string; description: string | null }>;
-  usage: { iterations: number; promptTokens: number; completionTokens: number; costUsd: number };
+  usage: {
+    iterations: number;
+    promptTokens: number;
+    completionTokens: number;
+    costUsd: number;
+    /** Absent before anything was used, and in records of earlier versions. */
+    costSource?: CostSource;
+  };
 }
 
 const DEFAULT_LLM_TIMEOUT_SECONDS = 120;
@@ -288,6 +296,7 @@ function toMetrics({ llm, usage, maxBudget }: ConversationRecord): MetricsSnapsh
   return {
     model_name: llm.model,
     accumulated_cost: usage.costUsd,
+    cost_source: usage.costSource ?? 'unknown',
     max_budget_per_task: maxBudget,
     accumulated_token_usage: {
       model: llm.model,

@@ -1,3 +1,4 @@
+import { COST_SOURCES, type CostSource } from '@slipway/agent-protocol/conversation-api.js';
 import {
   type AgentEvent,
   type ConversationStateUpdateEvent,
@@ -164,13 +165,15 @@ export class ConversationState implements EngineHost {
   }
 
   async addUsage(usage: Usage): Promise<void> {
-    const { iterations, promptTokens, completionTokens, costUsd } = this.#record.usage;
+    const { iterations, promptTokens, completionTokens, costUsd, costSource } = this.#record.usage;
+    const isNothing = usage.promptTokens === 0 && usage.completionTokens === 0 && usage.costUsd === 0;
     await this.change({
       usage: {
         iterations: iterations + (usage.isStep ? 1 : 0),
         promptTokens: promptTokens + usage.promptTokens,
         completionTokens: completionTokens + usage.completionTokens,
         costUsd: costUsd + (usage.costUsd ?? 0),
+        costSource: isNothing ? costSource : leastCertain(costSource, usage.costSource),
       },
     });
     await this.#writeUpdate('stats', toStats(this.#record));
@@ -298,4 +301,9 @@ function withoutNulls(value: unknown): unknown {
       return member === null || member === undefined ? [] : [[key, withoutNulls(member)]];
     }),
   );
+}
+
+/** They stand in the order of their certainty. */
+function leastCertain(one: CostSource | undefined, other: CostSource): CostSource {
+  return COST_SOURCES.findLast((source) => source === one || source === other) ?? other;
 }

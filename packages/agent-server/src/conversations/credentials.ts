@@ -210,7 +210,10 @@ export function readMcpServers(entries: ParsedMcpServers | undefined): McpServer
 }
 
 function toServer(entry: ParsedMcpServers[string]): McpServer | null {
-  const tools = entry.tools ? { tools: entry.tools } : {};
+  const tools = {
+    ...(entry.tools && { tools: entry.tools }),
+    ...(entry.start_timeout_seconds && { start_timeout_seconds: entry.start_timeout_seconds }),
+  };
   if (entry.command !== undefined) {
     return { command: entry.command, args: entry.args ?? [], env: entry.env ?? {}, ...tools };
   }

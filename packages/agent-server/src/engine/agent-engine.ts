@@ -2,6 +2,7 @@ import type { ProviderMetadata } from 'ai';
 import type {
   ConversationInfo,
   ConversationStatus,
+  CostSource,
   McpServers,
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { ModelParameters, ModelPrice } from '@slipway/agent-protocol/conversation-schemas.js';
@@ -81,6 +82,7 @@ export interface Usage {
   completionTokens: number;
   /** null: the price is unknown. */
   costUsd: number | null;
+  costSource: CostSource;
   isStep: boolean;
 }
 

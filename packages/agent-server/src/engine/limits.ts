@@ -68,6 +68,8 @@ interface CountedResponse extends CachedTokens {
   /** Null, like the member below it: the provider did not say. */
   promptTokens: number | null;
   completionTokens: number | null;
+  /** What the provider charges; null: what the prices say counts. */
+  costUsd: number | null;
 }
 
 const CHARACTERS_PER_TOKEN = 4;
@@ -86,8 +88,10 @@ export async function countUsage(
 ): Promise<void> {
   const promptTokens = response.promptTokens ?? estimateTokens(request);
   const completionTokens = response.completionTokens ?? estimateTokens([response.text, response.calls]);
-  const costUsd = stepCost(modelPrices, llm.model, { ...response, promptTokens, completionTokens });
-  await host.addUsage({ promptTokens, completionTokens, costUsd, isStep });
+  const estimate = stepCost(modelPrices, llm.model, { ...response, promptTokens, completionTokens });
+  const costUsd = response.costUsd ?? estimate;
+  const costSource = response.costUsd === null ? (estimate === null ? 'unknown' : 'catalogue') : 'provider';
+  await host.addUsage({ promptTokens, completionTokens, costUsd, costSource, isStep });
   if (costUsd === null && maxBudget !== null) {
     const detail =
       `No price is known for the model ${llm.model}: max_budget_per_task (${maxBudget} USD) is not enforced. The ` +
@@ -96,7 +100,8 @@ export async function countUsage(
   }
 }
 
-async function reportOnce(host: EngineHost, code: string, detail: string): Promise<void> {
+/** For what is worth knowing once in a conversation. */
+export async function reportOnce(host: EngineHost, code: string, detail: string): Promise<void> {
   const isReported = host
     .events()
     .some((event) => event.kind === 'ConversationErrorEvent' && event.code === code);

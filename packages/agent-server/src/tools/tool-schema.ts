@@ -1,5 +1,6 @@
 import { jsonAt, isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { cleanJson, cleanText } from '@slipway/common/well-formed-text.js';
+import { commonPattern } from './common-pattern.js';
 
 const MAX_DEPTH = 24;
 /** Counts nested schemas: a definition is copied for each reference to it, and may be large. */
@@ -193,7 +194,6 @@ const KEYWORDS: readonly (readonly [names: string, isValid: (value: unknown) => 
   ['title description', (value) => typeof value === 'string'],
   ['default', () => true],
   ['format', (value) => typeof value === 'string' && FORMATS.has(value)],
-  ['pattern', (value) => typeof value === 'string' && isPattern(value)],
   [
     'minLength maxLength minItems maxItems minProperties maxProperties',
     (value) => Number.isSafeInteger(value) && Number(value) >= 0,
@@ -213,7 +213,13 @@ function plainKeywords(schema: JsonObject): Schema {
         name in schema && isValid(schema[name]) ? [[name, cleanJson(schema[name])] as const] : [],
       ),
   );
-  return { ...Object.fromEntries(plain), ...(byJson.size > 0 && { enum: [...byJson.values()] }) };
+  const { pattern } = schema;
+  const common = typeof pattern === 'string' && isPattern(pattern) ? commonPattern(pattern) : null;
+  return {
+    ...Object.fromEntries(plain),
+    ...(common !== null && { pattern: common }),
+    ...(byJson.size > 0 && { enum: [...byJson.values()] }),
+  };
 }
 
 function isPattern(text: string): boolean {

@@ -56,7 +56,13 @@ export class FakeEngine extends AgentEngine {
         await answer(host, JSON.stringify(host.settings));
         return;
       case 'spend':
-        await host.addUsage({ promptTokens: 10, completionTokens: 5, costUsd: 0.25, isStep: true });
+        await host.addUsage({
+          promptTokens: 10,
+          completionTokens: 5,
+          costUsd: 0.25,
+          costSource: 'catalogue',
+          isStep: true,
+        });
         await answer(host, JSON.stringify(host.totals()));
         return;
       case 'write':

@@ -23,6 +23,7 @@ export interface AnthropicRefusal {
 export interface AnthropicRequest {
   headers: IncomingMessage['headers'];
   body: Record<string, unknown>;
+  path: string;
 }
 
 /** Decides by the body of a request; null: never answers. */
@@ -57,11 +58,12 @@ export class ScriptedAnthropic {
         refuse(response, { status: 400, message: refusal });
         return;
       }
-      const index = self?.requests.push({ headers: request.headers, body }) ?? 1;
       const { pathname } = new URL(request.url ?? '/', 'http://fake');
+      const index = self?.requests.push({ headers: request.headers, body, path: pathname }) ?? 1;
       const answer =
         typeof answers === 'function' ? answers(body) : answers[Math.min(index, answers.length) - 1];
-      if (pathname !== '/v1/messages' || answer === undefined) {
+      // Gateways have it below a path of their own.
+      if (!pathname.endsWith('/v1/messages') || answer === undefined) {
         response.writeHead(404).end();
       } else if (answer !== null && 'status' in answer) {
         refuse(response, answer);

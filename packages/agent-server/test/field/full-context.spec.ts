@@ -69,7 +69,8 @@ it('is told of, once, where the server cuts it without a word', async () => {
 it('is none where the prompt leaves out earlier reasoning', async () => {
   const usage = { promptTokens: 6_000, completionTokens: 10 };
   const calls = [{ name: 'think', arguments: { thought: 'x' } }];
-  const thought: ScriptedAnswer = { kind: 'answer', reasoning: 'hm '.repeat(20_000), calls, usage };
+  const reasoning = Array.from({ length: 8_000 }, (_, line) => `hm ${line}`).join('\n');
+  const thought: ScriptedAnswer = { kind: 'answer', reasoning, calls, usage };
   const host = await agent.run(inOrder(thought, say('done', usage)));
   expect(host.status).toBe('finished');
   expect(codesOf(host)).toEqual([]);

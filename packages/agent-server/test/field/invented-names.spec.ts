@@ -7,7 +7,7 @@ import { nativeAgent } from './native-agent.js';
 
 const agent = nativeAgent();
 
-it.each(['functions.terminal', 'tool with blanks', 'größe', `x${'y'.repeat(80)}`, '😀'])(
+it.each(['functions.shell', 'tool with blanks', 'größe', `x${'y'.repeat(80)}`, '😀'])(
   'the name %j is refused with its own words, and the conversation goes on',
   async (name) => {
     const host = await agent.run(inOrder(call(name, { command: 'ls' }, { id: 'odd.id:0' }), say('Done.')));
@@ -19,6 +19,25 @@ it.each(['functions.terminal', 'tool with blanks', 'größe', `x${'y'.repeat(80)
     expect(tool?.tool_call_id).toBe('odd.id:0');
   },
 );
+
+// The namespaces and marks of the templates of gpt-oss (mlc-ai/xgrammar#607), Kimi and Gemini.
+it.each([
+  'functions.terminal',
+  'functions.terminal:0',
+  'terminal<|channel|>commentary',
+  'terminal<|channel|>json',
+  'commentary to=functions.terminal',
+  'default_api:terminal',
+  'default_api.terminal',
+  'tools.terminal',
+])('the name %j is that of the tool in its dressing', async (name) => {
+  const host = await agent.run(inOrder(call(name, { command: 'echo one' }), say('Done.')));
+  expect(host.ofKind('AgentErrorEvent')).toEqual([]);
+  expect(host.ofKind('ActionEvent')).toMatchObject([
+    { tool_name: 'terminal', action: { command: 'echo one' } },
+  ]);
+  expect(agent.llm.requests[1]?.messages.at(-2)?.tool_calls?.[0]?.function.name).toBe('terminal');
+});
 
 it('answers calls with ids that are missing, twice or too long', async () => {
   const think = (thought: string, id: string) => ({ name: 'think', arguments: { thought }, id });

@@ -46,10 +46,10 @@ describe('the parameters of a model', () => {
     expect(request?.headers).toMatchObject({ 'x-team': 'blue', authorization: 'Bearer other' });
   });
 
-  it('are not sent where none are set', async () => {
+  it('are not sent where none are set, but for an end of the answer', async () => {
     await agent.run(inOrder(say('done')), { llm: llmWith({ temperature: null }) });
     expect(Object.keys(agent.llm.requests[0]?.body ?? {}).toSorted()).toEqual(
-      ['messages', 'model', 'stream', 'stream_options', 'tool_choice', 'tools'].toSorted(),
+      ['max_tokens', 'messages', 'model', 'stream', 'stream_options', 'tool_choice', 'tools'].toSorted(),
     );
   });
 

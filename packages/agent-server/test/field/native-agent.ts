@@ -26,6 +26,8 @@ export class NativeAgent {
   /** Milliseconds. */
   readonly pauses: number[] = [];
   folder = '';
+  /** When a run begins without a tool server that is still starting. */
+  slowAfterMs = 10_000;
   private model: ScriptedLlm | null = null;
   /** Of the latest conversation. */
   private engine = new NativeEngine();
@@ -102,6 +104,7 @@ export class NativeAgent {
     await this.engine.close();
     this.engine = new NativeEngine({
       ...(anthropicUrl !== undefined && { anthropicUrl }),
+      mcpSlowAfterMs: this.slowAfterMs,
       wait: async (milliseconds) => {
         this.pauses.push(milliseconds);
       },

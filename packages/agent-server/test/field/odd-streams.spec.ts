@@ -82,6 +82,14 @@ describe('an answer in an odd stream', () => {
       'no reason for its end',
       stream(called({ index: 0, id: 'a', function: { name: 'finish', arguments: json } }), DONE),
     ],
+    // CommandCodeAI/command-code#785, decolua/9router#4079: neither that nor an end of the stream.
+    [
+      'no end',
+      stream(
+        called({ index: 0, id: 'a', function: { name: 'finish', arguments: '' } }),
+        called({ index: 0, function: { arguments: json } }),
+      ),
+    ],
     // openai/openai-agents-js#712: Bedrock
     [
       'an empty object before the arguments',
@@ -96,6 +104,13 @@ describe('an answer in an odd stream', () => {
     const host = await agent.run(inOrder(answer));
     expect(host.ofKind('ActionEvent')).toMatchObject([{ action: { kind: 'FinishAction', ...finish } }]);
     expect(agent.llm.requests).toHaveLength(1);
+  });
+
+  it('is asked for again when it ends in the middle of a call', async () => {
+    const half = called({ index: 0, id: 'a', function: { name: 'finish', arguments: json.slice(0, -3) } });
+    const host = await agent.run(inOrder(stream(half), stream(chunk({ content: 'Whole.' }, 'stop'), DONE)));
+    expect(answersOf(host)).toEqual(['Whole.']);
+    expect(host.ofKind('ActionEvent')).toEqual([]);
   });
 
   it('is asked for again when it ends before the stream does', async () => {
@@ -116,6 +131,33 @@ describe('an answer in an odd stream', () => {
       modelPrices: { scripted: { input: 1, output: 10, cache_read: 0.1 } },
     });
     expect(host.usage[0]?.costUsd).toBeCloseTo(cost / 1_000_000, 9);
+  });
+
+  // anomalyco/opencode#43818, earendil-works/pi#2873: OpenRouter and LiteLLM say what they charge.
+  it.each([
+    [{ cost: 0.0125 }, 0.0125],
+    [{ cost: 0 }, 0],
+    [{ cost: 0.001, is_byok: true, cost_details: { upstream_inference_cost: 0.02 } }, 0.021],
+    [{ cost: 0.001, is_byok: false, cost_details: { upstream_inference_cost: 0.001 } }, 0.001],
+  ])('has the price that its provider names: %j', async (members, cost) => {
+    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
+    const host = await agent.run(inOrder(stream(HELLO, END, event({ choices: [], usage }), DONE)), {
+      modelPrices: { scripted: { input: 1, output: 10 } },
+      maxBudget: 1,
+    });
+    expect(host.usage).toMatchObject([{ costSource: 'provider' }]);
+    expect(host.usage[0]?.costUsd).toBeCloseTo(cost, 9);
+  });
+
+  it.each([
+    [{ cost: -1 }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
+    [{ cost: '0.1' }, { scripted: { input: 1, output: 1 } }, 'catalogue'],
+    [{}, {}, 'unknown'],
+  ])('has an estimate, or none, without such a price: %j', async (members, modelPrices, source) => {
+    const usage = { prompt_tokens: 1_000, completion_tokens: 100, ...members };
+    const answer = stream(HELLO, END, event({ choices: [], usage }), DONE);
+    const host = await agent.run(inOrder(answer), { modelPrices });
+    expect(host.usage).toMatchObject([{ costSource: source }]);
   });
 
   it('is counted where the server sends zeros for what it used', async () => {

@@ -22,12 +22,12 @@ const run = (command: string): string => textOfCall('terminal', { command });
 // ollama/ollama#14745, continuedev/continue#13057: the run ends as finished with a call that nothing has run.
 describe('a call that is left in the text of an answer', () => {
   const CALLS = [
-    'Let me look.\n<tool_call>\n{"name": "terminal", "arguments": {"command": "ls"}}\n</tool_call>',
+    '<tool_call>\n{"name": "terminal", "arguments": {"command": "ls"}}\n</tool_call>',
     '<tool_call>\n<function=terminal>\n<parameter=command>\nls\n</parameter>\n</function>\n</tool_call>',
     '<|channel|>commentary to=functions.terminal <|constrain|>json<|message|>{"command":"ls"}<|call|>',
     '[TOOL_CALLS]terminal{"command": "ls"}',
     '<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>terminal',
-  ];
+  ].map((mark) => `Let me look.\n${mark}`);
   it.each(CALLS)('is asked for again: %s', async (text) => {
     const host = await agent.run(
       inOrder(say(text), call('think', { thought: 'x' }), say(text), say('Done.')),

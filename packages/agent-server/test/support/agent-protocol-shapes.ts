@@ -63,7 +63,7 @@ const SHAPES: Record<string, string> = {
   LLMSecurityAnalyzer: 'kind:text',
   SecretRegistry: 'secret_sources:any',
   MetricsSnapshot:
-    'model_name:text accumulated_cost:number max_budget_per_task:number|null accumulated_token_usage:TokenUsage|null',
+    'model_name:text accumulated_cost:number cost_source?:text max_budget_per_task:number|null accumulated_token_usage:TokenUsage|null',
   TokenUsage:
     'model:text prompt_tokens:number completion_tokens:number cache_read_tokens:number cache_write_tokens:number reasoning_tokens:number context_window:number per_turn_token:number response_id:text',
   EventPage: 'items:kind[] next_page_id:text|null',

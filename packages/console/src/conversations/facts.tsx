@@ -20,7 +20,11 @@ export function Facts({ conversation }: { conversation: Conversation }) {
     Sandbox: isRunning ? null : [words(status), why].filter(Boolean).join(': '),
     Model: model,
     Branch: branch ?? base,
-    Cost: costOf(metrics?.accumulated_cost ?? 0, (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0)),
+    Cost: costOf(
+      metrics?.accumulated_cost ?? 0,
+      (usage?.prompt_tokens ?? 0) + (usage?.completion_tokens ?? 0),
+      metrics?.cost_source,
+    ),
     Tokens: `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`,
     'Pull requests': linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`])),
     Follows: conversation.follow ? <Following follow={conversation.follow} /> : null,
@@ -36,9 +40,14 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   );
 }
 
-/** No cost for many tokens: the price of the model is unknown. */
-function costOf(cost: number, tokens: number): string {
-  return cost === 0 && tokens > 0 ? `unknown (${count.format(tokens)} tokens)` : dollars.format(cost);
+/** No cost for many tokens: the price of the model is unknown, unless its provider says that it is nothing. */
+function costOf(cost: number, tokens: number, source?: Schemas['MetricsSnapshot']['cost_source']): string {
+  if (source === 'provider') {
+    return `${dollars.format(cost)}, as the provider says`;
+  }
+  return cost === 0 && tokens > 0
+    ? `unknown (${count.format(tokens)} tokens)`
+    : `${dollars.format(cost)}${source === 'catalogue' ? ' (estimate)' : ''}`;
 }
 
 function Following({ follow: { state, round, reason, pull_request: pull } }: { follow: Schemas['Follow'] }) {

@@ -5,6 +5,7 @@ import { Contents, Loaded, Section } from '../ui/blocks.js';
 import { amountOf, CheckField, type Fields, Form, given, NumberField, TextField } from '../ui/form.js';
 import { AgentField } from '../work/start.js';
 import { GitHosts } from './git-hosts.js';
+import { ModelTest } from './model-test.js';
 import { Secrets } from './secrets.js';
 import { ToolServers } from './tool-servers.js';
 import { Webhooks } from './webhooks.js';
@@ -73,6 +74,7 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
         />
         <TextField label="Key" member="llm_api_key" type="password" hint={keyHint(settings)} />
       </Form>
+      <ModelTest />
     </Section>
   );
 }

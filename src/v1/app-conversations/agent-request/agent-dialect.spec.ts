@@ -280,11 +280,11 @@ describe('request', () => {
   });
 
   it.each([
-    ['slipway' as const, { tools: ['search'] }],
+    ['slipway' as const, { tools: ['search'], start_timeout_seconds: 600 }],
     // It takes another kind of member by this name.
     ['stock' as const, {}],
   ])('names the allowed tools of a server to the agent server %s', (dialect, allowed) => {
-    const details = { tools: ['search'] };
+    const details = { tools: ['search'], start_timeout_seconds: 600 };
     const { agent } = AGENT_DIALECTS[dialect].request({
       ...START,
       mcpConfig: {

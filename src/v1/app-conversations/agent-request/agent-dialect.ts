@@ -5,7 +5,7 @@ import type {
 } from '@slipway/agent-protocol/conversation-api.js';
 import type { GivenSkill } from '@slipway/agent-protocol/conversation-schemas.js';
 import type { GitAccess } from '@slipway/agent-protocol/git.js';
-import type { JsonObject } from '@slipway/common/json-access.js';
+import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import type { AgentConfig } from '../../../config/agent-config.js';
 import { allowedTools, type ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
@@ -245,7 +245,8 @@ function extension({
 function toStockAgent(start: AgentStart): AgentSpec {
   const { settings } = start;
   const { language } = settings;
-  const llm = toModel(start, settings.llm_parameters);
+  // Their servers know forms by the names of models alone.
+  const llm = toModel(start, settings.llm_parameters && without(settings.llm_parameters, ['api']));
   const condenser = toCondenser(start);
   const skills = givenSkills(start);
   const context = {

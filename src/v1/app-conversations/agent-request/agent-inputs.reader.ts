@@ -16,6 +16,7 @@ import {
   allowedTools,
   type ClearMcpConfig,
   type ClearRemoteMcpServer,
+  startTimeout,
 } from '../../../settings/mcp/mcp-secrets.js';
 import { serverName } from '../../../settings/mcp/named-servers.js';
 import { OperatorDefaults } from '../../../settings/operator-defaults.js';
@@ -243,7 +244,7 @@ export function mcpServerEntries(
     .filter(isEnabled)
     .map(({ name, command, args, env, details }) => [
       name,
-      { command, args, env: Object.fromEntries(env), ...(namesTools && allowed(details)) },
+      { command, args, env: Object.fromEntries(env), ...(namesTools && ownMembers(details)) },
     ]);
   return Object.fromEntries([
     ...remote(config.sseServers, 'sse', 'sse', namesTools),
@@ -272,15 +273,17 @@ function remote(
       url,
       transport,
       ...(Object.keys(headers).length > 0 && { headers }),
-      ...(namesTools && allowed(details)),
+      ...(namesTools && ownMembers(details)),
     };
     return isEnabled(server) ? [[serverName(details, `${kind}_${index}`), entry]] : [];
   });
 }
 
-function allowed(details: JsonObject = {}): Pick<McpServerEntry, 'tools'> {
+/** What our own agent server takes beside the published members. */
+function ownMembers(details: JsonObject = {}): Pick<McpServerEntry, 'tools' | 'start_timeout_seconds'> {
   const tools = allowedTools(details);
-  return tools === undefined ? {} : { tools };
+  const seconds = startTimeout(details);
+  return { ...(tools && { tools }), ...(seconds !== undefined && { start_timeout_seconds: seconds }) };
 }
 
 function isEnabled({ details }: { details?: JsonObject }): boolean {

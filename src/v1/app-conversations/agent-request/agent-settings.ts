@@ -105,6 +105,7 @@ export function withOperatorModel(
 
 /** The agent server stores others, which may be secret, so they are not sent. */
 const OWN_PARAMETERS = [
+  'api',
   'input_cost_per_token',
   'output_cost_per_token',
   'timeout',

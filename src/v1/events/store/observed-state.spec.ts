@@ -17,6 +17,7 @@ const USAGE = { model_name: 'm', accumulated_cost: 1.5 };
 const METRICS = {
   model_name: 'm',
   accumulated_cost: 1.5,
+  cost_source: 'catalogue',
   max_budget_per_task: null,
   accumulated_token_usage: null,
 };
@@ -33,6 +34,16 @@ describe('stateInEvents', () => {
     ],
     ['no status that is unknown', [update('execution_status', 'dreaming')], {}],
     ['metrics', [update('stats', { usage_to_metrics: { agent: USAGE } })], { metrics: METRICS }],
+    [
+      'metrics with the source of their cost',
+      [update('stats', { usage_to_metrics: { agent: { ...USAGE, cost_source: 'provider' } } })],
+      { metrics: { ...METRICS, cost_source: 'provider' } },
+    ],
+    [
+      'metrics with a source that is none',
+      [update('stats', { usage_to_metrics: { agent: { ...USAGE, cost_source: 'oracle' } } })],
+      { metrics: METRICS },
+    ],
     ['no metrics where there are none', [update('stats', null), update('stats', {})], {}],
     [
       'the whole state',

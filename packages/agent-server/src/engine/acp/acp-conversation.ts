@@ -177,7 +177,8 @@ export class AcpConversation {
   async #countCall(turn: AcpTurn): Promise<void> {
     if (this.#countedCalls < this.#transcript.begun) {
       this.#countedCalls = this.#transcript.begun;
-      await this.#host.addUsage({ promptTokens: 0, completionTokens: 0, costUsd: 0, isStep: true });
+      const nothing = { promptTokens: 0, completionTokens: 0, costUsd: 0, costSource: 'unknown' } as const;
+      await this.#host.addUsage({ ...nothing, isStep: true });
     }
     this.#checkLimit(turn);
   }

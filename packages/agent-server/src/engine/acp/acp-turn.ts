@@ -174,8 +174,9 @@ export async function countTurn(
   // A cost that the agent reports itself would be counted twice.
   const tellsCost = typeof host.memory()['costSeen'] === 'number' && host.memory()['tellsCost'] === true;
   const costUsd = tellsCost ? 0 : stepCost(modelPrices, llm.model, { promptTokens, completionTokens });
+  const costSource = tellsCost ? 'provider' : costUsd === null ? 'unknown' : 'catalogue';
   if (isStep || promptTokens > 0 || completionTokens > 0) {
-    await host.addUsage({ promptTokens, completionTokens, costUsd, isStep });
+    await host.addUsage({ promptTokens, completionTokens, costUsd, costSource, isStep });
   }
 }
 
@@ -192,7 +193,8 @@ export async function countCost(
   const more = amount < seen ? amount : amount - seen;
   await host.remember({ costSeen: amount, tellsCost: true });
   if (more > 0) {
-    await host.addUsage({ promptTokens: 0, completionTokens: 0, costUsd: more, isStep: false });
+    const usage = { promptTokens: 0, completionTokens: 0, costUsd: more, isStep: false };
+    await host.addUsage({ ...usage, costSource: 'provider' });
   }
 }
 

@@ -12,6 +12,7 @@ import {
   openCalls,
 } from '../agent-events.js';
 import { conversationFailure, countUsage, failRun, limitReached, reportCutPrompt } from '../limits.js';
+import { withReadableCalls } from './call-repair.js';
 import type { Condenser } from './condenser.js';
 import type { ChosenModel, ModelFactory } from './language-model.js';
 import { originOf } from './prompt-limits.js';
@@ -29,7 +30,7 @@ import {
 } from './model-call.js';
 import { type NativeTools, prepareRun } from './native-tools.js';
 import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
-import { hasSpokenCall } from './text-tools.js';
+import { hasSpokenCall, withSpokenCalls } from './spoken-calls.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 import type { AnswerEnding } from './refusal-words.js';
 
@@ -209,7 +210,8 @@ export class AgentLoop {
       this.#options.condenser.observe(response, request.messages);
       const { instructions, messages, tools } = request;
       await reportCutPrompt(this.#host, response.promptTokens ?? 0, [instructions, messages, tools]);
-      return withUniqueIds(response, usedIds(this.#host));
+      const readable = await withReadableCalls(response, new Set(tools.map(({ name }) => name)));
+      return withUniqueIds(await withSpokenCalls(this.#host, readable, tools), usedIds(this.#host));
     } catch (error) {
       if (error instanceof LlmFailure && (await this.#options.condenser.makeRoomAfter(error, request))) {
         return null;

@@ -17,7 +17,8 @@ import {
   responsesPlace,
 } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings } from '../agent-engine.js';
-import { checkedFetch, idleTimeoutFetch, RefusedParameters, repairingFetch } from './model-fetch.js';
+import { checkedFetch, idleTimeoutFetch, repairingFetch } from './model-fetch.js';
+import { RefusedParameters } from './refused-parameters.js';
 import { LlmFailure } from './llm-failure.js';
 import type { ModelTarget } from './prompt-limits.js';
 import { isNoAddress, readRefusal, wantsResponses } from './refusal-words.js';
@@ -37,18 +38,15 @@ export function modelFactory(anthropicUrl: string, cacheKey: string): ModelFacto
   return async ({ llm, llmTimeoutMs: timeoutMs, outboundAllowlist: allowlist }) => {
     const chosen = await languageModel({ ...llm, timeoutMs, allowlist, ...shared });
     const endpoint = knownEndpoint(llm);
-    return {
-      languageModel: chosen,
-      target: endpoint.api === 'anthropic' ? { ...endpoint, baseUrl: null } : endpoint,
-    };
+    return { languageModel: chosen, target: endpoint };
   };
 }
 
 type Endpoint = Exclude<ReturnType<typeof modelEndpoint>, { problem: string }>;
 type OpenAiEndpoint = Extract<Endpoint, { api: 'openai' }>;
 
-function knownEndpoint({ model, baseUrl }: Pick<EngineSettings['llm'], 'model' | 'baseUrl'>): Endpoint {
-  const endpoint = modelEndpoint(model, baseUrl);
+function knownEndpoint({ model, baseUrl, parameters }: EngineSettings['llm']): Endpoint {
+  const endpoint = modelEndpoint(model, baseUrl, parameters?.api ?? null);
   if ('problem' in endpoint) {
     throw notConfigured(endpoint.problem);
   }
@@ -80,7 +78,7 @@ function firstApi({ model, baseUrl, dialect }: OpenAiEndpoint): OpenAiApi {
   // OpenRouter has an API of one kind for all models.
   const byName =
     host !== OPENROUTER && (RESPONSES_ONLY.test(model) || (isAtOpenAi && RESPONSES_AT_OPENAI.test(model)));
-  return dialect === 'responses' || byName ? 'responses' : 'chat';
+  return dialect ?? (byName ? 'responses' : 'chat');
 }
 
 /**
@@ -104,8 +102,13 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   const idle = idleTimeoutFetch(timeoutMs, allowlist === null ? 'follow' : 'error');
   const plain = withBody(idle, parameters.litellm_extra_body);
   const place = endpoint.api === 'openai' ? `${endpoint.baseUrl} ${endpoint.model}` : '';
-  const isChatOnly = (): boolean => learnt.get(place) === 'chat';
-  const fetch = checkedFetch(refused.dropping(plain, parameters.drop_params !== false, isChatOnly));
+  const dropped = {
+    drops: parameters.drop_params !== false,
+    isLimitOurs: endpoint.api === 'openai' && !parameters.max_output_tokens,
+    isChatOnly: () => learnt.get(place) === 'chat',
+  };
+  const isMarked = endpoint.api === 'openai' && CLAUDE.test(endpoint.model);
+  const fetch = checkedFetch(refused.dropping(isMarked ? refused.marking(plain) : plain, dropped));
   const headers = parameters.extra_headers ?? {};
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
@@ -113,14 +116,27 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       throw notConfigured('No key for the model: give llm_api_key in the settings.');
     }
     const { createAnthropic } = await import('@ai-sdk/anthropic');
-    const anthropic = createAnthropic({ apiKey, baseURL: anthropicUrl, headers, fetch });
-    const settings = { ...settingsOf(parameters), ...anthropicSettings(parameters) };
+    const own = endpoint.baseUrl === null || hostOf(endpoint.baseUrl) === 'api.anthropic.com';
+    const anthropic = createAnthropic({
+      apiKey,
+      baseURL: endpoint.baseUrl ?? anthropicUrl,
+      // Gateways take the one or the other.
+      headers: own ? headers : { Authorization: `Bearer ${apiKey}`, ...headers },
+      fetch,
+    });
+    const settings = {
+      // The SDK knows how much Anthropic's models write, and gives others very little.
+      ...(!CLAUDE.test(endpoint.model) && { maxOutputTokens: MAX_ANSWER_TOKENS }),
+      ...settingsOf(parameters),
+      ...anthropicSettings(parameters),
+    };
     return wrapLanguageModel({
       model: anthropic(endpoint.model),
       middleware: [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)],
     });
   }
-  const settings = settingsOf(parameters);
+  // Small models write without end.
+  const settings = { maxOutputTokens: MAX_ANSWER_TOKENS, ...settingsOf(parameters) };
   const middleware = [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)];
   const first = firstApi(endpoint);
   const make = async (api: OpenAiApi): Promise<Model> =>
@@ -253,6 +269,9 @@ function withResponses(model: string, promptCacheKey: string): LanguageModelMidd
 
 const NOT_REASONING = /gpt-[34]|chat/i;
 
+const CLAUDE = /claude/i;
+const MAX_ANSWER_TOKENS = 16_384;
+
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 
 type Settings = Partial<Parameters<NonNullable<LanguageModelMiddleware['transformParams']>>[0]['params']>;
@@ -262,7 +281,7 @@ function settingsOf(parameters: ModelParameters): Settings {
     temperature: parameters.temperature ?? undefined,
     topP: parameters.top_p ?? undefined,
     seed: parameters.seed ?? undefined,
-    maxOutputTokens: parameters.max_output_tokens ?? undefined,
+    ...(parameters.max_output_tokens && { maxOutputTokens: parameters.max_output_tokens }),
     reasoning: EFFORTS.find((effort) => effort === parameters.reasoning_effort),
   };
 }

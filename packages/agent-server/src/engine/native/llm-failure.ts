@@ -8,6 +8,7 @@ import {
   isFiltered,
   isBrokenCall,
   isFinal,
+  isNoAddress,
   isOutOfMoney,
   isWithoutTools,
   namedPause,
@@ -26,7 +27,8 @@ type LlmFailureCode =
   | 'LlmUnavailable'
   | 'LlmUnexpectedAnswer'
   | 'LlmTimeout'
-  | 'LlmEmptyAnswer';
+  | 'LlmEmptyAnswer'
+  | 'ModelRepeats';
 
 export class LlmFailure extends Error {
   readonly code: LlmFailureCode;
@@ -86,7 +88,7 @@ export function toLlmFailure(error: unknown, now: number): LlmFailure {
   const status = call?.statusCode ?? 0;
   if (call !== undefined && status >= 400) {
     const answer = { status, body: call.responseBody ?? '', headers: call.responseHeaders ?? {} };
-    return errorResponse({ ...answer, isUnversioned: hasNoVersion(call.url) }, now, call);
+    return errorResponse({ ...answer, url: call.url }, now, call);
   }
   const body = streamError(chain);
   // A response that broke off has status 200 here.
@@ -99,19 +101,22 @@ interface ErrorAnswer {
   status: number;
   body: string;
   headers: Record<string, string>;
-  isUnversioned?: boolean;
+  url?: string;
 }
 
 function errorResponse(
-  { status, body, headers, isUnversioned }: ErrorAnswer,
+  { status, body, headers, url = '' }: ErrorAnswer,
   now: number,
   cause: unknown,
 ): LlmFailure {
   const refusal = readRefusal(body);
   const said = withoutStatus(refusal.reason || jsonText(cause, 'message') || '', status);
   const text = clipText(said, MAX_REASON);
-  const isAddress = isUnversioned === true && (status === 404 || status === 405);
-  const hint = isAddress ? ` ${ADDRESS_HINT}` : isWithoutTools(refusal) ? ` ${TOOLS_HINT}` : '';
+  const hint = [404, 405].includes(status)
+    ? addressHint(url, isNoAddress(status, refusal))
+    : isWithoutTools(refusal)
+      ? ` ${TOOLS_HINT}`
+      : '';
   const reason = `The model's provider answered ${status}: ${text}${hint}`;
   const code = failureCode(status, refusal);
   const pause = namedPause(headers, body, now);
@@ -121,6 +126,18 @@ function errorResponse(
   }
   const mayBeHistory = [400, 413, 422].includes(status) && code !== 'LlmContentFiltered' && !isFinal(refusal);
   return new LlmFailure(code, reason, null, { cause, mayBeHistory, status });
+}
+
+/** An address that does not know the request may speak the other form, or be none of an API. */
+function addressHint(url: string, lacksAddress: boolean): string {
+  const path = URL.canParse(url) ? new URL(url).pathname : '';
+  const isUnversioned = /^\/(chat\/completions|responses)$/.test(path);
+  const isRequest = /\/(chat\/completions|responses|messages)$/.test(path);
+  const other = path.endsWith('/messages')
+    ? "It was asked in Anthropic's form: if it speaks OpenAI's, set api to openai in the settings of the model."
+    : "It was asked in OpenAI's form: if it speaks Anthropic's, set api to anthropic in the settings of the model.";
+  const hints = [...(isUnversioned ? [ADDRESS_HINT] : []), ...(lacksAddress && isRequest ? [other] : [])];
+  return hints.map((hint) => ` ${hint}`).join('');
 }
 
 function failureCode(status: number, refusal: Refusal): LlmFailureCode {
@@ -173,10 +190,6 @@ function streamError(chain: readonly unknown[]): { status: number; text: string 
     }
   }
   return null;
-}
-
-function hasNoVersion(url: string): boolean {
-  return URL.canParse(url) && /^\/(chat\/completions|responses)$/.test(new URL(url).pathname);
 }
 
 function connectionFailure(error: unknown): LlmFailure {

@@ -2,13 +2,15 @@ import type { ModelParameters } from '@slipway/agent-protocol/conversation-schem
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
 import { FINISH } from '../../tools/finish.tool.js';
 import type { Draft, EngineHost, OpaqueMembers, OriginalCall, OriginalPart } from '../agent-engine.js';
+import { AnswerWatch } from './answer-watch.js';
 import { type AnswerEnding, answerEnding } from './refusal-words.js';
 import type { ChosenModel } from './language-model.js';
 import { LlmFailure, toLlmFailure } from './llm-failure.js';
 import { filterPrompt } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn, originOf } from './prompt-limits.js';
 import { callsIn, ResponseParts, splitThinking } from './response-parts.js';
-import { jsonText, parseJson } from '@slipway/common/json-access.js';
+import { HELD_BACK } from './text-tools.js';
+import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
@@ -47,6 +49,8 @@ export interface ModelResponse extends CachedTokens, Draft {
   /** null: the provider did not say. */
   promptTokens: number | null;
   completionTokens: number | null;
+  /** What the provider charges, in USD. */
+  costUsd: number | null;
 }
 
 export class PausedWhileWaiting extends Error {}
@@ -57,8 +61,14 @@ const FULL_CONTEXT =
   "The model's context was full before its answer was complete. Choose a model with a larger one, or begin anew.";
 const EMPTY_ANSWER = 'The model answered nothing. Send a message to let it go on, or choose another model.';
 
+const REPEATS =
+  'The model repeats the same text without end, so its answer was cut. Models that are small, or compressed too much, do so: another temperature (0.7, say) or another model may help.';
+
 /** Such answers are paid for, so they are asked for again only a few times. */
-const MAX_EMPTY_ANSWERS = 4;
+const MAX_ANSWERS = new Map([
+  ['LlmEmptyAnswer', 4],
+  ['ModelRepeats', 2],
+]);
 
 /** Repeated when the provider is busy, at the time that it names. @throws LlmFailure; PausedWhileWaiting */
 export async function callModelWithRetries(
@@ -66,26 +76,31 @@ export async function callModelWithRetries(
   patience: Patience,
 ): Promise<ModelResponse> {
   let waitedMs = 0;
+  let useless = 0;
   for (let retries = 0; ; retries += 1) {
     try {
       const response = withThinkingApart(await callModel(request));
-      const useless = uselessness(response);
-      if (useless === null) {
+      const uselessAnswer = uselessness(response);
+      if (uselessAnswer === null) {
         return response;
       }
       await patience.countUseless(response, request.messages);
-      throw useless;
+      throw uselessAnswer;
     } catch (error) {
       request.showDraft?.(null);
       request.signal.throwIfAborted();
       const failure = toLlmFailure(error, Date.now());
       const { code, retryAfterMs: namedMs } = failure;
-      const isFinal = namedMs === null || (code === 'LlmEmptyAnswer' && retries + 1 >= MAX_EMPTY_ANSWERS);
+      useless += MAX_ANSWERS.has(code) ? 1 : 0;
+      const isFinal = namedMs === null || useless >= (MAX_ANSWERS.get(code) ?? Infinity);
       const pauseMs = isFinal ? null : nextPause({ retries, waitedMs, namedMs }, patience.retries);
       if (pauseMs === null) {
         throw failure;
       }
-      await patience.tell(`${failure.message} The call is repeated in ${Math.ceil(pauseMs / 100) / 10} s.`);
+      await patience.tell(
+        `${failure.message} The call is repeated in ${Math.ceil(pauseMs / 100) / 10} s.`,
+        code === 'ModelRepeats' ? code : 'LlmRetried',
+      );
       await patience.wait(pauseMs, AbortSignal.any([request.signal, patience.pause]));
       waitedMs += pauseMs;
       request.signal.throwIfAborted();
@@ -100,6 +115,7 @@ export async function callModelWithRetries(
 async function callModel(request: ModelRequest): Promise<ModelResponse> {
   const { model, toolChoice = 'auto', signal } = request;
   const { instructions, messages, tools } = filterPrompt(request, model.target);
+  const stop = new AbortController();
   const { stream } = streamText({
     model: model.languageModel,
     instructions,
@@ -107,33 +123,50 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
     tools: toToolSet(tools),
     toolChoice,
     include: { rawChunks: true },
-    abortSignal: signal,
+    abortSignal: AbortSignal.any([signal, stop.signal]),
     // Our caller decides about retries.
     maxRetries: 0,
     onError: () => undefined,
   });
-  const end: Pick<ModelResponse, 'id' | 'ending' | 'promptTokens' | 'completionTokens' | keyof CachedTokens> =
-    {
-      id: '',
-      ending: 'complete',
-      promptTokens: null,
-      completionTokens: null,
-    };
+  const end: Omit<ModelResponse, keyof Draft | 'calls' | 'parts' | 'message'> = {
+    id: '',
+    ending: 'complete',
+    promptTokens: null,
+    completionTokens: null,
+    costUsd: null,
+  };
   const collected = new ResponseParts();
   let finishing: string | null = null;
   let finish = '';
+  const said = new AnswerWatch();
+  const thought = new AnswerWatch();
+  const held = new AnswerWatch();
+  let repeats = false;
   const draft = (): Draft => {
     const { text, reasoning } = withThinkingApart(collected.answer());
     const parts = [text, begunMessage(finish)];
-    return { text: parts.filter((part) => part !== '').join('\n\n'), reasoning };
+    const reasons = [reasoning, held.note].filter((part) => part !== '');
+    return { text: parts.filter((part) => part !== '').join('\n\n'), reasoning: reasons.join('\n\n') };
   };
   for await (const part of stream) {
     collected.take(part);
     switch (part.type) {
       case 'text-delta':
       case 'reasoning-delta':
+        repeats = (part.type === 'text-delta' ? said : thought).add(part.text);
         request.showDraft?.(draft);
         break;
+      case 'raw': {
+        end.costUsd = costIn(part.rawValue) ?? end.costUsd;
+        const piece = jsonText(part.rawValue, HELD_BACK);
+        if (piece !== null) {
+          repeats = held.add(piece);
+          if (held.isDue(Date.now())) {
+            request.showDraft?.(draft);
+          }
+        }
+        break;
+      }
       case 'tool-input-start':
         finishing = part.toolName === FINISH ? part.id : finishing;
         break;
@@ -162,9 +195,28 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
         signal.throwIfAborted();
         throw new Error('the model was interrupted');
     }
+    if (repeats) {
+      stop.abort();
+      const { text, reasoning } = collected.answer();
+      return {
+        ...end,
+        text: text + held.text,
+        reasoning,
+        calls: [],
+        parts: [],
+        message: {},
+        ending: 'endless',
+      };
+    }
   }
   const parts = collected.parts();
   return { ...end, ...collected.answer(), calls: callsIn(parts), parts, message: collected.message() };
+}
+
+/** Of a chunk, in either of OpenAI's APIs. */
+function costIn(chunk: unknown): number | null {
+  const cost = jsonNumber(chunk, 'usage', 'cost') ?? jsonNumber(chunk, 'response', 'usage', 'cost');
+  return cost !== null && Number.isFinite(cost) && cost >= 0 ? cost : null;
 }
 
 /** The text for the user in arguments of `finish` that are still being written, without a half escape. */
@@ -192,6 +244,9 @@ function withThinkingApart<Answer extends Draft>(answer: Answer): Answer {
 function uselessness({ ending, text, calls }: ModelResponse): LlmFailure | null {
   if (ending === 'broken') {
     return new LlmFailure('LlmEmptyAnswer', BROKEN_ANSWER, 0);
+  }
+  if (ending === 'endless') {
+    return new LlmFailure('ModelRepeats', REPEATS, 0);
   }
   if (ending === 'full') {
     return new LlmFailure('LlmContextFull', FULL_CONTEXT, null, { mayBeHistory: true });
@@ -272,7 +327,7 @@ export interface Patience {
   retries: RetrySettings;
   wait: Wait;
   pause: AbortSignal;
-  tell: (sentence: string) => Promise<void>;
+  tell: (sentence: string, code: string) => Promise<void>;
   /** For an answer that is thrown away, and paid for. */
   countUseless: (response: ModelResponse, request: unknown) => Promise<void>;
 }
@@ -282,8 +337,8 @@ export function patienceOf(host: EngineHost, wait: Wait): Patience {
   return {
     ...quietPatience(host, wait),
     pause: host.pauseSignal(),
-    tell: async (sentence) => {
-      await host.append(conversationFailure('LlmRetried', sentence));
+    tell: async (sentence, code) => {
+      await host.append(conversationFailure(code, sentence));
     },
   };
 }

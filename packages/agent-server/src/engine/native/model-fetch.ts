@@ -11,7 +11,7 @@ import {
 } from '@slipway/common/json-access.js';
 import { bytesUpTo, clipText } from '../../clipped-text.js';
 import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.js';
-import { isRefused, isUnreadable, pageTitle, readRefusal, wantsResponses } from './refusal-words.js';
+import { pageTitle } from './refusal-words.js';
 
 type Dispatcher = NonNullable<RequestInit['dispatcher']>;
 /** That of `fetch` (https://nodejs.org/api/globals.html#custom-dispatcher). */
@@ -195,12 +195,32 @@ export function repairingFetch(fetch: typeof globalThis.fetch): typeof globalThi
 
 function chunkRepair(): TransformStream<EventSourceMessage, string> {
   let hasEnded = false;
+  /** Arguments by call. */
+  const calls: { index: unknown; written: string }[] = [];
   return new TransformStream({
+    flush: (controller) => {
+      // Some gateways leave out the end of a stream; a call that can be read has come whole.
+      if (!hasEnded && calls.length > 0 && calls.every(({ written }) => isJsonObject(parseJson(written)))) {
+        const end = { choices: [{ delta: {}, finish_reason: 'tool_calls' }] };
+        controller.enqueue(`data: ${JSON.stringify(end)}\n\n`);
+      }
+    },
     transform: ({ data }, controller) => {
       // Some servers give no reason for the end, but mark it.
       const end = hasEnded ? null : { choices: [{ delta: {}, finish_reason: 'stop' }] };
       const chunk = data.trim() === '[DONE]' ? end : repairedChunk(data);
       hasEnded ||= jsonText(jsonList(chunk, 'choices')[0], 'finish_reason') !== null;
+      for (const call of jsonList(jsonAt(jsonList(chunk, 'choices')[0], 'delta'), 'tool_calls')) {
+        const index = jsonAt(call, 'index');
+        const begun = jsonText(call, 'function', 'name') === null;
+        const known = begun ? calls.findLast((entry) => Object.is(entry.index, index)) : undefined;
+        const written = jsonText(call, 'function', 'arguments') ?? '';
+        if (known === undefined) {
+          calls.push({ index, written });
+        } else {
+          known.written += written;
+        }
+      }
       if (chunk !== null) {
         controller.enqueue(`data: ${typeof chunk === 'string' ? chunk : JSON.stringify(chunk)}\n\n`);
       }
@@ -243,7 +263,16 @@ function repairedUsage(usage: JsonObject): JsonObject {
     prompt_tokens: prompt,
     completion_tokens: Math.max(jsonNumber(usage, 'completion_tokens') ?? 0, rest),
     prompt_tokens_details: { cached_tokens: Math.min(cached ?? 0, prompt) },
+    ...costOf(usage),
   };
+}
+
+/** What OpenRouter, LiteLLM and others charge. With a key of one's own at OpenRouter, the provider's bill comes besides. */
+function costOf(usage: JsonObject): JsonObject {
+  const cost = jsonNumber(usage, 'cost');
+  const besides =
+    usage['is_byok'] === true ? jsonNumber(usage, 'cost_details', 'upstream_inference_cost') : 0;
+  return cost === null ? {} : { cost: cost + (besides ?? 0) };
 }
 
 const DELTA_TEXTS = ['reasoning_content', 'reasoning'];
@@ -273,117 +302,6 @@ function repairedCall(call: unknown): JsonObject {
   };
 }
 
-function withBody({ status, statusText, headers }: Response, body: ReadableStream | string): Response {
+export function withBody({ status, statusText, headers }: Response, body: ReadableStream | string): Response {
   return new Response(body, { status, statusText, headers });
-}
-
-/** Members of a request, and of the agent's messages in it, without which a model answers as well. */
-const OPTIONAL = new Set([
-  'temperature',
-  'top_p',
-  'top_k',
-  'seed',
-  'stop',
-  'stop_sequences',
-  'reasoning_effort',
-  'thinking',
-  'stream',
-  'stream_options',
-  'max_tokens',
-  'max_output_tokens',
-  'include',
-  'prompt_cache_key',
-  // Some servers need these back.
-  'reasoning',
-  'reasoning.effort',
-  'reasoning.summary',
-  'reasoning_content',
-  'reasoning_details',
-  'reasoning_opaque',
-  'thinking_blocks',
-  'provider_specific_fields',
-]);
-
-/** A model that takes no temperature must not end each conversation of a user who has set one (`drop_params`). */
-export class RefusedParameters {
-  readonly #refused = new Map<string, ReadonlySet<string>>();
-
-  /** What models thought, sealed by another account or machine of their server: it refuses the whole request. */
-  readonly #unreadable = new Set<unknown>();
-
-  /**
-   * Leaves out what was refused before, and repeats a request without what is refused now. `isChatOnly`: the model is
-   * offered by no other API, to which a refusal may point.
-   */
-  dropping(
-    fetch: typeof globalThis.fetch,
-    drops = true,
-    isChatOnly: () => boolean = () => true,
-  ): typeof globalThis.fetch {
-    return async (input, init) => {
-      const body = typeof init?.body === 'string' ? parseJson(init.body) : null;
-      if (!isJsonObject(body)) {
-        return await fetch(input, init);
-      }
-      const model = jsonText(body, 'model') ?? '';
-      for (;;) {
-        const refused = this.#refused.get(model) ?? new Set();
-        const sent = without(body, refused, this.#unreadable);
-        const response = await fetch(input, { ...init, body: JSON.stringify(sent) });
-        if (response.status !== 400 && response.status !== 422) {
-          return response;
-        }
-        const text = await response.text();
-        const refusal = readRefusal(text);
-        const sealed = jsonList(sent, 'input').flatMap((item) => jsonText(item, 'encrypted_content') ?? []);
-        if (isUnreadable(refusal) && sealed.length > 0) {
-          sealed.forEach((content) => this.#unreadable.add(content));
-          continue;
-        }
-        const isElsewhere = 'messages' in body && !isChatOnly() && wantsResponses(refusal);
-        const all = drops && !isElsewhere ? membersOf(sent).filter((name) => isRefused(text, name)) : [];
-        const named = all.filter((name) => !all.some((other) => other.startsWith(`${name}.`)));
-        if (named.length === 0) {
-          return withBody(response, text);
-        }
-        // Of two that exclude each other, the first stays.
-        const dropped = /\bboth\b/i.test(text) ? named.slice(-1) : named;
-        const options = dropped.includes('stream') ? ['stream_options'] : [];
-        this.#refused.set(model, new Set([...refused, ...dropped, ...options]));
-      }
-    };
-  }
-}
-
-function without(
-  body: JsonObject,
-  refused: ReadonlySet<string>,
-  unreadable: ReadonlySet<unknown>,
-): JsonObject {
-  const kept = (object: JsonObject, path = ''): JsonObject =>
-    Object.fromEntries(Object.entries(object).filter(([name]) => !refused.has(path + name)));
-  const { max_tokens: limit, messages, input, reasoning } = body;
-  return {
-    ...kept(body),
-    ...(Array.isArray(messages) && {
-      messages: messages.map((message: unknown) => (isJsonObject(message) ? kept(message) : message)),
-    }),
-    ...(Array.isArray(input) && {
-      // By its id, an item would have to be followed by the one that it had at the server.
-      input: jsonList(body, 'input').flatMap((item) => {
-        const { id: _, ...rest } = isJsonObject(item) ? item : {};
-        return unreadable.has(rest['encrypted_content']) ? [] : [rest];
-      }),
-    }),
-    ...(isJsonObject(reasoning) && !refused.has('reasoning') && { reasoning: kept(reasoning, 'reasoning.') }),
-    // The newer name of the same.
-    ...(refused.has('max_tokens') && limit !== undefined && { max_completion_tokens: limit }),
-  };
-}
-
-function membersOf(body: JsonObject): string[] {
-  const { reasoning } = body;
-  const all = [body, ...jsonList(body, 'messages')].flatMap((object) => Object.keys(Object(object)));
-  const nested = isJsonObject(reasoning) ? Object.keys(reasoning).map((name) => `reasoning.${name}`) : [];
-  return [...new Set([...all, ...nested])].filter((name) => OPTIONAL.has(name));
 }

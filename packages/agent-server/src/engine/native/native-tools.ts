@@ -27,7 +27,10 @@ export interface NativeToolsOptions {
   pullRequests: PullRequestOptions | null;
   /** Access to git servers in place of the agent's shell; null while the shell has the credentials itself. */
   remoteAccess: () => RemoteAccess | null;
+  /** For a tool server that says no other. */
   mcpConnectTimeoutMs: number;
+  /** When a run begins without one that is still starting. */
+  mcpSlowAfterMs: number;
 }
 
 export class NativeTools {
@@ -70,6 +73,7 @@ export class NativeTools {
       wrapper: this.#options.view.wrapper,
       checkUrl: async ({ href }: URL) => addresses.problem(href),
       connectTimeoutMs: this.#options.mcpConnectTimeoutMs,
+      slowAfterMs: this.#options.mcpSlowAfterMs,
     };
     await this.#tell(await this.#toolbox.connect(mcpConfig ?? {}, options, signal));
     signal.throwIfAborted();

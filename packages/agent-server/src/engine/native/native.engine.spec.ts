@@ -593,7 +593,13 @@ describe('a question beside the work', () => {
     llm.script = inOrder(call('think', { thought: 'x' }));
     await expect(engine.ask(host, '?', never)).rejects.toThrow(/contained a tool call/);
     host.settings = { ...host.settings, maxBudget: 1 };
-    host.usage.push({ promptTokens: 0, completionTokens: 0, costUsd: 2, isStep: true });
+    host.usage.push({
+      promptTokens: 0,
+      completionTokens: 0,
+      costUsd: 2,
+      costSource: 'catalogue',
+      isStep: true,
+    });
     await expect(engine.ask(host, '?', never)).rejects.toThrow(/max_budget_per_task/);
   });
 });

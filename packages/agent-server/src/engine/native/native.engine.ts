@@ -32,7 +32,8 @@ const DEFAULTS: NativeEngineOptions = {
   view: { environment: toolEnvironment({}), wrapper: [] },
   pullRequests: null,
   remoteAccess: () => null,
-  mcpConnectTimeoutMs: 30_000,
+  mcpConnectTimeoutMs: 300_000,
+  mcpSlowAfterMs: 10_000,
   anthropicUrl: 'https://api.anthropic.com/v1',
   wait: async (milliseconds, signal) => {
     await sleep(milliseconds, undefined, { signal }).catch(() => undefined);

@@ -155,7 +155,7 @@ export function isUnreadable({ codes, text }: Pick<Refusal, 'codes' | 'text'>): 
 export function isNoAddress(status: number, { codes, text }: Pick<Refusal, 'codes' | 'text'>): boolean {
   return (
     (status === 404 || status === 405 || /\bresponses api is not enabled\b/.test(text)) &&
-    !/\bmodel not found\b|\bdeployment ?not ?found\b|\bmodel\b.{0,80}\bnot (exist|found)\b/.test(
+    !/\b(model not found|no such model|unknown model)\b|\bdeployment ?not ?found\b|\bmodel\b.{0,80}\bnot (exist|found)\b/.test(
       [...codes, text].join('\n'),
     )
   );
@@ -175,6 +175,11 @@ export function isRefused(text: string, parameter: string): boolean {
   const name = parameter.replaceAll('_', '_?').replace('.', String.raw`\.`);
   const sign = PLAIN_WORDS.get(parameter) ?? new RegExp(`(?<![a-z_])${name}(?![a-z_])`, 'i');
   return REFUSED.test(text) && sign.test(text);
+}
+
+/** Whether the length that an answer may have is refused, also together with that of the prompt. */
+export function isLimitRefused({ text }: Pick<Refusal, 'text'>): boolean {
+  return OUTPUT.test(text) || /\b(output tokens|in the completion)\b/.test(text);
 }
 
 /** How many milliseconds an answer asks to wait, by its headers or its words; 0 if it does not say. */
@@ -255,8 +260,8 @@ function duration(text: string): number {
   return Math.ceil(total);
 }
 
-/** How an answer ended: by itself, at the limit of its length or of the context, by a filter of contents, or a failure. */
-export type AnswerEnding = 'complete' | 'cut' | 'full' | 'filtered' | 'broken';
+/** How an answer ended: by itself, at the limit of its length or of the context, by a filter, a failure, or by us. */
+export type AnswerEnding = 'complete' | 'cut' | 'full' | 'filtered' | 'broken' | 'endless';
 
 const CUT = /^(length|max_?tokens|max_output_tokens|model_length)$/i;
 const FILTERED =

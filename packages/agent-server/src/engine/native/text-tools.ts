@@ -35,7 +35,7 @@ export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware 
 
 type FunctionTool = Extract<Offered, { type: 'function' }>;
 
-function parametersOf({ properties }: FunctionTool['inputSchema']): string[] {
+export function parametersOf({ properties }: { properties?: unknown }): string[] {
   return isJsonObject(properties) ? Object.keys(properties) : [];
 }
 
@@ -87,6 +87,9 @@ function resultText(output: ResultPart['output']): string {
   return output.type === 'text' || output.type === 'error-text' ? output.value : JSON.stringify(output);
 }
 
+/** Member of a raw part that has a piece of such text. */
+export const HELD_BACK = 'slipway_held_back';
+
 /** Holds the text back until the answer is complete, because only then it is known what is a call. */
 function callsFromText(tools: KnownTools): TransformStream<StreamPart, StreamPart> {
   let whole = '';
@@ -98,6 +101,7 @@ function callsFromText(tools: KnownTools): TransformStream<StreamPart, StreamPar
           return;
         case 'text-delta':
           whole += part.delta;
+          controller.enqueue({ type: 'raw', rawValue: { [HELD_BACK]: part.delta } });
           return;
         case 'finish': {
           const { text, calls } = parseTextCalls(whole, tools);
@@ -186,15 +190,6 @@ export function parseTextCalls(whole: string, tools: KnownTools): ParsedAnswer {
     from = after;
   }
   return { text: calls.length === 0 ? whole : withoutFences(text).join('').trim(), calls };
-}
-
-/** What the templates of Qwen, Hermes, Kimi, DeepSeek, Mistral, Llama and gpt-oss begin a call with. */
-const CALL_MARK =
-  /^[ \t]*(<tool_call>|<function=|<\|tool_calls?_(section_)?begin\|>|<｜tool▁calls▁begin｜>|\[TOOL_CALLS\]|<\|python_tag\|>|<\|channel\|>commentary to=functions)/m;
-
-/** Whether an answer has a call that its server, or the model itself, left in the text, outside of code blocks. */
-export function hasSpokenCall(text: string): boolean {
-  return CALL_MARK.test(text.replaceAll(/^[ \t]*```[^]*?^[ \t]*```/gm, ''));
 }
 
 /** Calls that a model only thinks about are not made. */

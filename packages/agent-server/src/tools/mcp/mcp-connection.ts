@@ -6,11 +6,12 @@ import { type McpRequestOptions, McpSession, type McpSessionOptions, refusedStat
 
 const MAX_PAGES = 100;
 const MAX_TOOLS = 5_000;
+const RUNNING_TIMEOUT_MS = 30_000;
 /** How long a tool may neither answer nor show progress. */
 const CALL_TIMEOUT_MS = 300_000;
 
 export interface McpConnectionOptions extends McpSessionOptions {
-  /** For start, handshake and tool list together. */
+  /** For start, handshake and tool list together; once it runs, it may take no longer than half a minute for them. */
   connectTimeoutMs: number;
 }
 
@@ -112,7 +113,7 @@ export class McpConnection {
       if (this.#session.isLost) {
         await this.#renewSession(signal);
       }
-      this.#listing = await listTools(this.#session, this.#server, connectRequest(this.#options, signal));
+      this.#listing = await listTools(this.#session, this.#server, runningRequest(this.#options, signal));
     } finally {
       // Not asked again after a failure: a server that cannot list its tools now would delay each step.
       this.#isListStale = signal.aborted;
@@ -130,7 +131,7 @@ export class McpConnection {
       this.#session = await McpSession.open(
         this.#server,
         this.#options,
-        connectRequest(this.#options, signal),
+        runningRequest(this.#options, signal),
       );
     } catch (error) {
       throw new Error(`it forgot the session, and a new one cannot be opened: ${errorMessage(error)}`, {
@@ -157,6 +158,11 @@ function connectRequest(
 ): McpRequestOptions {
   const timeout = AbortSignal.timeout(timeoutMs);
   return { signal: signal === undefined ? timeout : AbortSignal.any([signal, timeout]), timeoutMs };
+}
+
+function runningRequest(options: McpConnectionOptions, signal: AbortSignal): McpRequestOptions {
+  const connectTimeoutMs = Math.min(options.connectTimeoutMs, RUNNING_TIMEOUT_MS);
+  return connectRequest({ ...options, connectTimeoutMs }, signal);
 }
 
 async function listTools(

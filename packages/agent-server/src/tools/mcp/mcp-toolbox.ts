@@ -1,3 +1,4 @@
+import { setTimeout as sleep } from 'node:timers/promises';
 import type { McpServer, McpServers } from '@slipway/agent-protocol/conversation-api.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { shownAddress } from '@slipway/common/http/address-rules.js';
@@ -14,7 +15,13 @@ const MAX_NAMES = 20;
 
 export interface ToolNotice {
   code:
-    'McpServerUnavailable' | 'McpServerEnded' | 'McpToolsAdjusted' | 'McpToolsChanged' | 'McpToolsNotListed';
+    | 'McpServerUnavailable'
+    | 'McpServerEnded'
+    | 'McpToolsAdjusted'
+    | 'McpToolsChanged'
+    | 'McpToolsNotListed'
+    | 'ToolServerStarting'
+    | 'ToolServerReady';
   detail: string;
 }
 
@@ -25,36 +32,52 @@ interface OpenServer {
   restarts: number;
 }
 
+/** A server that is being started or reached, beside the run where that takes long. */
+interface StartingServer {
+  configuration: string;
+  server: McpServer;
+  restarts: number;
+  abort: AbortController;
+  /** Resolves when it is known whether the server can be used. */
+  settled: Promise<void>;
+  outcome: { connection: McpConnection } | { error: unknown } | null;
+  isTold: boolean;
+}
+
+export interface McpToolboxOptions extends McpConnectionOptions {
+  /** How long a run waits for a server before it begins without it. */
+  slowAfterMs?: number;
+}
+
+const SLOW_AFTER_MS = 10_000;
+
 /** The tool servers of a conversation: connected when first needed, kept between runs, closed with it. */
 export class McpToolbox {
   readonly #servers = new Map<string, OpenServer>();
+  readonly #starting = new Map<string, StartingServer>();
   /** What was reported of each server's list, so that it is reported once. */
   readonly #told = new Map<string, string | null>();
-  #options: McpConnectionOptions | null = null;
+  #options: McpToolboxOptions | null = null;
 
   /** Connects new servers, reconnects ended and changed ones, and closes those that are gone. */
-  async connect(
-    servers: McpServers,
-    options: McpConnectionOptions,
-    signal: AbortSignal,
-  ): Promise<ToolNotice[]> {
+  async connect(servers: McpServers, options: McpToolboxOptions, signal: AbortSignal): Promise<ToolNotice[]> {
     this.#options = options;
-    const stale = [...this.#servers].filter(
+    const stale = [...this.#servers, ...this.#starting].filter(
       ([name, { configuration }]) => configuration !== JSON.stringify(servers[name]),
     );
     await Promise.all(stale.map(async ([name]) => await this.#disconnect(name)));
     for (const server of this.#servers.values()) {
       server.restarts = 0;
     }
-    const missing = Object.entries(servers).filter(([name]) => !this.#servers.has(name));
-    const refreshed = await this.refresh(signal);
-    const opened = await Promise.all(
-      missing.map(async ([name, server]) => await this.#open(name, server, 0, signal)),
+    const missing = Object.entries(servers).filter(
+      ([name]) => !this.#servers.has(name) && !this.#starting.has(name),
     );
-    return [...refreshed, ...opened.flat()];
+    const refreshed = await this.refresh(signal);
+    missing.forEach(([name, server]) => this.#start(name, server, options));
+    return [...refreshed, ...(await this.#takeStarted(signal))];
   }
 
-  /** Starts servers again that ended, and lists the tools of those that announced others. */
+  /** Starts servers again that ended, takes those that have started, and lists the tools of those that announced others. */
   async refresh(signal: AbortSignal): Promise<ToolNotice[]> {
     const notices = await Promise.all(
       [...this.#servers].map(async ([name, server]) => {
@@ -64,7 +87,7 @@ export class McpToolbox {
           : await this.#restart(name, server, endReason, signal);
       }),
     );
-    return notices.flat();
+    return [...notices.flat(), ...(await this.#takeStarted(signal))];
   }
 
   tools(taken: Iterable<string>): Tool[] {
@@ -89,26 +112,71 @@ export class McpToolbox {
   }
 
   async close(): Promise<void> {
-    await Promise.all([...this.#servers.keys()].map(async (name) => await this.#disconnect(name)));
+    const names = new Set([...this.#servers.keys(), ...this.#starting.keys()]);
+    await Promise.all([...names].map(async (name) => await this.#disconnect(name)));
   }
 
-  async #open(name: string, server: McpServer, restarts: number, signal: AbortSignal): Promise<ToolNotice[]> {
-    if (this.#options === null) {
+  #start(name: string, server: McpServer, options: McpToolboxOptions, restarts = 0): void {
+    const abort = new AbortController();
+    const limit = server.start_timeout_seconds;
+    const connectTimeoutMs = limit ? limit * 1000 : options.connectTimeoutMs;
+    const start = async (): Promise<void> => {
+      try {
+        // Most conversations have no tool server, and its client is large.
+        const { McpConnection } = await import('./mcp-connection.js');
+        starting.outcome = {
+          connection: await McpConnection.open(server, { ...options, connectTimeoutMs }, abort.signal),
+        };
+      } catch (error) {
+        starting.outcome = { error };
+      }
+    };
+    const starting: StartingServer = {
+      configuration: JSON.stringify(server),
+      server,
+      restarts,
+      abort,
+      settled: Promise.resolve(),
+      outcome: null,
+      isTold: false,
+    };
+    starting.settled = start();
+    this.#starting.set(name, starting);
+  }
+
+  /** Waits a while for servers that begin to start; a slow one goes on beside the run, and is taken when it is there. */
+  async #takeStarted(signal: AbortSignal): Promise<ToolNotice[]> {
+    if (this.#starting.size === 0) {
       return [];
     }
-    try {
-      // Most conversations have no tool server, and its client is large.
-      const { McpConnection } = await import('./mcp-connection.js');
-      const connection = await McpConnection.open(server, this.#options, signal);
-      this.#servers.set(name, { configuration: JSON.stringify(server), server, connection, restarts });
-      return this.#adjustments(name, server, connection);
-    } catch (error) {
-      if (signal.aborted) {
-        return [];
-      }
-      const detail = `${described(name, server)} cannot be used: ${reasonOf(error, server)}`;
+    const fresh = [...this.#starting.values()].filter(({ isTold }) => !isTold);
+    const waiting = new AbortController();
+    const enough = AbortSignal.any([waiting.signal, signal]);
+    const slow = sleep(this.#options?.slowAfterMs ?? SLOW_AFTER_MS, undefined, { signal: enough });
+    await Promise.race([Promise.all(fresh.map(({ settled }) => settled)), slow.catch(() => undefined)]);
+    waiting.abort();
+    return [...this.#starting].flatMap(([name, starting]) => this.#taken(name, starting));
+  }
+
+  #taken(name: string, starting: StartingServer): ToolNotice[] {
+    const { server, configuration, restarts, outcome, isTold } = starting;
+    if (outcome === null) {
+      starting.isTold = true;
+      const detail = `${described(name, server)} is still starting. The work begins without its tools, which come when they are there.`;
+      return isTold ? [] : [{ code: 'ToolServerStarting', detail }];
+    }
+    this.#starting.delete(name);
+    if ('error' in outcome) {
+      const detail = `${described(name, server)} cannot be used: ${reasonOf(outcome.error, server)}`;
       return [{ code: 'McpServerUnavailable', detail }];
     }
+    const { connection } = outcome;
+    this.#servers.set(name, { configuration, server, connection, restarts });
+    const detail = `${described(name, server)} has started; its tools can be used now.`;
+    return [
+      ...(isTold ? [{ code: 'ToolServerReady' as const, detail }] : []),
+      ...this.#adjustments(name, server, connection),
+    ];
   }
 
   async #restart(
@@ -123,7 +191,10 @@ export class McpToolbox {
       const detail = `${ended}\nIt is not started again before the next message.`;
       return [{ code: 'McpServerEnded', detail }];
     }
-    const opened = await this.#open(name, server, restarts + 1, signal);
+    if (this.#options !== null) {
+      this.#start(name, server, this.#options, restarts + 1);
+    }
+    const opened = await this.#takeStarted(signal);
     if ('url' in server) {
       // Connections end for many reasons: proxies close those that are idle.
       return opened;
@@ -173,9 +244,15 @@ export class McpToolbox {
 
   async #disconnect(name: string): Promise<void> {
     const server = this.#servers.get(name);
+    const starting = this.#starting.get(name);
     this.#servers.delete(name);
+    this.#starting.delete(name);
+    starting?.abort.abort();
+    await starting?.settled;
+    const outcome = starting?.outcome ?? null;
+    const connection = outcome !== null && 'connection' in outcome ? outcome.connection : server?.connection;
     // Closing fails if the server has already ended, which is fine.
-    await server?.connection.close().catch(() => undefined);
+    await connection?.close().catch(() => undefined);
   }
 }
 

@@ -1,5 +1,5 @@
 // A tool server over standard streams that behaves as the variable BEHAVIOUR says, without any package of MCP.
-import { closeSync } from 'node:fs';
+import { appendFileSync, closeSync, existsSync } from 'node:fs';
 import { createInterface } from 'node:readline';
 
 const behaviour = process.env.BEHAVIOUR ?? '';
@@ -18,6 +18,13 @@ if (behaviour === 'writes garbage') {
   process.stdout.write(
     'Starting on port 3000…\n\n{"half": \n42\nnull\n"text"\n[]\n\uFEFF{"jsonrpc":"2.0","id":99,"result":{}}\n',
   );
+}
+
+if (behaviour === 'starts slowly') {
+  appendFileSync(`${process.env.GATE}.starts`, 'x');
+  while (!existsSync(process.env.GATE)) {
+    await new Promise((resolve) => setTimeout(resolve, 20));
+  }
 }
 
 const handlers = {
@@ -39,11 +46,15 @@ const handlers = {
       ...(behaviour === 'has nulls' && { instructions: null, _meta: null }),
     });
   },
-  'tools/list': ({ id }) =>
+  'tools/list': ({ id }) => {
     answer(id, {
       tools: [{ name: 'act', description: null, inputSchema: { type: 'object', properties: {} } }],
       ...(behaviour === 'has nulls' && { nextCursor: null, _meta: null }),
-    }),
+    });
+    if (behaviour === 'starts slowly') {
+      appendFileSync(`${process.env.GATE}.listed`, 'x');
+    }
+  },
   'tools/call': ({ id }) => {
     switch (behaviour) {
       case 'dies in calls':

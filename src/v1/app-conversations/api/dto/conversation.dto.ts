@@ -4,6 +4,8 @@ import {
   CONVERSATION_STATUSES,
   type ConversationFailure,
   type ConversationStatus,
+  COST_SOURCES,
+  type CostSource,
   type MetricsSnapshot,
   type TokenUsage,
 } from '@slipway/agent-protocol/conversation-api.js';
@@ -212,6 +214,11 @@ class TokenUsageDto implements TokenUsage {
 class MetricsDto implements MetricsSnapshot {
   @ApiProperty({ example: 'provider/model-1' }) model_name: string;
   @ApiProperty({ description: 'USD.', example: 0.42 }) accumulated_cost: number;
+  @Shown('Whose figure the cost is: the least certain of those that it is made of.', 'catalogue', {
+    enum: COST_SOURCES,
+    required: false,
+  })
+  cost_source?: CostSource;
   @Shown('USD.', 5, { type: Number, nullable: true }) max_budget_per_task: number | null;
   @ApiProperty({ type: TokenUsageDto, nullable: true }) accumulated_token_usage: TokenUsageDto | null;
 }
