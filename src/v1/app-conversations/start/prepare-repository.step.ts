@@ -8,7 +8,7 @@ import {
 } from '../../../git-providers/repository-access.service.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { newBranchOf, type StartTask } from '../start-task.entity.js';
-import { RepositoryCheckout, shellQuote } from './repository-checkout.js';
+import { committerCommands, RepositoryCheckout, shellQuote } from './repository-checkout.js';
 import { type StartContext, StartFailure, tailOf } from './start-step.js';
 
 /** The step is tried again after these. */
@@ -29,7 +29,11 @@ export class PrepareRepositoryStep {
   ) {}
 
   /** Returns the agent's absolute folder, and notes about what the user may not expect. Throws StartFailure. */
-  async run(context: StartContext, identity: GitIdentity, signal: AbortSignal): Promise<PreparedFolder> {
+  async run(
+    context: StartContext,
+    identity: GitIdentity | null,
+    signal: AbortSignal,
+  ): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
     if (task.workingDir !== null) {
@@ -37,10 +41,10 @@ export class PrepareRepositoryStep {
       return { workingDir: task.workingDir, notices: [] };
     }
     if (repository === null) {
-      const committer = givenSandbox === null ? identity : null;
-      return { workingDir: await this.makeWorkingFolder(context, committer, signal), notices: [] };
+      const commands = givenSandbox === null ? initCommands(identity) : [];
+      return { workingDir: await this.makeWorkingFolder(context, commands, signal), notices: [] };
     }
-    const base = await this.makeWorkingFolder(context, null, signal);
+    const base = await this.makeWorkingFolder(context, [], signal);
     // A reused sandbox may have a folder of the repository's name.
     const parent = givenSandbox === null ? base : `${base}/${toHexId(task.appConversationId)}`;
     const folder = `${parent.replace(/\/+$/, '')}/${repository.split('/').at(-1) ?? repository}`;
@@ -84,12 +88,11 @@ export class PrepareRepositoryStep {
   }
 
   /**
-   * Our agent server is in its working folder; for a stock one the specification names it. With an `identity`, it
-   * becomes a repository.
+   * Our agent server is in its working folder; for a stock one the specification names it. The commands run there.
    */
   private async makeWorkingFolder(
     { sandbox, dialect, specWorkingDir }: StartContext,
-    identity: GitIdentity | null,
+    commands: readonly string[],
     signal: AbortSignal,
   ): Promise<string> {
     const enter =
@@ -97,9 +100,7 @@ export class PrepareRepositoryStep {
         ? [`folder=${shellQuote(specWorkingDir)}`, ENTER_WORKSPACE]
         : [];
     const call = {
-      command: ['set -e', ...enter, ...(identity === null ? [] : initCommands(identity)), 'pwd -P'].join(
-        '\n',
-      ),
+      command: ['set -e', ...enter, ...commands, 'pwd -P'].join('\n'),
       cwd: null,
       timeoutSeconds: COMMAND_TIMEOUT_SECONDS,
       signal,
@@ -122,11 +123,11 @@ export class PrepareRepositoryStep {
 const ENTER_WORKSPACE = 'folder=${OH_WORKSPACE_PATH:-$folder}; mkdir -p -- "$folder"; cd -- "$folder"';
 
 /** Without git in the sandbox, this does nothing, as the agent may have other work. */
-function initCommands({ name, email }: GitIdentity): string[] {
+function initCommands(identity: GitIdentity | null): string[] {
   return [
     'if command -v git >/dev/null; then',
     '  [ -e .git ] || git init --quiet >&2',
-    `  git config user.name ${shellQuote(name)} && git config user.email ${shellQuote(email)}`,
+    ...committerCommands(identity),
     'fi',
   ];
 }
