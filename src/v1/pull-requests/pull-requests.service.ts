@@ -95,7 +95,7 @@ export class PullRequestsService {
     const { id, git_provider: provider, working_dir: directory } = conversation;
     const repository = requireRepository(conversation.selected_repository);
     const { url, credential } = await this.repositories.cloneAccess(userId, provider, repository);
-    await this.actions.wake(userId, id);
+    await this.actions.wake(userId, id, 'a pull request');
     const pushing: { result: GitPushResponse | null } = { result: null };
     const entry = { action: 'conversation.open_pull_request', details: { repository } } as const;
     await this.actions.change(userId, id, entry, async (target) => {
