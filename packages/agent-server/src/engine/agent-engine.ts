@@ -160,6 +160,8 @@ export interface EngineContext {
 export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
 
 export interface EngineServerOptions {
+  /** The folder that all conversations of the sandbox work in, or below. */
+  workspace: string;
   conversationsPath: string;
   /** Without any key, the server is open to all clients. */
   sessionKeys: string[];

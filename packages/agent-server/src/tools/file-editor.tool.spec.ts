@@ -59,6 +59,21 @@ describe('the file editor', () => {
     expect(await readFile(join(folder, 'c~/~d'), 'utf8')).toBe('two');
   });
 
+  it('edits what lies in the work area, such as another working tree, and nothing beyond', async () => {
+    await mkdir(outer('area/project'), { recursive: true });
+    await mkdir(outer('area/two'));
+    await symlink(outer('secret'), outer('area/two/link'));
+    await writeFile(outer('secret'), 'secret');
+    folder = outer('area/project');
+    tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] }, outer('area'));
+    const create = (path: string) => edit({ command: 'create', path, file_text: 'x' });
+    expect(await create('../two/a.txt')).toMatchObject({ is_error: false, path: outer('area/two/a.txt') });
+    for (const path of ['../../secret', '../two/link', '../two/../../b.txt']) {
+      expect((await create(path)).text).toContain('not inside the workspace');
+    }
+    expect(await readFile(outer('secret'), 'utf8')).toBe('secret');
+  });
+
   it('creates a file and the folders above it, lists them, and undoes that', async () => {
     expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
       is_error: false,

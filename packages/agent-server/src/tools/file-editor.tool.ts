@@ -40,7 +40,7 @@ interface Outcome {
   after: string | null;
 }
 
-export function fileEditorTool(view: ToolView): Tool {
+export function fileEditorTool(view: ToolView, workArea: string | null = null): Tool {
   const edits = new FileEdits();
   return builtInTool('FileEditor', {
     name: 'file_editor',
@@ -53,7 +53,7 @@ export function fileEditorTool(view: ToolView): Tool {
     toAction: (input) => ({ kind: 'FileEditorAction', ...input }),
     run: async (input, { workingDir }) => {
       try {
-        const file = new TextFile(view, workingDir, input.path);
+        const file = new TextFile(view, [workingDir, ...(workArea === null ? [] : [workArea])], input.path);
         const { path, text, before, after } = await edits.execute(input, file);
         const changed = input.command !== 'view';
         return {
@@ -144,10 +144,11 @@ class TextFile {
   readonly #path: string;
   readonly #files: WorkspaceFiles;
 
-  constructor(view: ToolView, workspace: string, path: string) {
+  /** @param roots first that of the conversation */
+  constructor(view: ToolView, roots: readonly [string, ...string[]], path: string) {
     const given = withHome(view, path);
-    this.#path = isAbsolute(given) ? given : join(workspace, given);
-    this.#files = new WorkspaceFiles(view, [workspace]);
+    this.#path = isAbsolute(given) ? given : join(roots[0], given);
+    this.#files = new WorkspaceFiles(view, roots);
   }
 
   async resolve(): Promise<string> {

@@ -30,6 +30,7 @@ interface NativeEngineOptions extends NativeToolsOptions {
 const DEFAULTS: NativeEngineOptions = {
   conversationId: 'conversation',
   view: { environment: toolEnvironment({}), wrapper: [] },
+  workArea: null,
   pullRequests: null,
   remoteAccess: () => null,
   mcpConnectTimeoutMs: 30_000,
@@ -150,6 +151,7 @@ export class NativeEngine extends AgentEngine {
 export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
   {
+    workspace: workArea,
     webhook,
     sessionKeys: [sessionKey],
     toolWrapper,
@@ -167,6 +169,7 @@ export function createNativeEngine(
   return new NativeEngine({
     conversationId,
     view,
+    workArea,
     remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
     pullRequests:
       webhook === null || sessionKey === undefined
