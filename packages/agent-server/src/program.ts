@@ -10,6 +10,7 @@ import {
   readSessionKey,
   takeSessionKeys,
 } from './command-line.js';
+import { nameCommitter } from './git/run-git.js';
 import { log } from './observability.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment, type ToolView } from './tool-view.js';
@@ -59,7 +60,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
     started_in_ms: Math.round(process.uptime() * 1000),
   });
-  void nameCommitter({ environment: options.environment, wrapper: options.toolWrapper });
+  void giveCommitter({ environment: options.environment, wrapper: options.toolWrapper });
   await stopping;
   log('info', 'agent server stopping');
   await server.stop();
@@ -67,9 +68,9 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
 }
 
 /** Beside the first requests, which wait for no commit. */
-async function nameCommitter(view: ToolView): Promise<void> {
+async function giveCommitter(view: ToolView): Promise<void> {
   try {
-    await (await import('./git/run-git.js')).nameCommitter(view);
+    await nameCommitter(view);
   } catch (error) {
     log('warn', 'failed to name the committer', { error: errorMessage(error) });
   }
