@@ -15,7 +15,7 @@ const BYTES = Uint8Array.from({ length: 256 }, (_, byte) => byte);
 const WINDOWS_1252 = new Map(
   Array.from(new TextDecoder('windows-1252').decode(BYTES), (character, byte) => [character, byte]),
 );
-const CONTROLS = /(?![\t\n\f\r\u001B])[\0-\u001F]/;
+const CONTROLS = /(?![\t\n\f\r\u007F-\u009F])\p{Cc}/u;
 /** Bytes that are looked at for the zeros of UTF-16 without its mark. */
 const SAMPLE = 1_024;
 
