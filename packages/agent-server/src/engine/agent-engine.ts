@@ -113,6 +113,8 @@ export interface EngineHost {
   /** The members that are not given stay. */
   remember(members: EngineMemory): Promise<void>;
   describeAgent(details: AgentDetails): Promise<void>;
+  /** What the repository says about a file (an absolute path), once in a conversation. Null: nothing new. */
+  rulesFor(file: string): Promise<string | null>;
 }
 
 /** Runs a conversation's agent: one instance per conversation, one run at a time. */

@@ -74,6 +74,19 @@ describe('the file editor', () => {
     expect(await readFile(outer('secret'), 'utf8')).toBe('secret');
   });
 
+  it('tells what the repository says about a file with the result', async () => {
+    const asked: string[] = [];
+    tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] }, null, async (file) => {
+      asked.push(file);
+      return asked.length === 1 ? 'Use tabs.' : null;
+    });
+    expect((await edit({ command: 'create', path: 'a.txt', file_text: 'x' })).text).toContain(
+      'a.txt.\nUse tabs.',
+    );
+    expect((await edit({ command: 'view', path: 'a.txt' })).text).not.toContain('Use tabs.');
+    expect(asked).toEqual([join(folder, 'a.txt'), join(folder, 'a.txt')]);
+  });
+
   it('creates a file and the folders above it, lists them, and undoes that', async () => {
     expect(await edit({ command: 'create', path: 'a/b.txt', file_text: 'one\n' })).toMatchObject({
       is_error: false,

@@ -53,7 +53,12 @@ interface Outcome {
   image?: string;
 }
 
-export function fileEditorTool(view: ToolView, workArea: string | null = null): Tool {
+/** @param rulesFor what the repository says about a file that is touched */
+export function fileEditorTool(
+  view: ToolView,
+  workArea: string | null = null,
+  rulesFor: (file: string) => Promise<string | null> = async () => null,
+): Tool {
   const edits = new FileEdits();
   return builtInTool('FileEditor', {
     name: 'file_editor',
@@ -70,7 +75,12 @@ export function fileEditorTool(view: ToolView, workArea: string | null = null): 
         const file = new TextFile(view, [workingDir, ...(workArea === null ? [] : [workArea])], input.path);
         const { path, text, before, after, image } = await edits.execute(input, file);
         const changed = input.command !== 'view';
-        const shown = [clipText(text), ...edits.untold(path, file.notes)].join('\n');
+        const rules = await rulesFor(path);
+        const shown = [
+          clipText(text),
+          ...edits.untold(path, file.notes),
+          ...(rules === null ? [] : [rules]),
+        ].join('\n');
         return {
           ...observe(input, path, shown, false, image),
           prev_exist: !changed || before !== null,

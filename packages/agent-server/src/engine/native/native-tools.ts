@@ -52,7 +52,7 @@ export class NativeTools {
     const { resultSchema } = host.settings;
     this.#builtIn = [
       terminalTool(shell),
-      fileEditorTool(options.view, options.workArea),
+      fileEditorTool(options.view, options.workArea, (file) => host.rulesFor(file)),
       taskTrackerTool(() => lastPlan(host.events())),
       thinkTool,
       resultSchema === null ? finishTool : finishWithResultTool(resultSchema),
