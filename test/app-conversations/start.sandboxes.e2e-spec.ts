@@ -197,8 +197,9 @@ describe('starts and the sandboxes they need', () => {
 
     it('a look at its changes starts it again', async () => {
       const task = await failed();
-      expect((await changes(task, '&resume=false')).status).toBe(503);
-      await changes(task);
+      await changes(task, '&resume=false');
+      expect(await sandboxStatus(task.sandboxId)).toBe('ERROR');
+      await changes(task, '&resume=true');
       expect(await detailOf(task)).toContain('was started again for its changes.');
     });
 

@@ -129,20 +129,14 @@ export class ConversationActionsService {
     return translateErrors(() => action(target, conversation));
   }
 
-  /** Resumes a sandbox that is paused or has failed, or only one of the two, and waits for it. Throws as `SandboxesService.wake`. */
-  async wake(
-    userId: string,
-    givenId: string,
-    what: string,
-    only: NonNullable<WokenFrom> | null = null,
-  ): Promise<WokenFrom> {
+  /** Resumes a sandbox that is paused or has failed, and waits for it. Throws as `SandboxesService.wake`. */
+  async wake(userId: string, givenId: string, what: string): Promise<WokenFrom> {
     const id = parseHexId(givenId);
     const conversation = id === null ? null : await this.conversations.find(userId, id);
     const status = conversation?.sandbox_status ?? null;
     const from = (status && STOPPED[status]) ?? null;
-    const isMeant = from !== null && (only === null || only === from);
     const isWaking = conversation !== null && this.sandboxes.isWaking(conversation.sandbox_id);
-    if (conversation === null || !(isMeant || isWaking)) {
+    if (conversation === null || !(from !== null || isWaking)) {
       return null;
     }
     await this.sandboxes.wake(userId, conversation.sandbox_id, what);

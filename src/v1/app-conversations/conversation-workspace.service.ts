@@ -150,7 +150,7 @@ export class ConversationWorkspaceService {
 
   /**
    * Changes as the agent server reports them, or else as they were kept. With `resume`, a paused sandbox, or one that has
-   * failed, runs meanwhile; unless that is said, a paused one only where nothing is kept. Throws as `file`.
+   * failed, runs meanwhile; unless that is said, only where nothing is kept. Throws as `file`.
    */
   async changes(userId: string, id: string, query: GitQuery): Promise<unknown> {
     return this.liveOrKept(userId, id, '/api/git/changes', query, keptChangesBelow);
@@ -169,9 +169,8 @@ export class ConversationWorkspaceService {
     select: (kept: Kept) => unknown,
   ): Promise<unknown> {
     try {
-      if (query.resume !== false) {
-        // What was kept of one that failed is older than its last work.
-        await this.actions.wake(userId, id, 'its changes', query.resume === true ? null : 'ERROR');
+      if (query.resume === true) {
+        await this.actions.wake(userId, id, 'its changes');
       }
       return await this.git(userId, id, route, query);
     } catch (error) {
@@ -183,7 +182,7 @@ export class ConversationWorkspaceService {
       if (found !== undefined) {
         return found;
       }
-      if (query.resume === undefined && (await this.actions.wake(userId, id, 'its changes', 'PAUSED'))) {
+      if (query.resume === undefined && (await this.actions.wake(userId, id, 'its changes'))) {
         return await this.git(userId, id, route, query);
       }
       throw error;
