@@ -63,6 +63,9 @@ export class FollowRoundsService {
       case 'wait':
         await this.wait(linked, change, earlier(nextLookAt, decision.lookAt));
         break;
+      case 'restart':
+        await this.restart(linked, change);
+        break;
       case 'round':
         await this.beginRound({ ...linked, url }, change, decision.findings);
         break;
@@ -97,6 +100,13 @@ export class FollowRoundsService {
     const nextLookAt = isPending ? earlier(next, soon) : next;
     await this.followed.settle(this.followed.manager, row, change, nextLookAt);
     if (isPending) {
+      this.deliver(conversation);
+    }
+  }
+
+  private async restart({ row, conversation }: LinkedPullRequest, change: FollowChange): Promise<void> {
+    const soon = new Date(this.clock.now() + DELIVERY_POLL_MS);
+    if (await this.followed.settle(this.followed.manager, row, change, soon)) {
       this.deliver(conversation);
     }
   }
@@ -178,7 +188,7 @@ export class FollowRoundsService {
   /** Wakes the sandbox, and returns at once; the message waits in the database. */
   private deliver({ id, user_id: userId }: ConversationRow): void {
     this.actions
-      .wake(userId, id)
+      .wake(userId, id, 'a round of its pull request')
       .then(() => this.messages.deliver(id))
       .catch((error: unknown) =>
         this.logger.warn('failed to wake conversation', { conversation_id: id, error: errorMessage(error) }),
@@ -186,11 +196,16 @@ export class FollowRoundsService {
   }
 }
 
-function conversationNow({ metrics, sandbox_status: sandbox }: ConversationRow): FollowingConversation {
+function conversationNow({
+  metrics,
+  sandbox_status: sandbox,
+  sandbox_failure: failure,
+}: ConversationRow): FollowingConversation {
   const budget = metrics?.max_budget_per_task ?? null;
   return {
     isSpent: budget !== null && (metrics?.accumulated_cost ?? 0) >= budget,
     isGone: sandbox === null || sandbox === 'MISSING' || sandbox === 'DELETING',
+    failure,
   };
 }
 

@@ -19,6 +19,8 @@ interface Situation {
   works?: boolean;
   spent?: boolean;
   gone?: boolean;
+  /** When its sandbox failed. */
+  failed?: string;
   idleFor?: number;
 }
 
@@ -75,7 +77,12 @@ function followed({
 }
 
 function decided(situation: Situation, shown: FollowedChangeRequest | null): FollowDecision {
-  const conversation = { isSpent: situation.spent === true, isGone: situation.gone === true };
+  const { failed, spent, gone } = situation;
+  const conversation = {
+    isSpent: spent === true,
+    isGone: gone === true,
+    failure: failed === undefined ? null : { at: failed, cause: 'out of memory\nlast lines' },
+  };
   return decide(followed(situation), shown, conversation, NOW);
 }
 
@@ -126,7 +133,19 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
   ['the text of a review', {}, says(review()), 'round'],
   ['a comment of the account while it works', { works: true }, says(own()), 'wait'],
   ['a comment of the account before its work ended', {}, says(own({ createdAt: IDLE - 1 })), 'wait'],
-  ['a comment of the account by a clock that is ahead', {}, says(own({ createdAt: IDLE + 4_000 })), 'wait'],
+  ['a comment of the account just after its work', {}, says(own({ createdAt: IDLE + 4_000 })), 'round'],
+  [
+    'a comment by a clock that is ahead, after a round for such a comment',
+    { round: 1, known: { doubted: 1 } },
+    says(own({ createdAt: IDLE + 4_000 })),
+    'wait',
+  ],
+  [
+    'a comment just after the work, after a round for something else',
+    { round: 2, known: { doubted: 1 } },
+    says(own({ createdAt: IDLE + 4_000 })),
+    'round',
+  ],
   ['a comment of the account while it waits', {}, says(own({ createdAt: IDLE + 6_000 })), 'round'],
   [
     'an answer of the service whose id was lost',
@@ -221,6 +240,28 @@ const table: [what: string, Situation, FollowedChangeRequest | null, outcome: st
   ['its sandbox gone while it works', { works: true, gone: true }, shows(), 'gave_up', GONE],
   ['its sandbox gone when a check fails', { gone: true }, FAILED, 'gave_up', GONE],
   ['its sandbox gone when nothing happened', { gone: true }, shows(), 'wait'],
+  ['its sandbox failed while it works', { works: true, failed: 'noon' }, shows(), 'restart'],
+  [
+    'its sandbox failed in an earlier round, too',
+    { works: true, failed: 'noon', round: 2, known: { restart: { round: 1, failedAt: 'at nine' } } },
+    shows(),
+    'restart',
+  ],
+  [
+    'its sandbox not started again yet',
+    { works: true, failed: 'noon', round: 1, known: { restart: { round: 1, failedAt: 'noon' } } },
+    shows(),
+    'restart',
+  ],
+  [
+    'its sandbox failed again in this round',
+    { works: true, failed: 'noon', round: 1, known: { restart: { round: 1, failedAt: 'at nine' } } },
+    shows(),
+    'gave_up',
+    'The sandbox was started again for this round, and failed again: out of memory',
+  ],
+  ['its sandbox failed when a check fails', { failed: 'noon' }, FAILED, 'round'],
+  ['its sandbox failed when nothing happened', { failed: 'noon' }, shows(), 'wait'],
   ['green with its sandbox gone', { gone: true }, GREEN, 'reached'],
   ['its budget spent', { spent: true }, FAILED, 'gave_up', 'The budget of the conversation is spent.'],
   ['green with its budget spent', { spent: true }, GREEN, 'reached'],
@@ -295,6 +336,21 @@ describe('what a look decides', () => {
       },
     });
     expect(decided({ known: decision.known }, shown).kind).toBe('wait');
+  });
+
+  it('counts the start of a sandbox that had failed when the round began', () => {
+    expect(decided({ round: 1, failed: 'noon' }, FAILED)).toMatchObject({
+      kind: 'round',
+      known: { restart: { round: 2, failedAt: 'noon' } },
+    });
+  });
+
+  it('notes a round for comments that may be its own', () => {
+    const just = own({ createdAt: IDLE + 4_000 });
+    expect(decided({ round: 1 }, says(just))).toMatchObject({ known: { doubted: 2 } });
+    expect(decided({ round: 1 }, says(just, comment({ id: 'c2' })))).toMatchObject({
+      known: { doubted: null },
+    });
   });
 
   it('looks again at what is green once the host had the time to show all checks', () => {

@@ -5,12 +5,16 @@ import {
   type KnownOfPullRequest,
   NOTHING_KNOWN,
 } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
+import { briefCause } from '../v1/sandboxes/lifecycle/exit-diagnosis.js';
 import { type Findings, isReply } from './round-talk.js';
 
 export type FollowEnd = { state: 'reached' | 'gave_up' | 'stopped'; reason: string };
 
 export type FollowDecision = { known: KnownOfPullRequest } & (
-  { kind: 'wait'; lookAt?: Date } | { kind: 'round'; findings: Findings } | ({ kind: 'end' } & FollowEnd)
+  | { kind: 'wait'; lookAt?: Date }
+  | { kind: 'restart' }
+  | { kind: 'round'; findings: Findings }
+  | ({ kind: 'end' } & FollowEnd)
 );
 
 export interface FollowingConversation {
@@ -18,6 +22,8 @@ export interface FollowingConversation {
   isSpent: boolean;
   /** It can never work again. */
   isGone: boolean;
+  /** Of its sandbox, which does not run. */
+  failure: { at: string; cause: string | null } | null;
 }
 
 export type FollowedSoFar = Pick<
@@ -25,7 +31,7 @@ export type FollowedSoFar = Pick<
   'wishes' | 'round' | 'known' | 'idleSince' | 'createdAt'
 >;
 
-/** A host's clock may be that far ahead: the agent's last comments must not wake it. */
+/** A host's clock may be that far ahead: the agent's last comments must not wake it time and again. */
 const CLOCK_SKEW_MS = 5_000;
 const MAX_COMMENTS_OF_A_ROUND = 30;
 const MAX_ASIDE = 10;
@@ -55,7 +61,12 @@ export function decide(
     return end(known, over.state, over.reason);
   }
   if (idleSince === null) {
-    return conversation.isGone ? end(known, 'gave_up', GONE) : { kind: 'wait', known };
+    if (conversation.isGone) {
+      return end(known, 'gave_up', GONE);
+    }
+    return conversation.failure === null
+      ? { kind: 'wait', known }
+      : afterFailure(known, round, conversation.failure);
   }
   if (hasReached(wishes, shown, known)) {
     const settledAt = idleSince.getTime() + SETTLE_MS;
@@ -75,9 +86,36 @@ export function decide(
   if (!isNew) {
     return { kind: 'wait', known };
   }
-  return conversation.isGone
-    ? end(known, 'gave_up', GONE)
-    : { kind: 'round', known: withFindings(known, shown, findings), findings };
+  if (conversation.isGone) {
+    return end(known, 'gave_up', GONE);
+  }
+  const isDoubted =
+    findings.checks.length === 0 &&
+    !findings.conflict &&
+    findings.comments.every((each) => isDoubtful(idleSince, each));
+  const begun = round + 1;
+  const next: KnownOfPullRequest = {
+    ...withFindings(known, shown, findings),
+    doubted: isDoubted ? begun : null,
+    restart: conversation.failure && { round: begun, failedAt: conversation.failure.at },
+  };
+  return { kind: 'round', known: next, findings };
+}
+
+/** Once in a round: what kills its sandbox each time would be begun without end. */
+function afterFailure(
+  known: KnownOfPullRequest,
+  round: number,
+  { at, cause }: NonNullable<FollowingConversation['failure']>,
+): FollowDecision {
+  const { restart } = known;
+  return restart?.round === round && restart.failedAt !== at
+    ? end(
+        known,
+        'gave_up',
+        `The sandbox was started again for this round, and failed again: ${briefCause(cause)}`,
+      )
+    : { kind: 'restart', known: { ...known, restart: { round, failedAt: at } } };
 }
 
 const GONE = 'The sandbox of the conversation is gone.';
@@ -108,13 +146,23 @@ function isToldToStop({ createdAt }: FollowedSoFar, { comments }: FollowedChange
   );
 }
 
-/** Comments of the account that were written while the agent worked are its own; those of apps are told in the next round. */
+/** Written just after the agent has ended, by the clocks of two machines: by its person, or by itself. */
+function isDoubtful(idleSince: Date, { own, createdAt }: FollowedComment): boolean {
+  const after = createdAt - idleSince.getTime();
+  return own && after > 0 && after <= CLOCK_SKEW_MS;
+}
+
+/**
+ * Comments of the account that were written while the agent worked are its own; those of apps are told in the next round.
+ * What is doubtful begins a round, but never two in a row.
+ */
 function withOwnWork(
-  { idleSince }: FollowedSoFar,
+  { idleSince, round }: FollowedSoFar,
   before: KnownOfPullRequest,
   { comments, conflicts }: FollowedChangeRequest,
 ): KnownOfPullRequest {
-  const workedUntil = idleSince === null ? Infinity : idleSince.getTime() + CLOCK_SKEW_MS;
+  const skewMs = round > 0 && before.doubted === round ? CLOCK_SKEW_MS : 0;
+  const workedUntil = idleSince === null ? Infinity : idleSince.getTime() + skewMs;
   const unknown = comments.filter(({ id }) => !before.comments.includes(id));
   const replies = unknown.filter(isReply).map(({ id }) => id);
   const aside = unknown

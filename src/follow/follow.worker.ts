@@ -19,6 +19,7 @@ import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';
 import { AppConversationsModule } from '../v1/app-conversations/app-conversations.module.js';
 import { EventsModule } from '../v1/events/events.module.js';
+import { EventsService } from '../v1/events/events.service.js';
 import { FollowRoundsService } from './follow-rounds.service.js';
 import { type LinkedPullRequest, RoundTalk } from './round-talk.js';
 
@@ -45,6 +46,7 @@ export class FollowWorker extends BackgroundLoop {
     private readonly repositories: RepositoryAccessService,
     private readonly rounds: FollowRoundsService,
     private readonly talk: RoundTalk,
+    private readonly events: EventsService,
     private readonly clock: Clock,
     private readonly config: AppConfig,
   ) {
@@ -53,7 +55,7 @@ export class FollowWorker extends BackgroundLoop {
 
   protected async work(): Promise<void> {
     const now = this.clock.now();
-    await this.followed.noteWork(await this.conversations.changedWork(new Date(now)), new Date(now));
+    await this.noteWork(now);
     const claimed = await this.followed.claim(
       new Date(now),
       new Date(now + LEASE_MS),
@@ -71,6 +73,18 @@ export class FollowWorker extends BackgroundLoop {
     for (const group of asked.values()) {
       this.begin(group);
     }
+  }
+
+  /** Its log says when the work ended, as far as a sandbox is to be believed; it is seen some seconds later. */
+  private async noteWork(now: number): Promise<void> {
+    const changed = await this.conversations.changedWork(new Date(now));
+    const ends = await this.events.endsOfWork(changed.flatMap(({ id, ended }) => (ended ? [id] : [])));
+    const noted = changed.map(({ id, attempt, ended, seenAt }) => ({
+      id,
+      attempt,
+      endedAt: ended ? new Date(Math.min(now, (ends.get(id) ?? seenAt).getTime())) : null,
+    }));
+    await this.followed.noteWork(noted, new Date(now));
   }
 
   /** Null until the conversation has a pull request. */

@@ -84,7 +84,7 @@ export function registerTools(server: McpServer, { calls, caller, answer }: Tool
     'get_changes',
     [schemas.conversation, schemas.changes],
     { title: 'Changes of a conversation', ...READS },
-    'The files that the agent has added, updated, moved or deleted. Resumes a paused sandbox.',
+    'The files that the agent has added, updated, moved or deleted. Starts a sandbox that is paused or has failed.',
     (by, { conversation_id: of }) => calls.changes(by, of),
   );
   add(

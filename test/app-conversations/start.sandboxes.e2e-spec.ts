@@ -1,7 +1,8 @@
-import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
+import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
 import { SandboxRepository } from '../../src/v1/sandboxes/sandbox.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -28,6 +29,7 @@ describe('starts and the sandboxes they need', () => {
 
   afterEach(() => {
     backend.gate.open();
+    backend.failure = null;
   });
 
   const act = (sandboxId: string, action: 'pause' | 'resume'): request.Test =>
@@ -69,6 +71,16 @@ describe('starts and the sandboxes they need', () => {
     return row?.sandbox_generation;
   };
 
+  const send = (task: StartTask, text: string, query = ''): request.Test =>
+    request(app.url)
+      .post(`/api/v1/app-conversations/${task.appConversationId}/send-message${query}`)
+      .set(user.headers)
+      .send({ content: [{ text }] });
+  const changes = (task: StartTask, query = ''): request.Test =>
+    request(app.url)
+      .get(`/api/v1/app-conversations/${task.appConversationId}/git/changes?path=.${query}`)
+      .set(user.headers);
+
   it('waits for quota while all are busy, and takes the first that becomes free', async () => {
     const first = await busy();
 
@@ -106,19 +118,16 @@ describe('starts and the sandboxes they need', () => {
       await stopped(task.sandboxId);
       return task;
     };
-    const send = (task: StartTask, text: string, query = ''): request.Test =>
-      request(app.url)
-        .post(`/api/v1/app-conversations/${task.appConversationId}/send-message${query}`)
-        .set(user.headers)
-        .send({ content: [{ text }] });
-    const changes = (task: StartTask, query = ''): request.Test =>
-      request(app.url)
-        .get(`/api/v1/app-conversations/${task.appConversationId}/git/changes?path=.${query}`)
-        .set(user.headers);
-
     it('a message resumes it, and several do so once', async () => {
       const task = await paused();
-      const sent = await Promise.all([send(task, 'say one'), send(task, 'say two'), send(task, 'say three')]);
+      const service = app.app.get(SandboxesService);
+      const wake = jest.spyOn(service, 'wake');
+      backend.gate.close();
+      const sending = Promise.all([send(task, 'say one'), send(task, 'say two'), send(task, 'say three')]);
+      await until(() => wake.mock.calls.length === 3);
+      backend.gate.open();
+      const sent = await sending;
+      wake.mockRestore();
       expect(sent.map(({ status, body }) => [status, body])).toEqual(
         Array.from({ length: 3 }, () => [
           200,
@@ -160,6 +169,62 @@ describe('starts and the sandboxes they need', () => {
       expect(body.code).toBe('sandbox_limit');
       expect(await sandboxStatus(task.sandboxId)).toBe('PAUSED');
       await act(other.sandboxId, 'pause');
+    });
+  });
+
+  describe('of one that has failed', () => {
+    const ENDED = 'Before that: Its program ended by itself (exit code 0).';
+    const failed = async (): Promise<StartTask> => {
+      const task = await client.reached(await client.start(say('say hello')), 'READY');
+      await until(async () => (await shown(task)).execution_status === 'finished');
+      await backend.kill(task.sandboxId);
+      await until(async () => (await sandboxStatus(task.sandboxId)) === 'ERROR');
+      return task;
+    };
+    const detailOf = async ({ sandboxId }: StartTask): Promise<string | null | undefined> =>
+      (await client.sandboxes()).find(({ id }) => id === sandboxId)?.status_detail;
+
+    it('a message starts it again, and its detail says why', async () => {
+      const task = await failed();
+      const { body } = await send(task, 'say one').expect(200);
+      expect(body.message).toBe('The sandbox had failed, and was started again for it.');
+      expect(await sandboxStatus(task.sandboxId)).toBe('RUNNING');
+      expect(await detailOf(task)).toContain(
+        `The sandbox had failed, and was started again for a message. ${ENDED}`,
+      );
+      await until(async () => (await shown(task)).execution_status === 'finished');
+    });
+
+    it('a look at its changes starts it again', async () => {
+      const task = await failed();
+      await changes(task, '&resume=false');
+      expect(await sandboxStatus(task.sandboxId)).toBe('ERROR');
+      await changes(task, '&resume=true');
+      expect(await detailOf(task)).toContain('was started again for its changes.');
+    });
+
+    it('another conversation starts it again', async () => {
+      const { sandboxId } = await failed();
+      const another = await client.reached(
+        await client.start({ ...say('say hello'), sandbox_id: sandboxId }),
+        'READY',
+      );
+      expect(another.notes).toEqual([
+        expect.stringContaining(
+          `The sandbox had failed, and was started again for another conversation. ${ENDED}`,
+        ),
+      ]);
+    });
+
+    it('is tried once for each message, and the answer says what happened', async () => {
+      const task = await failed();
+      backend.failure = 'There is no disk left.';
+      const { body } = await send(task, 'say one').expect(503);
+      expect(body).toMatchObject({
+        code: 'sandbox_not_running',
+        detail: 'The sandbox could not be started for a message: There is no disk left.',
+      });
+      expect(await detailOf(task)).toBe('There is no disk left.');
     });
   });
 

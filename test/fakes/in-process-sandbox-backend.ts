@@ -81,6 +81,10 @@ export class InProcessSandboxBackend extends SandboxBackend {
     if (!box) {
       throw new SandboxBackendError('The files of the sandbox are gone.');
     }
+    if (this.failure !== null) {
+      throw new SandboxBackendError(this.failure);
+    }
+    await this.gate.pass();
     if (!box.running) {
       await box.server.restart({ sessionKeys: keysOf(launch) });
       box.running = true;
@@ -99,6 +103,11 @@ export class InProcessSandboxBackend extends SandboxBackend {
 
   override async disk(): Promise<null> {
     return null;
+  }
+
+  /** As by a signal. */
+  async kill(id: string): Promise<void> {
+    await this.pause(id);
   }
 
   async close(): Promise<void> {

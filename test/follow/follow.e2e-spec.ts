@@ -255,6 +255,51 @@ describe('a conversation that follows its pull request', () => {
     expect((await rounds(conversation))[0]).toContain('Please look.');
   });
 
+  async function kill({ sandboxId }: FollowingConversation): Promise<void> {
+    await backend.kill(sandboxId);
+    await until(async () => (await statusOf(sandboxId)) === 'ERROR');
+  }
+
+  async function statusOf(id: string): Promise<string | undefined> {
+    const [row] = await app.dataSource.query<{ status: string }[]>(
+      'SELECT status FROM sandboxes WHERE id = $1',
+      [id],
+    );
+    return row?.status;
+  }
+
+  it('is started again for a round where its sandbox has failed', async () => {
+    const conversation = await start();
+    await kill(conversation);
+    addComment(change, ALICE, 'Please look.');
+    await follows.look(conversation);
+    await expectRoundOver(conversation, 1);
+  });
+
+  it('is started again once where its sandbox fails in a round, and gives up with the reason', async () => {
+    const conversation = await start({}, 'step');
+    await until(async () => (await follows.conversation(conversation)).execution_status === 'running');
+    await kill(conversation);
+    await follows.look(conversation);
+    await until(async () => (await statusOf(conversation.sandboxId)) === 'RUNNING');
+    await kill(conversation);
+    await follows.until(conversation, { state: 'gave_up' });
+    expect((await follows.state(conversation))?.reason).toContain(
+      'The sandbox was started again for this round, and failed again: Its program ended by itself',
+    );
+  });
+
+  it('has rested since its log says so, however late that is seen', async () => {
+    const conversation = await start();
+    const [row] = await app.dataSource.query(
+      `SELECT p.idle_since - e.occurred_at < interval '1 millisecond' AS same
+       FROM followed_pull_requests p JOIN conversation_events e USING (conversation_id)
+       WHERE p.conversation_id = $1 AND e.body->>'key' = 'execution_status' AND e.body->>'value' = 'finished'`,
+      [conversation.id],
+    );
+    expect(row).toEqual({ same: true });
+  });
+
   it('is never woken by its own answers and comments, but by those of the person who owns the account', async () => {
     const conversation = await start({}, 'read and wait');
     const during = addComment(change, MONA, 'I chose the second way.');

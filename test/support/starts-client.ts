@@ -45,9 +45,9 @@ export class StartsClient {
     return this.app.dataSource.query('SELECT id FROM app_conversations WHERE user_id = $1', [this.user.id]);
   }
 
-  sandboxes(): Promise<{ id: string; status: string }[]> {
+  sandboxes(): Promise<{ id: string; status: string; status_detail: string | null }[]> {
     return this.app.dataSource.query(
-      'SELECT id, status FROM sandboxes WHERE user_id = $1 ORDER BY created_at',
+      'SELECT id, status, status_detail FROM sandboxes WHERE user_id = $1 ORDER BY created_at',
       [this.user.id],
     );
   }

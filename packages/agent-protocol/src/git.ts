@@ -16,6 +16,12 @@ const httpUrl = z
 
 const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
 
+/** git needs a name to commit, so this is for where nobody else gave one. The address belongs to no host (RFC 2606). */
+export const DEFAULT_IDENTITY: z.infer<typeof gitIdentitySchema> = {
+  name: 'Slipway',
+  email: 'agent@slipway.invalid',
+};
+
 /** What an agent may do with its conversation's repository, the least first. */
 export const GIT_MODES = ['none', 'read', 'write'] as const;
 export type GitMode = (typeof GIT_MODES)[number];
@@ -36,6 +42,7 @@ export const gitAccessSchema = z.object({
   mode: z.enum(GIT_MODES).optional(),
   /** Whether tools get the credentials, through git's credential helper; the agent server uses them anyway. */
   expose: z.boolean(),
+  /** Null: the repository's own, or the sandbox's. */
   identity: gitIdentitySchema.nullable(),
 });
 

@@ -10,8 +10,10 @@ import {
   readSessionKey,
   takeSessionKeys,
 } from './command-line.js';
+import { nameCommitter } from './git/run-git.js';
 import { log } from './observability.js';
-import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment } from './tool-view.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment, type ToolView } from './tool-view.js';
 import { listenUnassigned } from './start-agent-server.js';
 
 const STOP = Symbol('stop');
@@ -58,10 +60,20 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
     started_in_ms: Math.round(process.uptime() * 1000),
   });
+  void giveCommitter({ environment: options.environment, wrapper: options.toolWrapper });
   await stopping;
   log('info', 'agent server stopping');
   await server.stop();
   log('info', 'agent server stopped');
+}
+
+/** Beside the first requests, which wait for no commit. */
+async function giveCommitter(view: ToolView): Promise<void> {
+  try {
+    await nameCommitter(view);
+  } catch (error) {
+    log('warn', 'failed to name the committer', { error: errorMessage(error) });
+  }
 }
 
 /** The volume of a pod starts empty, whatever its image has at the same path. */

@@ -138,7 +138,7 @@ async function assign(
       conversations,
       commands,
       files,
-      git: new GitWorkspace(view, files),
+      git: new GitWorkspace(view, files, workspace),
       preparation,
       push: async (folder, request) =>
         await pushBranch({ view, files, privateFolder: transfers }, folder, request),

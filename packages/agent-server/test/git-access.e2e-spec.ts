@@ -37,6 +37,7 @@ describe('an agent and its git server', () => {
     server = await startTestAgentServer({
       createEngine: async (context) =>
         createNativeEngine(context, {
+          workspace: '/workspace',
           webhook: null,
           sessionKeys: [SESSION_KEY],
           toolWrapper: [],

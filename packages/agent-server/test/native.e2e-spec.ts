@@ -1,7 +1,7 @@
 import { afterEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
 import { existsSync } from 'node:fs';
-import { readFile, writeFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { WebSocket } from 'ws';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
@@ -90,6 +90,30 @@ it('works for a user: a command in the workspace, its result to the model, a rep
   expect(await readFile(path.join(server.workspace, 'project/out'), 'utf8')).toBe('a-secret-token\n');
   expect(JSON.stringify(await client.events(id))).not.toContain('a-secret-token');
   expect(llm.requests.at(-1)?.text).toContain('<secret-hidden>');
+});
+
+it('reads what the repository says about a file with the first file that it touches, once', async () => {
+  const look = call('file_editor', { command: 'view', path: 'docs/a.md' });
+  llm = await ScriptedLlm.start(inOrder(look, look, say('It is done.')));
+  server = await startTestAgentServer({ createEngine: async () => new NativeEngine() });
+  const folder = path.join(server.workspace, 'project');
+  await mkdir(path.join(folder, 'docs'), { recursive: true });
+  await mkdir(path.join(folder, '.github/instructions'), { recursive: true });
+  await writeFile(path.join(folder, 'docs/a.md'), 'text');
+  const rule = '---\napplyTo: docs/**\n---\nUse British spelling.';
+  await writeFile(path.join(folder, '.github/instructions/docs.instructions.md'), rule);
+  const { client } = server;
+  const agent = { kind: 'Agent', agent_context: { load_project_skills: true } };
+  const model = { model: 'openai/fake', api_key: 'llm-key-5519', base_url: llm.url };
+  const id = await client.start(startRequest({ agent: { ...agent, llm: model } }));
+  await client.talk(id, 'Look twice.');
+  const [first, second] = await client.events(id, '&kind=ObservationEvent');
+  expect(llm.requests[0]?.text).not.toContain('British');
+  expect(JSON.stringify(first)).toContain('Use British spelling.');
+  expect(JSON.stringify(second)).not.toContain('British');
+  expect(jsonAt(await client.get(`/api/conversations/${id}`), 'activated_knowledge_skills')).toEqual([
+    'copilot:docs',
+  ]);
 });
 
 it('shows an answer while it is written, and takes it back when the user pauses', async () => {

@@ -313,6 +313,38 @@ describe('commands, files and git of the agent server', () => {
       });
     });
 
+    it('reports the changes of other working trees, whose names begin at the workspace', async () => {
+      const main = path.join(server.workspace, 'trees');
+      const inside = async (...args: string[]) =>
+        run('git', ['-c', 'user.name=a', '-c', 'user.email=a@b', ...args], { cwd: main });
+      await mkdir(main);
+      await inside('init', '-q', '-b', 'main');
+      await writeFile(path.join(main, 'a.txt'), 'one\n');
+      await inside('add', '.');
+      await inside('commit', '-qm', 'first');
+      await inside('worktree', 'add', '-q', '../two');
+      await inside('worktree', 'add', '-q', '.trees/three');
+      await inside('worktree', 'add', '-q', '../gone');
+      await rm(path.join(server.workspace, 'gone'), { recursive: true });
+      await writeFile(path.join(main, 'b.txt'), 'b\n');
+      await writeFile(path.join(server.workspace, 'two/a.txt'), 'two\n');
+      await writeFile(path.join(main, '.trees/three/c.txt'), 'c\n');
+      expect(await server.client.get(`/api/git/changes?path=${main}`)).toEqual([
+        { status: 'ADDED', path: '.trees/three/c.txt' },
+        { status: 'ADDED', path: 'b.txt' },
+        { status: 'UPDATED', path: 'two/a.txt' },
+      ]);
+      expect(await server.client.get(`/api/git/diff?path=${main}/two/a.txt`)).toEqual({
+        original: 'one\n',
+        modified: 'two\n',
+      });
+      expect(await server.client.get(`/api/git/changes?path=${server.workspace}/two`)).toEqual([
+        { status: 'UPDATED', path: 'a.txt' },
+        { status: 'ADDED', path: 'trees/.trees/three/c.txt' },
+        { status: 'ADDED', path: 'trees/b.txt' },
+      ]);
+    });
+
     it('reports the changes beside a folder that only looks like a repository', async () => {
       // A worktree, or a submodule, whose repository is elsewhere; and a clone that has just begun.
       const broken = ['broken', 'begun'].map((name) => path.join(server.workspace, name));

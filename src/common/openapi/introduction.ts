@@ -40,7 +40,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Conversations: `Held with agents that work in sandboxes. The words:
 - A *start task* is the beginning of a conversation: it is answered at once and ends in \`READY\`, with the conversation's id, or in \`ERROR\`.
 - A *conversation* is one agent's work on your messages. Its \`execution_status\` says what the agent does; its \`sandbox_status\`, whether its sandbox runs.
-- A *sandbox* is where it works, with files of its own. It is paused when it is idle, and a message resumes it.
+- A *sandbox* is where it works, with files of its own. It is paused when it is idle, and a message resumes it, also after a failure.
 - An *agent server* is the program in the sandbox that runs the agent; its address is \`conversation_url\`.
 - *Events* are all that happens: messages, actions, observations, errors.
 - A *confirmation* is an action that waits for you to accept or reject it.`,

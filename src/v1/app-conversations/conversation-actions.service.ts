@@ -11,7 +11,7 @@ import { unknownConversation } from '../events/events.service.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
-import { type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
+import { type SandboxRowStatus, type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
 import { SandboxesService } from '../sandboxes/sandboxes.service.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
@@ -22,12 +22,21 @@ import { StartTaskQueries } from './start-task.queries.js';
 /** How long an action waits for a restarted agent server's credentials, which are tried every 5 s. */
 const RESUME_WAIT_MS = 12_000;
 const RESUME_POLL_MS = 50;
+/** Statuses of sandboxes that are started for somebody who wants to go on. */
+const STOPPED: Partial<Record<SandboxRowStatus, NonNullable<WokenFrom>>> = {
+  PAUSED: 'PAUSED',
+  PAUSING: 'PAUSED',
+  ERROR: 'ERROR',
+};
 const WORKING: readonly unknown[] = ['idle', 'running', 'waiting_for_confirmation'];
 
 interface AuditedAction {
   action: AuditAction & `conversation.${string}`;
   details?: AuditDetails;
 }
+
+/** What a sandbox was before it was woken; null: nothing had to be done. */
+export type WokenFrom = 'PAUSED' | 'ERROR' | null;
 
 type ConversationAction<T> = (target: RunningSandbox, conversation: ConversationRow) => Promise<T>;
 
@@ -46,14 +55,14 @@ export class ConversationActionsService {
     private readonly logs: FollowedConversationRepository,
   ) {}
 
-  /** Resumes a paused sandbox if `resume` is set; returns whether it did. */
+  /** Resumes a paused sandbox, or one that has failed, if `resume` is set. */
   async sendMessage(
     userId: string,
     givenId: string,
     message: SendMessageRequest,
     resume: boolean,
-  ): Promise<boolean> {
-    const resumed = resume && (await this.wake(userId, givenId));
+  ): Promise<WokenFrom> {
+    const woken = resume ? await this.wake(userId, givenId, 'a message') : null;
     const { sender_conversation_id: _, ...plain } = message;
     // Not audited: the conversation's log has the messages with their sources.
     await this.act(userId, givenId, null, async (target, { id, execution_status: before }) => {
@@ -68,7 +77,7 @@ export class ConversationActionsService {
         this.agentServers.sendMessage(target, id, this.credentials.isSupported(target) ? message : plain),
       );
     });
-    return resumed;
+    return woken;
   }
 
   /** Allows or refuses what the agent waits for. */
@@ -120,18 +129,18 @@ export class ConversationActionsService {
     return translateErrors(() => action(target, conversation));
   }
 
-  /** Resumes a paused sandbox and waits for it; returns whether it was paused. Throws as `SandboxesService.wake`. */
-  async wake(userId: string, givenId: string): Promise<boolean> {
+  /** Resumes a sandbox that is paused or has failed, and waits for it. Throws as `SandboxesService.wake`. */
+  async wake(userId: string, givenId: string, what: string): Promise<WokenFrom> {
     const id = parseHexId(givenId);
     const conversation = id === null ? null : await this.conversations.find(userId, id);
     const status = conversation?.sandbox_status ?? null;
-    const isPaused = status === 'PAUSED' || status === 'PAUSING';
+    const from = (status && STOPPED[status]) ?? null;
     const isWaking = conversation !== null && this.sandboxes.isWaking(conversation.sandbox_id);
-    if (conversation === null || !(isPaused || isWaking)) {
-      return false;
+    if (conversation === null || !(from !== null || isWaking)) {
+      return null;
     }
-    await this.sandboxes.wake(userId, conversation.sandbox_id);
-    return true;
+    await this.sandboxes.wake(userId, conversation.sandbox_id, what);
+    return from ?? 'PAUSED';
   }
 
   private async act(
@@ -251,7 +260,7 @@ export function sandboxNotRunning(status: Exclude<SandboxStatus, 'RUNNING'>, san
     case 'ERROR':
       return new DomainError(
         'sandbox_not_running',
-        `The sandbox is in ERROR (its status_detail says why); start it again with ${resume}.`,
+        `The sandbox is in ERROR (its status_detail says why); a message starts it again, and so does ${resume}.`,
         { kind: 'unavailable' },
       );
     case 'MISSING':

@@ -149,8 +149,8 @@ export class ConversationWorkspaceService {
   }
 
   /**
-   * Changes as the agent server reports them, or else as they were kept. With `resume`, a paused sandbox runs meanwhile;
-   * unless that is said, only where nothing is kept. Throws as `file`.
+   * Changes as the agent server reports them, or else as they were kept. With `resume`, a paused sandbox, or one that has
+   * failed, runs meanwhile; unless that is said, only where nothing is kept. Throws as `file`.
    */
   async changes(userId: string, id: string, query: GitQuery): Promise<unknown> {
     return this.liveOrKept(userId, id, '/api/git/changes', query, keptChangesBelow);
@@ -168,10 +168,10 @@ export class ConversationWorkspaceService {
     query: GitQuery,
     select: (kept: Kept) => unknown,
   ): Promise<unknown> {
-    if (query.resume === true) {
-      await this.actions.wake(userId, id);
-    }
     try {
+      if (query.resume === true) {
+        await this.actions.wake(userId, id, 'its changes');
+      }
       return await this.git(userId, id, route, query);
     } catch (error) {
       if (!(error instanceof DomainError && error.code === 'sandbox_not_running')) {
@@ -182,7 +182,7 @@ export class ConversationWorkspaceService {
       if (found !== undefined) {
         return found;
       }
-      if (query.resume === undefined && (await this.actions.wake(userId, id))) {
+      if (query.resume === undefined && (await this.actions.wake(userId, id, 'its changes'))) {
         return await this.git(userId, id, route, query);
       }
       throw error;

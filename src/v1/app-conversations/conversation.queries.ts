@@ -56,6 +56,8 @@ export interface ConversationRow {
   /** With microseconds, for cursors. */
   created_at_text: string;
   sandbox_status: SandboxRowStatus | null;
+  /** While it is in ERROR. */
+  sandbox_failure: { at: string; cause: string | null } | null;
   /** Encrypted, and only while the sandbox is RUNNING. */
   session_key: string | null;
   /** Of the agent server, while the sandbox is RUNNING. */
@@ -76,6 +78,7 @@ const CONVERSATION_COLUMNS = `
   c.created_at, c.updated_at,
   to_char(c.created_at AT TIME ZONE 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') AS created_at_text,
   s.status AS sandbox_status,
+  CASE WHEN s.status = 'ERROR' THEN json_build_object('at', s.updated_at, 'cause', s.status_detail) END AS sandbox_failure,
   CASE WHEN ${isShownRunning('s')} THEN s.session_key END AS session_key,
   CASE WHEN ${isShownRunning('s')} THEN s.address END AS address, s.expose_port,
   CASE WHEN f.execution_status = 'running' AND ${IS_STOPPED} THEN 'paused' ELSE f.execution_status END AS execution_status,
@@ -253,12 +256,11 @@ const WITH_BELOW = `
   SELECT top, array_agg(below.id) AS ids, sum((f.metrics ->> 'accumulated_cost')::float8) AS cost
   FROM below LEFT JOIN followed_conversations f ON f.id = below.id AND f.user_id = $1 GROUP BY top`;
 
+/** `spent`: by all, with what is granted; `delegated`: of that, by what its agent has started. */
 interface Spending {
   /** Null: there is no limit. */
   budget: number | null;
-  /** By all, with what is granted. */
   spent: number;
-  /** Of that, by what its agent has started. */
   delegated: number;
 }
 
@@ -266,13 +268,14 @@ interface Spending {
 export interface ChangedWork {
   id: string;
   ended: boolean;
+  seenAt: Date;
   /** Of the row that follows. */
   attempt: number;
 }
 
 /** Where a status has just changed, the log may be about to say more. */
 const CHANGED_WORK = `
-  SELECT p.conversation_id AS id, p.idle_since IS NULL AS ended, p.attempt
+  SELECT p.conversation_id AS id, p.idle_since IS NULL AS ended, p.attempt, f.updated_at AS "seenAt"
   FROM followed_pull_requests p JOIN followed_conversations f ON f.id = p.conversation_id
   WHERE p.next_look_at IS NOT NULL AND CASE WHEN p.idle_since IS NULL
     THEN f.execution_status IN ('finished', 'error', 'stuck') AND f.updated_at < $1::timestamptz - interval '1 second'

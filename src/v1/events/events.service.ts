@@ -78,6 +78,11 @@ export class EventsService {
     }
   }
 
+  /** As `EventQueries.endsOfWork`. */
+  async endsOfWork(conversationIds: readonly string[]): Promise<Map<string, Date>> {
+    return await this.events.endsOfWork(conversationIds);
+  }
+
   /** In the order of the ids, null for unknown ones. Throws DomainError not_found; InvalidInputError beyond a page. */
   async batch(
     userId: string,

@@ -145,7 +145,7 @@ export class PullRequestsService {
     const start = await this.starts.ofConversation(userId, id);
     const place = start?.request.work_place;
     requirePushable(repository, place);
-    await this.actions.wake(userId, id);
+    await this.actions.wake(userId, id, 'a pull request');
     const planned = { userId, repository, provider, directory, branch: request.source_branch ?? null };
     const pushing = { result: null as GitPushResponse | null, fork: pushedFork(place) };
     const entry = { action: 'conversation.open_pull_request', details: { repository } } as const;

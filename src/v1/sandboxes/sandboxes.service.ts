@@ -8,10 +8,11 @@ import type { Page } from '../../common/pagination/page.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxCreator } from './sandbox-creator.js';
+import { briefCause, startedAgain } from './lifecycle/exit-diagnosis.js';
 import { SandboxWorkerSignal } from './sandbox-events.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { type SandboxRowStatus, statusAfter } from './sandbox-status.js';
-import { SandboxQueries, type SandboxView } from './sandbox.queries.js';
+import { SandboxQueries, type SandboxSnapshot, type SandboxView } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 
 const WAKE_MS = 60_000;
@@ -97,9 +98,13 @@ export class SandboxesService {
     }
   }
 
-  /** Returns the ids that were paused to make room. @throws DomainError not_found, rate_limited, forbidden */
-  async resume(userId: string, id: string): Promise<readonly string[]> {
-    const { status } = found(await this.sandboxes.find(id, userId), 'sandbox');
+  /**
+   * Returns the ids that were paused to make room. One that has failed says what it was started again for, and why it had
+   * failed, unless its user asked for just that.
+   * @throws DomainError not_found, rate_limited, forbidden
+   */
+  async resume(userId: string, id: string, what: string | null = null): Promise<readonly string[]> {
+    const { status, statusDetail: before } = found(await this.sandboxes.find(id, userId), 'sandbox');
     if (statusAfter('resume', status) === null) {
       return [];
     }
@@ -107,7 +112,8 @@ export class SandboxesService {
     const evictable = await this.quota.findEvictable(userId, id);
     const paused = await this.sandboxes.transaction(async (manager) => {
       const ids = await this.quota.claim(manager, userId, evictable, id);
-      const statusDetail = pausedNotes(ids).join(' ') || null;
+      const again = status === 'ERROR' && what !== null ? [startedAgain(what, before)] : [];
+      const statusDetail = [...again, ...pausedNotes(ids)].join(' ') || null;
       await this.sandboxes.transition(id, 'resume', { change: { statusDetail, lastActivityAt }, manager });
       return ids;
     });
@@ -115,9 +121,14 @@ export class SandboxesService {
     return paused;
   }
 
-  /** Resumes a sandbox and waits at most a minute; concurrent callers share the start. Throws as `resume` does. */
-  async wake(userId: string, id: string): Promise<void> {
-    const wake = this.wakes.get(id) ?? this.resumeAndWait(userId, id).finally(() => this.wakes.delete(id));
+  /**
+   * Resumes a sandbox and waits at most a minute; concurrent callers share the start.
+   * @param what it is for, in words for people
+   * @throws DomainError unavailable when it fails; as `resume` does
+   */
+  async wake(userId: string, id: string, what: string): Promise<void> {
+    const wake =
+      this.wakes.get(id) ?? this.resumeAndWait(userId, id, what).finally(() => this.wakes.delete(id));
     this.wakes.set(id, wake);
     await wake;
   }
@@ -131,16 +142,23 @@ export class SandboxesService {
     this.sandboxes.touch(id);
   }
 
-  private async resumeAndWait(userId: string, id: string): Promise<void> {
-    await this.resume(userId, id);
-    await this.waitWhile('STARTING', id, WAKE_MS);
+  private async resumeAndWait(userId: string, id: string, what: string): Promise<void> {
+    await this.resume(userId, id, what);
+    const { status, statusDetail } = await this.waitWhile('STARTING', id, WAKE_MS);
+    if (status === 'ERROR') {
+      throw couldNotStart(what, statusDetail);
+    }
   }
 
-  private async waitWhile(passing: SandboxRowStatus, id: string, timeoutMs: number): Promise<void> {
+  private async waitWhile(
+    passing: SandboxRowStatus,
+    id: string,
+    timeoutMs: number,
+  ): Promise<SandboxSnapshot> {
     for (let waited = 0, pause = MIN_POLL_MS; ; pause = Math.min(2 * pause, MAX_POLL_MS)) {
-      const { status } = await this.queries.snapshot(id);
-      if (status !== passing || waited >= timeoutMs) {
-        return;
+      const snapshot = await this.queries.snapshot(id);
+      if (snapshot.status !== passing || waited >= timeoutMs) {
+        return snapshot;
       }
       await delay(pause);
       waited += pause;
@@ -172,6 +190,11 @@ export class SandboxesService {
     this.worker.wake();
     return created;
   }
+}
+
+function couldNotStart(what: string, failure: string | null): DomainError {
+  const detail = `The sandbox could not be started for ${what}: ${briefCause(failure)}`;
+  return new DomainError('sandbox_not_running', detail, { kind: 'unavailable' });
 }
 
 /** 404 for another user's sandbox too. */

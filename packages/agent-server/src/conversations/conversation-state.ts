@@ -33,6 +33,7 @@ import {
   type SkillProblem,
   skillProblemEvents,
   type TriggeredSkills,
+  skillsForFile,
   triggeredSkills,
 } from '../skills/skill.js';
 
@@ -244,6 +245,15 @@ export class ConversationState implements EngineHost {
 
   skillsFor(message: string): TriggeredSkills | null {
     return triggeredSkills(this.#skills, message, this.#record.activatedSkills);
+  }
+
+  async rulesFor(file: string): Promise<string | null> {
+    const { workingDir, activatedSkills } = this.#record;
+    const found = skillsForFile(this.#skills, workingDir, file, activatedSkills);
+    if (found !== null) {
+      await this.change({ activatedSkills: [...activatedSkills, ...found.names] });
+    }
+    return found?.text ?? null;
   }
 
   setCredentials(credentials: Credentials): void {

@@ -115,6 +115,8 @@ export interface EngineHost {
   /** The members that are not given stay. */
   remember(members: EngineMemory): Promise<void>;
   describeAgent(details: AgentDetails): Promise<void>;
+  /** What the repository says about a file (an absolute path), once in a conversation. Null: nothing new. */
+  rulesFor(file: string): Promise<string | null>;
 }
 
 /** Runs a conversation's agent: one instance per conversation, one run at a time. */
@@ -162,6 +164,8 @@ export interface EngineContext {
 export type CreateEngine = (context: EngineContext) => Promise<AgentEngine>;
 
 export interface EngineServerOptions {
+  /** The folder that all conversations of the sandbox work in, or below. */
+  workspace: string;
   conversationsPath: string;
   /** Without any key, the server is open to all clients. */
   sessionKeys: string[];

@@ -134,12 +134,12 @@ case $operation in
   write)
     locate
     make_folders
-    mode=
+    mode= links=1
     if [ -e "./$name" ]; then
       [ -d "./$name" ] && fail folder
       [ -f "./$name" ] || fail special
       [ -w "./$name" ] || fail denied
-      mode=$(stat -c %a -- "./$name") || fail changed
+      mode=$(stat -c %a -- "./$name") && links=$(stat -c %h -- "./$name") || fail changed
     fi
     # Never what stands there already, nor what a link of that name points to.
     set -C
@@ -150,11 +150,23 @@ case $operation in
       rm -f -- "./$temporary"
       fail incomplete
     fi
+    if [ "$links" -gt 1 ]; then
+      # Its other names are kept: the content goes into the same file, which is checked by its descriptor.
+      { exec 4<> "./$name"; } 2>/dev/null && real=$(readlink -n /proc/self/fd/4 && printf .) || real=
+      if is_inside "\${real%/*}" && [ -f /proc/self/fd/4 ]; then
+        cat "./$temporary" >| /proc/self/fd/4 || { rm -f -- "./$temporary"; fail unwritable; }
+        rm -f -- "./$temporary"
+        reply file "$links" "$PWD/$name"
+        exit 0
+      fi
+      rm -f -- "./$temporary"
+      fail changed
+    fi
     { [ -z "$mode" ] || chmod "$mode" -- "./$temporary"; } && mv -fT -- "./$temporary" "./$name" || {
       rm -f -- "./$temporary"
       fail unwritable
     }
-    reply file 0 "$PWD/$name"
+    reply file 1 "$PWD/$name"
     ;;
   remove)
     locate

@@ -90,7 +90,7 @@ describe('writing', () => {
 
   it('replaces a file in one step, keeps its mode, and makes the folders above a new one', async () => {
     const file = path.join(workspace, 'new/deep/a.sh');
-    expect(await files.write(file, text('one', 'two'))).toBe(file);
+    expect(await files.write(file, text('one', 'two'))).toEqual({ path: file, links: 1 });
     await chmod(file, 0o750);
     await files.write(file, text('three'));
     expect(await readFile(file, 'utf8')).toBe('three');

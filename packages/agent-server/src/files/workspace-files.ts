@@ -114,11 +114,17 @@ export class WorkspaceFiles {
 
   /**
    * Replaces a file, creates the folders above it and returns the path without links. The old file stays until the
-   * new one is complete, and when the content throws.
+   * new one is complete, and when the content throws; one with several names keeps its content in common.
    * @throws also whatever the content throws
    */
-  async write(file: string, content: AsyncIterable<Uint8Array>): Promise<string> {
-    return await this.#run({ name: 'write', file, isStream: true, content }, async (reply) => reply.path);
+  async write(file: string, content: AsyncIterable<Uint8Array>): Promise<{ path: string; links: number }> {
+    return await this.#run(
+      { name: 'write', file, isStream: true, content },
+      async ({ path, size: links }) => ({
+        path,
+        links,
+      }),
+    );
   }
 
   async remove(file: string): Promise<void> {

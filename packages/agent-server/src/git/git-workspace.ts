@@ -32,6 +32,12 @@ async function nestedRepositories(view: ToolView, folder: string): Promise<strin
   return output.split('\0').slice(0, -1);
 }
 
+interface WorkingTree {
+  folder: string;
+  /** What its files are shown below. */
+  name: string;
+}
+
 const DEFAULT_BRANCHES = ['main', 'master'];
 
 /** The id of the commit that a name stands for; null if there is none. */
@@ -105,28 +111,43 @@ const COMMIT_FORMAT = '%H%x1f%h%x1f%an%x1f%aI%x1f%s';
 export class GitWorkspace {
   readonly #view: ToolView;
   readonly #files: WorkspaceFiles;
+  readonly #workspace: string;
 
-  constructor(view: ToolView, files: WorkspaceFiles) {
+  /** @param workspace what the names of other working trees begin at */
+  constructor(view: ToolView, files: WorkspaceFiles, workspace: string) {
     this.#view = view;
     this.#files = files;
+    this.#workspace = workspace;
   }
 
-  /** Also of repositories directly in the folder. Null compares with `comparisonBase`. @throws WorkspaceFileError */
+  /** Also of repositories directly in the folder, and of its repository's other working trees. Null compares with `comparisonBase`. @throws WorkspaceFileError */
   async changes(given: string, ref: string | null): Promise<GitChange[]> {
     const folder = await this.#files.resolve(given);
-    const nested = await nestedRepositories(this.#view, folder);
+    const direct = (await nestedRepositories(this.#view, folder)).map((name) => ({
+      folder: path.join(folder, name),
+      name,
+    }));
+    const trees = await this.#otherTrees(folder, await this.#files.resolve(this.#workspace));
+    const nested = [
+      ...direct,
+      ...trees.filter((tree) => direct.every((each) => each.folder !== tree.folder)),
+    ];
     const own = (await this.#isRepository(folder)) ? await this.#changesIn(folder, ref) : [];
     const others = await Promise.all(
-      nested.map(async (name) =>
-        (await this.#changesIn(path.join(folder, name), ref)).map((change) => ({
+      nested.map(async ({ folder: place, name }) =>
+        (await this.#changesIn(place, ref)).map((change) => ({
           ...change,
           path: `${name}/${change.path}`,
         })),
       ),
     );
     const isNested = ({ path: file }: GitChange): boolean =>
-      nested.some((name) => file === name || file.startsWith(`${name}/`));
-    return [...own.filter((change) => !isNested(change)), ...others.flat()].toSorted(byPath);
+      nested.some(
+        ({ folder: place, name }) => isBelow(place, folder) && (file === name || file.startsWith(`${name}/`)),
+      );
+    // A tree within another one is a new folder to that.
+    const listed = others.flat().filter((change) => nested.every(({ name }) => change.path !== `${name}/`));
+    return [...own.filter((change) => !isNested(change)), ...listed].toSorted(byPath);
   }
 
   /** Empty where the file does not exist, null outside of repositories. @throws WorkspaceFileError; HttpError 400 */
@@ -185,7 +206,56 @@ export class GitWorkspace {
         return { modified: modified ?? '', original: original ?? '' };
       }
     }
-    return null;
+    const elsewhere = await this.#inOtherTree(given);
+    const { modified = null, original = null } = elsewhere === null ? {} : await sidesOf(elsewhere);
+    return original === null && modified === null
+      ? null
+      : { modified: modified ?? '', original: original ?? '' };
+  }
+
+  /** Working trees of the same repository below the workspace, beside that of the folder. */
+  async #otherTrees(folder: string, workspace: string): Promise<WorkingTree[]> {
+    const listed = (await runGit(this.#view, folder, ['worktree', 'list', '--porcelain'])) ?? '';
+    const named = Array.from(listed.matchAll(/^worktree (.+)$/gm), ([, place = '']) => place);
+    const places = await Promise.all(named.slice(0, MAX_REPOSITORIES).map((given) => this.#ifInside(given)));
+    const trees = places.flatMap((place): WorkingTree[] => {
+      const base = place !== null && isBelow(place, folder) ? folder : workspace;
+      const isOther = place !== null && place !== folder && !isBelow(folder, place) && isBelow(place, base);
+      return isOther ? [{ folder: place, name: path.relative(base, place) }] : [];
+    });
+    // One whose folder was removed is still listed for a while.
+    const exist = await Promise.all(trees.map((tree) => this.#isRepository(tree.folder)));
+    return trees.filter((_tree, index) => exist[index]);
+  }
+
+  async #ifInside(given: string): Promise<string | null> {
+    try {
+      return await this.#files.resolve(given);
+    } catch (error) {
+      if (error instanceof WorkspaceFileError) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  /** The file that a change of another working tree is shown as: its name begins at the workspace. */
+  async #inOtherTree(given: string): Promise<Candidate | null> {
+    const [file, workspace] = await Promise.all(
+      [given, this.#workspace].map((each) => this.#files.resolve(each)),
+    );
+    const folder = await this.#files.enclosingFolder(path.dirname(file ?? given));
+    const top = (await runGit(this.#view, folder, ['rev-parse', '--show-toplevel']))?.trim();
+    if (file === undefined || workspace === undefined || top === undefined) {
+      return null;
+    }
+    const meant = path.join(workspace, path.relative(top, file));
+    const trees = await this.#otherTrees(folder, workspace);
+    if (!trees.some((tree) => isBelow(meant, tree.folder))) {
+      return null;
+    }
+    const above = await this.#files.enclosingFolder(path.dirname(meant));
+    return { folder: above, name: printable(path.relative(above, meant)), file: meant, rest: '' };
   }
 
   /** What a path can mean: a file of that name, or one whose name is shown like that because it is not UTF-8. */
@@ -288,6 +358,10 @@ function required(output: string | null): string {
     throw new HttpError(400, UNREADABLE);
   }
   return output;
+}
+
+function isBelow(place: string, folder: string): boolean {
+  return place.startsWith(`${folder.replace(/\/$/, '')}/`);
 }
 
 function byPath(a: GitChange, b: GitChange): number {

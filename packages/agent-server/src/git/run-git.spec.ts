@@ -1,7 +1,17 @@
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
-import { parseEscapedPath, parseGitName, printable, shownName, trustedGit } from './run-git.js';
+import { execFileSync } from 'node:child_process';
+import { writeFileSync } from 'node:fs';
+import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
+import {
+  nameCommitter,
+  parseEscapedPath,
+  parseGitName,
+  printable,
+  shownName,
+  trustedGit,
+} from './run-git.js';
 
 const MISSING_FOLDER = path.join(tmpdir(), 'no', 'such', 'folder');
 
@@ -17,6 +27,39 @@ it.each([
     timeoutMs: 5000,
   });
   await expect(run).rejects.toThrow(message);
+});
+
+describe('who commits', () => {
+  const folder = temporaryFolder();
+  const environment = (): Record<string, string> => ({
+    PATH: process.env['PATH'] ?? '',
+    HOME: folder(),
+    GIT_CONFIG_NOSYSTEM: '1',
+  });
+  const configured = (): string[] =>
+    ['user.name', 'user.email'].map((key) =>
+      execFileSync('git', ['config', key], { cwd: folder(), env: environment(), encoding: 'utf8' }).trim(),
+    );
+
+  it.each([
+    ['is named where nobody has', '', ['Slipway', 'agent@slipway.invalid']],
+    ['stays who the image says', '[user]\nname = Bot\nemail = bot@example.com\n', ['Bot', 'bot@example.com']],
+    ['gets what is missing', '[user]\nname = Bot\n', ['Bot', 'agent@slipway.invalid']],
+  ])('%s', async (_what, before, expected) => {
+    writeFileSync(folder('.gitconfig'), before);
+    await nameCommitter({ environment: environment(), wrapper: [] });
+    expect(configured()).toEqual(expected);
+  });
+
+  it('is who the repository says, whatever the default', async () => {
+    await nameCommitter({ environment: environment(), wrapper: [] });
+    const git = (...args: string[]): void => {
+      execFileSync('git', args, { cwd: folder(), env: environment() });
+    };
+    git('init', '--quiet');
+    git('config', 'user.name', 'Ada');
+    expect(configured()).toEqual(['Ada', 'agent@slipway.invalid']);
+  });
 });
 
 describe('file names', () => {

@@ -5,8 +5,11 @@ import { textHead } from '@slipway/common/well-formed-text.js';
 import type { Skill, SkillTrigger } from './skill.js';
 
 export interface SkillFile {
-  /** `rules`: instructions for any agent, such as `AGENTS.md`; `unread`: it has the reason as its content. */
-  kind: 'rules' | 'skill' | 'unread';
+  /**
+   * `rules`: instructions for any agent, such as `AGENTS.md`; `rule`: those in the form of another agent, whose name begins
+   * theirs; `unread`: it has the reason as its content.
+   */
+  kind: 'rules' | 'rule' | 'skill' | 'unread';
   file: string;
   /** Relative to the repository for rules, to the folder of skills for skills. */
   name: string;
@@ -16,6 +19,9 @@ export interface SkillFile {
 /** Names of the files that have rules, in lower case, and the names of their skills. */
 const RULES: Record<string, string> = {
   '.cursorrules': 'cursorrules',
+  '.windsurfrules': 'windsurf',
+  '.clinerules': 'cline',
+  'copilot-instructions.md': 'copilot',
   'agents.md': 'agents',
   'agent.md': 'agents',
   'claude.md': 'claude',
@@ -36,6 +42,9 @@ export function skillFromFile(found: SkillFile, maxBytes: number): Skill {
   }
   if (found.kind === 'rules') {
     return fromRules(found);
+  }
+  if (found.kind === 'rule') {
+    return fromRule(found);
   }
   // Two bytes that begin a file of UTF-16, read as UTF-8.
   if (found.content.startsWith('\uFFFD\uFFFD')) {
@@ -82,6 +91,32 @@ function fromRules({ file, name, content }: SkillFile): Skill {
     trigger: isNested ? { kind: 'paths', globs: [`${folder}/**`] } : null,
     isAgentSkill: false,
     isHidden: isNested,
+  };
+}
+
+/** Authors write `globs: *.ts`, which is no YAML. */
+const BARE_GLOBS = /^(\uFEFF?---[^]*?\n(?:globs|applyTo)[ \t]*:[ \t]*)(\*[^\n\r]*)/;
+
+/** By its members it is always given, for files that match, or on demand. */
+function fromRule({ file, name, content: given }: SkillFile): Skill {
+  const quoted = given.replace(
+    BARE_GLOBS,
+    (_, before: string, globs: string) => before + JSON.stringify(globs.trim()),
+  );
+  const { head, content } = splitFrontmatter(quoted);
+  const globs = toTexts(jsonAt(head, 'globs') ?? jsonAt(head, 'applyTo'), 'globs', true);
+  const isForAll = globs.some((glob) => glob === '**' || glob === '**/*');
+  const isAlways = isForAll || jsonAt(head, 'alwaysApply') === true || name.startsWith('cline:');
+  const hasPaths = !isAlways && globs.length > 0;
+  const description = jsonAt(head, 'description');
+  return {
+    name: textHead(name, MAX_NAME),
+    content,
+    source: file,
+    description: typeof description === 'string' ? textHead(description, MAX_DESCRIPTION) : null,
+    trigger: hasPaths ? { kind: 'paths', globs } : null,
+    isAgentSkill: !isAlways && !hasPaths,
+    isHidden: hasPaths,
   };
 }
 

@@ -5,6 +5,7 @@ import { runGit } from '../git/run-git.js';
 import { log } from '../observability.js';
 import { commandOutput } from '../process-tree.js';
 import { scriptInView, type ToolView } from '../tool-view.js';
+import { withImports } from './rule-imports.js';
 import type { SkillFile } from './skill-file.js';
 import { type FoundSkills, mergeSkills, type Skill, type SkillProblem } from './skill.js';
 
@@ -40,7 +41,8 @@ export class SkillReader {
   async project(folder: string): Promise<FoundSkills> {
     const real = await this.#options.files.resolve(folder);
     const [own, nested] = await Promise.all([this.#read('project', real), this.#nestedRules(real)]);
-    return await toSkills([...own, ...nested].slice(0, MAX_FILES + 1));
+    const files = await withImports([...own, ...nested], real, (names) => this.#read('nested', real, names));
+    return await toSkills(files.slice(0, MAX_FILES + 1));
   }
 
   async user(): Promise<FoundSkills> {
@@ -88,7 +90,7 @@ export class SkillReader {
   async #read(
     scope: 'project' | 'nested' | 'user' | 'plugin',
     folder: string,
-    nested: string[] = [],
+    nested: readonly string[] = [],
   ): Promise<SkillFile[]> {
     const { view, workspace } = this.#options;
     const limits = [String(MAX_FILES), String(MAX_FILE_BYTES)];
@@ -112,7 +114,8 @@ function toFiles(output: string): SkillFile[] {
   const files: SkillFile[] = [];
   for (let index = 0; index + FIELDS < fields.length; index += FIELDS) {
     const [kind, file = '', name = '', content = ''] = fields.slice(index, index + FIELDS);
-    files.push({ kind: kind === 'rules' || kind === 'unread' ? kind : 'skill', file, name, content });
+    const known = (['rules', 'rule', 'unread'] as const).find((each) => each === kind) ?? 'skill';
+    files.push({ kind: known, file, name, content });
   }
   return files;
 }
@@ -197,7 +200,7 @@ skills() {
 }
 
 if [ "$scope" = user ]; then
-  for base in .agents/skills .openhands/skills .openhands/microagents; do
+  for base in .agents/skills .openhands/skills .openhands/microagents .claude/skills; do
     skills "$folder/$base"
   done
   exit 0
@@ -213,7 +216,7 @@ while [ ! -e "$top/.git" ]; do
 done
 if [ "$scope" = nested ]; then
   for name; do
-    emit rules "$name" "$folder/$name"
+    case $name in /*) emit rules "$name" "$name" ;; *) emit rules "$name" "$folder/$name" ;; esac
   done
   exit 0
 fi
@@ -224,9 +227,24 @@ for root in "\${roots[@]}"; do
   for file in "$root"/.cursorrule[s] "$root"/agents.m[d] "$root"/agent.m[d] "$root"/claude.m[d] "$root"/gemini.m[d]; do
     emit rules "\${file##*/}" "$file"
   done
+  for file in "$root"/.github/copilot-instructions.m[d] "$root"/.windsurfrule[s] "$root"/.clinerule[s]; do
+    [ -d "$file" ] || emit rules "\${file##*/}" "$file"
+  done
 done
 for root in "\${roots[@]}"; do
-  for base in .agents/skills .openhands/skills .openhands/microagents; do
+  rule() {
+    local name=\${2#"$1"/}
+    emit rule "$3:\${name%%.*}" "$2"
+  }
+  base=$root/.cursor/rules
+  for file in "$base"/*.md[c] "$base"/*/*.md[c]; do rule "$base" "$file" cursor; done
+  base=$root/.github/instructions
+  for file in "$base"/*.instructions.m[d] "$base"/*/*.instructions.m[d]; do rule "$base" "$file" copilot; done
+  base=$root/.clinerules
+  for file in "$base"/*.m[d]; do rule "$base" "$file" cline; done
+done
+for root in "\${roots[@]}"; do
+  for base in .agents/skills .openhands/skills .openhands/microagents .claude/skills; do
     skills "$root/$base"
   done
 done

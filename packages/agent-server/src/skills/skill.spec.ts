@@ -4,6 +4,7 @@ import {
   mergeSkills,
   type Skill,
   type SkillTrigger,
+  skillsForFile,
   skillsPrompt,
   triggeredSkills,
 } from './skill.js';
@@ -84,6 +85,37 @@ describe('skillsPrompt', () => {
 
   it('is nothing without skills', () => {
     expect(skillsPrompt([], 'm')).toBeNull();
+  });
+});
+
+describe('skillsForFile', () => {
+  const rule = (...globs: string[]): Skill =>
+    skill('rule', { trigger: { kind: 'paths', globs }, isHidden: true });
+  const given = (glob: string, file: string): boolean =>
+    skillsForFile([rule(glob)], '/work/project', file, []) !== null;
+
+  it.each([
+    ['docs/**', 'docs/a.md', true],
+    ['docs/**', 'docs/deep/a.md', true],
+    ['docs/**', 'src/docs.md', false],
+    ['*.ts', 'src/deep/a.ts', true],
+    ['./src/*.ts', 'src/a.ts', true],
+    ['src/*.{ts,tsx}', 'src/a.tsx', true],
+    ['src/*.ts', 'src/deep/a.ts', false],
+    ['**/*.ts', '../other/a.ts', false],
+    ['*'.repeat(90), 'a.ts', false],
+    ['{a,b}'.repeat(40), 'a.ts', false],
+    ['{1..99999}', '1', false],
+    ['+(+(a))', 'aaa', false],
+  ])('%s, %s: %j', (glob, file, isGiven) => {
+    expect(given(glob, `/work/project/${file}`)).toBe(isGiven);
+  });
+
+  it('gives each once, with the place that paths in it begin at', () => {
+    const found = skillsForFile([rule('*.md')], '/work', '/work/a.md', []);
+    expect(found?.names).toEqual(['rule']);
+    expect(found?.text).toMatch(/for files such as a\.md.*It is in \/repo\/rule\.md.*content of rule/s);
+    expect(skillsForFile([rule('*.md')], '/work', '/work/a.md', ['rule'])).toBeNull();
   });
 });
 

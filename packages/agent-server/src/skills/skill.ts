@@ -1,3 +1,4 @@
+import path from 'node:path';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { textHead, textTail } from '@slipway/common/well-formed-text.js';
 import type { NewEvent } from '../engine/agent-engine.js';
@@ -103,6 +104,47 @@ export function triggeredSkills(
   return names.length === 0 ? null : { names, text: parts.join('\n') };
 }
 
+/** Instructions for a file of a folder, by its absolute path. */
+export function skillsForFile(
+  skills: readonly Skill[],
+  folder: string,
+  file: string,
+  known: readonly string[],
+): TriggeredSkills | null {
+  const name = path.posix.relative(folder, file);
+  const matching = skills.filter(
+    ({ trigger, ...skill }) =>
+      trigger?.kind === 'paths' &&
+      !known.includes(skill.name) &&
+      skill.content.length <= MAX_TRIGGERED &&
+      trigger.globs.some((glob) => isCheap(glob) && path.posix.matchesGlob(name, anywhere(glob))),
+  );
+  const texts = matching.map(
+    (skill) =>
+      `<EXTRA_INFO>\nInstructions of the repository for files such as ${oneLine(name)}. Follow them as those in REPO_CONTEXT.\n${locationOf(skill)}${skill.content}\n</EXTRA_INFO>`,
+  );
+  return texts.length === 0
+    ? null
+    : { names: matching.map((skill) => skill.name), text: textHead(texts.join('\n'), MAX_TRIGGERED) };
+}
+
+/** A repository may write any glob, and some take for ever: those with many stars, or with groups within groups. */
+function isCheap(glob: string): boolean {
+  const parts = glob.split('/');
+  return (
+    parts.filter((part) => part === '**').length <= 3 &&
+    parts.every((part) => part === '**' || part.split('*').length <= 4) &&
+    glob.split('{').length <= 4 &&
+    !/\{[^}]*\{|\.\.|\(/.test(glob)
+  );
+}
+
+/** A name without a folder is one in any of them. */
+function anywhere(glob: string): string {
+  const plain = glob.replace(/^\.?\//, '');
+  return plain.includes('/') ? plain : `**/${plain}`;
+}
+
 function isAlwaysGiven({ trigger, isAgentSkill }: Pick<Skill, 'trigger' | 'isAgentSkill'>): boolean {
   return trigger === null && !isAgentSkill;
 }
@@ -157,7 +199,7 @@ function pathsPart(skills: readonly Skill[]): string {
   );
   return entries.length === 0
     ? ''
-    : `<path_rules>\nInstructions for some files only. Read them before you change a file that matches.\n${entries.slice(0, MAX_LISTED).join('\n')}\n</path_rules>`;
+    : `<path_rules>\nInstructions for some files only. They come with the first result of file_editor for a file that matches; read them before you change such a file otherwise.\n${entries.slice(0, MAX_LISTED).join('\n')}\n</path_rules>`;
 }
 
 function firstLine(content: string): string {

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
-import { chmod, mkdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
+import { chmod, link, mkdir, readdir, readFile, stat, symlink, truncate, writeFile } from 'node:fs/promises';
 import { join } from 'node:path';
 import { toolEnvironment } from '../tool-view.js';
 import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
@@ -57,6 +57,34 @@ describe('the file editor', () => {
       is_error: false,
     });
     expect(await readFile(join(folder, 'c~/~d'), 'utf8')).toBe('two');
+  });
+
+  it('edits what lies in the work area, such as another working tree, and nothing beyond', async () => {
+    await mkdir(outer('area/project'), { recursive: true });
+    await mkdir(outer('area/two'));
+    await symlink(outer('secret'), outer('area/two/link'));
+    await writeFile(outer('secret'), 'secret');
+    folder = outer('area/project');
+    tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] }, outer('area'));
+    const create = (path: string) => edit({ command: 'create', path, file_text: 'x' });
+    expect(await create('../two/a.txt')).toMatchObject({ is_error: false, path: outer('area/two/a.txt') });
+    for (const path of ['../../secret', '../two/link', '../two/../../b.txt']) {
+      expect((await create(path)).text).toContain('not inside the workspace');
+    }
+    expect(await readFile(outer('secret'), 'utf8')).toBe('secret');
+  });
+
+  it('tells what the repository says about a file with the result', async () => {
+    const asked: string[] = [];
+    tool = fileEditorTool({ environment: toolEnvironment(process.env), wrapper: [] }, null, async (file) => {
+      asked.push(file);
+      return asked.length === 1 ? 'Use tabs.' : null;
+    });
+    expect((await edit({ command: 'create', path: 'a.txt', file_text: 'x' })).text).toContain(
+      'a.txt.\nUse tabs.',
+    );
+    expect((await edit({ command: 'view', path: 'a.txt' })).text).not.toContain('Use tabs.');
+    expect(asked).toEqual([join(folder, 'a.txt'), join(folder, 'a.txt')]);
   });
 
   it('creates a file and the folders above it, lists them, and undoes that', async () => {
@@ -143,13 +171,71 @@ describe('the file editor', () => {
     expect(await readFile(join(folder, 'a.txt'), 'utf8')).toBe('mine');
   });
 
-  it('rejects binary, non-UTF-8 and large files', async () => {
+  it.each<[string, BufferEncoding, string, string]>([
+    ['Windows-1252 (Latin-1)', 'latin1', 'größer\r\nzwei\r\n', 'größer\r\ndrei é\r\n'],
+    ['UTF-16 (little endian)', 'utf16le', '\uFEFFgrößer\nzwei\n', '\uFEFFgrößer\ndrei é\n'],
+  ])(
+    'reads and writes a text in its own encoding, and says so once: %s',
+    async (name, encoding, old, changed) => {
+      const file = join(folder, 'a.txt');
+      await writeFile(file, old, encoding);
+      const note = `\n[${file} is ${name}, and is written so]`;
+      expect((await edit({ command: 'view', path: 'a.txt' })).text).toBe(
+        `     1\tgrößer\n     2\tzwei${note}`,
+      );
+      const replaced = { command: 'str_replace', path: 'a.txt', old_str: 'zwei', new_str: 'drei é' };
+      const edited = await edit(replaced);
+      expect(edited).toMatchObject({ is_error: false, new_content: changed });
+      expect(edited.text).not.toContain(name);
+      expect(await readFile(file, encoding)).toBe(changed);
+      await edit({ command: 'create', path: 'a.txt', file_text: 'neu\n' });
+      expect(await readFile(file, encoding)).toBe(old.startsWith('\uFEFF') ? '\uFEFFneu\n' : 'neu\n');
+      await edit({ command: 'undo_edit', path: 'a.txt' });
+      expect(await readFile(file, encoding)).toBe(changed);
+    },
+  );
+
+  it('refuses a character that the encoding of a file does not have', async () => {
+    await writeFile(join(folder, 'a.txt'), 'größer\n', 'latin1');
+    const { text } = await edit({ command: 'create', path: 'a.txt', file_text: 'größer ≥\n' });
+    expect(text).toContain('is Windows-1252 (Latin-1), which has no "≥". Nothing was changed');
+    expect(await readFile(join(folder, 'a.txt'), 'latin1')).toBe('größer\n');
+  });
+
+  it('keeps the other names of a file', async () => {
+    await writeFile(join(folder, 'a.txt'), 'a long first text');
+    await link(join(folder, 'a.txt'), join(folder, 'b.txt'));
+    const { ino } = await stat(join(folder, 'a.txt'));
+    const change = (file_text: string) => edit({ command: 'create', path: 'a.txt', file_text });
+    expect((await change('short')).text).toContain(
+      'has 2 names (hard links), which all show what was written]',
+    );
+    expect((await change('next')).text).not.toContain('hard links');
+    expect([await readFile(join(folder, 'b.txt'), 'utf8'), (await stat(join(folder, 'a.txt'))).ino]).toEqual([
+      'next',
+      ino,
+    ]);
+    expect(await readdir(folder)).toEqual(['a.txt', 'b.txt']);
+  });
+
+  it('shows a picture, unless it is too large', async () => {
+    const png = Buffer.from('iVBORw0KGgoAAAANSUhEUg==', 'base64');
+    await writeFile(join(folder, 'a.png'), png);
+    await writeFile(join(folder, 'large.png'), Buffer.concat([png, Buffer.alloc(4 * 1024 * 1024)]));
+    expect((await edit({ command: 'view', path: 'a.png' })).content).toEqual([
+      { type: 'text', text: 'A picture (image/png, 16 bytes):' },
+      { type: 'image', image_urls: [`data:image/png;base64,${png.toString('base64')}`] },
+    ]);
+    const { content, text } = await edit({ command: 'view', path: 'large.png' });
+    expect([content.length, text]).toEqual([1, expect.stringContaining('make a smaller copy')]);
+    expect(await edit({ command: 'create', path: 'a.png', file_text: '' })).toMatchObject({ is_error: true });
+  });
+
+  it('rejects binary and large files', async () => {
     await writeFile(join(folder, 'bin'), Buffer.from([1, 0, 2]));
-    await writeFile(join(folder, 'latin1'), Buffer.from([0xe4, 0x0a]));
     await writeFile(join(folder, 'large'), '');
     await truncate(join(folder, 'large'), 6 * 1024 * 1024);
     expect((await edit({ command: 'view', path: 'bin' })).text).toContain('binary');
-    expect((await edit({ command: 'view', path: 'latin1' })).text).toContain('not UTF-8');
     expect((await edit({ command: 'view', path: 'large' })).text).toContain('use the terminal');
     expect(await edit({ command: 'create', path: 'bin', file_text: '' })).toMatchObject({ is_error: true });
   });

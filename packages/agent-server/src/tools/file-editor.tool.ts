@@ -2,9 +2,18 @@ import { isAbsolute, join } from 'node:path';
 import { Readable } from 'node:stream';
 import { z } from 'zod';
 import type { FileEditorObservation } from '@slipway/agent-protocol/events.js';
+import { imageType } from '@slipway/common/well-formed-text.js';
 import { clipText } from '../clipped-text.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import { type ToolView, withHome } from '../tool-view.js';
+import {
+  decodeText,
+  encodeText,
+  ENCODING_NAMES,
+  lackingCharacter,
+  type TextEncoding,
+} from '../files/text-encoding.js';
+import { BOM, changedLines, insertAfter, numberedLines, replaceUnique } from './text-edits.js';
 import { builtInTool, required, type Tool, ToolInputError } from './tool.js';
 
 /** Longer contents are left out of the event: the log would hold every version of a large file twice. */
@@ -12,6 +21,8 @@ const MAX_EVENT_CONTENT = 200_000;
 const MAX_HISTORY_CHARACTERS = 20_000_000;
 /** Larger files must be handled in the terminal. */
 const MAX_TEXT_FILE_BYTES = 5 * 1024 * 1024;
+/** Larger ones would fill the log: each view is an event. */
+const MAX_IMAGE_BYTES = 3 * 1024 * 1024;
 
 const schema = z.object({
   command: z.enum(['view', 'create', 'str_replace', 'insert', 'undo_edit']),
@@ -38,14 +49,22 @@ interface Outcome {
   text: string;
   before: string | null;
   after: string | null;
+  /** A picture, as a data URL. */
+  image?: string;
 }
 
-export function fileEditorTool(view: ToolView): Tool {
+/** @param rulesFor what the repository says about a file that is touched */
+export function fileEditorTool(
+  view: ToolView,
+  workArea: string | null = null,
+  rulesFor: (file: string) => Promise<string | null> = async () => null,
+): Tool {
   const edits = new FileEdits();
   return builtInTool('FileEditor', {
     name: 'file_editor',
     description:
-      'View, create and edit text files of the workspace. `view` shows a file with line numbers or lists a folder, ' +
+      'View, create and edit text files of the workspace. `view` shows a file with line numbers, a picture (PNG, JPEG, ' +
+      'WebP, GIF), or lists a folder, ' +
       '`create` writes a new file or replaces one, `str_replace` replaces text that stands exactly once, `insert` puts ' +
       'text after a line, `undo_edit` takes the last edit of a file back.',
     needsConfirmation: true,
@@ -53,11 +72,17 @@ export function fileEditorTool(view: ToolView): Tool {
     toAction: (input) => ({ kind: 'FileEditorAction', ...input }),
     run: async (input, { workingDir }) => {
       try {
-        const file = new TextFile(view, workingDir, input.path);
-        const { path, text, before, after } = await edits.execute(input, file);
+        const file = new TextFile(view, [workingDir, ...(workArea === null ? [] : [workArea])], input.path);
+        const { path, text, before, after, image } = await edits.execute(input, file);
         const changed = input.command !== 'view';
+        const rules = await rulesFor(path);
+        const shown = [
+          clipText(text),
+          ...edits.untold(path, file.notes),
+          ...(rules === null ? [] : [rules]),
+        ].join('\n');
         return {
-          ...observe(input, path, clipText(text), false),
+          ...observe(input, path, shown, false, image),
           prev_exist: !changed || before !== null,
           old_content: changed ? unlessTooLong(before) : null,
           new_content: changed ? unlessTooLong(after) : null,
@@ -77,11 +102,27 @@ interface Edit {
   /** null: the file did not exist. */
   before: string | null;
   after: string;
+  /** What it was written in before: a text that is all ASCII by now no longer tells. */
+  form: TextForm;
+}
+
+interface TextForm {
+  encoding: TextEncoding;
+  /** Whether the mark of UTF-16 begins it. */
+  hasMark: boolean;
 }
 
 /** Edits and those that can be taken back, the oldest of which are dropped when they grow too large. */
 class FileEdits {
   readonly #edits: Edit[] = [];
+  readonly #told = new Set<string>();
+
+  /** What was not said of the file before. */
+  untold(path: string, notes: readonly string[]): string[] {
+    const texts = notes.map((note) => `[${path} ${note}]`).filter((text) => !this.#told.has(text));
+    texts.forEach((text) => this.#told.add(text));
+    return texts;
+  }
 
   async execute(input: Input, file: TextFile): Promise<Outcome> {
     switch (input.command) {
@@ -108,9 +149,10 @@ class FileEdits {
     }
   }
 
-  async #write(file: TextFile, before: string | null, after: string): Promise<Outcome> {
-    const path = await file.write(after);
-    this.#edits.push({ path, before, after });
+  async #write(file: TextFile, before: string | null, given: string): Promise<Outcome> {
+    const { form } = file;
+    const { path, text: after } = await file.write(given);
+    this.#edits.push({ path, before, after, form });
     while (sizeOf(this.#edits) > MAX_HISTORY_CHARACTERS) {
       this.#edits.shift();
     }
@@ -132,6 +174,7 @@ class FileEdits {
     if (edit.before === null) {
       await file.remove();
     } else {
+      file.form = edit.form;
       await file.write(edit.before);
     }
     this.#edits.splice(this.#edits.indexOf(edit), 1);
@@ -141,13 +184,17 @@ class FileEdits {
 }
 
 class TextFile {
+  /** What is special about it, after its path. */
+  readonly notes: string[] = [];
+  form: TextForm = { encoding: 'utf-8', hasMark: false };
   readonly #path: string;
   readonly #files: WorkspaceFiles;
 
-  constructor(view: ToolView, workspace: string, path: string) {
+  /** @param roots first that of the conversation */
+  constructor(view: ToolView, roots: readonly [string, ...string[]], path: string) {
     const given = withHome(view, path);
-    this.#path = isAbsolute(given) ? given : join(workspace, given);
-    this.#files = new WorkspaceFiles(view, [workspace]);
+    this.#path = isAbsolute(given) ? given : join(roots[0], given);
+    this.#files = new WorkspaceFiles(view, roots);
   }
 
   async resolve(): Promise<string> {
@@ -158,7 +205,11 @@ class TextFile {
     const found = await this.#files.view(this.#path, MAX_TEXT_FILE_BYTES);
     const { path } = found;
     if (found.kind === 'file') {
-      return { path, text: numberedLines(decode(path, found.content), range), before: null, after: null };
+      const image = imageType(found.content.toString('base64', 0, IMAGE_HEAD));
+      if (image !== null) {
+        return { path, ...shownImage(found.content, image), before: null, after: null };
+      }
+      return { path, text: numberedLines(this.#decode(found.content), range), before: null, after: null };
     }
     const lines = [...found.names, ...(found.isCut ? ['[... more entries left out ...]'] : [])];
     return { path, text: lines.join('\n'), before: null, after: null };
@@ -176,27 +227,42 @@ class TextFile {
   }
 
   async existing(): Promise<string> {
-    return decode(this.#path, await this.#files.read(this.#path, MAX_TEXT_FILE_BYTES));
+    return this.#decode(await this.#files.read(this.#path, MAX_TEXT_FILE_BYTES));
   }
 
-  async write(content: string): Promise<string> {
-    return await this.#files.write(this.#path, Readable.from([Buffer.from(content)]));
+  /** In the encoding that it has; returns the text with its mark. @throws ToolInputError for a text that this does not have */
+  async write(content: string): Promise<{ path: string; text: string }> {
+    const { encoding, hasMark } = this.form;
+    const text = hasMark && !content.startsWith(BOM) ? BOM + content : content;
+    const bytes = encodeText(text, encoding);
+    if (bytes === null) {
+      throw new ToolInputError(
+        `${this.#path} is ${ENCODING_NAMES[encoding]}, which has no "${lackingCharacter(text, encoding)}". Nothing was changed; convert it in the terminal (iconv) if it should have that.`,
+      );
+    }
+    const { path, links } = await this.#files.write(this.#path, Readable.from([bytes]));
+    if (links > 1) {
+      this.notes.push(`has ${links} names (hard links), which all show what was written`);
+    }
+    return { path, text };
+  }
+
+  /** @throws ToolInputError when the file is not text */
+  #decode(bytes: Uint8Array): string {
+    const decoded = decodeText(bytes);
+    if (decoded === null) {
+      throw new ToolInputError(`${this.#path} is a binary file.`);
+    }
+    const { text, encoding } = decoded;
+    this.form = { encoding, hasMark: encoding !== 'utf-8' && text.startsWith(BOM) };
+    if (encoding !== 'utf-8') {
+      this.notes.push(`is ${ENCODING_NAMES[encoding]}, and is written so`);
+    }
+    return text;
   }
 
   async remove(): Promise<void> {
     await this.#files.remove(this.#path);
-  }
-}
-
-/** @throws ToolInputError when the file is not text */
-function decode(path: string, bytes: Uint8Array): string {
-  if (bytes.includes(0)) {
-    throw new ToolInputError(`${path} is a binary file.`);
-  }
-  try {
-    return new TextDecoder('utf-8', { fatal: true, ignoreBOM: true }).decode(bytes);
-  } catch {
-    throw new ToolInputError(`${path} is not UTF-8 text; use the terminal for it.`);
   }
 }
 
@@ -214,10 +280,27 @@ function describe(error: WorkspaceFileError | ToolInputError, workspace: string)
   }
 }
 
-function observe(input: Input, path: string, text: string, isError: boolean): FileEditorObservation {
+/** Characters of base64 that tell the type. */
+const IMAGE_HEAD = 48;
+
+function shownImage(content: Buffer, type: string): Pick<Outcome, 'text' | 'image'> {
+  const size = `${type}, ${content.length} bytes`;
+  return content.length > MAX_IMAGE_BYTES
+    ? { text: `A picture (${size}); at most ${MAX_IMAGE_BYTES} bytes are shown: make a smaller copy.` }
+    : { text: `A picture (${size}):`, image: `data:${type};base64,${content.toString('base64')}` };
+}
+
+function observe(
+  input: Input,
+  path: string,
+  text: string,
+  isError: boolean,
+  image?: string,
+): FileEditorObservation {
+  const picture = image === undefined ? [] : [{ type: 'image' as const, image_urls: [image] }];
   return {
     kind: 'FileEditorObservation',
-    content: [{ type: 'text', text }],
+    content: [{ type: 'text', text }, ...picture],
     is_error: isError,
     command: input.command,
     path,
@@ -231,145 +314,4 @@ function unlessTooLong(content: string | null): string | null {
 
 function sizeOf(edits: readonly Edit[]): number {
   return edits.reduce((sum, { before, after }) => sum + (before?.length ?? 0) + after.length, 0);
-}
-
-const CONTEXT_LINES = 4;
-
-/** The mark that some editors put before the text; models neither see nor write it. */
-const BOM = '\uFEFF';
-
-/** Any form of line break matches. @throws ToolInputError when the text does not occur, or more than once */
-export function replaceUnique(content: string, old: string, replacement: string): string {
-  if (old === '') {
-    throw new ToolInputError('old_str is empty.');
-  }
-  if (content.startsWith(BOM)) {
-    return BOM + replaceUnique(content.slice(1), withoutBom(old), withoutBom(replacement));
-  }
-  const [wanted, text] = [withLf(old), withLf(content)];
-  if (wanted === withLf(replacement) && old !== replacement) {
-    // The edit changes the line breaks themselves.
-    const at = findUnique(content, old);
-    return content.slice(0, at) + replacement + content.slice(at + old.length);
-  }
-  const first = findUnique(text, wanted);
-  const start = positionIn(content, first);
-  const end = positionIn(content, first + wanted.length);
-  const ending = lineEnding(content, start, end);
-  return content.slice(0, start) + withEnding(replacement, ending) + content.slice(end);
-}
-
-function findUnique(content: string, old: string): number {
-  const first = content.indexOf(old);
-  if (first === -1) {
-    throw new ToolInputError(
-      'old_str does not occur in the file exactly like this; look at the file again, white space included.',
-    );
-  }
-  if (content.indexOf(old, first + 1) !== -1) {
-    const lines = occurrenceLines(content, old).join(', ');
-    throw new ToolInputError(
-      `old_str occurs in the file more than once (lines ${lines}); add lines around it until it is unique.`,
-    );
-  }
-  return first;
-}
-
-/** Inserts lines after a line (0: before the first), with the line breaks around them. @throws ToolInputError */
-export function insertAfter(content: string, line: number, text: string): string {
-  if (content.startsWith(BOM)) {
-    return BOM + insertAfter(content.slice(1), line, withoutBom(text));
-  }
-  const lines = splitLines(content);
-  if (line > lines.length) {
-    throw new ToolInputError(`insert_line is ${line}, but the file has ${lines.length} lines.`);
-  }
-  const before = lines.slice(0, line).join('');
-  const after = lines.slice(line).join('');
-  const ending = lineEnding(content, before.length - (lines[line - 1]?.length ?? 0), before.length);
-  const added = ending === null ? text : withEnding(text, ending);
-  const gap = before !== '' && !before.endsWith('\n') ? (ending ?? '\n') : '';
-  const end = after !== '' && !text.endsWith('\n') ? (ending ?? '\n') : '';
-  return before + gap + added + end + after;
-}
-
-function withoutBom(text: string): string {
-  return text.startsWith(BOM) ? text.slice(1) : text;
-}
-
-function withLf(text: string): string {
-  return text.replaceAll('\r\n', '\n');
-}
-
-function withEnding(text: string, ending: string | null): string {
-  return ending === null ? text : withLf(text).replaceAll('\n', ending);
-}
-
-/** Maps a position in the text with LF only to the text itself. */
-function positionIn(content: string, position: number): number {
-  let shift = 0;
-  for (let at = content.indexOf('\r\n'); at !== -1; at = content.indexOf('\r\n', at + 2)) {
-    if (at - shift >= position) {
-      break;
-    }
-    shift += 1;
-  }
-  return position + shift;
-}
-
-/** The line break in a part of the text, else the next one, else the one before; null: there is none. */
-function lineEnding(content: string, start: number, end: number): string | null {
-  const inside = content.indexOf('\n', start);
-  const at = inside !== -1 && inside < end ? inside : content.indexOf('\n', end);
-  const found = at === -1 ? content.lastIndexOf('\n', end) : at;
-  if (found === -1) {
-    return null;
-  }
-  return content[found - 1] === '\r' ? '\r\n' : '\n';
-}
-
-/** Numbers the lines of a range, from 1; -1 as the last means the end. @throws ToolInputError for other lines */
-export function numberedLines(content: string, range: readonly number[] | null): string {
-  const lines = splitLines(withoutBom(content));
-  const [first = 1, last = -1] = range ?? [];
-  const end = last === -1 ? lines.length : last;
-  const fits = first >= 1 && first <= Math.max(1, lines.length) && (last === -1 || last >= first);
-  if (!fits || (range !== null && range.length !== 2)) {
-    throw new ToolInputError(
-      `view_range [${(range ?? []).join(', ')}] does not fit: the file has ${lines.length} lines.`,
-    );
-  }
-  return lines
-    .slice(first - 1, end)
-    .map((line, index) => `${String(first + index).padStart(6)}\t${line.replace(/\r?\n$/, '')}`)
-    .join('\n');
-}
-
-export function changedLines(before: string, after: string): string {
-  let same = 0;
-  while (same < after.length && after[same] === before[same]) {
-    same += 1;
-  }
-  let sameEnd = 0;
-  const limit = Math.min(after.length, before.length) - same;
-  while (sameEnd < limit && after.at(-1 - sameEnd) === before.at(-1 - sameEnd)) {
-    sameEnd += 1;
-  }
-  const count = Math.max(1, after.split('\n').length);
-  const first = after.slice(0, same).split('\n').length;
-  const last = after.slice(0, after.length - sameEnd).split('\n').length;
-  const range = [Math.max(1, first - CONTEXT_LINES), Math.min(count, last + CONTEXT_LINES)];
-  return after === '' ? '(empty)' : numberedLines(after, range);
-}
-
-function splitLines(content: string): string[] {
-  return content.match(/[^\n]*\n|[^\n]+$/g) ?? [];
-}
-
-function occurrenceLines(content: string, text: string): number[] {
-  const lines: number[] = [];
-  for (let at = content.indexOf(text); at !== -1 && lines.length < 10; at = content.indexOf(text, at + 1)) {
-    lines.push(content.slice(0, at).split('\n').length);
-  }
-  return lines;
 }

@@ -6,19 +6,26 @@ import { SETUP_ENVIRONMENT } from '@slipway/agent-protocol/git.js';
 import { OutputWindow } from '../clipped-text.js';
 import { TerminalScreen } from './terminal-screen.js';
 import { Writable } from 'node:stream';
+import { CommandProcesses, findShell } from './command-processes.js';
+import { within } from '@slipway/common/async.js';
 import { readToEnd, type StartedProcess, startProcess } from '../process-tree.js';
 
 // The shell's main loop: reads commands from descriptor 3, each ended by a zero byte, and evaluates them in place, so
 // that folder, variables, functions and background jobs persist. After a command and its output it writes
 // `\0mark\0status\0folder\n\0` to standard output; models use PWD for passwords. Commands have an empty standard input and cannot reach the shell's
-// own descriptors. `set -e` and `exit` end the shell; the next command gets a new one. Models begin many commands with
+// own descriptors. SIGURG leaves out the rest of a command, also within functions and loops: the command is sourced, so that
+// the trap can return from it. `set -e` and `exit` end the shell; the next command gets a new one. Models begin many commands with
 // `set -eu`: left on, a later `grep` that finds nothing would end the shell with all background jobs.
 const SHELL_SCRIPT = `
 exec 9>&1
+builtin trap 'if [[ $__slipway_runs ]]; then builtin set -T; builtin trap "builtin return 130" DEBUG; builtin return 130; fi' URG
 while IFS= builtin read -r -d '' -u 3 __slipway_mark && IFS= builtin read -r -d '' -u 3 __slipway_command; do
-  builtin eval "$__slipway_command" </dev/null >&9 2>&9 3<&- 9>&-
+  __slipway_runs=1
+  builtin . /dev/fd/8 8<<<'builtin eval "$__slipway_command" </dev/null >&9 2>&9 3<&- 8<&- 9>&-'
   { builtin printf '\\0%s\\0%d\\0' "$__slipway_mark" "$?"; builtin pwd; builtin printf '\\0'; } >&9
-  builtin set +eu
+  __slipway_runs=
+  builtin trap - DEBUG
+  builtin set +euT
 done
 `;
 
@@ -31,9 +38,12 @@ class ShellProcess {
   /** Called when `ended` resolves. A callback, because each command would add another listener to the promise. */
   onEnd: (exitCode: number) => void = () => undefined;
   exitCode: number | null = null;
+  /** Of the program that isolates the shell, or of the shell. */
+  readonly root: number;
   readonly #commands: Writable;
 
-  private constructor({ stdout, exited, kill }: StartedProcess, commands: Writable) {
+  private constructor({ child, stdout, exited, kill }: StartedProcess, commands: Writable) {
+    this.root = child.pid ?? 0;
     this.kill = kill;
     this.#commands = commands;
     this.ended = exited.then(async (code) => {
@@ -143,15 +153,19 @@ export interface ShellResult {
   shellEnded: boolean;
 }
 
+/** `end`: null where the shell has ended, or has to. */
 type Ending =
-  | { how: 'command'; end: CommandEnd }
-  | { how: 'shell'; exitCode: number }
-  | { how: 'timeout' }
-  | { how: 'aborted' };
+  | { how: 'exited'; exitCode: number; end: CommandEnd | null }
+  | { how: 'timeout' | 'aborted'; end: CommandEnd | null };
+
+/** What a command has started may end in order after SIGINT; a shell that then says nothing is not ours any more. */
+const INTERRUPT_MS = 2_000;
+const KILL_MS = 10_000;
 
 /**
- * A conversation's shell: folder, variables and background jobs persist. An abort or a timeout kills it with every
- * process that it started; the next command gets a new shell in the last known folder.
+ * A conversation's shell: folder, variables and background jobs persist. An abort or a timeout ends what the command has
+ * started. Where that does not end the command, the shell is killed with every process that it started, and the next
+ * command gets a new one in the last known folder.
  */
 export class ShellSession {
   readonly #home: string;
@@ -159,6 +173,8 @@ export class ShellSession {
   readonly #prelude: Prelude;
   #lastDir: string;
   #shell: ShellProcess | null = null;
+  /** Once it has run a command. */
+  #shellPid: number | null = null;
   #environment: Record<string, string> = {};
   #unread = new ShownOutput();
 
@@ -191,8 +207,14 @@ export class ShellSession {
     const mark = randomUUID();
     const scanner = new EndMarkScanner(mark);
     const withChanges = { ...command, command: changes + command.command };
-    const ending = await execute(shell, withChanges, { mark, scanner, output });
-    if (ending.how === 'command') {
+    if (isNew) {
+      this.#shellPid = null;
+    } else {
+      this.#shellPid ??= findShell(shell.root);
+    }
+    const processes = CommandProcesses.ofNext(shell.root, this.#shellPid);
+    const ending = await execute(shell, withChanges, { mark, scanner, output, processes });
+    if (ending.end !== null) {
       this.#lastDir = ending.end.workingDir;
     } else {
       this.#shell = null;
@@ -205,11 +227,10 @@ export class ShellSession {
     shell.output = (chunk) => this.#unread.push(chunk);
     return {
       output: output.text(),
-      exitCode:
-        ending.how === 'command' ? ending.end.exitCode : ending.how === 'shell' ? ending.exitCode : null,
-      ending: ending.how === 'timeout' || ending.how === 'aborted' ? ending.how : 'exited',
+      exitCode: ending.how === 'exited' ? ending.exitCode : null,
+      ending: ending.how,
       workingDir: this.workingDir,
-      shellEnded: ending.how !== 'command',
+      shellEnded: ending.end === null,
     };
   }
 
@@ -266,38 +287,60 @@ interface CommandOutput {
   mark: string;
   scanner: EndMarkScanner;
   output: ShownOutput;
+  processes: () => CommandProcesses | null;
 }
 
 async function execute(
   shell: ShellProcess,
   command: ShellCommand,
-  { mark, scanner, output }: CommandOutput,
+  { mark, scanner, output, processes }: CommandOutput,
 ): Promise<Ending> {
-  return await new Promise<Ending>((resolve) => {
-    const abort = (): void => settle({ how: 'aborted' });
-    const timer = setTimeout(() => settle({ how: 'timeout' }), command.timeoutMs);
-    const settle = (how: Ending): void => {
-      clearTimeout(timer);
-      command.signal.removeEventListener('abort', abort);
-      resolve(how);
-    };
-    shell.output = (chunk) => {
-      const { output: text, end } = scanner.scan(chunk);
-      output.push(text);
-      if (end !== null) {
-        settle({ how: 'command', end });
-      }
-    };
-    command.signal.addEventListener('abort', abort, { once: true });
-    shell.onEnd = (exitCode) => settle({ how: 'shell', exitCode });
-    if (command.signal.aborted) {
-      abort();
-    } else if (shell.exitCode !== null) {
-      settle({ how: 'shell', exitCode: shell.exitCode });
-    } else {
-      shell.send(mark, command.command);
+  const exited = Promise.withResolvers<{ exitCode: number; end: CommandEnd | null }>();
+  const stopped = Promise.withResolvers<'timeout' | 'aborted'>();
+  shell.output = (chunk) => {
+    const { output: text, end } = scanner.scan(chunk);
+    output.push(text);
+    if (end !== null) {
+      exited.resolve({ exitCode: end.exitCode, end });
     }
-  });
+  };
+  shell.onEnd = (exitCode) => exited.resolve({ exitCode, end: null });
+  const abort = (): void => stopped.resolve('aborted');
+  const timer = setTimeout(() => stopped.resolve('timeout'), command.timeoutMs);
+  command.signal.addEventListener('abort', abort, { once: true });
+  try {
+    if (command.signal.aborted) {
+      return { how: 'aborted', end: null };
+    }
+    if (shell.exitCode !== null) {
+      return { how: 'exited', exitCode: shell.exitCode, end: null };
+    }
+    shell.send(mark, command.command);
+    const first = await Promise.race([exited.promise, stopped.promise]);
+    return typeof first === 'string'
+      ? { how: first, end: await interrupt(processes(), exited.promise) }
+      : { how: 'exited', ...first };
+  } finally {
+    clearTimeout(timer);
+    command.signal.removeEventListener('abort', abort);
+  }
+}
+
+/** Null where the shell has ended, or says nothing. */
+async function interrupt(
+  processes: CommandProcesses | null,
+  exited: Promise<{ end: CommandEnd | null }>,
+): Promise<CommandEnd | null> {
+  if (processes === null) {
+    return null;
+  }
+  processes.leaveOut();
+  processes.signal('SIGINT');
+  let ended = await within(INTERRUPT_MS, exited);
+  // Also what the command has left in the background, which does not get SIGINT.
+  processes.signal('SIGKILL');
+  ended ??= await within(KILL_MS, exited);
+  return ended?.end ?? null;
 }
 
 /** Assignments that update the variables of a running shell; names that are invalid in a shell are skipped. */

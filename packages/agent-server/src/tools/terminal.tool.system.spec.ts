@@ -26,7 +26,13 @@ afterEach(async () => {
 
 async function run(
   command: string,
-  extra: { timeout?: number; reset?: boolean; env?: Record<string, string>; signal?: AbortSignal } = {},
+  extra: {
+    timeout?: number;
+    reset?: boolean;
+    is_input?: boolean;
+    env?: Record<string, string>;
+    signal?: AbortSignal;
+  } = {},
 ) {
   const { env = {}, signal = new AbortController().signal, ...input } = extra;
   const observation = await tool.prepare({ command, ...input }).run({
@@ -134,17 +140,52 @@ describe('the terminal', () => {
     expect((await run('echo fine')).text).toContain('fine');
   });
 
-  it('kills a command that times out, with everything that was started', async () => {
-    await run(
-      'echo $$ > shell; setsid sh -c "echo \\$\\$ > escaped; exec sleep 1000" & until [ -s escaped ]; do :; done',
-    );
-    const result = await run('echo begun; sleep 1000', { timeout: 2 });
+  const START = (name: string): string =>
+    `setsid sh -c "echo \\$\\$ > ${name}; exec sleep 1000" & until [ -s ${name} ]; do :; done`;
+  const lives = async (name: string): Promise<boolean> =>
+    processLives(Number(await readFile(folder(name), 'utf8')));
+
+  it('interrupts a command that times out with all that it has started, and nothing else', async () => {
+    await run(`export KEPT=1; ${START('server')}`);
+    const result = await run(`${START('own')}; echo begun; sleep 1000; echo not reached`, { timeout: 2 });
     expect(result).toMatchObject({ exit_code: -1, timeout: true, is_error: true });
-    expect(result.text).toContain('begun\n[The command was ended after 2 s');
-    for (const name of ['shell', 'escaped']) {
-      expect(await processLives(Number(await readFile(folder(name), 'utf8')))).toBe(false);
-    }
-    expect((await run('echo fine')).text).toContain('fine');
+    expect(result.text).toBe(
+      `begun\n[The command was interrupted after 2 s, with all that it had started. The shell goes on in ${folder()}.]`,
+    );
+    await until(async () => !(await lives('own')));
+    expect(await lives('server')).toBe(true);
+    expect((await run('echo "[$KEPT]"; jobs')).text).toMatch(/^\[1\]\n\[1\].*Running.*server/);
+  });
+
+  it.each([
+    ['a loop without programs', 'while :; do :; done; echo not reached'],
+    ['functions within functions', 'f() { while :; do :; done; }; g() { f; echo not reached; }; g; g'],
+    ['a loop that begins programs', 'for i in {1..99}; do sleep 1000; echo not reached; done'],
+    ['a subshell', '(sleep 1000; echo not reached); echo not reached'],
+    ['a substitution', 'A=$(sleep 1000; echo not reached); echo not reached'],
+    [
+      'a program that ignores SIGINT',
+      'bash -c \'trap "" INT; while :; do sleep 1000; done\'; echo not reached',
+    ],
+  ])('interrupts %s, and keeps the shell', async (_what, command) => {
+    await run('KEPT=1; trap "echo debug" DEBUG; trap - DEBUG');
+    const result = await run(command, { timeout: 1 });
+    expect(result.text).toContain('[The command was interrupted after 1 s');
+    expect((await run('echo "[$KEPT]"; set -o | grep functrace')).text).toMatch(/^\[1\]\nfunctrace\s+off\n/);
+    expect(result.text).not.toContain('not reached');
+  });
+
+  it('ends the shell where it cannot be interrupted', async () => {
+    const { text } = await run('trap "" URG; while :; do :; done', { timeout: 1 });
+    expect(text).toContain('[The command was ended after 1 s, with everything that the shell had started.');
+  });
+
+  it.each(['C-c', 'C-d', 'C-z', 'touch made'])('never runs input as a command: %s', async (command) => {
+    await run(START('server'));
+    const result = await run(command, { is_input: true });
+    expect(result).toMatchObject({ is_error: true, exit_code: 1 });
+    expect(result.text).toContain('Nothing was sent: no program waits in the foreground');
+    expect([existsSync(folder('made')), await lives('server')]).toEqual([false, true]);
   });
 
   it('shows what a command printed before its timeout, read by then or not', async () => {
@@ -152,10 +193,11 @@ describe('the terminal', () => {
     await until(() => existsSync(folder('begun')));
     // After this busy loop, timers fire before output is read.
     spawnSync('bash', ['-c', `until [ -e '${folder()}/printed' ]; do sleep 0.1; done; sleep 2`]);
-    expect((await ended).text).toContain('printed\n[The command was ended');
+    expect((await ended).text).toContain('printed\n[The command was interrupted');
   });
 
-  it('kills a command that is aborted, with everything that it started', async () => {
+  it('interrupts a command that is aborted, with everything that it started', async () => {
+    await run(START('server'));
     const aborter = new AbortController();
     const command = 'setsid sh -c "echo \\$\\$ > escaped; exec sleep 1000" & sleep 1000';
     const ended = run(command, { signal: aborter.signal });
@@ -163,7 +205,8 @@ describe('the terminal', () => {
     await until(async () => (await escaped()) > 0);
     aborter.abort();
     expect((await ended).text).toContain('[The command was interrupted');
-    expect(await processLives(await escaped())).toBe(false);
+    await until(async () => !(await lives('escaped')));
+    expect(await lives('server')).toBe(true);
   });
 
   it('starts over on demand', async () => {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { processorMs } from '../../../../test/support/processor-time.js';
-import { insertAfter, numberedLines, replaceUnique } from './file-editor.tool.js';
+import { insertAfter, numberedLines, replaceUnique } from './text-edits.js';
 
 describe('replaceUnique', () => {
   it.each([

@@ -107,6 +107,13 @@ export class MemoryEngineHost implements EngineHost {
     this.engineMemory = { ...this.engineMemory, ...members };
   }
 
+  /** By path. */
+  readonly rules = new Map<string, string>();
+
+  async rulesFor(file: string): Promise<string | null> {
+    return this.rules.get(file) ?? null;
+  }
+
   async describeAgent(details: AgentDetails): Promise<void> {
     this.details = details;
   }

@@ -33,6 +33,7 @@ it('our tools are offered with schemas that the common grammars know', async () 
   const git = { ok: true, timedOut: false, output: '' };
   const tools = new NativeTools(new MemoryEngineHost(settings), {
     view,
+    workArea: null,
     mcpConnectTimeoutMs: 1_000,
     mcpSlowAfterMs: 1_000,
     remoteAccess: () => new RemoteAccess({ view, privateFolder: tmpdir(), git: () => ({ credentials: [] }) }),

@@ -70,7 +70,9 @@ export function Composer({ conversation: { id, sandbox_status: sandbox } }: { co
   const hint =
     sandbox === 'PAUSED'
       ? 'The sandbox is paused. A message resumes it.'
-      : 'Enter sends, Shift+Enter starts a new line.';
+      : sandbox === 'ERROR'
+        ? 'The sandbox has failed. A message starts it again.'
+        : 'Enter sends, Shift+Enter starts a new line.';
   return sandbox === 'MISSING' ? (
     <Callout kind="info" title="This conversation has ended" text={ENDED} />
   ) : (

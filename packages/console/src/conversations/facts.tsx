@@ -33,7 +33,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   return (
     <section className="panel facts-panel" aria-label="Facts">
       <Pairs className="facts" of={facts} />
-      {repository !== null && pulls.length === 0 && (isRunning || status === 'PAUSED') && (
+      {repository !== null && pulls.length === 0 && (isRunning || status === 'PAUSED' || status === 'ERROR') && (
         <OpenPullRequest id={id} isPaused={!isRunning} />
       )}
     </section>
@@ -79,7 +79,7 @@ function OpenPullRequest({ id, isPaused }: { id: string; isPaused: boolean }) {
   };
   return (
     <Form name="Pull request" submit="Open pull request" onSubmit={open}>
-      {isPaused && <p className="hint">The sandbox is paused; this resumes it.</p>}
+      {isPaused && <p className="hint">The sandbox does not run; this starts it.</p>}
       <p className="hint">Where you may not push, it comes from a fork of yours.</p>
       <details>
         <summary>Title, description, branch</summary>

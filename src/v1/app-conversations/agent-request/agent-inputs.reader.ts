@@ -1,6 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { McpServerEntry, SecretSource } from '@slipway/agent-protocol/conversation-api.js';
-import type { GitAccess, GitIdentity, GitServerCredential } from '@slipway/agent-protocol/git.js';
+import {
+  DEFAULT_IDENTITY,
+  type GitAccess,
+  type GitIdentity,
+  type GitServerCredential,
+} from '@slipway/agent-protocol/git.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
@@ -45,12 +50,12 @@ export interface RepositoryUse {
 
 type GitSettings = Pick<AgentSettings, 'git_user_name' | 'git_user_email'>;
 
-/** git needs a name to commit. The address belongs to no host (RFC 2606). */
-const DEFAULT_IDENTITY: GitIdentity = { name: 'Slipway', email: 'agent@slipway.invalid' };
-
-/** From the settings, completed with defaults. */
-export function gitIdentity({ git_user_name: name, git_user_email: email }: GitSettings): GitIdentity {
+/** From the settings, completed with defaults; null: they have none, and the repository's own counts. */
+export function gitIdentity({ git_user_name: name, git_user_email: email }: GitSettings): GitIdentity | null {
   const given = { name: oneLine(name), email: oneLine(email) };
+  if (given.name === '' && given.email === '') {
+    return null;
+  }
   return {
     name: given.name || given.email.split('@', 1)[0] || DEFAULT_IDENTITY.name,
     email: given.email || DEFAULT_IDENTITY.email,

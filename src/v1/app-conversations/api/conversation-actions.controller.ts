@@ -6,7 +6,11 @@ import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { USER_FULL } from '../../events/followed-conversation.repository.js';
-import { ConversationActionsService, sandboxNotRunning } from '../conversation-actions.service.js';
+import {
+  ConversationActionsService,
+  sandboxNotRunning,
+  type WokenFrom,
+} from '../conversation-actions.service.js';
 import { toSendMessageRequest } from '../message-parts.js';
 import { PendingMessagesService, startFailed, tooManyPending } from '../pending/pending-messages.service.js';
 import { acpAgentSilent, ModelSwitchService } from '../model-switch.service.js';
@@ -36,6 +40,10 @@ const NO_ACP_AGENT: DocumentedProblem = {
   description: 'No ACP agent, or one that keeps its model; in the words of the agent server',
 };
 const SLOW_AGENT = thrown(acpAgentSilent(), 'The program of the agent is too slow');
+const WOKEN: Record<NonNullable<WokenFrom>, string> = {
+  PAUSED: 'The sandbox was paused, and was resumed for it.',
+  ERROR: 'The sandbox had failed, and was started again for it.',
+};
 const MESSAGES = {
   text: {
     summary: 'A text',
@@ -64,7 +72,7 @@ export class ConversationActionsController {
   @Post('send-message')
   @ApiRoute('send_message_to_conversation', 'Say something', {
     description:
-      'The agent takes it up at once, or with its next step when it works already. A paused sandbox is resumed for it.',
+      'The agent takes it up at once, or with its next step when it works already. A sandbox that is paused or has failed is started for it.',
     answer: { type: MessageSentDto, description: 'The agent server has it' },
     examples: MESSAGES,
     problems: [...PROBLEMS, NO_ROOM_LEFT],
@@ -75,11 +83,11 @@ export class ConversationActionsController {
     @Query() { resume = true }: ResumeQueryDto,
     @Body() body: SendMessageDto,
   ): Promise<MessageSentDto> {
-    const resumed = await this.actions.sendMessage(userId, id, toSendMessageRequest(body), resume);
+    const woken = await this.actions.sendMessage(userId, id, toSendMessageRequest(body), resume);
     return {
       success: true,
       sandbox_status: 'RUNNING',
-      message: resumed ? 'The sandbox was paused, and was resumed for it.' : null,
+      message: woken && WOKEN[woken],
     };
   }
 

@@ -29,6 +29,10 @@ export interface KnownOfPullRequest {
   conflictOf: string | null;
   /** The last look did not find it. */
   missing: boolean;
+  /** Round in which the sandbox, having failed at that time, was started again. */
+  restart: { round: number; failedAt: string } | null;
+  /** Round that was begun for nothing but comments that may be the agent's own. */
+  doubted: number | null;
 }
 
 export type AnsweredComment = Pick<FollowedComment, 'id' | 'threadId'>;
@@ -39,6 +43,8 @@ export const NOTHING_KNOWN: KnownOfPullRequest = {
   aside: [],
   conflictOf: null,
   missing: false,
+  restart: null,
+  doubted: null,
 };
 
 /** A conversation's pull request that is followed; the row is made with the conversation, before there is one. */

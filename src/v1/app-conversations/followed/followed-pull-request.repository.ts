@@ -1,7 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, IsNull, MoreThanOrEqual, Not, Repository } from 'typeorm';
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
-import type { ChangedWork } from '../conversation.queries.js';
 import type { StartTask } from '../start-task.entity.js';
 import { type AnsweredComment, FollowedPullRequest } from './followed-pull-request.entity.js';
 
@@ -12,9 +11,18 @@ export type FollowChange = Partial<
   >
 >;
 
+interface NotedWork {
+  id: string;
+  /** Of the row that follows. */
+  attempt: number;
+  /** Null: it has begun. */
+  endedAt: Date | null;
+}
+
 const NOTE_WORK = `
-  UPDATE followed_pull_requests p SET idle_since = $3, next_look_at = coalesce($3, next_look_at)
-  FROM unnest($1::uuid[], $2::int[]) AS seen (id, attempt)
+  UPDATE followed_pull_requests p
+  SET idle_since = seen.ended_at, next_look_at = CASE WHEN seen.ended_at IS NULL THEN next_look_at ELSE $4 END
+  FROM unnest($1::uuid[], $2::int[], $3::timestamptz[]) AS seen (id, attempt, ended_at)
   WHERE p.conversation_id = seen.id AND p.attempt = seen.attempt AND p.next_look_at IS NOT NULL`;
 
 /** Looks of one user at a time: as many as one question to a host may be about. */
@@ -79,13 +87,11 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
   }
 
   /** Where the work has ended, the next look is now. Leaves those at which a look has begun meanwhile. */
-  async noteWork(changed: readonly ChangedWork[], now: Date): Promise<void> {
-    for (const ended of [false, true]) {
-      const those = changed.filter((each) => each.ended === ended);
-      const values = [those.map(({ id }) => id), those.map(({ attempt }) => attempt), ended ? now : null];
-      if (those.length > 0) {
-        await this.query(NOTE_WORK, values);
-      }
+  async noteWork(changed: readonly NotedWork[], now: Date): Promise<void> {
+    if (changed.length > 0) {
+      const column = <Name extends keyof NotedWork>(name: Name): NotedWork[Name][] =>
+        changed.map((each) => each[name]);
+      await this.query(NOTE_WORK, [column('id'), column('attempt'), column('endedAt'), now]);
     }
   }
 

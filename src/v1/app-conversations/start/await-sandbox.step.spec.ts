@@ -11,14 +11,23 @@ describe('nextSandboxAction', () => {
     ['RUNNING', true, { action: 'go-on', detail: DETAIL }],
     ['STARTING', true, { action: 'wait', detail: DETAIL }],
     ['PAUSING', true, { action: 'wait', detail: expect.stringMatching(/paused/) }],
-    ['PAUSED', true, { action: 'resume' }],
+    ['PAUSED', true, { action: 'resume', failure: null }],
     ['ERROR', true, { action: 'fail', reason: `The sandbox failed: ${DETAIL}` }],
     ['MISSING', true, { action: 'fail', reason: `The sandbox is MISSING: ${DETAIL}` }],
     ['DELETING', true, { action: 'fail', reason: 'The sandbox is being deleted.' }],
   ] as [SandboxSnapshot['status'], boolean, SandboxNextAction][])(
     '%s (existed: %s)',
     (status, existed, expected) => {
-      expect(nextSandboxAction({ status, statusDetail: DETAIL }, existed)).toEqual(expected);
+      const snapshot = { status, statusDetail: DETAIL };
+      expect(nextSandboxAction(snapshot, { existed, isRestartable: false })).toEqual(expected);
     },
   );
+
+  it('starts one again that has failed, unless it was made for this start or has been started again', () => {
+    const failed = { status: 'ERROR', statusDetail: DETAIL } as const;
+    expect(nextSandboxAction(failed, { existed: true, isRestartable: true })).toEqual({
+      action: 'resume',
+      failure: DETAIL,
+    });
+  });
 });

@@ -5,6 +5,7 @@ import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { SandboxCreator } from '../../sandboxes/sandbox-creator.js';
 import { SandboxEvents, SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
+import { isStartedAgain, startedAgain } from '../../sandboxes/lifecycle/exit-diagnosis.js';
 import { pausedNotes, quotaExceeded } from '../../sandboxes/sandbox-quota.js';
 import { SandboxQueries, type SandboxSnapshot } from '../../sandboxes/sandbox.queries.js';
 import { SandboxesService } from '../../sandboxes/sandboxes.service.js';
@@ -18,6 +19,8 @@ export const KEEP_ALIVE_SECONDS = 120;
 /** Changes by other processes may stay unseen for this long. */
 const POLL_MS = 250;
 const QUOTA_POLL_MS = 1_000;
+/** What a sandbox is started again for. */
+const WHAT = 'another conversation';
 
 /** WAITING_FOR_SANDBOX: creates or resumes the sandbox as soon as the quota allows, and waits for it. */
 @Injectable()
@@ -43,7 +46,11 @@ export class AwaitSandboxStep {
     let task = first;
     for (;;) {
       signal.throwIfAborted();
-      const next = nextSandboxAction(await this.sandboxes.snapshot(task.sandboxId), task.sandboxMade);
+      const snapshot = await this.sandboxes.snapshot(task.sandboxId);
+      const next = nextSandboxAction(snapshot, {
+        existed: task.sandboxMade,
+        isRestartable: mayRestart(task),
+      });
       switch (next.action) {
         case 'go-on':
           return await this.tasks.update(task, { notes: withDetail(task.notes, next.detail) });
@@ -55,7 +62,7 @@ export class AwaitSandboxStep {
           break;
         case 'create':
         case 'resume':
-          task = await this.provision(task, next.action, signal);
+          task = await this.provision(task, next, signal);
       }
     }
   }
@@ -63,11 +70,11 @@ export class AwaitSandboxStep {
   /** Waits a moment where the quota is exhausted. Throws StartFailure when the start must not wait. */
   private async provision(
     task: StartTask,
-    action: 'create' | 'resume',
+    next: ProvisioningAction,
     signal: AbortSignal,
   ): Promise<StartTask> {
     try {
-      return await (action === 'create' ? this.create(task) : this.resume(task));
+      return await (next.action === 'create' ? this.create(task) : this.resume(task, next.failure));
     } catch (error) {
       if (!(error instanceof DomainError)) {
         throw error;
@@ -104,9 +111,10 @@ export class AwaitSandboxStep {
     return updated;
   }
 
-  private async resume(task: StartTask): Promise<StartTask> {
-    const paused = await this.service.resume(task.userId, task.sandboxId);
-    return this.tasks.update(task, { notes: [...task.notes, ...pausedNotes(paused)] });
+  private async resume(task: StartTask, failure: string | null): Promise<StartTask> {
+    const paused = await this.service.resume(task.userId, task.sandboxId, WHAT);
+    const again = failure === null ? [] : [startedAgain(WHAT, failure)];
+    return this.tasks.update(task, { notes: [...task.notes, ...again, ...pausedNotes(paused)] });
   }
 
   /** Waits until this process changes the sandbox, or for the timeout. Throws the signal's reason. */
@@ -137,18 +145,25 @@ function withDetail(notes: readonly string[], detail: string | null): string[] {
   return detail === null ? [...notes] : [detail, ...notes.filter((note) => !detail.includes(note))];
 }
 
+/** One that others use, too, is started again once. */
+function mayRestart({ request, notes }: StartTask): boolean {
+  return request.sandbox_id !== null && !notes.some(isStartedAgain);
+}
+
+/** `failure`: why it has to be started again. */
+type ProvisioningAction = { action: 'create' } | { action: 'resume'; failure: string | null };
+
 export type SandboxNextAction =
+  | ProvisioningAction
   /** `detail`: settings without an effect in it. */
   | { action: 'go-on'; detail: string | null }
-  | { action: 'create' }
-  | { action: 'resume' }
   | { action: 'wait'; detail: string | null }
   | { action: 'fail'; reason: string };
 
 /** `existed`: without a row, the sandbox is gone. */
 export function nextSandboxAction(
   { status, statusDetail }: SandboxSnapshot,
-  existed: boolean,
+  { existed, isRestartable }: { existed: boolean; isRestartable: boolean },
 ): SandboxNextAction {
   switch (status) {
     case null:
@@ -160,9 +175,13 @@ export function nextSandboxAction(
     case 'PAUSING':
       return { action: 'wait', detail: 'The sandbox is being paused; it is resumed after that.' };
     case 'PAUSED':
-      return { action: 'resume' };
-    case 'ERROR':
-      return { action: 'fail', reason: `The sandbox failed: ${statusDetail ?? 'no cause is known'}` };
+      return { action: 'resume', failure: null };
+    case 'ERROR': {
+      const failure = statusDetail ?? 'no cause is known';
+      return isRestartable
+        ? { action: 'resume', failure }
+        : { action: 'fail', reason: `The sandbox failed: ${failure}` };
+    }
     case 'MISSING':
       return { action: 'fail', reason: `The sandbox is MISSING: ${statusDetail ?? 'its files are gone'}` };
     case 'DELETING':

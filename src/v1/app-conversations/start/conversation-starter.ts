@@ -27,7 +27,7 @@ interface StartPlan {
   sandbox: SandboxPlan | null;
   /** The settings let no conversation begin: such a start makes no sandbox, and pauses none to make room. */
   isDoomed: boolean;
-  /** The sandbox exists and is paused. */
+  /** The sandbox exists, and is paused or has failed. */
   resumes: boolean;
 }
 
@@ -110,7 +110,7 @@ export class ConversationStarter {
 
   /** Reads what the start needs, and chooses all ids; a warm sandbox has its own. Throws InvalidInputError. */
   private async plan(userId: string, id: string, given: StartRequest): Promise<StartPlan> {
-    const { sandboxId, hostId, sandboxExists, isPaused, workingDir, request } = await this.requests.target(
+    const { sandboxId, hostId, sandboxExists, isStopped, workingDir, request } = await this.requests.target(
       userId,
       given,
     );
@@ -131,7 +131,7 @@ export class ConversationStarter {
       },
       sandbox,
       isDoomed: (checked?.problem ?? null) !== null,
-      resumes: isPaused,
+      resumes: isStopped,
     };
   }
 

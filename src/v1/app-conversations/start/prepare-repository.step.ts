@@ -10,7 +10,12 @@ import { AgentServerCommands } from '../../agent-servers/agent-server.commands.j
 import { newBranchOf, startsInHead, type StartTask } from '../start-task.entity.js';
 import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
 import { changeRequestOf, WorkPlaces } from '../work-places/work-places.service.js';
-import { type CheckoutPlan, RepositoryCheckout, shellQuote } from './repository-checkout.js';
+import {
+  type CheckoutPlan,
+  committerCommands,
+  RepositoryCheckout,
+  shellQuote,
+} from './repository-checkout.js';
 import { type StartContext, StartFailure, tailOf } from './start-step.js';
 
 /** The step is tried again after these. */
@@ -40,7 +45,11 @@ export class PrepareRepositoryStep {
   ) {}
 
   /** Returns the agent's absolute folder, and notes about what the user may not expect. Throws StartFailure. */
-  async run(context: StartContext, identity: GitIdentity, signal: AbortSignal): Promise<PreparedFolder> {
+  async run(
+    context: StartContext,
+    identity: GitIdentity | null,
+    signal: AbortSignal,
+  ): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
     if (task.workingDir !== null) {
@@ -48,13 +57,13 @@ export class PrepareRepositoryStep {
       return { workingDir: task.workingDir, notices: [] };
     }
     if (repository === null) {
-      const committer = givenSandbox === null ? identity : null;
-      return { workingDir: await this.makeWorkingFolder(context, committer, signal), notices: [] };
+      const commands = givenSandbox === null ? initCommands(identity) : [];
+      return { workingDir: await this.makeWorkingFolder(context, commands, signal), notices: [] };
     }
     const finding = this.places.find(task);
     // Awaited below, unless something else has failed by then.
     finding.catch(() => undefined);
-    const base = await this.makeWorkingFolder(context, null, signal);
+    const base = await this.makeWorkingFolder(context, [], signal);
     // A reused sandbox may have a folder of the repository's name.
     const parent = givenSandbox === null ? base : `${base}/${toHexId(task.appConversationId)}`;
     const folder = `${parent.replace(/\/+$/, '')}/${repository.split('/').at(-1) ?? repository}`;
@@ -114,12 +123,11 @@ export class PrepareRepositoryStep {
   }
 
   /**
-   * Our agent server is in its working folder; for a stock one the specification names it. With an `identity`, it
-   * becomes a repository.
+   * Our agent server is in its working folder; for a stock one the specification names it. The commands run there.
    */
   private async makeWorkingFolder(
     { sandbox, dialect, specWorkingDir }: StartContext,
-    identity: GitIdentity | null,
+    commands: readonly string[],
     signal: AbortSignal,
   ): Promise<string> {
     const enter =
@@ -127,9 +135,7 @@ export class PrepareRepositoryStep {
         ? [`folder=${shellQuote(specWorkingDir)}`, ENTER_WORKSPACE]
         : [];
     const call = {
-      command: ['set -e', ...enter, ...(identity === null ? [] : initCommands(identity)), 'pwd -P'].join(
-        '\n',
-      ),
+      command: ['set -e', ...enter, ...commands, 'pwd -P'].join('\n'),
       cwd: null,
       timeoutSeconds: COMMAND_TIMEOUT_SECONDS,
       signal,
@@ -152,11 +158,11 @@ export class PrepareRepositoryStep {
 const ENTER_WORKSPACE = 'folder=${OH_WORKSPACE_PATH:-$folder}; mkdir -p -- "$folder"; cd -- "$folder"';
 
 /** Without git in the sandbox, this does nothing, as the agent may have other work. */
-function initCommands({ name, email }: GitIdentity): string[] {
+function initCommands(identity: GitIdentity | null): string[] {
   return [
     'if command -v git >/dev/null; then',
     '  [ -e .git ] || git init --quiet >&2',
-    `  git config user.name ${shellQuote(name)} && git config user.email ${shellQuote(email)}`,
+    ...committerCommands(identity),
     'fi',
   ];
 }

@@ -1,6 +1,11 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import type { GitIdentity, GitPrepareFailure, GitPrepareResponse } from '@slipway/agent-protocol/git.js';
+import {
+  DEFAULT_IDENTITY,
+  type GitIdentity,
+  type GitPrepareFailure,
+  type GitPrepareResponse,
+} from '@slipway/agent-protocol/git.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
@@ -36,7 +41,8 @@ export interface CheckoutPlan {
   noPush?: string;
   submodules: boolean;
   lfs: boolean;
-  identity: GitIdentity;
+  /** Null: nobody has said who commits. */
+  identity: GitIdentity | null;
 }
 
 type CheckoutResult = Pick<GitPrepareResponse, 'ok' | 'failure' | 'output' | 'notices'>;
@@ -182,6 +188,14 @@ export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
+/** For a repository that was just made. Our own agent servers have a default in their home, so that a setup script's counts. */
+export function committerCommands(identity: GitIdentity | null): string[] {
+  return Object.entries(identity ?? DEFAULT_IDENTITY).map(([name, value]) => {
+    const unless = identity === null ? `git config user.${name} >/dev/null || ` : '';
+    return `${unless}git config user.${name} ${shellQuote(value)}`;
+  });
+}
+
 /** Reads user name and password from the environment of this one command. */
 const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npassword=%s\\n' "$SLIPWAY_GIT_USERNAME" "$SLIPWAY_GIT_PASSWORD"; }; f`;
 
@@ -243,8 +257,7 @@ function cloneScript(
       : []),
     ...(noPush === undefined ? [] : [`git config remote.origin.pushurl ${shellQuote(noPush)}`]),
     ...(newBranch === null ? [] : [`git checkout --quiet -b ${shellQuote(newBranch)}`]),
-    `git config user.name ${shellQuote(identity.name)}`,
-    `git config user.email ${shellQuote(identity.email)}`,
+    ...committerCommands(identity),
     `cd /`,
     `rmdir ${target} 2>/dev/null || true`,
     `[ ! -e ${target} ] || { echo "the folder has other content" >&2; exit 1; }`,

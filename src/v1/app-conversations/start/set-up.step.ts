@@ -85,9 +85,39 @@ fi
 exit "$code"
 `;
 
-/** Makes `.openhands/pre-commit.sh` the pre-commit hook, after an existing one. Repeatable. */
-const PRE_COMMIT_HOOK = `
+/** That git runs for who works in a clone. */
+const HOOKS =
+  'pre-commit applypatch-msg pre-applypatch post-applypatch pre-merge-commit prepare-commit-msg commit-msg post-commit pre-rebase post-checkout post-merge pre-push post-rewrite';
+
+/**
+ * Makes `.openhands/pre-commit.sh` the pre-commit hook, after an existing one. Where the repository has a folder of hooks,
+ * whose files are often tracked, another one leads to it. Repeatable.
+ */
+export const PRE_COMMIT_HOOK = `
 [ -f .openhands/pre-commit.sh ] || exit 0
+given="$(git config --path core.hooksPath)"
+ours="$(git rev-parse --absolute-git-dir)/slipway-hooks" || exit
+if [ "$given" = "$ours" ]; then exit 0; fi
+if [ -n "$given" ]; then
+  mkdir -p "$ours" && git config --local slipway.hooksPath "$given" || exit
+  cat >"$ours/pre-commit" <<'HOOK' || exit
+#!/bin/sh
+# slipway: the repository's own hook, then .openhands/pre-commit.sh
+name=\${0##*/}
+hook="$(git config slipway.hooksPath)/$name"
+if [ -x "$hook" ]; then
+  [ "$name" = pre-commit ] || exec "$hook" "$@"
+  "$hook" "$@" || exit
+fi
+[ "$name" = pre-commit ] || exit 0
+exec bash "$(git rev-parse --show-toplevel)/.openhands/pre-commit.sh" "$@"
+HOOK
+  chmod 755 "$ours/pre-commit" || exit
+  for name in ${HOOKS}; do
+    [ -e "$ours/$name" ] || ln -s pre-commit "$ours/$name" || exit
+  done
+  exec git config --local core.hooksPath "$ours"
+fi
 hooks="$(git rev-parse --git-path hooks)" && mkdir -p "$hooks" || exit
 hook="$hooks/pre-commit"
 if [ -e "$hook" ] && ! grep -q 'slipway pre-commit' "$hook"; then mv "$hook" "$hook.local" || exit; fi

@@ -40,7 +40,7 @@ interface StartTarget {
   /** False: it is to be created under its id. */
   sandboxExists: boolean;
   /** It needs quota to be resumed. */
-  isPaused: boolean;
+  isStopped: boolean;
   /** Null unless parent and child share a folder. */
   workingDir: string | null;
   /** With what the parent conversation passes on. */
@@ -106,7 +106,7 @@ export class StartRequestResolver {
         sandboxId: newSandboxId(),
         hostId: this.host.id,
         sandboxExists: false,
-        isPaused: false,
+        isStopped: false,
         workingDir: null,
         request,
       };
@@ -121,7 +121,7 @@ export class StartRequestResolver {
       sandboxId: sandbox.id,
       hostId: sandbox.hostId,
       sandboxExists: true,
-      isPaused: sandbox.status === 'PAUSED' || sandbox.status === 'PAUSING',
+      isStopped: ['PAUSED', 'PAUSING', 'ERROR'].includes(sandbox.status),
       // Parent and child work on the same files.
       workingDir: parent?.sandboxId === sandbox.id ? parent.workingDir : null,
       request,

@@ -42,6 +42,18 @@ const FIRST_USER_MESSAGE = `
     AND (body->>'source' = 'user' OR body->>'sender_conversation_id' IS NOT NULL)
   ORDER BY seq LIMIT 1`;
 
+const LAST_EVENTS = 50;
+
+/** What has just ended was stored today; an event near the end of the log tells of it, unless its server logs no status. */
+const ENDS_OF_WORK = `
+  SELECT c.id, (
+    SELECT e.occurred_at FROM conversation_events e
+    WHERE e.conversation_id = c.id AND e.stored_at >= now() - interval '1 day' AND e.kind = 'ConversationStateUpdateEvent'
+      AND coalesce(e.body -> 'value' ->> 'execution_status', e.body ->> 'value') IN ('finished', 'error', 'stuck')
+      AND e.seq > (SELECT max(seq) FROM conversation_events WHERE conversation_id = c.id) - ${LAST_EVENTS}
+    ORDER BY e.seq DESC LIMIT 1) AS "endedAt"
+  FROM unnest($1::uuid[]) AS c (id)`;
+
 /** Reads stored events. Callers check who may see them. */
 @Injectable()
 export class EventQueries {
@@ -97,6 +109,17 @@ export class EventQueries {
     const rows = await this.findById.run(this.dataSource, [logId, eventIds, since, until]);
     requireAll(rows, rows[0]?.found ?? 0, 'id');
     return new Map(rows.map(({ event_id: id, body }) => [id, body]));
+  }
+
+  /** When the last work of conversations ended, as far as their logs say. */
+  async endsOfWork(conversationIds: readonly string[]): Promise<Map<string, Date>> {
+    if (conversationIds.length === 0) {
+      return new Map();
+    }
+    const rows = await this.dataSource.query<{ id: string; endedAt: Date | null }[]>(ENDS_OF_WORK, [
+      conversationIds,
+    ]);
+    return new Map(rows.flatMap(({ id, endedAt }) => (endedAt === null ? [] : [[id, endedAt] as const])));
   }
 
   async firstUserMessage(conversationId: string): Promise<unknown> {

@@ -1,5 +1,5 @@
 import { withoutSecret } from '@slipway/common/secret-mask.js';
-import { textTail } from '@slipway/common/well-formed-text.js';
+import { textHead, textTail } from '@slipway/common/well-formed-text.js';
 import type { SandboxExit, SandboxFacts } from '../backends/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
 
@@ -7,6 +7,22 @@ export const FILES_GONE =
   'Its files are gone, so it cannot be started again. Delete it; its conversations stay readable.';
 
 const MAX_LOG_CHARACTERS = 4_000;
+const MAX_CAUSE_CHARACTERS = 500;
+const STARTED_AGAIN = 'The sandbox had failed, and was started again for ';
+
+/** @param what somebody wants to do with it, such as `a message` */
+export function startedAgain(what: string, failure: string | null): string {
+  return `${STARTED_AGAIN}${what}. Before that: ${briefCause(failure)}`;
+}
+
+export function isStartedAgain(detail: string | null): detail is string {
+  return detail?.startsWith(STARTED_AGAIN) === true;
+}
+
+/** Without the lines of its log. */
+export function briefCause(failure: string | null): string {
+  return textHead(failure?.split('\n', 1)[0] || 'no cause is known', MAX_CAUSE_CHARACTERS);
+}
 
 interface FailureFacts {
   facts: Pick<SandboxFacts, 'state' | 'exit'>;

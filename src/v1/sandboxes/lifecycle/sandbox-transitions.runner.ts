@@ -9,6 +9,7 @@ import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxMetrics } from '../sandbox.metrics.js';
 import { SandboxRepository } from '../sandbox.repository.js';
+import { isStartedAgain } from './exit-diagnosis.js';
 import { SandboxStarter, type StartProgress, StepInterrupted } from './sandbox-starter.js';
 
 /** A stop waits this long for listeners; what they have not read by then they read from the files. */
@@ -52,6 +53,8 @@ export class SandboxTransitionsRunner {
     const requestedAt = sandbox.updatedAt.getTime();
     const progress = this.progressWriter(sandbox);
     try {
+      // Progress has written over it by now.
+      const again = isStartedAgain(sandbox.statusDetail) ? [sandbox.statusDetail] : [];
       const [{ address, ports, detail }] = await Promise.all([
         this.starter.start(sandbox, signal, (update) => progress.put(update)),
         this.events.emit('starting', id),
@@ -61,7 +64,7 @@ export class SandboxTransitionsRunner {
           address,
           portAddresses: { generation, addresses: { ...ports } },
           generation,
-          statusDetail: detail,
+          statusDetail: [...again, detail ?? []].flat().join(' ') || null,
           lastActivityAt: new Date(this.clock.now()),
         },
         condition: { leaseOwner: leaseOwner ?? '' },

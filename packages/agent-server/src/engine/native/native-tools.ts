@@ -23,6 +23,8 @@ const MAX_NOTICE = 8_000;
 
 export interface NativeToolsOptions {
   view: ToolView;
+  /** A folder whose files may be edited beside those of the conversation's own, such as other working trees. */
+  workArea: string | null;
   /** null: the tool that opens pull requests is not offered. */
   pullRequests: PullRequestOptions | null;
   /** Access to git servers in place of the agent's shell; null while the shell has the credentials itself. */
@@ -53,7 +55,7 @@ export class NativeTools {
     const { resultSchema } = host.settings;
     this.#builtIn = [
       terminalTool(shell),
-      fileEditorTool(options.view),
+      fileEditorTool(options.view, options.workArea, (file) => host.rulesFor(file)),
       taskTrackerTool(() => lastPlan(host.events())),
       thinkTool,
       resultSchema === null ? finishTool : finishWithResultTool(resultSchema),

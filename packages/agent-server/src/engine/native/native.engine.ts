@@ -30,6 +30,7 @@ interface NativeEngineOptions extends NativeToolsOptions {
 const DEFAULTS: NativeEngineOptions = {
   conversationId: 'conversation',
   view: { environment: toolEnvironment({}), wrapper: [] },
+  workArea: null,
   pullRequests: null,
   remoteAccess: () => null,
   mcpConnectTimeoutMs: 300_000,
@@ -151,6 +152,7 @@ export class NativeEngine extends AgentEngine {
 export function createNativeEngine(
   { conversationId, gitAccess }: EngineContext,
   {
+    workspace: workArea,
     webhook,
     sessionKeys: [sessionKey],
     toolWrapper,
@@ -173,6 +175,7 @@ export function createNativeEngine(
   return new NativeEngine({
     conversationId,
     view,
+    workArea,
     remoteAccess: () => (isHiddenFromShell(gitAccess()) ? access : null),
     pullRequests: service && {
       open: postPullRequest(service),

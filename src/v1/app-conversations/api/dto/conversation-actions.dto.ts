@@ -154,7 +154,7 @@ export class FileQueryDto {
 
 export class ResumeQueryDto {
   @Flag(
-    'Whether a paused sandbox is resumed first, which takes a few seconds; otherwise that is refused with 409.',
+    'Whether a sandbox that is paused or has failed is started first, which takes a few seconds; otherwise that is refused.',
     { default: true, example: true },
   )
   resume?: boolean;
@@ -162,7 +162,7 @@ export class ResumeQueryDto {
 
 export class GitQueryDto {
   @Flag(
-    'Whether a paused sandbox is resumed first, which takes a few seconds. Unless given, only where nothing was kept of it.',
+    'Whether a sandbox that is paused or has failed is started first, which takes a few seconds. Unless given, only where nothing was kept of it.',
     { example: false },
   )
   resume?: boolean;

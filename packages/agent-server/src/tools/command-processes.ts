@@ -1,0 +1,75 @@
+import { readFileSync } from 'node:fs';
+import {
+  childrenOf,
+  type ProcessFacts,
+  readProcesses,
+  sendSignal,
+} from '@slipway/common/processes/end-processes.js';
+
+/** The processes that one command of a shell has started, as long as their parents have not left them. */
+export class CommandProcesses {
+  readonly #shell: number;
+  readonly #before: ReadonlySet<number>;
+  /** Start times by id: an id may be another process's by now. */
+  readonly #seen = new Map<number, string>();
+
+  /** Made before the command. A new shell (null) is looked for when it is needed, and has no children yet. */
+  static ofNext(root: number, shell: number | null): () => CommandProcesses | null {
+    const before = new Set(shell === null ? [] : childrenOf(shell));
+    return () => {
+      const found = shell ?? findShell(root);
+      return found === null ? null : new CommandProcesses(found, before);
+    };
+  }
+
+  private constructor(shell: number, before: ReadonlySet<number>) {
+    this.#shell = shell;
+    this.#before = before;
+  }
+
+  /** Tells the shell to leave the rest of the command out; what it waits for has to be signalled, too. */
+  leaveOut(): void {
+    sendSignal(this.#shell, LEAVE_OUT);
+  }
+
+  signal(signal: 'SIGINT' | 'SIGKILL'): void {
+    const processes = readProcesses() ?? [];
+    const isOurs = ({ pid, parent, startTime }: ProcessFacts): boolean =>
+      (parent === this.#shell && !this.#before.has(pid)) ||
+      this.#seen.has(parent) ||
+      this.#seen.get(pid) === startTime;
+    let ours: ProcessFacts[] = [];
+    for (let grown = true; grown;) {
+      const found = processes.filter(isOurs);
+      found.forEach(({ pid, startTime }) => this.#seen.set(pid, startTime));
+      grown = found.length > ours.length;
+      ours = found;
+    }
+    ours.forEach(({ pid }) => sendSignal(pid, signal));
+  }
+}
+
+/** Ignored by programs that do not ask for it, such as one that has replaced the shell. */
+const LEAVE_OUT = 'SIGURG';
+
+/** Behind the programs that isolate it; null where it cannot be seen. */
+export function findShell(root: number): number | null {
+  const processes = readProcesses() ?? [];
+  for (let level = [root]; level.length > 0;) {
+    const shell = level.find(isShell);
+    if (shell !== undefined) {
+      return shell;
+    }
+    const above = new Set(level);
+    level = processes.filter(({ parent }) => above.has(parent)).map(({ pid }) => pid);
+  }
+  return null;
+}
+
+function isShell(pid: number): boolean {
+  try {
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('bash\0--noprofile\0--norc\0-c\0');
+  } catch {
+    return false;
+  }
+}
