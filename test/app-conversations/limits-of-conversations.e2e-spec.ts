@@ -81,6 +81,29 @@ describe('what an agent gets of the git tokens', () => {
     expect(Object.keys(Object(again.secrets)).toSorted()).toEqual(variables);
   });
 
+  it.each(['read', 'write', 'none'] as const)(
+    'is that of the fork it works in, too, with git: %s',
+    async (git) => {
+      const head = {
+        repository: 'mona/app',
+        number: 12,
+        branch: 'parser',
+        targetBranch: 'main',
+        ref: null,
+        allowsMaintainers: false,
+      };
+      const work_place = { head, push: git === 'write' ? ('head' as const) : ('none' as const) };
+      const sent = await atStart(sampleStartRequest({ ...OWN, git, secret_names: [], work_place }));
+      const places = git === 'none' ? [] : ['octo/app', 'mona/app'];
+      const { origin } = hosts.github;
+      expect(jsonAt(sent, 'body', 'slipway', 'git')).toMatchObject({
+        mode: git,
+        expose: false,
+        credentials: places.map((name) => ({ origin, repository: `${origin}/${name}.git` })),
+      });
+    },
+  );
+
   it('is nothing but its variables where the agent server is of others', async () => {
     const sent = await atStart(sampleStartRequest({ ...OWN, git: 'read' }), AGENT_DIALECTS.stock);
     expect(Object.keys(Object(jsonAt(sent, 'body', 'secrets')))).toEqual(['DEPLOY_KEY']);

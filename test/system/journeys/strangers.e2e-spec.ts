@@ -206,6 +206,13 @@ const ATTEMPTS: Attempt[] = [
     }),
     asSandbox: true,
   },
+  {
+    method: 'POST',
+    route: '/api/v1/webhooks/pull-requests/push',
+    path: () => '/api/v1/webhooks/pull-requests/push',
+    body: ({ conversation }) => ({ conversation_id: conversation, branch: 'a', directory: '.' }),
+    asSandbox: true,
+  },
 ];
 /** Routes that name nothing of a user, or by names that every user has: they have tests of their own. */
 const WITHOUT_IDS = [

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { type FakeResponse, FakeServer } from '../../../../test/fakes/fake-server.js';
 import type { GitOutcome } from '../git/run-git.js';
-import { createPullRequestTool, postPullRequest } from './git.tools.js';
+import { createPullRequestTool, postPullRequest, postPush } from './git.tools.js';
 import { type Tool, ToolInputError } from './tool.js';
 
 const PUSHED: GitOutcome = { ok: true, timedOut: false, output: '' };
@@ -77,6 +77,23 @@ describe('create_pull_request', () => {
     const result = await create();
     expect(result.text).toContain('The branch is pushed, but');
     expect(result.text).toContain('422: A pull request exists already.');
+  });
+
+  it('has the service push elsewhere, from the folder that it works in', async () => {
+    const callback = {
+      url: `${service.origin}/pull-requests`,
+      sessionKey: 'session-key',
+      conversationId: 'c1',
+    };
+    const push = postPush(callback);
+    answer = { status: 200, body: { repository: 'mona/app', output: 'Pushed to mona/app.' } };
+    const never = new AbortController().signal;
+    expect(await push('/work/app', 'fix/it', never)).toEqual({ ...PUSHED, output: 'Pushed to mona/app.' });
+    expect(service.requests).toMatchObject([{ path: '/pull-requests/push' }]);
+    const sent = { conversation_id: 'c1', branch: 'fix/it', directory: '/work/app' };
+    expect(JSON.parse(service.requests[0]?.body ?? '')).toEqual(sent);
+    answer = { status: 409, body: { detail: 'It may not be forked.' } };
+    await expect(push('/work/app', 'fix/it', never)).rejects.toThrow('409: It may not be forked.');
   });
 
   it.each(['--force', 'a b', 'a:b', '', '+x y'])('rejects the branch %j', (source_branch) => {
