@@ -1,11 +1,11 @@
 import { productVersion } from '../common/product.js';
 import { loadCommandLineConfig } from '../config/command-line-config.js';
 import { loadConfig } from '../config/load-config.js';
-import { newProgram, runProgram, TERMINAL, UsageError } from './command-output.js';
+import type { TrialCheck } from '../settings/model-trial/model-trial.service.js';
+import { newProgram, printRows, runProgram, TERMINAL, UsageError } from './command-output.js';
 import { defineConversations } from './conversation-commands.js';
 import { defineKeys } from './keys-program.js';
 import { runRemoteKeys } from './remote-keys.js';
-import { defineModel } from './model-commands.js';
 import { defineSandboxes } from './sandbox-commands.js';
 import { type Invoke, ServiceClient } from './service-client.js';
 
@@ -44,10 +44,25 @@ export async function runSlipway(
     await (await import('./keys-commands.js')).executeKeys(command, loadConfig(), output);
   });
   defineSandboxes(program.command('sandboxes'), invoke);
-  defineModel(program.command('model'), invoke);
+  program
+    .command('model')
+    .description('test models')
+    .command('check [profile]')
+    .description('ask the model of the settings, or a stored one, what it can do: 10,000 tokens at most')
+    .option('--json', 'print JSON')
+    .action(async (profile, { json }) => {
+      const { client, ...shown } = invoke(json);
+      const request = client.http.post('/api/v1/model-check', { json: { profile }, timeout: 90_000 });
+      const { checks } = await request.json<{ checks: TrialCheck[] }>();
+      printRows(shown, checks, { CHECK: 'name', RESULT: 'result', DETAIL: 'detail', SET: settingText });
+    });
   program
     .command('support-bundle')
     .description('write versions, configuration without secrets, readiness and last log lines into a file')
     .action(async () => await (await import('./support-bundle.js')).writeSupportBundle(invoke()));
   return await runProgram(program, args, 'slipway', output);
+}
+
+function settingText({ setting }: TrialCheck): string {
+  return setting ? JSON.stringify(setting) : '';
 }

@@ -47,6 +47,7 @@ describe('arguments that are no JSON', () => {
 
   it.each([
     ['a quotation mark that is not escaped', '{"command": "echo "one""}'],
+    ['a text without an end', '{"command": "echo one'],
     ['words', 'echo one'],
     ['words behind them', `${whole} and then`],
     ['a list', '["echo one"]'],

@@ -38,7 +38,7 @@ const actWhenPossible = async ({ tools, messages, index }: ChatRequest) => {
       : call('think', { thought: `${index}` });
 };
 
-it('the work begins without the tools of a slow server, which come when they are there', async () => {
+it('does not hold up the work: its tools come when they are there', async () => {
   const host = await agent.run(async (request) => {
     await (request.index === 0 ? writeFile(gate, '') : undefined);
     return await actWhenPossible(request);
@@ -50,7 +50,7 @@ it('the work begins without the tools of a slow server, which come when they are
   expect(host.ofKind('ObservationEvent').at(-1)).toMatchObject({ tool_name: 'act' });
 });
 
-it('it is not begun anew with the next message', async () => {
+it('is not begun anew with the next message', async () => {
   const host = await agent.run(() => say('Hello.'), slow());
   expect(host.status).toBe('finished');
   await agent.goOn(host, 'And now?');
@@ -62,7 +62,7 @@ it('it is not begun anew with the next message', async () => {
   expect(await readFile(`${gate}.starts`, 'utf8')).toBe('x');
 });
 
-it('it has a limit of its own, and ends with the conversation', async () => {
+it('has a limit of its own, and ends with the conversation', async () => {
   const toolbox = new McpToolbox();
   const options = {
     workingDir: '/',

@@ -14,6 +14,8 @@ export function undressedName(name: string, offered: Pick<ReadonlySet<string>, '
   return [name, short, short.replace(BEFORE, '')].find((each) => offered.has(each)) ?? name;
 }
 
+const TEXT = /"(?:[^"\\]|\\[^])*"/g;
+
 /** Names without their dressing, and arguments as valid JSON where only one reading is possible. */
 export async function withReadableCalls(
   response: ModelResponse,
@@ -53,8 +55,9 @@ export async function repairedJson(text: string): Promise<unknown> {
   const { jsonrepair, JSONRepairError } = await import('jsonrepair');
   const attempt = (part: string): unknown => {
     const repaired = jsonrepair(part);
-    // A quotation mark that was not escaped may as well end its text.
-    return escapes(repaired) > escapes(part) ? undefined : parseJson(repaired);
+    // A quotation mark that was not escaped may as well end its text, and a text without an end may have gone on.
+    const isDoubtful = escapes(repaired) > escapes(part) || part.replaceAll(TEXT, '').includes('"');
+    return isDoubtful ? undefined : parseJson(repaired);
   };
   try {
     return attempt(text);

@@ -36,8 +36,8 @@ it("works with Anthropic's own API: text, a call, its result, usage, a question"
     { type: 'text', text: 'All is well.' },
   ]);
   expect(host.usage).toEqual([
-    { promptTokens: 1_000, completionTokens: 50, costUsd: 0.00375, isStep: true },
-    { promptTokens: 1_200, completionTokens: 10, costUsd: 0.00375, isStep: true },
+    { promptTokens: 1_000, completionTokens: 50, costUsd: 0.00375, costSource: 'catalogue', isStep: true },
+    { promptTokens: 1_200, completionTokens: 10, costUsd: 0.00375, costSource: 'catalogue', isStep: true },
   ]);
   const [first, second] = anthropic.requests;
   expect(first?.headers).toMatchObject({

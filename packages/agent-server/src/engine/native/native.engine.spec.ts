@@ -93,6 +93,7 @@ describe('a run', () => {
         promptTokens: expect.any(Number),
         completionTokens: expect.any(Number),
         costUsd: null,
+        costSource: 'unknown',
         isStep: true,
       },
     ]);

@@ -5,7 +5,7 @@ import { reportOnce } from '../limits.js';
 import { repairedJson, undressedName } from './call-repair.js';
 import type { ModelResponse, OfferedTool } from './model-call.js';
 import { callsIn } from './response-parts.js';
-import { parametersOf, parseTextCalls } from './text-tools.js';
+import { parameterNames, parseTextCalls } from './text-tools.js';
 
 /** What the templates of Qwen, Hermes, Kimi, DeepSeek, Mistral, Llama and gpt-oss begin a call with. */
 const CALL_MARK =
@@ -75,7 +75,7 @@ const GPT_OSS =
 async function soleCalls(answer: string, tools: readonly OfferedTool[]): Promise<SoleCall[]> {
   const whole = answer.trim().replace(END_MARKS, '');
   const text = FENCE.exec(whole)?.[1]?.trim() ?? whole;
-  const known = new Map(tools.map(({ name, inputSchema }) => [name, parametersOf(inputSchema)]));
+  const known = new Map(tools.map(({ name, inputSchema }) => [name, parameterNames(inputSchema)]));
   const values = [
     ...[LLAMA, MISTRAL, GPT_OSS].map((form) => namedIn(text, form)),
     ...[HERMES, PYTHON_TAG, MISTRAL_LIST].map((form) =>

@@ -27,7 +27,7 @@ export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware 
         // Not the closing tag of a call: it may be part of a file that the model writes.
         ...(stop && offered.length > 0 && { stopSequences: [...(rest.stopSequences ?? []), RESULT_MARK] }),
       });
-      const known = new Map(offered.map(({ name, inputSchema }) => [name, parametersOf(inputSchema)]));
+      const known = new Map(offered.map(({ name, inputSchema }) => [name, parameterNames(inputSchema)]));
       return { ...result, stream: offered.length === 0 ? stream : stream.pipeThrough(callsFromText(known)) };
     },
   };
@@ -35,7 +35,7 @@ export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware 
 
 type FunctionTool = Extract<Offered, { type: 'function' }>;
 
-export function parametersOf({ properties }: { properties?: unknown }): string[] {
+export function parameterNames({ properties }: { properties?: unknown }): string[] {
   return isJsonObject(properties) ? Object.keys(properties) : [];
 }
 
