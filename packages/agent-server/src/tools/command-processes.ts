@@ -1,4 +1,5 @@
 import { readFileSync } from 'node:fs';
+import { setTimeout as delay } from 'node:timers/promises';
 import {
   childrenOf,
   type ProcessFacts,
@@ -32,7 +33,25 @@ export class CommandProcesses {
     sendSignal(this.#shell, LEAVE_OUT);
   }
 
-  signal(signal: 'SIGINT' | 'SIGKILL'): void {
+  interrupt(): void {
+    this.#living().forEach((pid) => sendSignal(pid, 'SIGINT'));
+  }
+
+  /** Kills them, however often they fork. */
+  async kill(): Promise<void> {
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const found = this.#living();
+      if (found.length === 0) {
+        return;
+      }
+      // Stopped first: a parent that is killed before its child is seen takes the trace to the child with it.
+      found.forEach((pid) => sendSignal(pid, 'SIGSTOP'));
+      new Set([...found, ...this.#living()]).forEach((pid) => sendSignal(pid, 'SIGKILL'));
+      await delay(ROUND_PAUSE_MS);
+    }
+  }
+
+  #living(): number[] {
     const processes = readProcesses() ?? [];
     const isOurs = ({ pid, parent, startTime }: ProcessFacts): boolean =>
       (parent === this.#shell && !this.#before.has(pid)) ||
@@ -45,9 +64,12 @@ export class CommandProcesses {
       grown = found.length > ours.length;
       ours = found;
     }
-    ours.forEach(({ pid }) => sendSignal(pid, signal));
+    return ours.map(({ pid }) => pid);
   }
 }
+
+const MAX_ROUNDS = 100;
+const ROUND_PAUSE_MS = 5;
 
 /** Ignored by programs that do not ask for it, such as one that has replaced the shell. */
 const LEAVE_OUT = 'SIGURG';

@@ -335,10 +335,10 @@ async function interrupt(
     return null;
   }
   processes.leaveOut();
-  processes.signal('SIGINT');
+  processes.interrupt();
   let ended = await within(INTERRUPT_MS, exited);
   // Also what the command has left in the background, which does not get SIGINT.
-  processes.signal('SIGKILL');
+  await processes.kill();
   ended ??= await within(KILL_MS, exited);
   return ended?.end ?? null;
 }
