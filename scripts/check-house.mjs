@@ -14,7 +14,7 @@ COMMAND_LINES['scripts/check-house.mjs'].parse();
 const ROOT = fileURLToPath(new URL('..', import.meta.url));
 
 const BOUNDS = {
-  files: 640,
+  files: 700,
   medianLinesAtLeast: 115,
   linesAtMost: 400,
   looseFilesInAFolder: 26,
@@ -24,7 +24,7 @@ const BOUNDS = {
   linesOfAnOperation: 57,
   kilobytesOfOpenApi: 480,
   linesOfTheConsole: 5000,
-  linesOfTheCommands: 1330,
+  linesOfTheCommands: 1460,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */
