@@ -141,6 +141,11 @@ export class Visitor {
     await this.context.grantPermissions(permissions);
   }
 
+  /** One more of the same browser, in front of the page. */
+  async openTab(): Promise<Page> {
+    return await this.context.newPage();
+  }
+
   async loseSession(): Promise<void> {
     await this.context.clearCookies();
   }

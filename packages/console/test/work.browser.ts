@@ -3,7 +3,7 @@ import { createServer } from 'node:http';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
-import type { Browser, Locator } from 'playwright-core';
+import type { Browser, Locator, Page } from 'playwright-core';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { DEMO_REPOSITORY } from '../../../demo/demo-world.js';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
@@ -23,6 +23,10 @@ const NO_CREDIT = 'Work without credit.';
 const NO_KEY = 'Work with a wrong key.';
 /** A dollar for each token. */
 const PRICES = { scripted: { input: 1_000_000, output: 1_000_000 } };
+
+/** Has a page believe that its tab is hidden, or not. */
+const withHidden = (isHidden: string): string =>
+  `Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} }); document.dispatchEvent(new Event('visibilitychange'))`;
 
 const whole = Promise.withResolvers<void>();
 
@@ -239,6 +243,28 @@ describe('the console at work', () => {
     await nadia.page.goto(address);
     await tell('Go on.');
     await log().getByText(`${ANSWER}: Go on.`).waitFor();
+  });
+
+  it('loads in more tabs than a browser has connections, and goes on where one is shown again', async () => {
+    const address = await started(demo.apiKey, 'Say something.');
+    const tabs: Page[] = [];
+    // Browsers open six for HTTP/1.1, and each tab has a stream.
+    for (let count = 0; count < 7; count += 1) {
+      await tabs.at(-1)?.evaluate(withHidden('true'));
+      const tab = await nadia.openTab();
+      tabs.push(tab);
+      await tab.goto(address);
+      await tab.getByRole('log').getByText(`${ANSWER}: Say something.`).waitFor();
+    }
+    await tabs.at(-1)?.getByLabel('Message').fill('Say more.');
+    await tabs.at(-1)?.getByRole('button', { name: 'Send' }).click();
+    await tabs.at(-1)?.getByText(`${ANSWER}: Say more.`).waitFor();
+
+    expect(await tabs[0]?.getByText('Say more.').count()).toBe(0);
+    await tabs[0]?.evaluate(withHidden('false'));
+    await tabs[0]?.getByText(`${ANSWER}: Say more.`).waitFor();
+    expect(await tabs[0]?.getByText(`${ANSWER}: Say something.`).count()).toBe(1);
+    await Promise.all(tabs.map((tab) => tab.close()));
   });
 
   it('hears the events again when the service is back', async () => {
