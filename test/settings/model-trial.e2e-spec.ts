@@ -149,6 +149,27 @@ describe('POST /api/v1/model-check', () => {
     await post({ llm: model({ temperature: 'hot' }) }, 422);
   });
 
+  it("sends no header of the user's with the operator's key", async () => {
+    const operators = await createTestApp({
+      OUTBOUND_ALLOWLIST: new URL(llm.url).origin,
+      DEFAULT_LLM_MODEL: 'openai/qwen',
+      DEFAULT_LLM_BASE_URL: llm.url,
+      DEFAULT_LLM_API_KEY: 'k-operator',
+    });
+    const other = await operators.createUser();
+    const ask = async (path: string, body: object): Promise<void> => {
+      await request(operators.url).post(path).set(other.headers).send(body).expect(200);
+    };
+    await ask('/api/v1/settings', {
+      agent_settings_diff: { llm: { extra_headers: { 'x-target-url': 'https://elsewhere.example' } } },
+    });
+    await ask('/api/v1/model-check', {});
+    await operators.close();
+    const { headers } = llm.requests[0] ?? { headers: {} };
+    expect(headers).toMatchObject({ authorization: 'Bearer k-operator' });
+    expect(headers).not.toHaveProperty('x-target-url');
+  });
+
   it('is answered ten times an hour', async () => {
     llm.script = () => fails(401);
     for (let count = 0; count < 10; count += 1) {

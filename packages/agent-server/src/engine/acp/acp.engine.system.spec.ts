@@ -390,6 +390,7 @@ describe('limits and costs', () => {
       promptTokens: 7,
       completionTokens: 3,
       costUsd: null,
+      costSource: 'unknown',
       isStep: true,
     });
   });
@@ -397,7 +398,7 @@ describe('limits and costs', () => {
   // MessageEmitter.ts of QwenLM/qwen-code: one empty chunk after each call of the model, whose cached tokens are input, too.
   it('counts the tokens that come with chunks, where the turn tells none', async () => {
     expect((await run('tokens-with-chunks')).usage).toEqual([
-      { promptTokens: 200, completionTokens: 40, costUsd: null, isStep: true },
+      { promptTokens: 200, completionTokens: 40, costUsd: null, costSource: 'unknown', isStep: true },
     ]);
   });
 

@@ -149,12 +149,17 @@ export class McpToolbox {
     if (this.#starting.size === 0) {
       return [];
     }
-    const fresh = [...this.#starting.values()].filter(({ isTold }) => !isTold);
+    const fresh = [...this.#starting].filter(([, { isTold }]) => !isTold);
     const waiting = new AbortController();
     const enough = AbortSignal.any([waiting.signal, signal]);
     const slow = sleep(this.#options?.slowAfterMs ?? SLOW_AFTER_MS, undefined, { signal: enough });
-    await Promise.race([Promise.all(fresh.map(({ settled }) => settled)), slow.catch(() => undefined)]);
+    await Promise.race([Promise.all(fresh.map(([, { settled }]) => settled)), slow.catch(() => undefined)]);
     waiting.abort();
+    if (signal.aborted) {
+      // Those that nobody was told of end with the run that waits for them.
+      await Promise.all(fresh.map(async ([name]) => await this.#disconnect(name)));
+      return [];
+    }
     return [...this.#starting].flatMap(([name, starting]) => this.#taken(name, starting));
   }
 
