@@ -1,5 +1,13 @@
-import { describe, expect, it } from '@jest/globals';
-import { textTable } from './command-output.js';
+import { describe, expect, it, jest } from '@jest/globals';
+import { endWithReader, textTable } from './command-output.js';
+
+it('ends without a failure where its reader has enough', () => {
+  const exit = jest.spyOn(process, 'exit').mockImplementation((() => undefined) as never);
+  endWithReader();
+  process.stdout.emit('error', Object.assign(new Error('write EPIPE'), { code: 'EPIPE' }));
+  expect(exit).toHaveBeenCalledWith(0);
+  exit.mockRestore();
+});
 
 describe('textTable', () => {
   it('aligns columns and leaves no spaces at the end', () => {

@@ -1,5 +1,5 @@
 import { Command, CommanderError } from '@commander-js/extra-typings';
-import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
+import { errorCode, errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ConfigError } from '../config/config.error.js';
 import { EmbeddedPostgresError } from '../database/embedded-postgres/programs.js';
@@ -14,6 +14,16 @@ export const TERMINAL: CommandOutput = {
   result: (line) => process.stdout.write(`${line}\n`),
   note: (line) => process.stderr.write(`${line}\n`),
 };
+
+/** A reader that has enough, such as `head`, is no failure; of the log of a service it would be. */
+export function endWithReader(): void {
+  process.stdout.once('error', (error) => {
+    if (errorCode(error) !== 'EPIPE') {
+      throw error;
+    }
+    process.exit(EXIT.done);
+  });
+}
 
 /** Exit statuses of `slipway`; scripts depend on them. */
 export const EXIT = { done: 0, failed: 1, usage: 2, unreachable: 3, notAllowed: 4 } as const;

@@ -11,6 +11,7 @@ const CONVERSATIONS = '/api/v1/app-conversations';
 const TASKS = '/api/user/suggested-tasks';
 /** Longer than the service takes. */
 const FORK_PATIENCE_MS = 240_000;
+const PAGE = /^https?:\/\/[^/]+\/(.+?)\/(?:-\/)?(?:issues|pull|merge_requests|pull-requests)\/(\d+).*$/;
 /** After these the agent does nothing until a user says or allows something. */
 const RESTING = new Set(['finished', 'idle', 'paused', 'waiting_for_confirmation', 'error', 'stuck']);
 
@@ -41,10 +42,14 @@ export function defineConversations(program: Command, invoke: Invoke): void {
   program
     .command('run')
     .description('let an agent work on a suggested task, or on a message in a repository')
-    .argument('<task|repository>', 'such as github:owner/name#12, or github:owner/name with a message')
+    .argument(
+      '<task|repository>',
+      'such as github:owner/name#12 or its page, or github:owner/name with a message',
+    )
     .argument('[message]', 'what the agent should do')
     .option('--json', 'print events as JSON, one a line')
-    .action(async (subject, message, { json }) => {
+    .action(async (given, message, { json }) => {
+      const subject = given.replace(PAGE, '$1#$2');
       const invocation = invoke(json);
       const { client, output } = invocation;
       const [, git_provider, selected_repository = subject] = /^(\w+):(.+)$/.exec(subject) ?? [];

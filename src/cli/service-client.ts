@@ -93,8 +93,9 @@ function toCommandError(error: Error, url: string, key: string | null): Error {
     );
     const texts = [jsonText(error.data, 'detail'), ...problems, jsonText(error.data, 'title')];
     const refused = `${url} ${key === null ? 'needs a key' : 'does not accept the key'}: set SLIPWAY_KEY`;
-    const said = status === 401 ? refused : (texts.find(Boolean) ?? `the service answered ${status}`);
-    return new CommandError(said, status === 401 || status === 403 ? 'notAllowed' : 'failed');
+    const isRefused = status === 401 && (jsonText(error.data, 'code') ?? 'unauthorized') === 'unauthorized';
+    const said = isRefused ? refused : (texts.find(Boolean) ?? `the service answered ${status}`);
+    return new CommandError(said, isRefused || status === 403 ? 'notAllowed' : 'failed');
   }
   const advice = 'is the service running, and is SLIPWAY_URL right?';
   return isNetworkError(error) || isTimeoutError(error)

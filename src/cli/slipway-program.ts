@@ -2,7 +2,7 @@ import { productVersion } from '../common/product.js';
 import { loadCommandLineConfig } from '../config/command-line-config.js';
 import { loadConfig } from '../config/load-config.js';
 import type { TrialCheck } from '../settings/model-trial/model-trial.service.js';
-import { newProgram, printRows, runProgram, TERMINAL, UsageError } from './command-output.js';
+import { endWithReader, newProgram, printRows, runProgram, TERMINAL, UsageError } from './command-output.js';
 import { defineConversations } from './conversation-commands.js';
 import { defineKeys } from './keys-program.js';
 import { runRemoteKeys } from './remote-keys.js';
@@ -19,7 +19,12 @@ export async function runSlipway(
   output = TERMINAL,
   readConfig = loadCommandLineConfig,
 ): Promise<number> {
-  const invoke: Invoke = (json = false) => ({ client: new ServiceClient(readConfig()), output, json });
+  const invoke: Invoke = (json = false) => {
+    if (output === TERMINAL) {
+      endWithReader();
+    }
+    return { client: new ServiceClient(readConfig()), output, json };
+  };
   const program = newProgram('slipway', output)
     .description('Runs software-development agents, and the service behind them.')
     .version(productVersion())

@@ -6,6 +6,7 @@ import { McpServer } from '@modelcontextprotocol/sdk/server/mcp.js';
 import { WebStandardStreamableHTTPServerTransport } from '@modelcontextprotocol/sdk/server/webStandardStreamableHttp.js';
 import type { CallToolResult } from '@modelcontextprotocol/sdk/types.js';
 import { Logger } from '@nestjs/common';
+import { isJsonObject, jsonAt } from '@slipway/common/json-access.js';
 import { errorStack } from '@slipway/common/errors/error-message.js';
 import { DATABASE_PROBLEMS, databaseFailure } from '../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
@@ -55,10 +56,21 @@ export async function answerMessage(message: Message): Promise<void> {
       ...protocolVersion(headers),
     },
   });
-  const answer = await Promise.race([transport.handleRequest(request, { parsedBody: body }), left]);
+  const answer = await Promise.race([
+    transport.handleRequest(request, { parsedBody: withArguments(body) }),
+    left,
+  ]);
   if (answer !== undefined) {
     await send(answer, response);
   }
+}
+
+/** Some clients say with null that a call has no arguments. */
+function withArguments(body: unknown): unknown {
+  const params = jsonAt(body, 'params');
+  return isJsonObject(body) && isJsonObject(params) && params['arguments'] === null
+    ? { ...body, params: { ...params, arguments: {} } }
+    : body;
 }
 
 /** The specification asks clients to accept both types, and many accept only one, or say nothing. */

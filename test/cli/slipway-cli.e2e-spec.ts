@@ -65,6 +65,10 @@ describe('slipway', () => {
   };
 
   describe('tasks', () => {
+    it('says what the service says where there is no git host', async () => {
+      expect(await run('tasks')).toMatchObject({ status: 1, stderr: ['slipway: No providers set.'] });
+    });
+
     it('lists each task under the name that "run" takes', async () => {
       await connect();
       const { status, stdout } = await run('tasks', '--providers', 'github');
@@ -109,6 +113,17 @@ describe('slipway', () => {
         status: 2,
         stderr: [expect.stringContaining('there is no suggested task github:octo/none#1')],
       });
+    });
+
+    it.each([
+      'https://github.com/octo/none/issues/1',
+      'https://gitlab.example/octo/none/-/merge_requests/1/diffs#note_7',
+    ])('takes the page of a task: %s', async (page) => {
+      await connect();
+
+      expect((await run('run', page)).stderr).toEqual([
+        expect.stringContaining('there is no suggested task octo/none#1'),
+      ]);
     });
 
     it('fails with the reason of a start that fails', async () => {

@@ -488,6 +488,12 @@ describe('POST /mcp', () => {
     expect(body.result.content).toEqual([{ type: 'text', text: expect.any(String) }]);
   });
 
+  it('takes null for no arguments', async () => {
+    const params = { name: 'suggested_tasks', arguments: null };
+    const { body } = await post({ jsonrpc: '2.0', id: 1, method: 'tools/call', params }).expect(200);
+    expect(body).toEqual({ jsonrpc: '2.0', id: 1, result: expect.anything() });
+  });
+
   it('takes a notification without an answer', async () => {
     await post({ jsonrpc: '2.0', method: 'notifications/initialized' }).expect(202, '');
   });

@@ -34,7 +34,6 @@ async function nestedRepositories(view: ToolView, folder: string): Promise<strin
 
 interface WorkingTree {
   folder: string;
-  /** What its files are shown below. */
   name: string;
 }
 
@@ -217,7 +216,9 @@ export class GitWorkspace {
   async #otherTrees(folder: string, workspace: string): Promise<WorkingTree[]> {
     const listed = (await runGit(this.#view, folder, ['worktree', 'list', '--porcelain'])) ?? '';
     const named = Array.from(listed.matchAll(/^worktree (.+)$/gm), ([, place = '']) => place);
-    const places = await Promise.all(named.slice(0, MAX_REPOSITORIES).map((given) => this.#ifInside(given)));
+    const resolve = (given: string): Promise<string | null> =>
+      this.#files.resolve(given).catch(nullIfOutside);
+    const places = await Promise.all(named.slice(0, MAX_REPOSITORIES).map(resolve));
     const trees = places.flatMap((place): WorkingTree[] => {
       const base = place !== null && isBelow(place, folder) ? folder : workspace;
       const isOther = place !== null && place !== folder && !isBelow(folder, place) && isBelow(place, base);
@@ -228,27 +229,12 @@ export class GitWorkspace {
     return trees.filter((_tree, index) => exist[index]);
   }
 
-  async #ifInside(given: string): Promise<string | null> {
-    try {
-      return await this.#files.resolve(given);
-    } catch (error) {
-      if (error instanceof WorkspaceFileError) {
-        return null;
-      }
-      throw error;
-    }
-  }
-
   /** The file that a change of another working tree is shown as: its name begins at the workspace. */
   async #inOtherTree(given: string): Promise<Candidate | null> {
-    const [file, workspace] = await Promise.all(
-      [given, this.#workspace].map((each) => this.#files.resolve(each)),
-    );
-    const folder = await this.#files.enclosingFolder(path.dirname(file ?? given));
-    const top = (await runGit(this.#view, folder, ['rev-parse', '--show-toplevel']))?.trim();
-    if (file === undefined || workspace === undefined || top === undefined) {
-      return null;
-    }
+    const file = await this.#files.resolve(given);
+    const workspace = await this.#files.resolve(this.#workspace);
+    const folder = await this.#files.enclosingFolder(path.dirname(file));
+    const top = (await runGit(this.#view, folder, ['rev-parse', '--show-toplevel']))?.trim() ?? folder;
     const meant = path.join(workspace, path.relative(top, file));
     const trees = await this.#otherTrees(folder, workspace);
     if (!trees.some((tree) => isBelow(meant, tree.folder))) {
@@ -358,6 +344,13 @@ function required(output: string | null): string {
     throw new HttpError(400, UNREADABLE);
   }
   return output;
+}
+
+function nullIfOutside(error: unknown): null {
+  if (error instanceof WorkspaceFileError) {
+    return null;
+  }
+  throw error;
 }
 
 function isBelow(place: string, folder: string): boolean {

@@ -28,12 +28,9 @@ export class CommandProcesses {
     this.#before = before;
   }
 
-  /** Tells the shell to leave the rest of the command out; what it waits for has to be signalled, too. */
-  leaveOut(): void {
-    sendSignal(this.#shell, LEAVE_OUT);
-  }
-
+  /** The shell leaves out the rest of the command once that has ended which it waits for. */
   interrupt(): void {
+    sendSignal(this.#shell, LEAVE_OUT);
     this.#living().forEach((pid) => sendSignal(pid, 'SIGINT'));
   }
 

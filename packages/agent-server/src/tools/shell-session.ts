@@ -334,7 +334,6 @@ async function interrupt(
   if (processes === null) {
     return null;
   }
-  processes.leaveOut();
   processes.interrupt();
   let ended = await within(INTERRUPT_MS, exited);
   // Also what the command has left in the background, which does not get SIGINT.
