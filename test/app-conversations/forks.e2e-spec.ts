@@ -24,6 +24,8 @@ const OWN: Partial<FakeChangeRequest> = { fork: 'mona/app', sourceBranch: 'parse
 const FOREIGN: Partial<FakeChangeRequest> = { ...OWN, fork: 'jane/app' };
 const SETUP = { '.openhands/setup.sh': 'echo run > ran.txt\n' };
 
+const COMMITTER = ['-c', 'user.name=Mona', '-c', 'user.email=mona@example.com'];
+
 describe('work on forks', () => {
   const backend = new InProcessSandboxBackend();
   let hosts: GitHosts;
@@ -128,7 +130,7 @@ describe('work on forks', () => {
     if (branch !== undefined) {
       await inClone(task, 'checkout', '--quiet', '-b', branch);
     }
-    await inClone(task, 'commit', '--quiet', '--allow-empty', '-m', 'work');
+    await inClone(task, ...COMMITTER, 'commit', '--quiet', '--allow-empty', '-m', 'work');
     return await inClone(task, 'rev-parse', 'HEAD');
   }
 

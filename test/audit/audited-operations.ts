@@ -217,6 +217,7 @@ export const NOT_AUDITED: Record<string, string> = {
   redeliver_webhook:
     'An event is sent once more to an endpoint that subscribed to it; the delivery log has it.',
   test_webhook_endpoint: 'A test event is sent to an endpoint of the caller; the delivery log has it.',
+  check_model_api_v1_model_check_post: 'A model is asked what it can do; nothing is changed.',
   begin_device_login: 'Nothing is changed for anybody until a person approves the login.',
   fetch_device_key: 'The key that a person has issued by the approval is told to its device.',
   exchange_code:

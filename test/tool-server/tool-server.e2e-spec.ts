@@ -223,8 +223,9 @@ describe('the tool server', () => {
       isError: true,
       found: { code: 'malformed_request', detail: expect.stringContaining('selected_repository') },
     });
-    const paused = await rows.sandbox(user.id, { status: 'ERROR' });
-    const { hex } = await rows.conversation(user.id, { sandboxId: paused.id });
+    const { id: sandboxId } = await rows.sandbox(user.id);
+    const { hex } = await rows.conversation(user.id, { sandboxId });
+    await app.dataSource.query('DELETE FROM sandboxes WHERE id = $1', [sandboxId]);
     const failed = await call('send_message', { conversation_id: hex, message: 'Hello.' });
     expect(failed).toMatchObject({ isError: true, found: { code: 'sandbox_not_running' } });
     await expect(client.callTool({ name: 'send_message', arguments: {} })).resolves.toMatchObject({
