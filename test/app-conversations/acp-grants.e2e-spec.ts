@@ -130,7 +130,7 @@ describe('what an agent of the operator’s list is given', () => {
 
   it('has credentials for git itself only with git_tokens', async () => {
     const credentials = [expect.objectContaining({ password: VALUES.GITHUB_TOKEN })];
-    expect(await atRefresh('acp:git')).toMatchObject({ git: { credentials, identity: expect.anything() } });
+    expect(await atRefresh('acp:git')).toMatchObject({ git: { credentials } });
     expect(await atRefresh('acp:token')).toMatchObject({ git: { credentials: [] } });
   });
 

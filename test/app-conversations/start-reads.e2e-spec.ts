@@ -81,7 +81,8 @@ it('reads the settings of the user once when it is accepted and once for all ste
     accepted: { settings: 1, tokens: 0 },
     WORKING: { settings: 1, tokens: 0 },
     WAITING_FOR_SANDBOX: none,
-    PREPARING_REPOSITORY: { settings: 0, tokens: 1 },
+    // For the clone, and for where the user may push.
+    PREPARING_REPOSITORY: { settings: 0, tokens: 2 },
     RUNNING_SETUP_SCRIPT: none,
     SETTING_UP_GIT_HOOKS: none,
     STARTING_CONVERSATION: { settings: 0, tokens: 1 },

@@ -69,6 +69,7 @@ const EMPTY_ECHO = {
   secrets: null,
   secret_names: null,
   git: 'write',
+  fork: null,
   tags: {},
   metadata: {},
   result_schema: null,

@@ -16,12 +16,6 @@ const httpUrl = z
 
 const gitIdentitySchema = z.object({ name: oneLine.min(1).max(200), email: oneLine.min(1).max(320) });
 
-/** git needs a name to commit, so this is for where nobody else gave one. The address belongs to no host (RFC 2606). */
-export const DEFAULT_IDENTITY: z.infer<typeof gitIdentitySchema> = {
-  name: 'Slipway',
-  email: 'agent@slipway.invalid',
-};
-
 /** What an agent may do with its conversation's repository, the least first. */
 export const GIT_MODES = ['none', 'read', 'write'] as const;
 export type GitMode = (typeof GIT_MODES)[number];

@@ -10,7 +10,7 @@ import {
   readSessionKey,
   takeSessionKeys,
 } from './command-line.js';
-import { nameCommitter } from './git/run-git.js';
+import { nameCommitter } from './git/default-committer.js';
 import { log } from './observability.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { nameWorkspace, CERTIFICATE_VARIABLES, toolEnvironment, type ToolView } from './tool-view.js';

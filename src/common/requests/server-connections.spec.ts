@@ -77,6 +77,19 @@ describe('a server that responds later', () => {
     expect(received).toMatch(/ok$/);
   });
 
+  it('closes when a body has arrived whose request was answered before', async () => {
+    server.keepAliveTimeout = 620_000;
+    gate.open();
+    await until(() => received.endsWith('ok'));
+    client.write('POST / HTTP/1.1\r\nHost: here\r\nContent-Length: 2\r\n\r\n1');
+    await until(() => received.match(/ok/g)?.length === 2);
+    const closed = once(server.close(), 'close');
+    client.write('2');
+
+    await closed;
+    expect(received.match(/HTTP\/1\.1 200 OK/g)).toHaveLength(2);
+  });
+
   it('says with each response that the connection ends while it drains, and still takes others', async () => {
     connections.drain();
     gate.open();

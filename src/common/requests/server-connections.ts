@@ -109,11 +109,12 @@ export class ServerConnections {
       if (next !== undefined && next[1].socket !== null) {
         request.socket.resume();
         this.#begin(connection, ...next);
-      } else if (!this.#server.listening) {
-        // Its headers may have gone out before, and promised to keep the connection.
-        this.#endIdle();
+      } else {
+        this.#endIdleOnceClosed();
       }
     });
+    // Its body may still arrive when it was answered.
+    request.once('close', () => this.#endIdleOnceClosed());
     listener(request, response);
   }
 
@@ -130,6 +131,13 @@ export class ServerConnections {
     } else if (socket.writableLength > 0) {
       connection.stalledAt = now;
       socket.setTimeout(this.#checkMs);
+    }
+  }
+
+  /** The headers of a response may have gone out before the server closed, and promised to keep the connection. */
+  #endIdleOnceClosed(): void {
+    if (!this.#server.listening) {
+      this.#endIdle();
     }
   }
 

@@ -4,14 +4,8 @@ import { describe, expect, it } from '@jest/globals';
 import { execFileSync } from 'node:child_process';
 import { writeFileSync } from 'node:fs';
 import { temporaryFolder } from '../../../../test/support/temporary-folder.js';
-import {
-  nameCommitter,
-  parseEscapedPath,
-  parseGitName,
-  printable,
-  shownName,
-  trustedGit,
-} from './run-git.js';
+import { parseEscapedPath, parseGitName, printable, shownName, trustedGit } from './run-git.js';
+import { nameCommitter } from './default-committer.js';
 
 const MISSING_FOLDER = path.join(tmpdir(), 'no', 'such', 'folder');
 

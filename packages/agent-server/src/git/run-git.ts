@@ -1,11 +1,11 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
-import { DEFAULT_IDENTITY, type GitServerCredential, type GitAccess } from '@slipway/agent-protocol/git.js';
+import type { GitServerCredential, GitAccess } from '@slipway/agent-protocol/git.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
 import { commandOutput, runCommand, type RunCommandOptions } from '../process-tree.js';
-import { inFolder, scriptInView, type ToolView, VIEW_START, withBytes } from '../tool-view.js';
+import { inFolder, type ToolView, VIEW_START, withBytes } from '../tool-view.js';
 
 const TIMEOUT_MS = 30_000;
 const MAX_OUTPUT = 20_000_000;
@@ -37,18 +37,6 @@ export async function runGit(
 export async function currentBranch(view: ToolView, folder: string): Promise<string | null> {
   const name = await runGit(view, folder, ['symbolic-ref', '--quiet', 'HEAD']);
   return name?.trim().replace(/^refs\/heads\//, '') ?? null;
-}
-
-const NAME_COMMITTER = `
-git config user.name >/dev/null || git config --global user.name "$1"
-git config user.email >/dev/null || git config --global user.email "$2"
-`;
-
-/** Where nothing else says who commits: what a repository, its setup script or the image says comes before this. */
-export async function nameCommitter(view: ToolView): Promise<void> {
-  const { name, email } = DEFAULT_IDENTITY;
-  const program = scriptInView(view, NAME_COMMITTER, [name, email]);
-  await commandOutput({ ...program, timeoutMs: TIMEOUT_MS }, MAX_OUTPUT);
 }
 
 const MAX_OUTCOME = 8_000;

@@ -5,7 +5,7 @@ const MAX_DEPTH = 5;
 const MAX_IMPORTS = 30;
 /** Characters: what does not fit stays a name. */
 const MAX_IMPORTED = 60_000;
-/** Code, or what stands for a file: `@AGENTS.md`, `@docs/style.md`. A repository may write anything, so both parts end. */
+/** Code, or what stands for a file: `@AGENTS.md`, `@rules/style.md`. A repository may write anything, so both parts end. */
 const CODE_OR_IMPORT = /(```[\s\S]*?(?:```|$)|`[^`\n]*`)|(?<=^|\s)@([\w.-]{0,100}[./][\w./-]{0,200}\w)/g;
 
 /** Reads files by their absolute paths, as far as they lie in the repository. */

@@ -95,9 +95,9 @@ describe('skillsForFile', () => {
     skillsForFile([rule(glob)], '/work/project', file, []) !== null;
 
   it.each([
-    ['docs/**', 'docs/a.md', true],
-    ['docs/**', 'docs/deep/a.md', true],
-    ['docs/**', 'src/docs.md', false],
+    ['notes/**', 'notes/a.md', true],
+    ['notes/**', 'notes/deep/a.md', true],
+    ['notes/**', 'src/notes.md', false],
     ['*.ts', 'src/deep/a.ts', true],
     ['./src/*.ts', 'src/a.ts', true],
     ['src/*.{ts,tsx}', 'src/a.tsx', true],

@@ -1,7 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { McpServerEntry, SecretSource } from '@slipway/agent-protocol/conversation-api.js';
+import { DEFAULT_IDENTITY } from '@slipway/agent-protocol/default-identity.js';
 import {
-  DEFAULT_IDENTITY,
   type GitAccess,
   type GitIdentity,
   type GitServerCredential,

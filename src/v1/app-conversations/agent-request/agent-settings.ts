@@ -17,6 +17,7 @@ const FROM_ROW = [
   'language',
   'git_user_name',
   'git_user_email',
+  'fork',
 ] as const;
 type RowSettings = Pick<SettingsRow, (typeof FROM_ROW)[number]>;
 

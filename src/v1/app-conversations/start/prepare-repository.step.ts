@@ -7,9 +7,11 @@ import {
   RepositoryAccessService,
 } from '../../../git-providers/repository-access.service.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
+import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
+import type { AgentSettings } from '../agent-request/agent-settings.js';
 import { newBranchOf, startsInHead, type StartTask } from '../start-task.entity.js';
 import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
-import { changeRequestOf, WorkPlaces } from '../work-places/work-places.service.js';
+import { changeRequestOf, forkPolicy, WorkPlaces } from '../work-places/work-places.service.js';
 import {
   type CheckoutPlan,
   committerCommands,
@@ -45,12 +47,9 @@ export class PrepareRepositoryStep {
   ) {}
 
   /** Returns the agent's absolute folder, and notes about what the user may not expect. Throws StartFailure. */
-  async run(
-    context: StartContext,
-    identity: GitIdentity | null,
-    signal: AbortSignal,
-  ): Promise<PreparedFolder> {
+  async run(context: StartContext, settings: AgentSettings, signal: AbortSignal): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
+    const identity = gitIdentity(settings);
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
     if (task.workingDir !== null) {
       // The parent conversation prepared it.
@@ -60,7 +59,7 @@ export class PrepareRepositoryStep {
       const commands = givenSandbox === null ? initCommands(identity) : [];
       return { workingDir: await this.makeWorkingFolder(context, commands, signal), notices: [] };
     }
-    const finding = this.places.find(task);
+    const finding = this.places.find(task, forkPolicy(task.request, settings));
     // Awaited below, unless something else has failed by then.
     finding.catch(() => undefined);
     const base = await this.makeWorkingFolder(context, [], signal);

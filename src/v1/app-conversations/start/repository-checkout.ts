@@ -1,7 +1,7 @@
 import { randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
+import { DEFAULT_IDENTITY } from '@slipway/agent-protocol/default-identity.js';
 import {
-  DEFAULT_IDENTITY,
   type GitIdentity,
   type GitPrepareFailure,
   type GitPrepareResponse,

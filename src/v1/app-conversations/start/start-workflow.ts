@@ -9,7 +9,7 @@ import { agentDialect } from '../agent-request/agent-dialect.js';
 import { ConversationMetrics } from '../conversation.metrics.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { PendingMessagesService } from '../pending/pending-messages.service.js';
-import { type AgentConfiguration, gitIdentity } from '../agent-request/agent-inputs.reader.js';
+import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
 import type { CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
 import { isForeign, type WorkPlace } from '../work-places/work-place.js';
@@ -155,8 +155,8 @@ export class StartWorkflow {
     const hasOwnScripts = repository !== null && !isForeign(workPlace);
     switch (task.status) {
       case 'PREPARING_REPOSITORY': {
-        const identity = gitIdentity(configuration.settings);
-        const { workingDir, notices, place } = await this.prepareRepository.run(context, identity, signal);
+        const { settings } = configuration;
+        const { workingDir, notices, place } = await this.prepareRepository.run(context, settings, signal);
         const notes = [...new Set([...task.notes, ...notices])];
         const placed = place === undefined ? task : await this.place(task, place);
         return this.tasks.advance(placed, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });

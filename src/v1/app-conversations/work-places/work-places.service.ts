@@ -29,14 +29,16 @@ export class WorkPlaces {
   ) {}
 
   /** Null where it is the repository as usual, there is no token, or the host does not say. */
-  async find({ userId, request }: Pick<StartTask, 'userId' | 'request'>): Promise<WorkPlace | null> {
+  async find(
+    { userId, request }: Pick<StartTask, 'userId' | 'request'>,
+    policy: ForkPolicy,
+  ): Promise<WorkPlace | null> {
     const { selected_repository: repository, git_provider: provider } = request;
     const number = changeRequestOf(request);
     const mayWrite = gitMode(request) === 'write';
     if (repository === null || (number === null && !mayWrite)) {
       return null;
     }
-    const policy = await this.policyOf(userId, request);
     const asked = { provider, repository, waits: false };
     try {
       return await this.access.forks(userId, asked, async (forks) => {
@@ -70,7 +72,7 @@ export class WorkPlaces {
       const detail = `There is no right to push to ${head.repository ?? repository}: commit to a branch of another name than ${branch}.`;
       throw new DomainError('conflict', detail);
     }
-    const policy = await this.policyOf(userId, start?.request ?? {});
+    const policy = forkPolicy(start?.request ?? {}, await this.settings.load(userId));
     const asked = { provider, repository, waits: true };
     const name = await this.access.forks(userId, asked, async (forks) => {
       const { push, fork } = await forks.rights(repository);
@@ -88,10 +90,14 @@ export class WorkPlaces {
     }
     return name;
   }
+}
 
-  private async policyOf(userId: string, { fork }: Partial<Pick<StartRequest, 'fork'>>): Promise<ForkPolicy> {
-    return fork ?? ((await this.settings.load(userId))?.fork === 'never' ? 'never' : 'auto');
-  }
+/** What a start says, else the settings. */
+export function forkPolicy(
+  { fork }: Partial<Pick<StartRequest, 'fork'>>,
+  settings: { fork: string | null } | null,
+): ForkPolicy {
+  return fork ?? (settings?.fork === 'never' ? 'never' : 'auto');
 }
 
 /** @throws DomainError conflict where nothing can be pushed */

@@ -1,0 +1,17 @@
+import { DEFAULT_IDENTITY } from '@slipway/agent-protocol/default-identity.js';
+import { commandOutput } from '../process-tree.js';
+import { scriptInView, type ToolView } from '../tool-view.js';
+
+const TIMEOUT_MS = 30_000;
+const MAX_OUTPUT = 10_000;
+const NAME_COMMITTER = `
+git config user.name >/dev/null || git config --global user.name "$1"
+git config user.email >/dev/null || git config --global user.email "$2"
+`;
+
+/** Where nothing else says who commits: what a repository, its setup script or the image says comes before this. */
+export async function nameCommitter(view: ToolView): Promise<void> {
+  const { name, email } = DEFAULT_IDENTITY;
+  const program = scriptInView(view, NAME_COMMITTER, [name, email]);
+  await commandOutput({ ...program, timeoutMs: TIMEOUT_MS }, MAX_OUTPUT);
+}
