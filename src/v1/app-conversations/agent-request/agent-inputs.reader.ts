@@ -1,11 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { McpServerEntry, SecretSource } from '@slipway/agent-protocol/conversation-api.js';
 import { DEFAULT_IDENTITY } from '@slipway/agent-protocol/default-identity.js';
-import {
-  type GitAccess,
-  type GitIdentity,
-  type GitServerCredential,
-} from '@slipway/agent-protocol/git.js';
+import { type GitAccess, type GitIdentity, type GitServerCredential } from '@slipway/agent-protocol/git.js';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
