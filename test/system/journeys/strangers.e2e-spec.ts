@@ -221,7 +221,7 @@ const WITHOUT_IDS = [
   /^\/api\/v1\/sandboxes\/search$/,
   /^\/api\/v1\/(events\/count|skills\/search)$/,
   /^\/api\/v1\/git\/(repositories|branches|installations)\/search$/,
-  /^\/api\/v1\/(secrets|settings|config|web-client)(\/|$)/,
+  /^\/api\/v1\/(secrets|settings|model-check|config|web-client)(\/|$)/,
   /^\/api\/v1\/webhook-endpoints$/,
 ];
 /** What the agent server of a sandbox is asked through the service. */
