@@ -27,7 +27,7 @@ import { problemsOf, readGroup, type Variable, variablesOf } from './variables.j
 type Variables = Readonly<Record<string, string>>;
 
 /**
- * What paths of the service begin with. With such a path before them, nobody could tell whether a proxy has taken it off.
+ * What paths of the service begin with. With such a path before them, the service could not tell whether a proxy has taken it off.
  */
 const OWN_PATHS =
   /^\/(?:\.well-known|alive|api|auth|console|docs|health|mcp|oauth|openapi\.json|ready|server_info|sockets)(?:\/|$)/;

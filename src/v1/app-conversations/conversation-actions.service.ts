@@ -22,7 +22,7 @@ import { StartTaskQueries } from './start-task.queries.js';
 /** How long an action waits for a restarted agent server's credentials, which are tried every 5 s. */
 const RESUME_WAIT_MS = 12_000;
 const RESUME_POLL_MS = 50;
-/** Statuses of sandboxes that are started for somebody who wants to go on. */
+/** Statuses of sandboxes that are started again for a caller who wants to go on. */
 const STOPPED: Partial<Record<SandboxRowStatus, NonNullable<WokenFrom>>> = {
   PAUSED: 'PAUSED',
   PAUSING: 'PAUSED',

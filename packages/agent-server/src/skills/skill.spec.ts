@@ -92,7 +92,7 @@ describe('skillsForFile', () => {
   const rule = (...globs: string[]): Skill =>
     skill('rule', { trigger: { kind: 'paths', globs }, isHidden: true });
   const given = (glob: string, file: string): boolean =>
-    skillsForFile([rule(glob)], '/work/project', file, []) !== null;
+    skillsForFile([rule(glob)], '/workspace/project', file, []) !== null;
 
   it.each([
     ['notes/**', 'notes/a.md', true],
@@ -108,14 +108,14 @@ describe('skillsForFile', () => {
     ['{1..99999}', '1', false],
     ['+(+(a))', 'aaa', false],
   ])('%s, %s: %j', (glob, file, isGiven) => {
-    expect(given(glob, `/work/project/${file}`)).toBe(isGiven);
+    expect(given(glob, `/workspace/project/${file}`)).toBe(isGiven);
   });
 
   it('gives each once, with the place that paths in it begin at', () => {
-    const found = skillsForFile([rule('*.md')], '/work', '/work/a.md', []);
+    const found = skillsForFile([rule('*.md')], '/workspace', '/workspace/a.md', []);
     expect(found?.names).toEqual(['rule']);
     expect(found?.text).toMatch(/for files such as a\.md.*It is in \/repo\/rule\.md.*content of rule/s);
-    expect(skillsForFile([rule('*.md')], '/work', '/work/a.md', ['rule'])).toBeNull();
+    expect(skillsForFile([rule('*.md')], '/workspace', '/workspace/a.md', ['rule'])).toBeNull();
   });
 });
 

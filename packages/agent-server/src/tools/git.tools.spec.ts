@@ -32,13 +32,13 @@ function tool(): Tool {
     pushed.push(`${branch} of ${folder}`);
     return await Promise.resolve(outcome);
   };
-  return createPullRequestTool({ open, push }, () => '/work');
+  return createPullRequestTool({ open, push }, () => '/workspace');
 }
 
 async function create(input: Record<string, unknown> = {}) {
   const call = tool().prepare({ source_branch: 'fix/it', title: 'Fix it', body: 'Because.', ...input });
   const observation = await call.run({
-    workingDir: '/work',
+    workingDir: '/workspace',
     environment: {},
     signal: new AbortController().signal,
   });
@@ -50,7 +50,7 @@ describe('create_pull_request', () => {
     const result = await create({ target_branch: 'main', draft: true });
     expect(result).toMatchObject({ kind: 'MCPToolObservation', is_error: false });
     expect(result.text).toContain('Opened pull request 7: https://example.com/pull/7');
-    expect(pushed).toEqual(['fix/it of /work']);
+    expect(pushed).toEqual(['fix/it of /workspace']);
     expect(service.requests).toMatchObject([
       { method: 'POST', path: '/pull-requests', headers: { 'x-session-api-key': 'session-key' } },
     ]);
@@ -88,12 +88,15 @@ describe('create_pull_request', () => {
     const push = postPush(callback);
     answer = { status: 200, body: { repository: 'mona/app', output: 'Pushed to mona/app.' } };
     const never = new AbortController().signal;
-    expect(await push('/work/app', 'fix/it', never)).toEqual({ ...PUSHED, output: 'Pushed to mona/app.' });
+    expect(await push('/workspace/app', 'fix/it', never)).toEqual({
+      ...PUSHED,
+      output: 'Pushed to mona/app.',
+    });
     expect(service.requests).toMatchObject([{ path: '/pull-requests/push' }]);
-    const sent = { conversation_id: 'c1', branch: 'fix/it', directory: '/work/app' };
+    const sent = { conversation_id: 'c1', branch: 'fix/it', directory: '/workspace/app' };
     expect(JSON.parse(service.requests[0]?.body ?? '')).toEqual(sent);
     answer = { status: 409, body: { detail: 'It may not be forked.' } };
-    await expect(push('/work/app', 'fix/it', never)).rejects.toThrow('409: It may not be forked.');
+    await expect(push('/workspace/app', 'fix/it', never)).rejects.toThrow('409: It may not be forked.');
   });
 
   it.each(['--force', 'a b', 'a:b', '', '+x y'])('rejects the branch %j', (source_branch) => {

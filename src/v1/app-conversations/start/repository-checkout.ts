@@ -41,7 +41,7 @@ export interface CheckoutPlan {
   noPush?: string;
   submodules: boolean;
   lfs: boolean;
-  /** Null: nobody has said who commits. */
+  /** Null: no committer is set. */
   identity: GitIdentity | null;
 }
 

@@ -21,7 +21,7 @@ export interface WorkPlace {
   fork?: string;
 }
 
-/** Whether the files may be those of a stranger, whose scripts nobody runs unread. */
+/** Whether the files may be those of a stranger, whose scripts are not run unread. */
 export function isForeign(place: WorkPlace | null | undefined): boolean {
   return (place?.head ?? null) !== null && place?.push !== 'head';
 }

@@ -10,7 +10,7 @@ const MAX_LOG_CHARACTERS = 4_000;
 const MAX_CAUSE_CHARACTERS = 500;
 const STARTED_AGAIN = 'The sandbox had failed, and was started again for ';
 
-/** @param what somebody wants to do with it, such as `a message` */
+/** @param what the caller wants to do with it, such as `a message` */
 export function startedAgain(what: string, failure: string | null): string {
   return `${STARTED_AGAIN}${what}. Before that: ${briefCause(failure)}`;
 }

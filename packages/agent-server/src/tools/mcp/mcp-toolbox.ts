@@ -156,7 +156,7 @@ export class McpToolbox {
     await Promise.race([Promise.all(fresh.map(([, { settled }]) => settled)), slow.catch(() => undefined)]);
     waiting.abort();
     if (signal.aborted) {
-      // Those that nobody was told of end with the run that waits for them.
+      // Those that were not announced end with the run that waits for them.
       await Promise.all(fresh.map(async ([name]) => await this.#disconnect(name)));
       return [];
     }
