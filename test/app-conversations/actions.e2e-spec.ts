@@ -339,7 +339,8 @@ describe('any action', () => {
 
 describe('after a sandbox was resumed', () => {
   it('an action waits until the conversation has its credentials again', async () => {
-    const { id, hex } = await begin();
+    // A restart makes a new key; with the old one, a follower of this process would keep its connections.
+    const { id, hex } = await begin(FOLLOWED_ELSEWHERE);
     await app.dataSource.query('UPDATE sandboxes SET generation = 2 WHERE id = $1', [sandbox.id]);
 
     const sending = say(hex, 'say hello').then((response) => response);
