@@ -3,7 +3,7 @@ import { AddAutomations1766400000000 } from './migrations/1766400000000-add-auto
 import { BoundStoredBytes1766530000000 } from './migrations/1766530000000-bound-stored-bytes.js';
 import { RememberBodiesAndLimits1766540000000 } from './migrations/1766540000000-remember-bodies-and-limits.js';
 import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-changes.js';
-import { AddFork1766560000000 } from './migrations/1766560000000-add-fork.js';
+import { AddCheckoutSettings1766560000000 } from './migrations/1766560000000-add-checkout-settings.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -12,5 +12,5 @@ export const MIGRATIONS = [
   BoundStoredBytes1766530000000,
   RememberBodiesAndLimits1766540000000,
   KeepChanges1766550000000,
-  AddFork1766560000000,
+  AddCheckoutSettings1766560000000,
 ];

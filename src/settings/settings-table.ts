@@ -55,6 +55,8 @@ export const SETTINGS = {
   git_user_name: { kind: 'plain' },
   git_user_email: { kind: 'plain' },
   fork: { kind: 'plain' },
+  clone_depth: { kind: 'plain' },
+  clone_filter: { kind: 'plain' },
 } as const satisfies Record<Exclude<keyof SettingsDto, 'provider_tokens_set'>, Setting> &
   Record<TableColumn, Setting>;
 

@@ -8,6 +8,7 @@ import {
   Repository,
 } from 'typeorm';
 import { Injectable } from '@nestjs/common';
+import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { UserKeyedRow, lockUser } from '../auth/user.repository.js';
 import {
   SETTINGS,
@@ -67,6 +68,8 @@ export class Settings extends UserKeyedRow {
   @Column('text', { nullable: true }) git_user_name: string | null;
   @Column('text', { nullable: true }) git_user_email: string | null;
   @Column('text', { nullable: true }) fork: string | null;
+  @Column('integer', { nullable: true }) clone_depth: number | null;
+  @Column('text', { nullable: true }) clone_filter: CloneFilter | null;
 
   /** Encrypted JSON of what the nested settings have beyond these columns, see `SettingsDetails`. */
   @Column('text', { nullable: true }) details: string | null;

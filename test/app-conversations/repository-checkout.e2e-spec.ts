@@ -76,6 +76,8 @@ describe('RepositoryCheckout', () => {
     newBranch: 'work',
     submodules: false,
     lfs: false,
+    depth: null,
+    filter: null,
     identity: { name: "Ada O'Lovelace", email: 'ada@example.com' },
     ...given,
   });
@@ -130,6 +132,18 @@ describe('RepositoryCheckout', () => {
       expect([found.includes('lib.txt'), notices]).toEqual(
         dialect === 'slipway' ? [true, []] : [false, [expect.stringContaining('are not fetched')]],
       );
+    });
+
+    it('takes a part of the history, and of that what is checked out', async () => {
+      await git.commit('octo/old', 'main', { 'README.md': 'one' });
+      await git.commit('octo/old', 'side', { 'README.md': 'two' });
+      const url = `${git.origin}/octo/old.git`;
+      expect(await checkOut(dialect, { url, branch: 'side', depth: 1, filter: 'blob:none' })).toEqual([]);
+
+      const commits = await inClone('rev-list', '--count', '--all');
+      expect([commits, await inClone('status', '--porcelain')]).toEqual(['2', '']);
+      const lines = (await inClone('rev-list', '--objects', '--all', '--missing=print')).split('\n');
+      expect(lines.filter((line) => line.startsWith('?'))).toHaveLength(1);
     });
 
     it('leaves an existing repository alone', async () => {

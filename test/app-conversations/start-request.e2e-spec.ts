@@ -70,6 +70,8 @@ const EMPTY_ECHO = {
   secret_names: null,
   git: 'write',
   fork: null,
+  clone_depth: null,
+  clone_filter: null,
   tags: {},
   metadata: {},
   result_schema: null,

@@ -6,6 +6,7 @@ import { promisify } from 'node:util';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { jsonAt } from '@slipway/common/json-access.js';
+import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -127,6 +128,26 @@ describe('starting a conversation', () => {
     const clone = path.join(agentServer(task.sandboxId).workspace, 'app');
     expect((await run('git', ['-C', clone, 'log', '-1', '--format=%H %D'])).stdout).toContain(head);
     expect((await run('git', ['-C', clone, 'branch', '--show-current'])).stdout.trim()).toBe('feature/x');
+  });
+
+  it.each<[string, Partial<StartRequest>, string]>([
+    ['as many commits as the settings say', {}, '1'],
+    ['all of them where the start says so', { clone_depth: null }, '2'],
+    ['as many as the start says', { clone_depth: 7, clone_filter: 'blob:none' }, '2'],
+  ])('clones %s', async (_much, given, commits) => {
+    await storeProviderToken(app, user, 'github', TOKEN);
+    await client.settings({ clone_depth: 1 });
+    const repository = `octo/history-${randomUUID()}`;
+    await git.commit(repository, 'main', { 'a.txt': '1' });
+    await git.commit(repository, 'main', { 'a.txt': '2' });
+
+    const task = await client.reached(
+      await client.start({ selected_repository: repository, ...given }),
+      'READY',
+    );
+
+    const count = ['-C', task.workingDir ?? '', 'rev-list', '--count', 'HEAD'];
+    expect((await run('git', count)).stdout.trim()).toBe(commits);
   });
 
   it('ends in ERROR with a cause when the repository cannot be cloned, and leaves nothing behind', async () => {

@@ -350,6 +350,8 @@ const SENDERS: Record<string, Sender | string> = {
           newBranch: 'work',
           submodules: false,
           lfs: false,
+          depth: null,
+          filter: null,
           identity: { name: 'Ada', email: 'ada@example.com' },
         },
         signal,

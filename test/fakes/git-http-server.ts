@@ -51,6 +51,8 @@ export interface GitHttpServer {
   cutHistory(repository: string, branch: string): Promise<void>;
   /** Those that the credentials are no right to push to. */
   readOnly: Set<string>;
+  /** Those that give no partial clones. */
+  unfiltered: Set<string>;
   /** Copies a repository with all its branches. */
   fork(repository: string, fork: string): Promise<void>;
   /** Keeps a branch of a fork under another name, as hosts do for pull requests (`refs/pull/7/head`). */
@@ -82,6 +84,7 @@ export async function startGitHttpServer(
   const gate = new Gate();
   const large = new Map<string, string>();
   const readOnly = new Set<string>();
+  const unfiltered = new Set<string>();
   const server = createServer(async (request, response) => {
     await gate.pass();
     const shown = await page(request.url ?? '/');
@@ -109,10 +112,12 @@ export async function startGitHttpServer(
     } else if (request.url?.startsWith(LARGE)) {
       response.end(large.get(request.url.slice(LARGE.length)));
     } else {
-      const [, pushed] = /^\/(.+)\.git\/git-receive-pack$/.exec(request.url ?? '') ?? [];
-      serve(root, request, response, async () => {
-        if (pushed !== undefined) {
-          await onPush(decodeURIComponent(pushed));
+      const [, name = '', route = ''] = /^\/(.+)\.git\/(.+)$/.exec(request.url ?? '') ?? [];
+      const repository = decodeURIComponent(name);
+      const options = { root, isFiltering: !unfiltered.has(repository) };
+      serve(options, request, response, async () => {
+        if (route === 'git-receive-pack') {
+          await onPush(repository);
         }
       });
     }
@@ -132,6 +137,7 @@ export async function startGitHttpServer(
     origin: `http://${host}:${port}`,
     requests,
     readOnly,
+    unfiltered,
     fork: async (repository, fork) => {
       await run('git', ['clone', '--quiet', '--bare', bare(repository), bare(fork)]);
     },
@@ -217,7 +223,7 @@ function basicCredentials({ headers }: IncomingMessage): string | null {
 }
 
 function serve(
-  root: string,
+  { root, isFiltering }: { root: string; isFiltering: boolean },
   request: IncomingMessage,
   response: ServerResponse,
   beforeAnswer: () => Promise<void>,
@@ -230,9 +236,11 @@ function serve(
       GIT_HTTP_EXPORT_ALL: '1',
       REMOTE_USER: 'tester',
       REMOTE_ADDR: '127.0.0.1',
-      GIT_CONFIG_COUNT: '1',
+      GIT_CONFIG_COUNT: '2',
       GIT_CONFIG_KEY_0: 'http.receivepack',
       GIT_CONFIG_VALUE_0: 'true',
+      GIT_CONFIG_KEY_1: 'uploadpack.allowFilter',
+      GIT_CONFIG_VALUE_1: String(isFiltering),
       REQUEST_METHOD: request.method,
       PATH_INFO: decodeURIComponent(url.pathname),
       QUERY_STRING: url.search.slice(1),

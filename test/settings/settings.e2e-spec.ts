@@ -32,6 +32,8 @@ const EVERYTHING = {
   git_user_name: 'Ada',
   git_user_email: 'ada@users.example.com',
   fork: 'never',
+  clone_depth: 50,
+  clone_filter: 'tree:0',
 };
 const KEYS = { llm_api_key: 'hush-llm', search_api_key: 'hush-search', sandbox_api_key: 'hush-sandbox' };
 

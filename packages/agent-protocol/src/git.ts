@@ -1,3 +1,4 @@
+import { CLONE_FILTERS, MAX_CLONE_DEPTH } from '@slipway/common/clone-part.js';
 import { z } from 'zod';
 
 /** A name that git takes and does not mistake for an option; the rules are in git-check-ref-format(1). */
@@ -66,6 +67,10 @@ export const gitPrepareSchema = z.object({
   /** Only submodules at the origin of the address, with the same credentials. */
   submodules: z.boolean().nullish(),
   lfs: z.boolean().nullish(),
+  /** Commits of each branch; null: all. */
+  depth: z.int().min(1).max(MAX_CLONE_DEPTH).nullish(),
+  /** Null: everything is fetched. */
+  filter: z.enum(CLONE_FILTERS).nullish(),
   /** Seconds. */
   timeout: z.number().positive().max(3600).default(600),
 });

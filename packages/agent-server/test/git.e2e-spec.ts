@@ -103,6 +103,48 @@ describe('POST /api/git/prepare', () => {
     expect(await git('shallow', 'fsck', '--connectivity-only')).toBe('');
   });
 
+  describe('of a part', () => {
+    const DEEP = 'team/deep';
+
+    beforeAll(async () => {
+      await host.commit(DEEP, 'main', { 'a.txt': 'one', 'old/large.bin': 'x'.repeat(100_000) });
+      await host.commit(DEEP, 'main', { 'a.txt': 'two', 'old/large.bin': 'y' });
+      await host.commit(DEEP, 'side', { 'b.txt': 'side' });
+    });
+
+    const part = async (directory: string, members: Record<string, unknown>) => {
+      const answer = await prepare(directory, { url: `${host.origin}/${DEEP}.git`, ...members });
+      expect(answer).toMatchObject({ ok: true, notices: [] });
+      expect(await readFile(path.join(server.workspace, directory, 'a.txt'), 'utf8')).toBe('two');
+      expect(await git(directory, 'status', '--porcelain')).toBe('');
+    };
+    const missing = async (directory: string) =>
+      (await git(directory, 'rev-list', '--objects', '--all', '--missing=print'))
+        .split('\n')
+        .filter((line) => line.startsWith('?')).length;
+
+    it('takes the last commits of each branch', async () => {
+      await part('cut', { depth: 1, new_branch: 'work' });
+      expect((await git('cut', 'log', '--format=%s', 'HEAD')).split('\n')).toHaveLength(1);
+      expect(await git('cut', 'rev-parse', 'origin/side')).toBe(await host.tip(DEEP, 'side'));
+      expect(await git('cut', 'fsck', '--connectivity-only')).toBe('');
+    });
+
+    it.each(['blob:none', 'tree:0'])('leaves out %s but for the files of the commit', async (filter) => {
+      const directory = `part-${filter.slice(0, 4)}`;
+      await part(directory, { filter });
+      expect((await git(directory, 'log', '--format=%s', 'HEAD')).split('\n')).toHaveLength(2);
+      expect(await missing(directory)).toBeGreaterThan(0);
+      expect(await git(directory, 'config', 'remote.origin.partialCloneFilter')).toBe(filter);
+    });
+
+    it('takes everything from a server that knows no filters', async () => {
+      host.unfiltered.add(DEEP);
+      await part('unfiltered', { filter: 'blob:none' });
+      expect(await missing('unfiltered')).toBe(0);
+    });
+  });
+
   it('says that a repository has no branch', async () => {
     await host.nameDefault('team/none-yet', 'trunk');
     const none = { url: `${host.origin}/team/none-yet.git` };

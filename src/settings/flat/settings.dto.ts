@@ -1,5 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
+import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
@@ -22,6 +23,7 @@ import {
 } from '../../common/validation/field-decorators.js';
 import { PROVIDER_ERROR_CODES, PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-changes.js';
+import { CloneDepthField, CloneFilterField } from '../clone-fields.js';
 import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
 import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
@@ -285,6 +287,9 @@ export class SettingsDto {
   })
   fork?: string | null;
 
+  @CloneDepthField() clone_depth?: number | null;
+  @CloneFilterField() clone_filter?: CloneFilter | null;
+
   // Nothing of it is kept, so all that matters is how much of it there is.
   @field(
     'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
@@ -336,6 +341,8 @@ export class StoredSettingsDto implements ShownSettings {
   @OrNull('Ada Lovelace') git_user_name: string | null;
   @OrNull('ada@example.com') git_user_email: string | null;
   @OrNull('never') fork: string | null;
+  @ApiProperty({ type: 'integer', nullable: true, example: 50 }) clone_depth: number | null;
+  @OrNull('blob:none') clone_filter: CloneFilter | null;
   @ApiProperty({ example: true }) llm_api_key_set: boolean;
   @ApiProperty({ example: false }) search_api_key_set: boolean;
   @ApiProperty({ example: false }) sandbox_api_key_set: boolean;

@@ -1,6 +1,7 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
+import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
@@ -80,8 +81,10 @@ export interface StartRequest {
   secret_names?: string[] | null;
   /** Absent: `write`. */
   git?: GitMode;
-  /** Absent: as the settings say. */
+  /** Absent: as the settings say, as the following two. */
   fork?: ForkPolicy;
+  clone_depth?: number | null;
+  clone_filter?: CloneFilter | null;
   /** Found by the start; null, or absent in older rows: the repository alone. */
   work_place?: WorkPlace | null;
   /** Absent in older rows, as null. */

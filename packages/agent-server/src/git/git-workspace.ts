@@ -72,7 +72,7 @@ async function comparisonBase(view: ToolView, folder: string): Promise<string> {
     ...DEFAULT_BRANCHES.map((name) => `refs/remotes/origin/${name}`),
   ]);
   if (shared !== null) {
-    return (await git('merge-base', 'HEAD', shared)) ?? shared;
+    return (await git('merge-base', 'HEAD', shared)) ?? pushed ?? shared;
   }
   const local = await firstCommit(
     view,

@@ -1,14 +1,17 @@
 import { existsSync } from 'node:fs';
 import { mkdir, mkdtemp, rm, writeFile } from 'node:fs/promises';
 import path from 'node:path';
-import type { Readable } from 'node:stream';
-import type { GitServerCredential } from '@slipway/agent-protocol/git.js';
+import { Readable } from 'node:stream';
+import type { GitServerCredential, PrepareRequest } from '@slipway/agent-protocol/git.js';
+import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { type GitOutcome, outcomeOf, ownConfiguration, runGit, trustedGit } from './run-git.js';
 import { startProcess } from '../process-tree.js';
 import { scriptInView, type ToolView, VIEW_START } from '../tool-view.js';
 
 const TRANSFER_TIMEOUT_MS = 600_000;
 const REPOSITORY = 'repository.git';
+/** A clone without trees lacks the one of its commit, then the files of that. */
+const MAX_ROUNDS = 3;
 
 export interface PrivateRepositoryOptions {
   /** Where it is created; tools cannot write there, nor see it where they have a view of their own. */
@@ -26,6 +29,8 @@ export interface KnownRepository {
   objects: string;
   /** Commits of that repository whose parents are missing, as in a shallow clone. */
   shallow: readonly string[];
+  /** Where it is a partial clone, what it left out, and the server that has that. */
+  partial: { filter: CloneFilter; url: string } | null;
   refs: Refs;
 }
 
@@ -67,12 +72,51 @@ export class PrivateRepository {
     transfer: PrivateRepositoryOptions,
     url: string,
     work: (repository: PrivateRepository, cloned: GitOutcome) => Promise<Outcome>,
+    { depth, filter }: Pick<PrepareRequest, 'depth' | 'filter'> = {},
   ): Promise<Outcome | GitOutcome> {
     return await PrivateRepository.#within(transfer, async (repository) => {
-      const options = ['--bare', '--no-progress', '--template=', '--no-recurse-submodules'];
+      const options = [
+        '--bare',
+        '--no-progress',
+        '--template=',
+        '--no-recurse-submodules',
+        // Whoever has one branch alone cannot check out, compare with or merge another one.
+        ...(depth ? [`--depth=${depth}`, '--no-single-branch'] : []),
+        ...(filter ? [`--filter=${filter}`] : []),
+      ];
       const cloned = await repository.#trusted(['clone', ...options, '--', url, REPOSITORY]);
       return cloned.ok ? await work(repository, cloned) : cloned;
     });
+  }
+
+  /** Fetches what a partial clone left out of a commit's files: whoever checks them out has no credentials. */
+  async fetchFiles(commit: string): Promise<GitOutcome> {
+    const list = ['rev-list', '--objects', '--no-walk', '--missing=print', '--no-object-names', commit];
+    for (let round = 0; round < MAX_ROUNDS; round += 1) {
+      const known = await this.ask(...list);
+      if (known === null) {
+        return {
+          ok: false,
+          timedOut: false,
+          output: 'There are too many files for a clone of a part of them.',
+        };
+      }
+      const missing = known
+        .split('\n')
+        .flatMap((line) => (line.startsWith('?') ? [`${line.slice(1)}\n`] : []));
+      if (missing.length === 0) {
+        return { ok: true, timedOut: false, output: '' };
+      }
+      // A server that hears of the commits sends nothing that belongs to them.
+      const settings = ['-c', 'fetch.negotiationAlgorithm=noop'];
+      const options = ['--no-tags', '--no-write-fetch-head', '--filter=blob:none', '--stdin'];
+      const fetch = [...settings, 'fetch', ...options, 'origin'];
+      const fetched = await this.#trusted(fetch, { GIT_DIR: this.gitDir }, Readable.from(missing));
+      if (!fetched.ok) {
+        return fetched;
+      }
+    }
+    return { ok: false, timedOut: false, output: `The files of ${commit} could not be fetched.` };
   }
 
   static async #within<Outcome>(
@@ -107,7 +151,11 @@ export class PrivateRepository {
     await writeFile(path.join(this.gitDir, 'packed-refs'), `# pack-refs with: sorted\n${lines.join('')}`);
   }
 
-  async #trusted(args: string[], variables: Record<string, string> = {}): Promise<GitOutcome> {
+  async #trusted(
+    args: string[],
+    variables: Record<string, string> = {},
+    input?: Readable,
+  ): Promise<GitOutcome> {
     const { credentials, environment, signal, timeoutMs = TRANSFER_TIMEOUT_MS } = this.#options;
     return await trustedGit({
       args,
@@ -117,11 +165,12 @@ export class PrivateRepository {
       variables,
       timeoutMs,
       signal,
+      ...(input && { input }),
     });
   }
 
   /** The repository stores only new objects, and reads the others from the agent's repository. */
-  async #initialize({ objects, shallow, refs }: KnownRepository): Promise<void> {
+  async #initialize({ objects, shallow, partial, refs }: KnownRepository): Promise<void> {
     const created = await this.#trusted(['init', '--quiet', '--bare', '--template=', REPOSITORY]);
     if (!created.ok) {
       throw new Error(`failed to create a repository for the transfer: ${created.output}`);
@@ -129,10 +178,24 @@ export class PrivateRepository {
     await mkdir(path.join(this.gitDir, 'objects/info'), { recursive: true });
     await writeFile(path.join(this.gitDir, 'objects/info/alternates'), `${objects}\n`);
     await this.packRefs(refs);
+    for (const [key, value] of Object.entries(partial === null ? {} : partialSettings(partial))) {
+      await this.git('config', key, value);
+    }
     if (shallow.length > 0) {
       await writeFile(path.join(this.gitDir, 'shallow'), shallow.map((commit) => `${commit}\n`).join(''));
     }
   }
+}
+
+/** By which git knows that what is missing can be asked for; see gitrepository-layout(5). */
+function partialSettings({ filter, url }: { filter: CloneFilter; url: string }): Record<string, string> {
+  return {
+    'core.repositoryFormatVersion': '1',
+    'extensions.partialClone': 'origin',
+    'remote.origin.url': url,
+    'remote.origin.promisor': 'true',
+    'remote.origin.partialCloneFilter': filter,
+  };
 }
 
 /** Full names of branches, tags and remote branches, and the objects that they point to. */

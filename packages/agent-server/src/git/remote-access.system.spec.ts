@@ -193,6 +193,39 @@ describe('push', () => {
   });
 });
 
+describe('a clone of a part', () => {
+  it.each([{ depth: 1 }, { filter: 'blob:none' }, { filter: 'tree:0' }] as const)(
+    'is fetched into and pushed from: %j',
+    async (part) => {
+      const shared = Array.from({ length: 200 }, (_, line) => `line ${line}\n`).join('');
+      await host.commit(name, 'main', { 'old.txt': shared });
+      await host.commit(name, 'main', { 'old.txt': 'short' });
+      rmSync(work, { recursive: true });
+      const answer = await prepareRepository({
+        ...place(),
+        folder: work,
+        branch: null,
+        new_branch: 'fix',
+        timeoutMs: 20_000,
+        url: urlOf(name),
+        credentials: credentials(),
+        identity: { name: 'Ada', email: 'ada@example.com' },
+        ...part,
+      });
+      expect(answer).toMatchObject({ ok: true, notices: [] });
+      // The host may send it as a difference from the file that was left out.
+      const news = await host.commit(name, 'main', { 'old.txt': `${shared}and more` });
+      expect(await access.fetch(work, never)).toMatchObject({ ok: true });
+      expect(git('rev-parse', 'origin/main')).toBe(news);
+      const head = commit('b.txt');
+      expect(await access.push(work, 'fix', never)).toMatchObject({ ok: true });
+      expect(await host.tip(name, 'fix')).toBe(head);
+      expect(git('fsck', '--connectivity-only', '--no-dangling')).toBe('');
+      expect(readdirSync(join(folder, 'private'))).toEqual([]);
+    },
+  );
+});
+
 describe('fetch', () => {
   it('fetches what others have pushed', async () => {
     const head = await host.commit(name, 'news', { 'c.txt': 'c' });

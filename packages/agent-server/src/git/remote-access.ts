@@ -5,6 +5,7 @@ import type {
   GitPushResponse,
   PushRequest,
 } from '@slipway/agent-protocol/git.js';
+import { CLONE_FILTERS } from '@slipway/common/clone-part.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import type { ToolView } from '../tool-view.js';
 import {
@@ -38,6 +39,7 @@ const MAX_SHALLOW = 1_000_000;
 const LFS_POINTER = '-G^oid sha256:[0-9a-f]{64}$';
 const LFS_NOT_SENT =
   'These commits have pointers of Git LFS, and the content that these stand for is not sent: tell the user, unless the server has it already.';
+const PARTIAL = ['config', '--local', '--get', 'remote.origin.partialCloneFilter'];
 const NO_ORIGIN = 'This folder is in no repository with a remote named origin.';
 
 interface RemoteAccessOptions {
@@ -139,7 +141,8 @@ export class RemoteAccess {
     const { address, credentials } = this.#access(repository.url);
     return await PrivateRepository.use(this.#transfer(credentials, signal), repository, async (own) => {
       const branches = `+refs/heads/*:refs/remotes/${remote}/*`;
-      const outcome = await own.git('fetch', '--no-write-fetch-head', '--', address, branches);
+      const from = repository.partial === null ? address : 'origin';
+      const outcome = await own.git('fetch', '--no-write-fetch-head', '--', from, branches);
       if (!outcome.ok) {
         return outcome;
       }
@@ -182,8 +185,9 @@ export class RemoteAccess {
 
   async #inspect(cwd: string, askUrl: string[]): Promise<AgentRepository | null> {
     const ask = async (args: string[]): Promise<string | null> => await runGit(this.#options.view, cwd, args);
-    const [url, paths, refs] = await Promise.all([
+    const [url, filter, paths, refs] = await Promise.all([
       ask(askUrl),
+      ask(PARTIAL),
       ask(['rev-parse', '--path-format=absolute', '--git-path', 'objects', '--git-path', 'shallow']),
       ask(listRefs('refs/heads', 'refs/remotes/origin', 'refs/remotes/upstream', 'refs/tags')),
     ]);
@@ -195,7 +199,9 @@ export class RemoteAccess {
     const show = { script: SHOW, args: [shallow], maxOutput: MAX_SHALLOW };
     const { ok, output } = await this.#asAgent(show);
     const commits = ok ? output.split('\n').filter((line) => /^[0-9a-f]{40,64}$/.test(line)) : [];
-    return { url: url.trim(), objects, shallow: commits, refs: parseRefs(refs ?? '') };
+    const left = CLONE_FILTERS.find((known) => known === filter?.trim());
+    const partial = left === undefined ? null : { filter: left, url: this.#access(url.trim()).address };
+    return { url: url.trim(), objects, shallow: commits, partial, refs: parseRefs(refs ?? '') };
   }
 
   /** An agent may lead its origin anywhere: what is for one repository is used for its known address alone. */

@@ -77,7 +77,17 @@ export class RepositoryPreparation {
 
 interface RepositoryPlan extends Pick<
   PrepareRequest,
-  'url' | 'branch' | 'new_branch' | 'upstream' | 'ref' | 'no_push' | 'identity' | 'submodules' | 'lfs'
+  | 'url'
+  | 'branch'
+  | 'new_branch'
+  | 'upstream'
+  | 'ref'
+  | 'no_push'
+  | 'identity'
+  | 'submodules'
+  | 'lfs'
+  | 'depth'
+  | 'filter'
 > {
   view: ToolView;
   privateFolder: string;
@@ -119,12 +129,12 @@ entries=("$1"/*)
 if [ \${#entries[@]} -eq 0 ]; then echo empty; else echo used; fi
 `;
 
-// `folder url format branch commit default-branch new-branch name email upstream upstream-branch no-push`, empty where there is none. A branch name
+// `folder url format branch commit default-branch new-branch name email upstream upstream-branch no-push filter`, empty where there is none. A branch name
 // from a server is never passed to git where git could read it as an option.
 const CREATE_REPOSITORY = `
 set -e
 folder=$1 url=$2 format=$3 branch=$4 commit=$5 default=$6 new_branch=$7 name=$8 email=$9
-upstream=\${10} upstream_branch=\${11} no_push=\${12}
+upstream=\${10} upstream_branch=\${11} no_push=\${12} filter=\${13}
 parent=\${folder%/*}
 temporary=$parent/.new-\${folder##*/}
 mkdir -p -- "$parent/"
@@ -145,6 +155,12 @@ if [ -n "$url" ]; then
     git symbolic-ref refs/remotes/upstream/HEAD "refs/remotes/upstream/$upstream_branch"
   fi
   [ -z "$no_push" ] || git config --local remote.origin.pushurl "$no_push"
+  if [ -n "$filter" ]; then
+    git config --local core.repositoryFormatVersion 1
+    git config --local extensions.partialClone origin
+    git config --local remote.origin.promisor true
+    git config --local remote.origin.partialCloneFilter "$filter"
+  fi
   if [ -n "$commit" ]; then
     if [ -n "$branch" ]; then git update-ref HEAD "$commit"; else git update-ref --no-deref HEAD "$commit"; fi
     git reset --quiet --hard
@@ -167,7 +183,7 @@ const REMOVE_TEMPORARY = 'rm -rf -- "${1%/*}/.new-${1##*/}"';
 
 async function createRepository(plan: RepositoryPlan): Promise<GitPrepareResponse> {
   const { url, folder, branch, new_branch: newBranch, timeoutMs } = plan;
-  const empty = [folder, '', '', newBranch ?? branch ?? '', '', '', '', ...who(plan), '', '', ''];
+  const empty = [folder, '', '', newBranch ?? branch ?? '', '', '', '', ...who(plan), '', '', '', ''];
   const outcome: CloneOutcome =
     url === null
       ? await inView(plan, CREATE_REPOSITORY + FINISH_REPOSITORY, empty)
@@ -187,43 +203,56 @@ async function cloneRepository(plan: RepositoryPlan, url: string): Promise<Clone
   const deadlineAt = performance.now() + timeoutMs;
   const limits = { timeoutMs, signal };
   const transfer = { folder: plan.privateFolder, environment: view.environment, credentials, ...limits };
-  return await PrivateRepository.clone(transfer, url, async (cloned, { output }) => {
-    const found = await fetchRef(plan, cloned, url);
-    if (found?.ok === false) {
-      return found;
-    }
-    const upstream = plan.upstream ? await fetchUpstream(cloned, plan.upstream) : [];
-    const content = await describeClone(cloned, plan.branch);
-    const said = output.replace(BARE_CLONE, `Cloning into '${plan.folder}'`);
-    if (content === null) {
-      const problem = `fatal: Remote branch ${plan.branch} not found in upstream origin`;
-      return { ok: false, timedOut: false, output: joinLines(said, problem) };
-    }
-    await cloned.packRefs(content.refs);
-    const { format, branch, commit, defaultBranch, notice } = content;
-    const texts = [format, branch, commit, defaultBranch, plan.new_branch].map((text) => text ?? '');
-    const hasParts = commit !== null && (parts.submodules || parts.lfs);
-    const created = await agentSpan('check out files', () =>
-      handOver(cloned, ['objects', 'packed-refs'], view, {
-        script: hasParts ? CREATE_REPOSITORY : CREATE_REPOSITORY + FINISH_REPOSITORY,
-        args: [plan.folder, url, ...texts, ...who(plan), ...remotes(plan)],
-        ...limits,
-      }),
-    );
-    const notices = notice === '' ? upstream : [notice, ...upstream];
-    if (!created.ok || !hasParts) {
-      return { ...created, output: joinLines(said, created.output), notices };
-    }
-    const added = new CloneParts({ ...parts, transfer, view, deadlineAt });
-    const temporary = path.join(path.dirname(plan.folder), `.new-${path.basename(plan.folder)}`);
-    await added.add(cloned, { folder: temporary, path: '', url, commit });
-    const finished = await inView(plan, FINISH_REPOSITORY, [plan.folder]);
-    return { ...finished, output: joinLines(said, created.output), notices: [...notices, ...added.notices] };
-  });
+  return await PrivateRepository.clone(
+    transfer,
+    url,
+    async (cloned, { output }) => {
+      const found = await fetchRef(plan, cloned, url);
+      if (found?.ok === false) {
+        return found;
+      }
+      const upstream = plan.upstream ? await fetchUpstream(cloned, plan.upstream, plan.depth) : [];
+      const content = await describeClone(cloned, plan.branch);
+      const said = output.replace(BARE_CLONE, `Cloning into '${plan.folder}'`);
+      if (content === null) {
+        const problem = `fatal: Remote branch ${plan.branch} not found in upstream origin`;
+        return { ok: false, timedOut: false, output: joinLines(said, problem) };
+      }
+      await cloned.packRefs(content.refs);
+      const { format, branch, commit, defaultBranch, notice } = content;
+      const files = plan.filter && commit !== null ? await cloned.fetchFiles(commit) : null;
+      if (files?.ok === false) {
+        return files;
+      }
+      const texts = [format, branch, commit, defaultBranch, plan.new_branch].map((text) => text ?? '');
+      const hasParts = commit !== null && (parts.submodules || parts.lfs);
+      const created = await agentSpan('check out files', () =>
+        handOver(cloned, ['objects', 'packed-refs'], view, {
+          script: hasParts ? CREATE_REPOSITORY : CREATE_REPOSITORY + FINISH_REPOSITORY,
+          args: [plan.folder, url, ...texts, ...who(plan), ...remotes(plan)],
+          ...limits,
+        }),
+      );
+      const notices = notice === '' ? upstream : [notice, ...upstream];
+      if (!created.ok || !hasParts) {
+        return { ...created, output: joinLines(said, created.output), notices };
+      }
+      const added = new CloneParts({ ...parts, transfer, view, deadlineAt });
+      const temporary = path.join(path.dirname(plan.folder), `.new-${path.basename(plan.folder)}`);
+      await added.add(cloned, { folder: temporary, path: '', url, commit });
+      const finished = await inView(plan, FINISH_REPOSITORY, [plan.folder]);
+      return {
+        ...finished,
+        output: joinLines(said, created.output),
+        notices: [...notices, ...added.notices],
+      };
+    },
+    plan,
+  );
 }
 
 async function fetchRef(
-  { ref, branch }: RepositoryPlan,
+  { ref, branch, depth }: RepositoryPlan,
   cloned: PrivateRepository,
   url: string,
 ): Promise<GitOutcome | null> {
@@ -232,6 +261,7 @@ async function fetchRef(
         'fetch',
         '--no-tags',
         '--no-write-fetch-head',
+        ...atDepth(depth),
         '--',
         url,
         `+${ref}:refs/heads/${branch}`,
@@ -243,14 +273,20 @@ async function fetchRef(
 async function fetchUpstream(
   cloned: PrivateRepository,
   { url, branch }: NonNullable<RepositoryPlan['upstream']>,
+  depth: RepositoryPlan['depth'],
 ): Promise<string[]> {
   const refs = `+refs/heads/${branch}:refs/remotes/upstream/${branch}`;
-  const { ok } = await cloned.git('fetch', '--no-tags', '--no-write-fetch-head', '--', url, refs);
+  const options = ['--no-tags', '--no-write-fetch-head', ...atDepth(depth)];
+  const { ok } = await cloned.git('fetch', ...options, '--', url, refs);
   return ok ? [] : [`The branch ${branch} of upstream could not be fetched.`];
 }
 
-function remotes({ upstream, no_push: noPush }: RepositoryPlan): string[] {
-  return [upstream?.url ?? '', upstream?.branch ?? '', noPush ?? ''];
+function atDepth(depth: RepositoryPlan['depth']): string[] {
+  return depth ? [`--depth=${depth}`] : [];
+}
+
+function remotes({ upstream, no_push: noPush, filter }: RepositoryPlan): string[] {
+  return [upstream?.url ?? '', upstream?.branch ?? '', noPush ?? '', filter ?? ''];
 }
 
 type CloneOutcome = GitOutcome & { notices?: readonly string[] };

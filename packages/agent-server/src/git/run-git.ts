@@ -1,6 +1,7 @@
 import { isUtf8 } from 'node:buffer';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
+import type { Readable } from 'node:stream';
 import type { GitServerCredential, GitAccess } from '@slipway/agent-protocol/git.js';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { OutputWindow } from '../clipped-text.js';
@@ -60,6 +61,7 @@ interface TrustedGitOptions {
   variables?: Record<string, string>;
   timeoutMs: number;
   signal?: AbortSignal | undefined;
+  input?: Readable;
 }
 
 export interface GitOutcome {
@@ -90,6 +92,7 @@ export async function trustedGit(git: TrustedGitOptions): Promise<GitOutcome> {
     },
     timeoutMs: git.timeoutMs,
     signal: git.signal,
+    ...(git.input && { input: git.input }),
   }).catch((error: unknown) => {
     // Node.js reports a missing program and a missing folder with the same error.
     const isMissing = errorCode(error) === 'ENOENT' && existsSync(git.cwd);

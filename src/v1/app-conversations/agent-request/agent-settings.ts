@@ -18,6 +18,8 @@ const FROM_ROW = [
   'git_user_name',
   'git_user_email',
   'fork',
+  'clone_depth',
+  'clone_filter',
 ] as const;
 type RowSettings = Pick<SettingsRow, (typeof FROM_ROW)[number]>;
 

@@ -117,6 +117,8 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     secret_names: request.secret_names ?? null,
     git: request.git ?? 'write',
     fork: request.fork ?? null,
+    clone_depth: request.clone_depth ?? null,
+    clone_filter: request.clone_filter ?? null,
     tags: request.tags,
     metadata: request.metadata ?? {},
     result_schema: request.result_schema ?? null,

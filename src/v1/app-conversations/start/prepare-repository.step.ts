@@ -73,7 +73,12 @@ export class PrepareRepositoryStep {
       repository,
       changeRequestOf(task.request) === null ? null : await finding,
     );
-    const parts = { submodules: submodules ?? false, lfs: lfs ?? false };
+    const parts = {
+      submodules: submodules ?? false,
+      lfs: lfs ?? false,
+      depth: either(task.request.clone_depth, settings.clone_depth),
+      filter: either(task.request.clone_filter, settings.clone_filter),
+    };
     const [said, place] = await Promise.all([
       this.checkout.run(sandbox, dialect, { ...source, ...parts, folder, identity }, signal),
       finding,
@@ -151,6 +156,11 @@ export class PrepareRepositoryStep {
     }
     return folder;
   }
+}
+
+/** What the start says, null included, or else the settings. */
+function either<T>(asked: T | null | undefined, stored: T | null): T | null {
+  return asked === undefined ? stored : asked;
 }
 
 /** Backends that can say so set the folder. */

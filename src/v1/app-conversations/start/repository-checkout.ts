@@ -6,6 +6,7 @@ import {
   type GitPrepareFailure,
   type GitPrepareResponse,
 } from '@slipway/agent-protocol/git.js';
+import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import type { GitCredential, ProviderType } from '../../../git-providers/git-provider.js';
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
@@ -41,6 +42,10 @@ export interface CheckoutPlan {
   noPush?: string;
   submodules: boolean;
   lfs: boolean;
+  /** Commits of each branch; null: all. */
+  depth: number | null;
+  /** Null: everything is fetched. */
+  filter: CloneFilter | null;
   /** Null: no committer is set. */
   identity: GitIdentity | null;
 }
@@ -92,6 +97,8 @@ export class RepositoryCheckout {
         identity: plan.identity,
         submodules: plan.submodules,
         lfs: plan.lfs,
+        depth: plan.depth,
+        filter: plan.filter,
         timeout: CLONE_TIMEOUT_SECONDS,
       },
       signal,
@@ -219,7 +226,7 @@ fi`;
  * user name and password on a line each, and is removed first; null: clones anonymously.
  */
 function cloneScript(
-  { url, folder, branch, newBranch, identity, ...fork }: CheckoutPlan,
+  { url, folder, branch, newBranch, depth, filter, identity, ...fork }: CheckoutPlan,
   secretFile: string | null,
 ): string {
   const target = shellQuote(folder);
@@ -227,6 +234,11 @@ function cloneScript(
   const { upstream, ref, noPush } = fork;
   const git = `git -c credential.helper=${helper}`;
   const wanted = branch === null || ref !== undefined ? '' : ` --branch ${shellQuote(branch)}`;
+  const cut = depth === null ? '' : ` --depth=${depth}`;
+  const part = [
+    ...(depth === null ? [] : [`${cut} --no-single-branch`]),
+    ...(filter === null ? [] : [` --filter=${filter}`]),
+  ].join('');
   return [
     'set -e',
     ...(secretFile === null
@@ -240,19 +252,19 @@ function cloneScript(
     `[ -e ${target}/.git ] && exit 0`,
     `new=${target}.slipway-new`,
     'rm -rf "$new"',
-    `${git} clone --no-progress${wanted} -- ${shellQuote(url)} "$new"`,
+    `${git} clone --no-progress${part}${wanted} -- ${shellQuote(url)} "$new"`,
     `cd "$new"`,
     ...(branch === null ? [TAKE_ANY_BRANCH] : []),
     ...(ref === undefined || branch === null
       ? []
       : [
-          `${git} fetch --quiet origin ${shellQuote(`${ref}:refs/heads/${branch}`)}`,
+          `${git} fetch --quiet${cut} origin ${shellQuote(`${ref}:refs/heads/${branch}`)}`,
           `git checkout --quiet ${shellQuote(branch)} --`,
         ]),
     ...(upstream
       ? [
           `git remote add upstream ${shellQuote(upstream.url)}`,
-          `${git} fetch --quiet upstream ${shellQuote(upstream.branch)} || true`,
+          `${git} fetch --quiet${cut} upstream ${shellQuote(upstream.branch)} || true`,
         ]
       : []),
     ...(noPush === undefined ? [] : [`git config remote.origin.pushurl ${shellQuote(noPush)}`]),

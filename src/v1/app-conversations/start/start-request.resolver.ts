@@ -241,6 +241,8 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     secret_names: body.secret_names ?? null,
     ...(body.git && { git: body.git }),
     ...(body.fork && { fork: body.fork }),
+    ...(body.clone_depth !== undefined && { clone_depth: body.clone_depth }),
+    ...(body.clone_filter !== undefined && { clone_filter: body.clone_filter }),
     ...(body.follow && { follow: body.follow }),
   };
 }

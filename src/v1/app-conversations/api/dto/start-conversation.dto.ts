@@ -1,5 +1,6 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
+import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { field, listOf } from '../../../../common/validation/field.js';
 import {
   Choice,
@@ -18,6 +19,7 @@ import {
 } from '../../../../common/validation/field-decorators.js';
 import type { ProviderType } from '../../../../git-providers/git-provider.js';
 import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
+import { CloneDepthField, CloneFilterField } from '../../../../settings/clone-fields.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets/secrets.dto.js';
 import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/collect-candidates.js';
 import {
@@ -233,6 +235,9 @@ export class StartConversationDto {
     { values: FORK_POLICIES, example: 'auto' },
   )
   fork?: ForkPolicy;
+
+  @CloneDepthField() clone_depth?: number | null;
+  @CloneFilterField() clone_filter?: CloneFilter | null;
 
   @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })
   tags?: ReadonlyMap<string, string> | null;
