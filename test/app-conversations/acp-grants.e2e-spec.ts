@@ -82,12 +82,12 @@ describe('what an agent of the operator’s list is given', () => {
 
   afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
-  async function atStart(agent: string): Promise<unknown> {
+  async function atStart(agent: string | null, who = user): Promise<unknown> {
     const request = sampleStartRequest({ agent });
     const builder = app.app.get(AgentRequestBuilder);
-    const { configuration } = await builder.check(user.id, request, AGENT_DIALECTS.slipway);
+    const { configuration } = await builder.check(who.id, request, AGENT_DIALECTS.slipway);
     return await builder.build({
-      userId: user.id,
+      userId: who.id,
       startId: randomUUID(),
       conversationId: randomUUID(),
       workingDir: '/workspace/project',
@@ -122,6 +122,39 @@ describe('what an agent of the operator’s list is given', () => {
     // The secrets of the request are those of its start task, which there is none of.
     const refreshed = expected.filter((each) => each !== 'own').toSorted();
     expect(given(await atRefresh(`acp:${name}`)).toSorted()).toEqual(refreshed);
+  });
+
+  it('has secrets where tool servers name them, and is told of those that there are not', async () => {
+    const other = await app.createUser();
+    const post = (route: string, body: object): request.Test =>
+      request(app.url).post(route).set(other.headers).send(body);
+    await post('/api/secrets', { name: 'DEPLOY_KEY', value: VALUES.DEPLOY_KEY }).expect(201);
+    // As other programs keep them.
+    const mcpServers = {
+      files: { command: 'npx', args: ['-y', 'files'], env: { KEY: '${secret:DEPLOY_KEY}' } },
+      remote: {
+        type: 'http',
+        url: 'https://tools.example.com/mcp',
+        headers: { Authorization: 'Bearer ${secret:DEPLOY_KEY}', 'X-Other': '${secret:NOT_THERE}' },
+      },
+    };
+    const llm = { llm_model: 'openai/scripted', llm_api_key: VALUES.llm_api_key };
+    await post('/api/settings', { ...llm, mcp_config: { mcpServers } }).expect(200);
+
+    expect(await atStart(null, other)).toMatchObject({
+      body: {
+        agent: {
+          mcp_config: {
+            files: { command: 'npx', args: ['-y', 'files'], env: { KEY: VALUES.DEPLOY_KEY } },
+            remote: {
+              url: mcpServers.remote.url,
+              headers: { Authorization: `Bearer ${VALUES.DEPLOY_KEY}`, 'X-Other': '${secret:NOT_THERE}' },
+            },
+          },
+        },
+      },
+      notes: [expect.stringContaining('NOT_THERE')],
+    });
   });
 
   it('is nothing for one that the operator has taken off the list', async () => {

@@ -103,6 +103,33 @@ describe('MCP configuration', () => {
     });
   });
 
+  it('takes servers by name, as other programs keep them, in place of the lists', async () => {
+    const files = { command: 'npx', args: ['-y', 'files'], env: { TOKEN: 'hush-token' } };
+    const remote = {
+      type: 'http',
+      url: 'https://shttp.example.com',
+      headers: { Authorization: 'Bearer hush' },
+    };
+    await client.store({ mcp_config: CONFIG });
+    await client.store({ mcp_config: { mcpServers: { files, remote } } });
+    expect(await shown()).toEqual({
+      sse_servers: [],
+      stdio_servers: [{ name: 'files', command: 'npx', args: ['-y', 'files'], env: { TOKEN: MASK } }],
+      shttp_servers: [{ url: remote.url, api_key: MASK }],
+    });
+    for (const [mcpConfig, loc] of [
+      [{ mcpServers: { files }, sse_servers: [] }, 'sse_servers'],
+      [{ mcpServers: { files: { args: [] } } }, 'mcpServers'],
+    ] as const) {
+      const { body } = await request(app.url)
+        .post('/api/settings')
+        .set(client.user.headers)
+        .send({ mcp_config: mcpConfig })
+        .expect(422);
+      expect(body.detail[0].loc.slice(0, 3)).toEqual(['body', 'mcp_config', loc]);
+    }
+  });
+
   it('shows masks for secrets, and keeps everything when a client sends back what it got', async () => {
     await client.store({ mcp_config: CONFIG });
     expect(await shown()).toEqual(SHOWN);

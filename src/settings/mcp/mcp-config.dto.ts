@@ -1,9 +1,11 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
+import type { JsonObject } from '@slipway/common/json-access.js';
 import { Shown, ShownOrNull, TEXT_MAP } from '../../common/openapi/responses.js';
 import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { field, type FieldProblem } from '../../common/validation/field.js';
 import {
+  FreeObject,
   Integer,
   MAX_SECRET,
   MAX_URL,
@@ -28,6 +30,8 @@ import {
 } from './command-text.js';
 import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from './mcp-secrets.js';
 
+/** Characters of JSON: as much as a body may have, which is what the whole configuration is sent with. */
+export const MAX_CONFIG_LENGTH = 1_048_576;
 /** Downloads and images may take long; nobody waits for longer. */
 export const MAX_START_SECONDS = 3_600;
 
@@ -200,9 +204,21 @@ export class McpConfigDto {
 
   @RemoteServers('Servers reached by streamable HTTP; an element may be the bare address.')
   shttp_servers?: RemoteMcpServerDto[];
+
+  @FreeObject(
+    'Servers by name, as other programs keep them; in place of the three lists. Keys, headers, arguments and variables may name stored secrets: `${secret:NAME}`.',
+    {
+      nullIsAbsent: true,
+      example: {
+        files: { command: 'npx', args: ['-y', 'files-server'], env: { API_TOKEN: '${secret:TOKEN}' } },
+      },
+      maxLength: MAX_CONFIG_LENGTH,
+    },
+  )
+  mcpServers?: JsonObject;
 }
 
-const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers'] as const;
+const MCP_CONFIG_MEMBERS = ['sse_servers', 'stdio_servers', 'shttp_servers', 'mcpServers'] as const;
 
 function repeated<Member extends string>(
   elements: readonly { index: number; element: Partial<Record<Member, unknown>> }[],
@@ -226,7 +242,7 @@ export const MCP_CONFIG_EXAMPLE = {
 /** A body's `mcp_config`: arrives as `McpConfigDto`; null clears, absent keeps. */
 export function McpConfigField(): PropertyDecorator {
   return Nested(
-    'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists are refused.',
+    'Tool servers; replaces the stored configuration. null clears it. Members other than the three lists and `mcpServers` are refused.',
     { type: McpConfigDto, nullable: true, onlyMembers: MCP_CONFIG_MEMBERS, example: MCP_CONFIG_EXAMPLE },
   );
 }

@@ -3,13 +3,10 @@ import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { type InputProblem, requireNone } from '../../common/errors/domain-error.js';
-import type { McpConfigDto } from './mcp-config.dto.js';
+import { MAX_CONFIG_LENGTH, type McpConfigDto } from './mcp-config.dto.js';
 import { McpConfigRepository } from './mcp-config.repository.js';
 import { type ClearMcpConfig, resolveMasks } from './mcp-secrets.js';
 import { namedServers, patchNamedServers } from './named-servers.js';
-
-/** As much as a body may have, which is what the whole configuration is sent with. */
-const MAX_LENGTH = 1_048_576;
 
 /** Stores users' MCP configurations, for the features whose requests bring one. */
 @Injectable()
@@ -33,6 +30,13 @@ export class McpConfigService {
   ): Promise<void> {
     if (dto === null) {
       await this.configs.removeOf(manager, userId);
+      return;
+    }
+    const { mcpServers, ...lists } = dto;
+    if (mcpServers !== undefined) {
+      const given = Object.entries(lists).filter(([, list]) => list !== undefined);
+      requireNone(given.map(([name]) => besideNamed([...loc, name])));
+      await this.patch(manager, userId, { mcpServers }, loc);
       return;
     }
     const before = await this.configs.readLocked(manager, userId);
@@ -76,13 +80,17 @@ export class McpConfigService {
   }
 }
 
+function besideNamed(loc: string[]): InputProblem {
+  return { loc, msg: 'Expected either mcpServers or the three lists.', type: 'value_error' };
+}
+
 /** Patches add servers, one request after the other. */
 function sizeProblems(config: ClearMcpConfig | null, loc: readonly string[]): InputProblem[] {
-  return JSON.stringify(config).length > MAX_LENGTH
+  return JSON.stringify(config).length > MAX_CONFIG_LENGTH
     ? [
         {
           loc: [...loc],
-          msg: `Expected at most ${MAX_LENGTH} characters of JSON in all.`,
+          msg: `Expected at most ${MAX_CONFIG_LENGTH} characters of JSON in all.`,
           type: 'value_error',
         },
       ]

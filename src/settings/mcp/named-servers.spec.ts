@@ -75,7 +75,7 @@ describe('patchNamedServers', () => {
       { mcpServers: { docs: { command: 'npx', start_timeout_seconds: seconds } } },
       ['body'],
     );
-    expect(problems).toMatchObject([{ loc: ['body', 'docs', 'start_timeout_seconds'] }]);
+    expect(problems).toMatchObject([{ loc: ['body', 'mcpServers', 'docs', 'start_timeout_seconds'] }]);
   });
 
   it('makes a remote server of a command, and a command of a remote server', () => {

@@ -101,8 +101,9 @@ export function patchNamedServers(
   const isWhole = isJsonObject(whole) && !('url' in whole) && !('command' in whole);
   const problems: InputProblem[] = [];
   const servers = new Map(isWhole ? [] : known);
+  const within = isWhole ? [...loc, 'mcpServers'] : loc;
   for (const [name, given] of Object.entries(isWhole ? whole : patch)) {
-    const at = [...loc, ...(isWhole ? ['mcpServers'] : []), name];
+    const at = [...within, name];
     if (given === null) {
       servers.delete(name);
     } else if (isJsonObject(given)) {
@@ -114,7 +115,7 @@ export function patchNamedServers(
       problems.push({ loc: at, msg: 'Expected an object.', type: 'dict_type' });
     }
   }
-  const config = toClearConfig(servers, loc, problems);
+  const config = toClearConfig(servers, within, problems);
   return { config: servers.size === 0 ? null : config, problems };
 }
 

@@ -19,6 +19,7 @@ import {
   type ClearRemoteMcpServer,
   startTimeout,
 } from '../../../settings/mcp/mcp-secrets.js';
+import { withSecrets } from '../../../settings/mcp/secret-references.js';
 import { serverName } from '../../../settings/mcp/named-servers.js';
 import { OperatorDefaults } from '../../../settings/operator-defaults.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
@@ -109,7 +110,10 @@ export class AgentInputsReader {
     return {
       ...configuration,
       settings: withBudget(configuration.settings, maxBudget),
-      mcpConfig: this.ownToolServer.calledFrom(startId, configuration.mcpConfig),
+      mcpConfig: this.ownToolServer.calledFrom(
+        startId,
+        configuration.mcpConfig && withSecrets(configuration.mcpConfig, secrets),
+      ),
       secrets,
       credentials,
     };

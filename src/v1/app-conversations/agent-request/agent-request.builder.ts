@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { referencedSecrets } from '../../../settings/mcp/secret-references.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
 import { OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
@@ -135,6 +136,7 @@ export class AgentRequestBuilder {
     const baseUrl = body.agent.llm.base_url ?? '';
     const notes = [
       ...dialect.ineffectiveSettings(settings, mcpConfig),
+      ...referencedSecrets(mcpConfig).map(missingSecret),
       ...requestNotes(request, stored.secrets, agent.acp === null && dialect.hasExtensions),
       ...(acp?.notes ?? []),
     ];
@@ -156,6 +158,10 @@ export class AgentRequestBuilder {
     const name = request.agent ?? settings.agent;
     return { name, acp: this.acpAgents.find(name), listed: this.acpAgents.names };
   }
+}
+
+function missingSecret(name: string): string {
+  return `mcp_config: there is no secret ${name} for this conversation: store it, or name it in secret_names.`;
 }
 
 function requestNotes(
