@@ -4,7 +4,7 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import request from 'supertest';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { jsonText } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AppConversation, initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
 import { FollowedConversation } from '../../src/v1/events/followed-conversation.repository.js';
 import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
@@ -16,8 +16,8 @@ import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-ro
 import type { TestUser } from '../support/create-test-app.js';
 import { requireDocumentedEvents } from '../support/stored-events.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -29,7 +29,7 @@ const BODIES: Partial<Record<(typeof ACTIONS)[number], object>> = {
   'respond-to-confirmation': { accept: true },
 };
 
-let agent: TestAgentServer;
+let agent: SeparateAgentServer;
 let user: TestUser;
 let sandbox: Sandbox;
 
@@ -40,7 +40,7 @@ const rows = new ConversationRows(app);
 beforeEach(async () => {
   // Two sandboxes never have one key.
   const key = newSessionKey();
-  agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+  agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
   user = await app.createUser();
   sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
 });
@@ -207,24 +207,19 @@ describe('send-message', () => {
 
 describe('respond-to-confirmation', () => {
   it.each([
-    [{ accept: true }, { accept: true, reason: null }],
-    [
-      { accept: false, reason: 'not now' },
-      { accept: false, reason: 'not now' },
-    ],
-    [
-      { accept: false, reason: null },
-      { accept: false, reason: expect.any(String) },
-    ],
-  ])('passes %j on', async (answer, expected) => {
+    [{ accept: true }, 'ObservationEvent', undefined],
+    [{ accept: false, reason: 'not now' }, 'UserRejectObservation', 'not now'],
+    [{ accept: false, reason: null }, 'UserRejectObservation', expect.stringMatching(/./)],
+  ])('passes %j on', async (answer, kind, reason) => {
     const { id, hex } = await begin();
     await say(hex, 'ask rm').expect(200);
     await untilStatus(id, 'waiting_for_confirmation');
 
     expect((await post(hex, 'respond-to-confirmation', answer).expect(200)).body).toEqual({ success: true });
 
-    await until(() => agent.engines.some(({ confirmations }) => confirmations.length > 0));
-    expect(agent.engines.flatMap(({ confirmations }) => confirmations)).toEqual([expected]);
+    await untilStatus(id, 'finished');
+    const page = await agent.client.get(`/api/conversations/${id}/events/search?kind=${kind}`);
+    expect(jsonList(page, 'items').map((event) => jsonAt(event, 'rejection_reason'))).toEqual([reason]);
   });
 
   it('answers in the words of the agent server when nothing waits', async () => {
@@ -333,7 +328,7 @@ describe('any action', () => {
     expect(JSON.stringify(body)).not.toContain(key);
     await agent.stop();
     expect((await pause(hex).expect(502)).body.code).toBe('upstream_error');
-    agent = await startTestAgentServer();
+    agent = await startSeparateAgentServer();
   });
 });
 

@@ -11,7 +11,7 @@ import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { insertRunningSandbox } from '../support/followed-logs.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
-import type { TestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
+import type { SeparateAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -229,7 +229,7 @@ describe('an adopted conversation after a resume', () => {
   }
 
   /** A conversation that the service was not told of, in a sandbox that the user stopped and started again. */
-  async function resumed(model: object): Promise<{ agent: TestAgentServer; id: string }> {
+  async function resumed(model: object): Promise<{ agent: SeparateAgentServer; id: string }> {
     await request(app.url)
       .post('/api/secrets')
       .set(user.headers)
@@ -261,7 +261,7 @@ describe('an adopted conversation after a resume', () => {
       .set(user.headers)
       .send({ content: [{ text: 'settings' }], run: true });
 
-  async function answers({ client }: TestAgentServer, id: string): Promise<string[]> {
+  async function answers({ client }: SeparateAgentServer, id: string): Promise<string[]> {
     const page = await client.get(`/api/conversations/${id}/events/search`);
     return jsonList(page, 'items')
       .filter((event) => jsonText(event, 'source') === 'agent')

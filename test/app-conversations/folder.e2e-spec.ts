@@ -9,8 +9,8 @@ import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-serv
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -18,14 +18,14 @@ const ROUTES = ['files', 'skills', 'hooks'] as const;
 
 const app = useTestApp();
 const rows = new ConversationRows(app);
-let agent: TestAgentServer;
+let agent: SeparateAgentServer;
 let user: TestUser;
 let sandbox: Sandbox;
 let id: string;
 
 beforeEach(async () => {
   const key = newSessionKey();
-  agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+  agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
   user = await app.createUser();
   sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
   const folder = path.join(agent.workspace, 'app');

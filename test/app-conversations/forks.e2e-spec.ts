@@ -18,8 +18,6 @@ import { TokensClient } from '../support/tokens-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const run = promisify(execFile);
-const PROVIDERS = ['github', 'gitlab', 'bitbucket'] as const;
-type Provider = (typeof PROVIDERS)[number];
 const OWN: Partial<FakeChangeRequest> = { fork: 'mona/app', sourceBranch: 'parser', targetBranch: 'main' };
 const FOREIGN: Partial<FakeChangeRequest> = { ...OWN, fork: 'jane/app' };
 const SETUP = { '.openhands/setup.sh': 'echo run > ran.txt\n' };
@@ -29,70 +27,48 @@ const COMMITTER = ['-c', 'user.name=Mona', '-c', 'user.email=mona@example.com'];
 describe('work on forks', () => {
   const backend = new InProcessSandboxBackend();
   let hosts: GitHosts;
-  let git: Record<Provider, GitHttpServer>;
+  let git: GitHttpServer;
   let user: TestUser;
   let client: StartsClient;
 
   beforeAll(async () => {
     hosts = await startGitHosts();
-    const serverOf = async (provider: Provider): Promise<GitHttpServer> => {
-      const onPush = async (name: string): Promise<void> => {
-        const repository = repositoryIn(hosts.worlds[provider], name);
-        Object.assign(repository ?? {}, { branches: [...(await git[provider].tips(name)).keys()] });
-      };
-      return await startGitHttpServer(null, '127.0.0.1', { onPush });
+    const onPush = async (name: string): Promise<void> => {
+      const repository = repositoryIn(hosts.worlds.github, name);
+      Object.assign(repository ?? {}, { branches: [...(await git.tips(name)).keys()] });
     };
-    const [github, gitlab, bitbucket] = await Promise.all(PROVIDERS.map(serverOf));
-    if (!github || !gitlab || !bitbucket) {
-      throw new Error('a server did not start');
-    }
-    git = { github, gitlab, bitbucket };
-    await Promise.all(
-      Object.values(git).map(async (server) => {
-        await server.commit('octo/app', 'main', { 'a.txt': 'a' });
-        await server.fork('octo/app', 'mona/app');
-        await server.fork('octo/app', 'jane/app');
-        await server.commit('mona/app', 'parser', { 'p.txt': 'p' });
-        await server.commit('jane/app', 'parser', SETUP);
-        await server.keepRef('octo/app', 'refs/pull/12/head', 'jane/app', 'parser');
-      }),
-    );
+    git = await startGitHttpServer(null, '127.0.0.1', { onPush });
+    await git.commit('octo/app', 'main', { 'a.txt': 'a' });
+    await git.fork('octo/app', 'mona/app');
+    await git.fork('octo/app', 'jane/app');
+    await git.commit('mona/app', 'parser', { 'p.txt': 'p' });
+    await git.commit('jane/app', 'parser', SETUP);
+    await git.keepRef('octo/app', 'refs/pull/12/head', 'jane/app', 'parser');
   });
-  const app = useTestApp(
-    () => ({
-      ...hosts.environment,
-      GITHUB_CLONE_URL: git.github.origin,
-      GITLAB_CLONE_URL: git.gitlab.origin,
-      BITBUCKET_CLONE_URL: git.bitbucket.origin,
-    }),
-    { sandboxBackend: backend },
-  );
+  const app = useTestApp(() => ({ ...hosts.environment, GITHUB_CLONE_URL: git.origin }), {
+    sandboxBackend: backend,
+  });
   afterAll(async () => {
     await hosts.close();
-    await Promise.all(Object.values(git).map((server) => server.close()));
+    await git.close();
   });
 
   beforeEach(async () => {
     user = await app.createUser();
     client = new StartsClient(app, user);
     await client.settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
-    await new TokensClient(app, user).post(hosts.tokens);
+    await new TokensClient(app, user).postTokens({ github: { token: hosts.worlds.github.token } });
   });
 
   afterEach(() => {
-    Object.values(hosts.worlds).forEach((world) =>
-      Object.assign(world, { ...sampleWorld(), token: world.token }),
-    );
-    Object.values(git).forEach(({ readOnly }) => readOnly.clear());
+    const { token } = hosts.worlds.github;
+    Object.assign(hosts.worlds.github, { ...sampleWorld(), token });
+    git.readOnly.clear();
   });
 
   /** The repository and what is known of the forks that git has. */
-  function arrange(
-    provider: Provider,
-    repository: Partial<FakeRepository>,
-    change: Partial<FakeChangeRequest> = {},
-  ): FakeWorld {
-    const world = hosts.worlds[provider];
+  function arrange(repository: Partial<FakeRepository>, change: Partial<FakeChangeRequest> = {}): FakeWorld {
+    const world = hosts.worlds.github;
     Object.assign(repositoryIn(world, 'octo/app') ?? {}, repository);
     Object.assign(world.changeRequests[0] ?? {}, change);
     const forkOf = 'octo/app';
@@ -102,25 +78,25 @@ describe('work on forks', () => {
       world.repositories.push({ name: 'mona/app', activeAt, forkOf, branches: ['parser'] });
     }
     const readOnly = world.repositories.filter(({ writable }) => writable === false);
-    readOnly.forEach(({ name }) => git[provider].readOnly.add(name));
+    readOnly.forEach(({ name }) => git.readOnly.add(name));
     return world;
   }
 
-  async function start(provider: Provider, given: Partial<StartRequest> = {}): Promise<StartTask> {
-    const repository = { selected_repository: 'octo/app', git_provider: provider };
+  async function start(given: Partial<StartRequest> = {}): Promise<StartTask> {
+    const repository = { selected_repository: 'octo/app', git_provider: 'github' as const };
     return await client.reached(await client.start({ ...repository, ...given }), 'READY');
   }
 
-  const taskOf = (provider: Provider): Partial<StartRequest> => ({
+  const TASK: Partial<StartRequest> = {
     suggested_task: {
-      git_provider: provider,
+      git_provider: 'github',
       task_type: 'FAILING_CHECKS',
       repo: 'octo/app',
       issue_number: 12,
       title: 'x',
     },
     pr_number: [12],
-  });
+  };
 
   const inClone = async ({ workingDir }: StartTask, ...args: string[]): Promise<string> =>
     (await run('git', ['-C', workingDir ?? '', ...args])).stdout.trim();
@@ -151,54 +127,50 @@ describe('work on forks', () => {
     return JSON.stringify(await agent?.get(`/api/conversations/${task.appConversationId}`));
   };
 
-  describe.each(PROVIDERS)('on %s', (provider) => {
-    it('makes a fork where there is no right to push, and opens a pull request across', async () => {
-      const world = arrange(provider, { writable: false });
-      const task = await start(provider);
-      expect(task.notes.join()).toContain('There is no right to push to octo/app');
-      expect(await promptOf(task)).toContain('There is no right to push to octo/app');
-      expect(repositoryIn(world, 'mona/app')).toBeUndefined();
+  it('makes a fork where there is no right to push, and opens a pull request across', async () => {
+    const world = arrange({ writable: false });
+    const task = await start();
+    expect(task.notes.join()).toContain('There is no right to push to octo/app');
+    expect(await promptOf(task)).toContain('There is no right to push to octo/app');
+    expect(repositoryIn(world, 'mona/app')).toBeUndefined();
 
-      const head = await work(task, `fix-${provider}`);
-      const { body } = await open(task).expect(201);
-      expect(world.changeRequests.at(-1)).toMatchObject({
-        repository: 'octo/app',
-        fork: 'mona/app',
-        sourceBranch: `fix-${provider}`,
-        targetBranch: 'main',
-      });
-      expect(await git[provider].tip('mona/app', `fix-${provider}`)).toBe(head);
-      expect([...(await git[provider].tips('octo/app')).keys()]).toEqual(['main']);
-      expect((await open(task).expect(201)).body).toEqual(body);
+    const head = await work(task, 'fix-it');
+    const { body } = await open(task).expect(201);
+    expect(world.changeRequests.at(-1)).toMatchObject({
+      repository: 'octo/app',
+      fork: 'mona/app',
+      sourceBranch: 'fix-it',
+      targetBranch: 'main',
     });
+    expect(await git.tip('mona/app', 'fix-it')).toBe(head);
+    expect([...(await git.tips('octo/app')).keys()]).toEqual(['main']);
+    expect((await open(task).expect(201)).body).toEqual(body);
+  });
 
-    it("begins on the branch of a pull request from the user's fork, and pushes there", async () => {
-      const world = arrange(provider, { writable: false }, OWN);
-      const count = world.changeRequests.length;
-      const task = await start(provider, taskOf(provider));
-      expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
-      expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git[provider].origin}/mona/app.git`);
-      expect(await inClone(task, 'remote', 'get-url', 'upstream')).toBe(
-        `${git[provider].origin}/octo/app.git`,
-      );
-      expect(await inClone(task, 'show', 'upstream/main:a.txt')).toBe('a');
-      expect(task.notes).toEqual([]);
-      expect(await promptOf(task)).toContain('it goes to upstream/main');
+  it("begins on the branch of a pull request from the user's fork, and pushes there", async () => {
+    const world = arrange({ writable: false }, OWN);
+    const count = world.changeRequests.length;
+    const task = await start(TASK);
+    expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
+    expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git.origin}/mona/app.git`);
+    expect(await inClone(task, 'remote', 'get-url', 'upstream')).toBe(`${git.origin}/octo/app.git`);
+    expect(await inClone(task, 'show', 'upstream/main:a.txt')).toBe('a');
+    expect(task.notes).toEqual([]);
+    expect(await promptOf(task)).toContain('it goes to upstream/main');
 
-      const head = await work(task);
-      expect((await open(task).expect(201)).body.number).toBe(12);
-      expect(await git[provider].tip('mona/app', 'parser')).toBe(head);
-      expect(world.changeRequests).toHaveLength(count);
-      const [row] = await app.dataSource.query('SELECT working_branch FROM app_conversations WHERE id = $1', [
-        task.appConversationId,
-      ]);
-      expect(row).toEqual({ working_branch: 'parser' });
-    });
+    const head = await work(task);
+    expect((await open(task).expect(201)).body.number).toBe(12);
+    expect(await git.tip('mona/app', 'parser')).toBe(head);
+    expect(world.changeRequests).toHaveLength(count);
+    const [row] = await app.dataSource.query('SELECT working_branch FROM app_conversations WHERE id = $1', [
+      task.appConversationId,
+    ]);
+    expect(row).toEqual({ working_branch: 'parser' });
   });
 
   it('lets the agent push to a fork, and open a pull request from there', async () => {
-    const world = arrange('github', { writable: false });
-    const task = await start('github');
+    const world = arrange({ writable: false });
+    const task = await start();
     const head = await work(task, 'by-agent');
     const push = { branch: 'by-agent', directory: task.workingDir };
     const { body } = await asAgent(task, '/push', push).expect(200);
@@ -206,7 +178,7 @@ describe('work on forks', () => {
       repository: 'mona/app',
       output: expect.stringContaining('Pushed to mona/app.'),
     });
-    expect(await git.github.tip('mona/app', 'by-agent')).toBe(head);
+    expect(await git.tip('mona/app', 'by-agent')).toBe(head);
     const audited = await new AuditClient(app).find({ action: 'conversation.open_pull_request' });
     expect(audited[0]).toMatchObject({ details: { repository: 'octo/app', fork: 'mona/app' } });
     const pull = { source_branch: 'by-agent', title: 'Mine', body: '' };
@@ -222,9 +194,9 @@ describe('work on forks', () => {
     ['the settings say so', {}, {}, 'never', /octo\/app, and fork is never/],
     ['the repository forbids it', { forking: 'forbidden' }, {}, null, /octo\/app, which may not be forked/],
   ])('makes no fork where %s', async (_why, repository, given, fork, words) => {
-    const world = arrange('github', { ...repository, writable: false });
+    const world = arrange({ ...repository, writable: false });
     await client.settings({ fork });
-    const task = await start('github', given);
+    const task = await start(given);
     expect(task.notes.join()).toMatch(words);
     await work(task, 'fix');
     expect((await open(task).expect(409)).body.detail).toMatch(words);
@@ -235,9 +207,9 @@ describe('work on forks', () => {
   });
 
   it('does not fork where the user may push, and the host refuses for another reason', async () => {
-    const world = arrange('github', {});
-    git.github.readOnly.add('octo/app');
-    const task = await start('github');
+    const world = arrange({});
+    git.readOnly.add('octo/app');
+    const task = await start();
     await work(task, 'fix');
     expect((await open(task).expect(409)).body.detail).toContain('see whether the git token may write');
     expect(repositoryIn(world, 'mona/app')).toBeUndefined();
@@ -247,17 +219,17 @@ describe('work on forks', () => {
     ['the repository itself, where the user may', {}, 'octo/app'],
     ["the user's own fork", { writable: false }, 'mona/app'],
   ])("pushes a branch of its own, made from a stranger's fork, to %s", async (_where, repository, place) => {
-    const world = arrange('github', repository, FOREIGN);
-    const task = await start('github', taskOf('github'));
+    const world = arrange(repository, FOREIGN);
+    const task = await start(TASK);
     const branch = await inClone(task, 'branch', '--show-current');
     expect(branch).toMatch(/^openhands-workspace-/);
-    expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git.github.origin}/jane/app.git`);
+    expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git.origin}/jane/app.git`);
     expect(existsSync(path.join(task.workingDir ?? '', '.openhands/setup.sh'))).toBe(true);
     expect(existsSync(path.join(task.workingDir ?? '', 'ran.txt'))).toBe(false);
 
     const head = await work(task);
     await open(task).expect(201);
-    expect(await git.github.tip(place, branch)).toBe(head);
+    expect(await git.tip(place, branch)).toBe(head);
     expect(world.changeRequests.at(-1)).toMatchObject({ repository: 'octo/app', sourceBranch: branch });
     expect(world.changeRequests.at(-1)?.fork).toBe(place === 'octo/app' ? undefined : place);
     const { body } = await asAgent(task, '/push', { branch: 'parser', directory: task.workingDir }).expect(
@@ -267,11 +239,11 @@ describe('work on forks', () => {
   });
 
   it('takes the commits of a deleted fork from the host, and pushes them nowhere', async () => {
-    arrange('github', {}, { ...FOREIGN, fork: 'gone/app' });
-    const task = await start('github', taskOf('github'));
+    arrange({}, { ...FOREIGN, fork: 'gone/app' });
+    const task = await start(TASK);
     expect(task.notes.join()).toContain('The fork of pull request #12 is deleted');
     expect(await inClone(task, 'branch', '--show-current')).toBe('pull-12');
-    expect(await inClone(task, 'rev-parse', 'HEAD')).toBe(await git.github.tip('jane/app', 'parser'));
+    expect(await inClone(task, 'rev-parse', 'HEAD')).toBe(await git.tip('jane/app', 'parser'));
     await work(task);
     expect((await open(task).expect(409)).body.detail).toContain('The fork of pull request #12 is deleted');
     await expect(inClone(task, 'push', 'origin', 'pull-12')).rejects.toThrow(
@@ -280,8 +252,8 @@ describe('work on forks', () => {
   });
 
   it('reads a fork and makes none where the start may only read', async () => {
-    arrange('github', { writable: false }, OWN);
-    const task = await start('github', { ...taskOf('github'), git: 'read' });
+    arrange({ writable: false }, OWN);
+    const task = await start({ ...TASK, git: 'read' });
     expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
     await asAgent(task, '/push', { branch: 'parser', directory: task.workingDir }).expect(403);
   });

@@ -9,8 +9,8 @@ import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
@@ -45,7 +45,7 @@ const countOf = async (id: string): Promise<number> =>
   app.app.get(KeptChangesRepository, { strict: false }).countBy({ conversationId: id });
 
 describe('what an agent changed', () => {
-  let agent: TestAgentServer;
+  let agent: SeparateAgentServer;
   let conversation: { id: string; hex: string };
 
   const git = (command: string): Promise<unknown> =>
@@ -58,7 +58,7 @@ describe('what an agent changed', () => {
 
   beforeEach(async () => {
     const key = newSessionKey();
-    agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+    agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
     sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
     const members = { sandboxId: sandbox.id, workingDir: agent.workspace };
     conversation = await rows.conversation(user.id, members, FOLLOWED_ELSEWHERE);

@@ -9,8 +9,8 @@ import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -26,13 +26,13 @@ async function modelOf(id: string, { headers }: TestUser): Promise<unknown> {
 }
 
 describe('the model of a stored profile', () => {
-  let agent: TestAgentServer;
+  let agent: SeparateAgentServer;
   let user: TestUser;
   let id: string;
 
   beforeEach(async () => {
     const key = newSessionKey();
-    agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+    agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
     user = await app.createUser();
     const sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
     ({ id } = await rows.conversation(user.id, {

@@ -7,7 +7,7 @@ import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
-import { startTestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
+import { startSeparateAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -89,7 +89,7 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
 
   it('keeps a sandbox that another conversation uses, and removes the conversation from the agent server', async () => {
     const key = newSessionKey();
-    const agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+    const agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
     try {
       const sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
       const first = await rows.conversation(user.id, { sandboxId: sandbox.id });

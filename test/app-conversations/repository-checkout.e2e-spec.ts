@@ -17,8 +17,8 @@ import {
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 
 type Dialect = keyof typeof AGENT_DIALECTS;
@@ -29,7 +29,7 @@ const PASSWORD = { username: 'x-access-token', password: TOKEN };
 
 describe('RepositoryCheckout', () => {
   let git: GitHttpServer;
-  let server: TestAgentServer;
+  let server: SeparateAgentServer;
   let head: string;
   let trunk: string;
   let home: string;
@@ -52,7 +52,7 @@ describe('RepositoryCheckout', () => {
   beforeEach(async () => {
     // The stock kind writes into its user's git configuration.
     home = await mkdtemp(path.join(tmpdir(), 'git-home-'));
-    server = await startTestAgentServer({
+    server = await startSeparateAgentServer({
       fileRoots: ['/tmp'],
       environment: { ...toolEnvironment(process.env), HOME: home },
     });

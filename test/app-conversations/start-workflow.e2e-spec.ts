@@ -216,8 +216,6 @@ describe('starting a conversation', () => {
 
     const ready = await client.reached(task, 'READY');
 
-    const { engines } = agentServer(ready.sandboxId);
-    await until(() => engines.length > 0);
     const info = await agentServer(ready.sandboxId).client.get(
       `/api/conversations/${ready.appConversationId}`,
     );

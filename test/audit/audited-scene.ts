@@ -1,11 +1,13 @@
 import { randomUUID } from 'node:crypto';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
+import type { ProviderType } from '../../src/git-providers/git-provider.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestApp, TestUser } from '../support/create-test-app.js';
 import type { GitHosts } from '../support/git-hosts.js';
+import { storeProviderToken } from '../support/store-provider-token.js';
 import { until } from '../support/until.js';
 
 /** Values that must be in no entry, by where they are stored. */
@@ -93,7 +95,9 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
   await post('/api/v1/settings/profiles/fast', {
     llm: { model: 'openai/fast', base_url: PLANTED.baseUrl, api_key: PLANTED.profileKey },
   });
-  await post('/api/add-git-providers', hosts.tokens);
+  for (const [provider, { token }] of Object.entries(hosts.tokens.provider_tokens)) {
+    await storeProviderToken(app, user, provider as ProviderType, token);
+  }
   const endpoint = await post('/api/v1/webhook-endpoints', { url: PLANTED.webhookUrl });
   const endpointId = (endpoint as { id: string }).id;
   const automation = await post('/api/automation/v1/preset/prompt', AUTOMATION);

@@ -2,7 +2,11 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { NO_KEY } from '../../src/common/errors/problem.js';
 import { NO_CSRF_TOKEN } from '../../src/auth/request-authenticator.js';
-import type { DocumentedOperation, Operation } from '../../src/common/openapi/operations.js';
+import {
+  type DocumentedOperation,
+  type Operation,
+  operationsOf,
+} from '../../src/common/openapi/operations.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import {
   addressOf,
@@ -58,7 +62,7 @@ const UNKNOWN_KEY = `slw_AAAAAAAA_${'A'.repeat(43)}`;
 const ANY_ID = '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f';
 
 const document = resolvedDocument(committedDocument());
-const operations = resolvedOperations(document);
+const operations = operationsOf(document);
 const schemas = document.components?.schemas as Record<string, JsonSchema>;
 
 type Headers = Record<string, string>;

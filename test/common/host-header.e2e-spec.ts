@@ -3,7 +3,7 @@ import { once } from 'node:events';
 import { type IncomingMessage, request as httpRequest } from 'node:http';
 import { connect } from 'node:net';
 import { createTestApp } from '../support/create-test-app.js';
-import { startTestAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
+import { startSeparateAgentServer } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { MetricsServer } from '../../src/observability/metrics.server.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -103,7 +103,7 @@ describe('other listeners on loopback', () => {
   });
 
   it('an agent server answers under its own names only', async () => {
-    const server = await startTestAgentServer();
+    const server = await startSeparateAgentServer();
     try {
       for (const path of ['/alive', '/server_info', '/api/conversations']) {
         expect(await get(`${server.client.url}${path}`, 'evil.example')).toMatchObject({ status: 421 });

@@ -8,13 +8,13 @@ import {
 import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { Gate } from '../support/gate.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 
 interface Box {
   launch: SandboxLaunch;
-  server: TestAgentServer;
+  server: SeparateAgentServer;
   running: boolean;
   createdAt: number;
 }
@@ -46,7 +46,7 @@ export class InProcessSandboxBackend extends SandboxBackend {
       await this.resume(launch);
       return;
     }
-    const server = await startTestAgentServer({ sessionKeys: keysOf(launch) });
+    const server = await startSeparateAgentServer({ sessionKeys: keysOf(launch) });
     this.boxes.set(launch.id, { launch, server, running: true, createdAt: Date.now() });
   }
 

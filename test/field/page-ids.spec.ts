@@ -2,8 +2,8 @@ import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
@@ -129,11 +129,11 @@ describe('lists of the API', () => {
 });
 
 describe('lists of the agent server', () => {
-  let server: TestAgentServer;
+  let server: SeparateAgentServer;
   let id: string;
 
   beforeAll(async () => {
-    server = await startTestAgentServer();
+    server = await startSeparateAgentServer();
     id = await server.client.start();
     await server.client.say(id, 'say something', false);
     await server.client.post('/api/bash/execute_bash_command', { command: 'true' });

@@ -51,7 +51,7 @@ beforeEach(async () => {
   user = await app.createUser();
   follows = new FollowsClient([app, second], user);
   await new StartsClient(app, user).settings({ llm_model: 'openai/gpt-4o', llm_api_key: 'sk-model-4217' });
-  await new TokensClient(app, user).post(hosts.tokens);
+  await new TokensClient(app, user).postTokens({ github: { token: hosts.worlds.github.token } });
   numbers += 10;
   change = { repository: REPOSITORY, number: numbers, title: 'Fix it', updatedAt: '2026-11-20T16:45:12Z' };
   hosts.worlds.github.changeRequests.push(change);
@@ -255,17 +255,23 @@ describe('a conversation that follows its pull request', () => {
     expect((await rounds(conversation))[0]).toContain('Please look.');
   });
 
+  /** A look that was due may have started it again by the time that this sees the failure. */
   async function kill({ sandboxId }: FollowingConversation): Promise<void> {
+    const before = await rowOf(sandboxId);
     await backend.kill(sandboxId);
-    await until(async () => (await statusOf(sandboxId)) === 'ERROR');
+
+    await until(async () => {
+      const { status, generation } = await rowOf(sandboxId);
+      return status === 'ERROR' || generation > before.generation;
+    });
   }
 
-  async function statusOf(id: string): Promise<string | undefined> {
-    const [row] = await app.dataSource.query<{ status: string }[]>(
-      'SELECT status FROM sandboxes WHERE id = $1',
+  async function rowOf(id: string): Promise<{ status: string; generation: number }> {
+    const [row] = await app.dataSource.query<[{ status: string; generation: number }]>(
+      'SELECT status, generation FROM sandboxes WHERE id = $1',
       [id],
     );
-    return row?.status;
+    return row;
   }
 
   it('is started again for a round where its sandbox has failed', async () => {
@@ -281,7 +287,7 @@ describe('a conversation that follows its pull request', () => {
     await until(async () => (await follows.conversation(conversation)).execution_status === 'running');
     await kill(conversation);
     await follows.look(conversation);
-    await until(async () => (await statusOf(conversation.sandboxId)) === 'RUNNING');
+    await until(async () => (await rowOf(conversation.sandboxId)).status === 'RUNNING');
     await kill(conversation);
     await follows.until(conversation, { state: 'gave_up' });
     expect((await follows.state(conversation))?.reason).toContain(

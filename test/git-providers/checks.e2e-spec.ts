@@ -216,19 +216,14 @@ describe('git-provider tokens: verdicts, concurrency, removal, account', () => {
       expect(asked).toEqual([first]);
     });
 
-    it.each([
-      [{ kind: 'status', status: 401 }, 401, 'invalid_git_token', undefined],
-      [{ kind: 'status', status: 429, headers: { 'retry-after': '41' } }, 429, 'rate_limited', '41'],
-      [{ kind: 'reset' }, 502, 'upstream_error', undefined],
-    ] as const)('answers %j with %s %s', async (fault, status, code, retryAfter) => {
+    it('passes on what the host answers, without the token', async () => {
       await client.postTokens(tokenOf('gitlab'));
-      gitlab.injectFault(fault);
+      gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
 
       const response = await info();
 
-      expect(response.status).toBe(status);
-      expect(response.body.code).toBe(code);
-      expect(response.headers['retry-after']).toBe(retryAfter);
+      expect([response.status, response.body.code]).toEqual([429, 'rate_limited']);
+      expect(response.headers['retry-after']).toBe('41');
       expect(response.text).not.toContain(gitlab.origin);
       expect(response.text).not.toContain(hosts.worlds.gitlab.token);
     });

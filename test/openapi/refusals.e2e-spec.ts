@@ -1,15 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
 import { exampleOf } from '../../src/common/openapi/openapi-document.js';
-import type { DocumentedOperation, Schemas } from '../../src/common/openapi/operations.js';
+import { type DocumentedOperation, operationsOf, type Schemas } from '../../src/common/openapi/operations.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { asList, exampleBodyOf, placesOf } from '../support/request-places.js';
-import {
-  addressOf,
-  committedDocument,
-  resolvedDocument,
-  resolvedOperations,
-} from '../support/resolved-document.js';
+import { addressOf, committedDocument, resolvedDocument } from '../support/resolved-document.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
 import { type JsonSchema, schemaProblems } from '../support/schema-problems.js';
 
@@ -41,8 +36,9 @@ interface Refused {
 }
 
 const document = committedDocument();
-const operations = resolvedOperations(document);
-const schemas = resolvedDocument(document).components?.schemas as Record<string, JsonSchema>;
+const resolved = resolvedDocument(document);
+const operations = operationsOf(resolved);
+const schemas = resolved.components?.schemas as Record<string, JsonSchema>;
 const places = Map.groupBy(placesOf(document), ({ operation }) => operation);
 const rows = operations
   .map((operation) => ({

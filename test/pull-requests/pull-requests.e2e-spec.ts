@@ -224,18 +224,6 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
 
       expect(body.detail).toBe('The github token may not do this: Resource not accessible by ***.');
     });
-
-    it.each([
-      ['that the token is refused', { status: 401 }, 'invalid_git_token', undefined],
-      ['how long to wait', { status: 429, headers: { 'retry-after': '41' } }, 'rate_limited', '41'],
-      ['that the provider is in trouble', { status: 502 }, 'upstream_error', undefined],
-    ])('%s', async (_name, fault, code, retryAfter) => {
-      hosts.github.injectFault({ kind: 'status', ...fault });
-      const { body, headers } = await post(bodyFor(await insertConversation())).expect(fault.status);
-
-      expect(body).toMatchObject({ code });
-      expect(headers['retry-after']).toBe(retryAfter);
-    });
   });
 });
 

@@ -1,7 +1,7 @@
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { isJsonObject, type JsonObject } from '@slipway/common/json-access.js';
-import type { DocumentedOperation } from '../../src/common/openapi/operations.js';
-import { resolvedDocument, resolvedOperations } from './resolved-document.js';
+import { type DocumentedOperation, operationsOf } from '../../src/common/openapi/operations.js';
+import { resolvedDocument } from './resolved-document.js';
 
 /** A value of a request: where its schema stands, and how to send one of its kind. */
 export interface Place {
@@ -16,8 +16,9 @@ export interface Place {
 
 /** All values that requests may hold, choices of schemas and what is below lists and maps included. */
 export function placesOf(document: OpenAPIObject): Place[] {
-  const schemas = Object(resolvedDocument(document).components?.schemas) as Record<string, JsonObject>;
-  return resolvedOperations(document).flatMap(({ name, operation }) => {
+  const resolved = resolvedDocument(document);
+  const schemas = Object(resolved.components?.schemas) as Record<string, JsonObject>;
+  return operationsOf(resolved).flatMap(({ name, operation }) => {
     const walk = (given: unknown, at: string, path: string[] | null, query: string | null): Place[] => {
       const names = new Set<string>();
       let schema: JsonObject = isJsonObject(given) ? given : {};

@@ -29,12 +29,15 @@ export interface JsonSchema {
   format?: string;
 }
 
-/** Say nothing about a value. */
-const ANNOTATIONS = ['description', 'example', 'default', 'writeOnly', 'discriminator'];
-const CHECKED =
-  '$ref type enum const properties required additionalProperties propertyNames maxProperties items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf not minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format'.split(
-    ' ',
-  );
+const KNOWN = new Set(
+  [
+    // These say nothing about a value.
+    'description example default writeOnly discriminator',
+    '$ref type enum const properties required additionalProperties propertyNames maxProperties',
+    'items prefixItems minItems maxItems uniqueItems allOf anyOf oneOf not',
+    'minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength pattern format',
+  ].flatMap((words) => words.split(' ')),
+);
 const FORMATS: Record<string, RegExp> = {
   // Bytes may be any.
   binary: /^/,
@@ -57,7 +60,7 @@ export function schemaProblems(
   schemas: Record<string, JsonSchema>,
   at = '$',
 ): string[] {
-  const unknown = Object.keys(schema).filter((key) => ![...ANNOTATIONS, ...CHECKED].includes(key));
+  const unknown = Object.keys(schema).filter((key) => !KNOWN.has(key));
   if (unknown.length > 0) {
     throw new Error(`${at}: this check does not know ${unknown.join(', ')}`);
   }
@@ -136,7 +139,7 @@ function textProblems(value: string, schema: JsonSchema, at: string): string[] {
   }
   return [
     ...(format.test(value) ? [] : [`${at}: is no ${schema.format}`]),
-    ...(new RegExp(schema.pattern ?? '^', 'u').test(value)
+    ...(schema.pattern === undefined || new RegExp(schema.pattern, 'u').test(value)
       ? []
       : [`${at}: does not match ${schema.pattern}`]),
     ...(value.length < (schema.minLength ?? 0) || value.length > (schema.maxLength ?? Infinity)

@@ -2,7 +2,8 @@ import { setTimeout as delay } from 'node:timers/promises';
 
 /** Longer than any test may take: Jest cannot end what waits for a test that failed. */
 const MAX_WAIT_MS = 300_000;
-const FIRST_PAUSE_MS = 1;
+/** Some conditions ask several applications, which takes longer than what they wait for. */
+const FIRST_PAUSE_MS = 5;
 const MAX_PAUSE_MS = 100;
 
 /**

@@ -15,8 +15,8 @@ import { sampleStartRequest } from '../support/sample-start-request.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import {
-  startTestAgentServer,
-  type TestAgentServer,
+  startSeparateAgentServer,
+  type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { TokensClient } from '../support/tokens-client.js';
 
@@ -27,7 +27,7 @@ const UNKNOWN = 'f'.repeat(32);
 let hosts: GitHosts;
 let app: TestApp;
 let rows: ConversationRows;
-let agent: TestAgentServer;
+let agent: SeparateAgentServer;
 let user: TestUser;
 let client: Client;
 let conversation: { id: string; hex: string; sandboxId: string };
@@ -37,7 +37,7 @@ beforeAll(async () => {
   app = await createTestApp({ ...hosts.environment, CORS_ORIGINS: 'https://tools.example.com' });
   rows = new ConversationRows(app);
   const key = newSessionKey();
-  agent = await startTestAgentServer({ sessionKeys: [SESSION_KEY, key] });
+  agent = await startSeparateAgentServer({ sessionKeys: [SESSION_KEY, key] });
   user = await app.createUser();
   const sandbox = await rows.sandbox(user.id, { key, address: `http://127.0.0.1:${agent.port}` });
   conversation = await rows.conversation(user.id, {

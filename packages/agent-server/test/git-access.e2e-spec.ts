@@ -5,7 +5,11 @@ import { call, say } from './fakes/scripted-llm.answers.js';
 import { inOrder, ScriptedLlm } from './fakes/scripted-llm.js';
 import { credentialsWithModelAt, SESSION_KEY, startWithModelAt } from './support/agent-server-client.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import {
+  startSeparateAgentServer,
+  startTestAgentServer,
+  type SeparateAgentServer,
+} from './support/test-agent-server.js';
 
 const TOKEN = 'token-of-the-git-host';
 const NAME = 'team/project';
@@ -13,7 +17,7 @@ const IDENTITY = { name: 'Ada', email: 'ada@example.com' };
 const WORK = 'echo b > b.txt && git add . && git commit -qm b && git log -1 --format=%an,%ae';
 
 let host: GitHttpServer;
-let server: TestAgentServer;
+let server: SeparateAgentServer;
 
 async function prepare(new_branch: string, identity: object | null): Promise<void> {
   await host.commit(NAME, 'main', { 'a.txt': 'a' });
@@ -116,7 +120,7 @@ describe('an agent and its git server', () => {
 describe('POST /api/git/push', () => {
   beforeAll(async () => {
     host = await startGitHttpServer(`user:${TOKEN}`);
-    server = await startTestAgentServer();
+    server = await startSeparateAgentServer();
     await prepare('work', IDENTITY);
   });
 

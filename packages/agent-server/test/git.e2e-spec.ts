@@ -5,14 +5,14 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../test/fakes/git-http-server.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startSeparateAgentServer, type SeparateAgentServer } from './support/test-agent-server.js';
 
 const run = promisify(execFile);
 const IDENTITY = { name: 'Ada', email: 'ada@example.com' };
 const TOKEN = 'token-of-the-git-host';
 
 describe('POST /api/git/prepare', () => {
-  let server: TestAgentServer;
+  let server: SeparateAgentServer;
   let host: GitHttpServer;
   let url: string;
 
@@ -21,7 +21,7 @@ describe('POST /api/git/prepare', () => {
     await host.commit('team/project', 'main', { 'a.txt': 'a' });
     await host.commit('team/project', 'feature/x', { 'b.txt': 'b' });
     url = `${host.origin}/team/project.git`;
-    server = await startTestAgentServer();
+    server = await startSeparateAgentServer();
   });
 
   afterAll(async () => {

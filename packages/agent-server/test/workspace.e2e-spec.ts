@@ -6,17 +6,17 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { SESSION_KEY } from './support/agent-server-client.js';
-import { startTestAgentServer, type TestAgentServer } from './support/test-agent-server.js';
+import { startSeparateAgentServer, type SeparateAgentServer } from './support/test-agent-server.js';
 import { until } from '../../../test/support/until.js';
 
 const run = promisify(execFile);
 const HEADERS = { 'X-Session-API-Key': SESSION_KEY };
 
 describe('commands, files and git of the agent server', () => {
-  let server: TestAgentServer;
+  let server: SeparateAgentServer;
 
   beforeAll(async () => {
-    server = await startTestAgentServer({ maxUploadBytes: 100_000 });
+    server = await startSeparateAgentServer({ maxUploadBytes: 100_000 });
   });
 
   afterAll(async () => {

@@ -5,8 +5,12 @@ const { default: Runtime } = require('jest-runtime');
 const { sourceMaps } = require('../../../scripts/lib/typescript-loader.cjs');
 
 const ROOT = path.resolve(__dirname, '../../..');
-/** With the sources of the product, what is large and never changes: GitHub's schema takes as long as a whole test file. */
-const SHARED = /^(src|packages\/[^/]+\/src|test\/fakes\/schemas)\//;
+/**
+ * With the sources of the product, what is large and never changes (GitHub's schema takes as long as a whole test file), and
+ * what keeps a process for the files of a worker.
+ */
+const SHARED =
+  /^(src|packages\/[^/]+\/src|test\/fakes\/schemas|packages\/agent-server\/test\/support\/small-process)\//;
 /** What tests use that stand beside the sources. */
 const SUPPORT = /\.(contract|harness)\.js$/;
 

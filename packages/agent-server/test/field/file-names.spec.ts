@@ -4,14 +4,14 @@ import { mkdir, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { promisify } from 'node:util';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { startSeparateAgentServer, type SeparateAgentServer } from '../support/test-agent-server.js';
 
 const run = promisify(execFile);
 const latin1 = (text: string): Buffer => Buffer.from(text, 'latin1');
 
 // Names from before UTF-8, or from archives of other systems: git quotes them, so their diff could not be asked for.
 describe('names of files', () => {
-  let server: TestAgentServer;
+  let server: SeparateAgentServer;
   let folder: string;
   const at = (name: Buffer): Buffer => Buffer.concat([Buffer.from(`${folder}/`), name]);
   const git = async (...args: string[]) => {
@@ -35,7 +35,7 @@ describe('names of files', () => {
   ];
 
   beforeAll(async () => {
-    server = await startTestAgentServer();
+    server = await startSeparateAgentServer();
     folder = path.join(server.workspace, 'project');
     await mkdir(folder);
     await git('init', '--quiet', '--initial-branch', 'main');

@@ -2,12 +2,12 @@ import { afterAll, afterEach, beforeAll, describe, expect, it } from '@jest/glob
 import { mkdir, rm, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { startSeparateAgentServer, type SeparateAgentServer } from '../support/test-agent-server.js';
 
-let server: TestAgentServer;
+let server: SeparateAgentServer;
 let repository: string;
 beforeAll(async () => {
-  server = await startTestAgentServer();
+  server = await startSeparateAgentServer();
   repository = path.join(server.workspace, 'project');
 });
 afterAll(() => server.stop());

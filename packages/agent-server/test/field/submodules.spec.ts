@@ -7,7 +7,7 @@ import { promisify } from 'node:util';
 import { jsonAt, jsonList } from '@slipway/common/json-access.js';
 import { toolEnvironment } from '../../src/tool-view.js';
 import { type GitHttpServer, startGitHttpServer } from '../../../../test/fakes/git-http-server.js';
-import { startTestAgentServer, type TestAgentServer } from '../support/test-agent-server.js';
+import { startSeparateAgentServer, type SeparateAgentServer } from '../support/test-agent-server.js';
 
 const run = promisify(execFile);
 const TOKEN = 'token-of-the-git-host';
@@ -22,7 +22,7 @@ function modules(entries: Record<string, string>): string {
 describe('a clone with what belongs to it', () => {
   let host: GitHttpServer;
   let other: GitHttpServer;
-  let server: TestAgentServer;
+  let server: SeparateAgentServer;
   let bin: string;
   let lib: string;
   let deep: string;
@@ -32,7 +32,7 @@ describe('a clone with what belongs to it', () => {
     other = await startGitHttpServer(null);
     bin = await mkdtemp(path.join(tmpdir(), 'git-lfs-'));
     const environment = toolEnvironment(process.env);
-    server = await startTestAgentServer({
+    server = await startSeparateAgentServer({
       // Without the filters of Git LFS that its package configures for all of a machine.
       environment: { ...environment, GIT_CONFIG_NOSYSTEM: '1', PATH: `${bin}:${environment['PATH']}` },
     });

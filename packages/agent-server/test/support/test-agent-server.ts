@@ -2,33 +2,64 @@ import { mkdtemp, realpath, rm } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { type AgentServerOptions, DEFAULT_LIMITS } from '../../src/command-line.js';
-import { listenUnassigned } from '../../src/start-agent-server.js';
 import { toolEnvironment } from '../../src/tool-view.js';
 import { FakeEngine } from '../fakes/fake-engine.js';
 import { AgentServerClient, SESSION_KEY } from './agent-server-client.js';
+import { listenAssigned, type ListeningServer, type PlainOptions } from './listen-assigned.js';
+import { listenInSmallProcess } from './small-process/small-process.js';
 
-/** An agent server in this process, in a folder of its own. */
-export interface TestAgentServer {
+/** An agent server in a folder of its own. */
+export interface SeparateAgentServer {
   client: AgentServerClient;
   port: number;
   folder: string;
   workspace: string;
-  engines: FakeEngine[];
   /** Ends it and starts another one over the same files. */
-  restart(changes?: Partial<AgentServerOptions>): Promise<void>;
+  restart(changes?: Partial<PlainOptions>): Promise<void>;
   /** Ends it and keeps its files, for `restart`. */
   halt(): Promise<void>;
   stop(): Promise<void>;
 }
 
-export async function startTestAgentServer(
-  options: Partial<AgentServerOptions> = {},
-): Promise<TestAgentServer> {
+/** The same in this process. */
+export interface TestAgentServer extends SeparateAgentServer {
+  engines: FakeEngine[];
+}
+
+export async function startTestAgentServer({
+  createEngine,
+  ...options
+}: Partial<AgentServerOptions> = {}): Promise<TestAgentServer> {
+  const engines: FakeEngine[] = [];
+  const createFake = async () => {
+    const engine = new FakeEngine();
+    engines.push(engine);
+    return engine;
+  };
+  const server = await startInFolder(options, (all) =>
+    listenAssigned({ ...all, createEngine: createEngine ?? createFake }),
+  );
+  return Object.assign(server, { engines });
+}
+
+/**
+ * With the fake engine, in a small process that the files of a worker share. An agent server starts many programs, and the
+ * memory tables of a worker with the whole service take twenty times as long to copy for each.
+ */
+export async function startSeparateAgentServer(
+  options: Partial<PlainOptions> = {},
+): Promise<SeparateAgentServer> {
+  return await startInFolder(options, listenInSmallProcess);
+}
+
+async function startInFolder(
+  options: Partial<PlainOptions>,
+  listen: (options: PlainOptions) => Promise<ListeningServer>,
+): Promise<SeparateAgentServer> {
   const folder = await realpath(await mkdtemp(path.join(tmpdir(), 'agent-server-')));
   const workspace = path.join(folder, 'workspace');
-  const engines: FakeEngine[] = [];
-  const start = async (changes: Partial<AgentServerOptions> = {}) => {
-    const all = {
+  const start = async (changes: Partial<PlainOptions> = {}) =>
+    await listen({
       ...DEFAULT_LIMITS,
       host: '127.0.0.1',
       port: 0,
@@ -44,23 +75,11 @@ export async function startTestAgentServer(
       webhook: null,
       corsOrigins: [],
       environment: toolEnvironment(process.env),
-      createEngine: async () => {
-        const engine = new FakeEngine();
-        engines.push(engine);
-        return engine;
-      },
       toolWrapper: [],
       stopGraceMs: 100,
       ...options,
       ...changes,
-    };
-    const started = await listenUnassigned(all);
-    await started.assign(all);
-    if (started.port === null) {
-      throw new Error('the agent server listens on a socket');
-    }
-    return { port: started.port, stop: async () => await started.stop() };
-  };
+    });
   let server = await start();
   let isUp = true;
   const halt = async (): Promise<void> => {
@@ -69,12 +88,11 @@ export async function startTestAgentServer(
       await server.stop();
     }
   };
-  const running: TestAgentServer = {
+  const running: SeparateAgentServer = {
     client: new AgentServerClient(server.port),
     port: server.port,
     folder,
     workspace,
-    engines,
     restart: async (changes = {}) => {
       await halt();
       server = await start(changes);
