@@ -487,7 +487,7 @@ describe('the console', () => {
     await nadia.loseSession();
     await nadia.page.getByRole('button', { name: 'Send' }).click();
     await nadia.page.getByRole('heading', { name: 'Sign in' }).waitFor();
-    nadia.forgetComplaints();
+    await nadia.forgetComplaints();
     await nadia.expectSound();
     await nadia.page.getByLabel('API key').fill(demo.apiKey);
     await nadia.page.getByRole('button', { name: 'Sign in' }).click();
@@ -529,7 +529,7 @@ describe('the console', () => {
       selected_branch: 'release/7',
     });
     await nadia.page.getByText('The start failed').waitFor();
-    nadia.forgetComplaints();
+    await nadia.forgetComplaints();
     await nadia.page.unroute('**/api/v1/app-conversations');
     await nadia.page.goto(conversation);
   });

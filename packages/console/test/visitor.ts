@@ -3,7 +3,8 @@ import { createRequire } from 'node:module';
 import path from 'node:path';
 import { expect } from '@jest/globals';
 import type { AxeResults } from 'axe-core';
-import { type Browser, type BrowserContext, chromium, type Page } from 'playwright-core';
+import { type Browser, type BrowserContext, chromium, type Page, type Request } from 'playwright-core';
+import { until } from '../../../test/support/until.js';
 
 const FLAGS = [
   '--no-sandbox',
@@ -29,7 +30,7 @@ const LOOKS = [
 /** Tables and lines of code scroll by themselves; the page and its navigation must not. */
 const SCROLLING_SIDEWAYS =
   "[...document.querySelectorAll('html, nav')].filter((part) => part.scrollWidth > part.clientWidth).map((part) => part.tagName)";
-/** What a page may print without being broken: an answer that was refused, where the test refuses something. */
+/** What a page prints for an answer that was refused; the answer itself is counted. */
 const REFUSED = /Failed to load resource: the server responded with a status of/;
 
 export async function startBrowser(): Promise<Browser> {
@@ -44,18 +45,30 @@ export class Visitor {
   readonly page: Page;
   private readonly context: BrowserContext;
   private readonly complaints: string[] = [];
+  private readonly refusals: string[] = [];
+  private readonly unanswered = new Set<Request>();
   private readonly sentHosts = new Set<string>();
 
   private constructor(context: BrowserContext, page: Page) {
     this.context = context;
     this.page = page;
     page.on('console', (message) => {
-      if (['error', 'warning'].includes(message.type())) {
+      if (['error', 'warning'].includes(message.type()) && !REFUSED.test(message.text())) {
         this.complaints.push(message.text());
       }
     });
     page.on('pageerror', (error) => this.complaints.push(error.message));
-    page.on('request', (request) => this.sentHosts.add(new URL(request.url()).origin));
+    page.on('request', (request) => {
+      this.sentHosts.add(new URL(request.url()).origin);
+      this.unanswered.add(request);
+    });
+    page.on('requestfailed', (request) => this.unanswered.delete(request));
+    page.on('response', (response) => {
+      this.unanswered.delete(response.request());
+      if (response.status() >= 400) {
+        this.refusals.push(`${response.status()} ${response.request().method()} ${response.url()}`);
+      }
+    });
   }
 
   static async come(browser: Browser, baseURL: string): Promise<Visitor> {
@@ -81,7 +94,7 @@ export class Visitor {
     await this.page.getByRole('heading', { level: 1, name }).waitFor();
   }
 
-  /** Looks at the browser's log since the last time, at other origins, and with axe, in light and dark, wide and narrow. */
+  /** Looks at the browser's log and the refusals since the last time, at other origins, and with axe, in light and dark, wide and narrow. */
   async expectSound(refusals = 0): Promise<void> {
     for (const { colorScheme, viewport } of LOOKS) {
       await this.page.emulateMedia({ colorScheme });
@@ -102,15 +115,17 @@ export class Visitor {
       ).toEqual([]);
     }
     expect(await this.page.locator('h1:visible').count()).toBe(1);
-    const complaints = this.complaints.splice(0);
-    expect(complaints.filter((text) => REFUSED.test(text))).toHaveLength(refusals);
-    expect(complaints.filter((text) => !REFUSED.test(text))).toEqual([]);
+    expect(this.refusals.splice(0)).toHaveLength(refusals);
+    expect(this.complaints.splice(0)).toEqual([]);
     expect([...this.sentHosts]).toEqual([new URL(this.page.url()).origin]);
   }
 
-  /** Forgets the browser's log, where the test has taken the service away. */
-  forgetComplaints(): void {
+  /** Forgets the browser's log, and what is refused of the requests under way, where the test has taken away what they ask for. */
+  async forgetComplaints(): Promise<void> {
+    const underWay = [...this.unanswered];
+    await until(() => underWay.every((request) => !this.unanswered.has(request)));
     this.complaints.splice(0);
+    this.refusals.splice(0);
   }
 
   /** The colour behind everything. */

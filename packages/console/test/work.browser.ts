@@ -278,7 +278,7 @@ describe('the console at work', () => {
     await log().getByText(`${ANSWER}: Are you still there?`).waitFor();
 
     expect(await items.count()).toBe(before + 2);
-    nadia.forgetComplaints();
+    await nadia.forgetComplaints();
   });
 
   it('says that a page did not load, in place of that page alone', async () => {
@@ -287,7 +287,7 @@ describe('the console at work', () => {
     await nadia.page.route(code, (route) => route.abort());
     await nadia.page.getByRole('link', { name: 'Settings' }).click();
     await nadia.page.getByText('This page cannot be shown').waitFor();
-    nadia.forgetComplaints();
+    await nadia.forgetComplaints();
     await nadia.expectSound();
     await nadia.page.unroute(code);
     await nadia.page.getByRole('button', { name: 'Load again' }).click();
@@ -300,7 +300,7 @@ describe('the console at work', () => {
     await nadia.page.route(tasks, (route) => route.fulfill({ json: { items: [null], next_page_id: null } }));
     await nadia.page.goto('/console/');
     await nadia.page.getByText('This page cannot be shown').waitFor();
-    nadia.forgetComplaints();
+    await nadia.forgetComplaints();
     await nadia.expectSound();
     await nadia.open('Settings');
     await nadia.page.unroute(tasks);
@@ -383,7 +383,7 @@ describe('the console at work', () => {
     await nadia.page.getByRole('heading', { level: 1, name: 'Conversations' }).waitFor();
     await found.filter({ hasText: title }).waitFor({ state: 'detached' });
     // What its page still asked for was refused once it was gone.
-    nadia.forgetComplaints();
+    await nadia.forgetComplaints();
   });
 
   it('tries a tool server where agents use it, and names its tools', async () => {
