@@ -16,12 +16,18 @@ class NeverEnded extends Error {}
 
 const values = COMMAND_LINES['test/hostile/run.ts'].parse().opts();
 
-const attacks = (await loadAttacks()).filter(
-  ({ name, timed = false }) =>
-    (values.timed === values.untimed || timed === values.timed) &&
-    (values.only.length === 0 || values.only.some((part) => name.includes(part))) &&
-    !values.except.some((part) => name.includes(part)),
-);
+const [part = NaN, parts = NaN] = values.part.split('/').map(Number);
+if (!(part >= 1 && part <= parts)) {
+  throw new Error(`--part wants two numbers such as 1/2, not ${values.part}`);
+}
+const attacks = (await loadAttacks())
+  .filter(
+    ({ name, timed = false }) =>
+      (values.timed === values.untimed || timed === values.timed) &&
+      (values.only.length === 0 || values.only.some((text) => name.includes(text))) &&
+      !values.except.some((text) => name.includes(text)),
+  )
+  .filter((_attack, index) => index % parts === part - 1);
 if (attacks.length === 0) {
   throw new Error('no attack has such a name; see npm run hostile -- --list');
 }
