@@ -22,14 +22,17 @@ export const foreignLink: Attack = {
     const folder = await mkdtemp(path.join(tmpdir(), 'slipway-hostile-web-'));
     try {
       await writeFile(path.join(folder, 'index.html'), PAGE);
-      return await world.apart({ environment: { WEB_APP_FOLDER: folder } }, async (apart) => {
-        const { browser, page } = await openPage(program, '');
-        try {
-          return await attack(apart, page);
-        } finally {
-          await browser.close();
-        }
-      });
+      return await world.apart(
+        { environment: { WEB_APP_FOLDER: folder }, sandboxes: false },
+        async (apart) => {
+          const { browser, page } = await openPage(program, '');
+          try {
+            return await attack(apart, page);
+          } finally {
+            await browser.close();
+          }
+        },
+      );
     } finally {
       await rm(folder, { recursive: true, maxRetries: 10 });
     }

@@ -12,7 +12,7 @@ export const killUnderWriters: Attack = {
   expected: ofService(held('what was acknowledged is there after the restart')),
   timeoutMs: 180_000,
   run: async (world) =>
-    world.apart({}, async (apart) => {
+    world.apart({ sandboxes: false }, async (apart) => {
       const users = await Promise.all(
         Array.from({ length: WRITERS }, async () => ({
           client: await apart.createUser(),

@@ -14,7 +14,7 @@ export const slowDeviceLogins: Attack = {
   expected: ofService(held('whoever signs in is answered as before')),
   timeoutMs: 120_000,
   run: (world) =>
-    world.apart({}, async (apart) => {
+    world.apart({ sandboxes: false }, async (apart) => {
       const idle = new IdleConnections(apart);
       idle.open('/oauth/device/token', 100, SOCKETS);
       await wait(SETTLE_MS);

@@ -16,7 +16,7 @@ export const stallOfReplica: Attack = {
   ),
   timeoutMs: 300_000,
   run: async (world) =>
-    world.apart({}, async (apart) => {
+    world.apart({ sandboxes: false }, async (apart) => {
       const second = await apart.replica();
       const owner = await apart.createUser();
       const there = owner.at(second.url);

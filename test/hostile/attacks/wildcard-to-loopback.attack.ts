@@ -39,6 +39,7 @@ export const wildcardToLoopback: Attack = {
         {
           environment: { GIT_HOST_ALLOWLIST: `*.corp.example.com:${port},listed.corp.example.com:${port}` },
           nodeArgs: [`--import=data:text/javascript,${encodeURIComponent(NAME_SERVER)}`],
+          sandboxes: false,
         },
         async ({ alice, bob }) => {
           const listed = await connectionsFor(alice, 'listed.corp.example.com');
