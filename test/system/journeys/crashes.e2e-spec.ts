@@ -174,9 +174,7 @@ exec ${found[names.indexOf(name)]} "$@"
     await restart();
 
     const starts = await Promise.all(tasks.map((id) => user.ready(id)));
-    for (const one of starts) {
-      await expectOnce(one);
-    }
+    await Promise.all(starts.map(expectOnce));
     await user.sandboxIn(pausing.sandboxId, 'PAUSED');
     await user.sandboxIn(resuming.sandboxId, 'RUNNING');
     await user.sandboxIn(removing.sandboxId, 'MISSING');
