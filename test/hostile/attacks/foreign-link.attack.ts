@@ -16,7 +16,6 @@ export const foreignLink: Attack = {
   finding: 5,
   what: "A page from elsewhere opens Alice's web application, which is connected, with the key of Bob in the link.",
   expected: { process: held('her key stays where it is') },
-  timeoutMs: 120_000,
   run: async (world) => {
     const program = chromiumProgram();
     const folder = await mkdtemp(path.join(tmpdir(), 'slipway-hostile-web-'));

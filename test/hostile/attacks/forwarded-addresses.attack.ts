@@ -14,7 +14,6 @@ export const forwardedAddresses: Attack = {
       'only the stranger is refused: others behind the proxy are not, and forged addresses are not believed',
     ),
   ),
-  timeoutMs: 120_000,
   run: async (world) => {
     const behind = await world.apart(
       { environment: { TRUSTED_PROXIES: '127.0.0.1' }, sandboxes: false },

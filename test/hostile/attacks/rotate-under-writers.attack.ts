@@ -16,7 +16,6 @@ export const rotateUnderWriters: Attack = {
   finding: 'not tried',
   what: 'The encryption key is rotated while four users write keys and secrets; then the old one is taken away.',
   expected: ofService(held('nothing is under the old key, and everybody has what they wrote last')),
-  timeoutMs: 180_000,
   run: async (world) =>
     world.apart({ sandboxes: false }, async (apart) => {
       const file = path.join(apart.dataDir, 'encryption-keys');

@@ -11,7 +11,6 @@ export const twoReplicas: Attack = {
   expected: ofService(
     held('one key makes one conversation, and each sandbox is worked on by one replica at a time'),
   ),
-  timeoutMs: 240_000,
   run: async (world) =>
     world.apart({ sandboxes: false }, async (apart) => {
       const second = await apart.replica();

@@ -18,7 +18,6 @@ export const wildcardToLoopback: Attack = {
   finding: 'not tried',
   what: 'Bob names a git server below a wildcard of the allowlist, and has its name resolve to the loopback of the service.',
   expected: { process: held('nobody connects there; a server that is listed by its name is still reached') },
-  timeoutMs: 120_000,
   run: async (world) => {
     let connections = 0;
     const listener = createServer((socket) => {
