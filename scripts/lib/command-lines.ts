@@ -163,6 +163,7 @@ export const COMMAND_LINES = {
     .option('--except <text>', 'attacks without it, likewise', collect, [])
     .option('--timed', 'those that judge response times, for a machine that does nothing else', false)
     .option('--untimed', 'all others', false)
+    .option('--part <n/m>', 'every m-th of these, from the n-th on: m runs at once make them all', '1/1')
     .option('--list', 'show which there are')
     .addHelpText(
       'after',

@@ -50,59 +50,59 @@ describe('the service on its embedded database', () => {
   const firstKey = async (): Promise<string> =>
     (await readFile(path.join(dataDir, 'api-key'), 'utf8')).trim();
 
-  it('tells of all migrations of a first start in one line, and of none afterwards', async () => {
+  it('keeps everything over a restart, and shows by its instance id that there was one', async () => {
     const log = jest.spyOn(quiet, 'log');
     const migrationLines = (): unknown[] =>
       log.mock.calls.filter(([text]) => String(text).includes('migration'));
+    const whoItIs = async (url: string): Promise<{ instance_id: string }> =>
+      (await request(url).get('/server_info').expect(200)).body;
     try {
-      await start();
-      const [line, ...others] = migrationLines();
-      await running?.stop();
-      await start();
-
-      expect(line).toEqual([
-        'migrations applied',
-        { migrations: MIGRATIONS.map(({ name }) => name) },
-        'Database',
+      const first = await start();
+      expect(migrationLines()).toEqual([
+        ['migrations applied', { migrations: MIGRATIONS.map(({ name }) => name) }, 'Database'],
       ]);
-      expect(others).toEqual([]);
+      const headers = { 'X-Session-API-Key': await firstKey() };
+      expect(await firstKey()).toMatch(/^slw_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/);
+      expect((await stat(path.join(dataDir, 'api-key'))).mode & 0o777).toBe(0o600);
+      expect((await stat(path.join(dataDir, 'encryption-keys'))).mode & 0o777).toBe(0o600);
+      await request(first)
+        .post('/api/settings')
+        .set(headers)
+        .send({ language: 'en', llm_api_key: 'sk-secret', max_iterations: 7 })
+        .expect(200, { message: 'Settings stored' });
+      const before = await whoItIs(first);
+      expect(before).toEqual({
+        title: 'Slipway',
+        version: expect.stringMatching(/^\d+\.\d+\.\d+/),
+        uptime: expect.any(Number),
+        instance_id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
+      });
+      expect((await whoItIs(first)).instance_id).toBe(before.instance_id);
+      await running?.stop();
+
+      const second = await start();
       expect(migrationLines()).toHaveLength(1);
+      expect(await firstKey()).toBe(headers['X-Session-API-Key']);
+      const { body } = await request(second).get('/api/settings').set(headers).expect(200);
+      expect(body).toMatchObject({
+        language: 'en',
+        max_iterations: 7,
+        llm_api_key: null,
+        llm_api_key_set: true,
+      });
+      expect((await whoItIs(second)).instance_id).not.toBe(before.instance_id);
     } finally {
       log.mockRestore();
     }
-  });
-
-  it('writes a first key that works, and keeps everything over a restart', async () => {
-    const first = await start();
-    const headers = { 'X-Session-API-Key': await firstKey() };
-    expect(await firstKey()).toMatch(/^slw_[0-9A-Za-z]{8}_[0-9A-Za-z]{43}$/);
-    expect((await stat(path.join(dataDir, 'api-key'))).mode & 0o777).toBe(0o600);
-    expect((await stat(path.join(dataDir, 'encryption-keys'))).mode & 0o777).toBe(0o600);
-    await request(first)
-      .post('/api/settings')
-      .set(headers)
-      .send({ language: 'en', llm_api_key: 'sk-secret', max_iterations: 7 })
-      .expect(200, { message: 'Settings stored' });
-    await running?.stop();
-
-    const second = await start();
-    expect(await firstKey()).toBe(headers['X-Session-API-Key']);
-    const { body } = await request(second).get('/api/settings').set(headers).expect(200);
-    expect(body).toMatchObject({
-      language: 'en',
-      max_iterations: 7,
-      llm_api_key: null,
-      llm_api_key_set: true,
-    });
   });
 
   it('refuses to start with encryption keys that do not fit the stored secrets', async () => {
     const other = `other:${Buffer.alloc(32, 1).toString('base64')}`;
 
     await expect(start({ ENCRYPTION_KEYS: other })).rejects.toThrow(/^ENCRYPTION_KEYS: /);
-    await start();
   });
 
+  // The start before left nothing running either, or this one would not come so far.
   it('says in one line that the port is taken, and leaves nothing running', async () => {
     const blocker = await listen();
     const { port } = blocker.address() as AddressInfo;
@@ -114,11 +114,8 @@ describe('the service on its embedded database', () => {
     await start();
   });
 
-  it('lets a request in flight finish while it stops', async () => {
-    let release: () => void = () => undefined;
-    const gate = new Promise<void>((resolve) => {
-      release = resolve;
-    });
+  it('says that it is not ready before it stops, and lets a request in flight finish', async () => {
+    const gate = Promise.withResolvers<void>();
     const world = sampleWorld();
     let held = false;
     const github = await startFakeGithub(world, {
@@ -126,12 +123,12 @@ describe('the service on its embedded database', () => {
         // The token check passes; what suggested tasks ask for is held back.
         if (body.includes('pullRequests')) {
           held = true;
-          await gate;
+          await gate.promise;
         }
       },
     });
     try {
-      const url = await start({ GITHUB_API_URL: github.origin });
+      const url = await start({ GITHUB_API_URL: github.origin, SHUTDOWN_DELAY_SECONDS: '5' });
       const headers = { 'X-Session-API-Key': await firstKey() };
       const tokens = { provider_tokens: { github: { token: world.token } } };
       await request(url).post('/api/add-git-providers').set(headers).send(tokens).expect(200);
@@ -142,56 +139,20 @@ describe('the service on its embedded database', () => {
       await until(() => held);
 
       const stopped = running?.stop();
+      await request(url).get('/health/ready').expect(503);
       await until(async () => (await fetch(`${url}/alive`).catch(() => null)) === null);
-      release();
+      gate.resolve();
 
       const { status, body } = await inFlight;
       expect(status).toBe(200);
       expect(body).toHaveLength(7);
       await stopped;
       running = undefined;
+      await expect(fetch(url)).rejects.toThrow('fetch failed');
     } finally {
-      release();
+      gate.resolve();
       await github.close();
     }
-  });
-
-  it('says that it is not ready before it stops, and answers on', async () => {
-    const url = await start({ SHUTDOWN_DELAY_SECONDS: '5' });
-    const headers = { 'X-Session-API-Key': await firstKey() };
-    const stopped = running?.stop();
-
-    await request(url).get('/health/ready').expect(503);
-    await request(url).post('/api/settings').set(headers).send({ language: 'de' }).expect(200);
-    const { body } = await request(url).get('/api/settings').set(headers).expect(200);
-    expect(body).toMatchObject({ language: 'de' });
-    await stopped;
-    running = undefined;
-    await expect(fetch(url)).rejects.toThrow('fetch failed');
-  });
-
-  it('says who it is', async () => {
-    const { body } = await request(await start())
-      .get('/server_info')
-      .expect(200);
-
-    expect(body).toEqual({
-      title: 'Slipway',
-      version: expect.stringMatching(/^\d+\.\d+\.\d+/),
-      uptime: expect.any(Number),
-      instance_id: expect.stringMatching(/^[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}$/),
-    });
-  });
-
-  it('says by its instance id that it was started anew', async () => {
-    const instanceId = async (url: string): Promise<string> =>
-      (await request(url).get('/server_info').expect(200)).body.instance_id;
-    const url = await start();
-    const first = await instanceId(url);
-    expect(await instanceId(url)).toBe(first);
-    await running?.stop();
-
-    expect(await instanceId(await start())).not.toBe(first);
   });
 });
 

@@ -83,8 +83,8 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await world().nadia.expectSound();
     await page().getByRole('button', { name: 'Run now' }).click();
     await run('By hand').getByText('completed').waitFor();
-
-    expect(await run('By hand').innerText()).toMatch(/\$\d/);
+    await run('By hand').getByText(/\$\d/).waitFor();
+    expect(await run('By hand').count()).toBe(1);
     await world().nadia.expectSound();
     await run('By hand').getByRole('link', { name: 'Conversation 1' }).click();
     await log().getByText(`${ANSWER}: Good morning.`).waitFor();

@@ -358,8 +358,10 @@ describe('the console', () => {
   });
 
   it('starts a task step by step, and opens its conversation', async () => {
+    // Shown for as long as the start takes.
+    const progress = row(TITLE).getByRole('list', { name: 'Progress of the start' }).waitFor();
     await row(TITLE).getByRole('button', { name: 'Start', exact: true }).click();
-    await row(TITLE).getByRole('list', { name: 'Progress of the start' }).waitFor();
+    await progress;
     await nadia.page.getByRole('heading', { level: 1, name: TITLE }).waitFor();
 
     const log = nadia.page.getByRole('log');
@@ -484,9 +486,14 @@ describe('the console', () => {
   it('keeps what was typed when the session ends', async () => {
     const message = nadia.page.getByLabel('Message');
     await message.fill('It took long to write this.');
-    await nadia.loseSession();
+    // Not before it is sent: what the page asks for by itself would end the session first, and there would be no button.
+    await nadia.page.route('**/send-message', async (route) => {
+      await nadia.loseSession();
+      await route.continue();
+    });
     await nadia.page.getByRole('button', { name: 'Send' }).click();
     await nadia.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await nadia.page.unrouteAll({ behavior: 'wait' });
     await nadia.forgetComplaints();
     await nadia.expectSound();
     await nadia.page.getByLabel('API key').fill(demo.apiKey);
@@ -507,7 +514,7 @@ describe('the console', () => {
     const options = nadia.page.getByRole('listbox').getByRole('option');
     await field('Repository').click();
     await options.filter({ hasText: 'Bitbucket' }).first().waitFor();
-    expect(await options.first().innerText()).toBe('quayside/storefront GitHub');
+    await options.first().filter({ hasText: 'quayside/storefront GitHub' }).waitFor();
     await nadia.expectSound();
     await field('Repository').fill('label');
     await options.filter({ hasText: 'storefront' }).first().waitFor({ state: 'detached' });
@@ -543,7 +550,10 @@ describe('the console', () => {
     await patient.page.clock.fastForward('02:00:00');
     await patient.page.getByRole('time').getByText('2 hr. ago').first().waitFor();
 
-    expect(await patient.page.getByRole('time').getByText('just now').count()).toBe(0);
+    const news = patient.page.getByRole('time').getByText('just now');
+    await news.first().waitFor({ state: 'detached' });
+
+    expect(await news.count()).toBe(0);
     await patient.leave();
   });
 

@@ -9,7 +9,8 @@ import { until } from '../../../test/support/until.js';
 
 const START = fileURLToPath(new URL('../../../scripts/start.mjs', import.meta.url));
 const CTRL_C = '\u0003';
-const LINK = /http:\/\/localhost:\d+\/console\/#code=[\w-]+/;
+/** To its end: it may arrive in pieces. */
+const LINK = /http:\/\/localhost:\d+\/console\/#code=[\w-]+(?=[^\w-])/;
 
 /** A service that was started as by hand, in a folder of its own. */
 export interface TerminalService {

@@ -10,6 +10,7 @@ import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { RemoteMcpServer } from '../../agent-server/test/fakes/mcp-servers/remote-mcp-server.js';
 import { call, fails, say, type ScriptedAnswer } from '../../agent-server/test/fakes/scripted-llm.answers.js';
 import type { ChatRequest } from '../../agent-server/test/fakes/scripted-llm.js';
+import { reservedPort } from '../../../test/support/reserved-port.js';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
 import { ANSWER, automationsJourney, SLOW } from './automations.journey.js';
@@ -126,6 +127,8 @@ describe('the console at work', () => {
     tools = await RemoteMcpServer.start();
     const hook = `http://127.0.0.1:${await startListening(hooked)}`;
     const environment = {
+      // It starts again there, and nothing else may have taken it meanwhile.
+      PORT: String(await reservedPort()),
       ACP_AGENTS_FILE: agents,
       MODEL_PRICES_FILE: prices,
       WEBHOOK_HOST_ALLOWLIST: hook,
@@ -191,6 +194,7 @@ describe('the console at work', () => {
 
     expect(await edit.locator('ins').allInnerTexts()).toEqual(['limit=2']);
     const command = log().getByRole('listitem').filter({ hasText: 'sh check.sh' });
+    await command.getByText('sh: not found').waitFor();
     expect(await command.innerText()).toMatch(/failed[^]*sh: not found/);
     await nadia.expectSound();
   });
@@ -362,7 +366,9 @@ describe('the console at work', () => {
     expect(await found.count()).toBeGreaterThan(1);
     await filter.getByLabel('Search').fill('anybody');
     await found.filter({ hasNotText: title }).first().waitFor({ state: 'detached' });
-    expect(await found.getByText('finished').count()).toBe(1);
+    // What the agent has said is known before its state is.
+    await found.getByText('finished').waitFor();
+    expect(await found.count()).toBe(1);
     await nadia.expectSound();
     await filter.getByLabel('State').selectOption('failed');
     await nadia.page.getByText('No conversation matches the filter.').waitFor();

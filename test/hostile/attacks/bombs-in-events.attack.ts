@@ -38,7 +38,6 @@ export const bombsInEvents: Attack = {
       'each expression is given up within milliseconds, each body is refused, and Alice notices neither',
     ),
   },
-  timeoutMs: 180_000,
   run: (world) => world.apart({ nodeArgs: ['--max-old-space-size=256'] }, attack),
 };
 

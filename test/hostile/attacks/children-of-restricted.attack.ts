@@ -15,7 +15,6 @@ export const childrenOfRestricted: Attack = {
   expected: {
     process: held('a child has no more than its parent, and an agent speaks as one, to its children alone'),
   },
-  timeoutMs: 180_000,
   run: async (world) => {
     // Sandboxes reach no other port of this machine.
     const port = await reservedPort();

@@ -75,7 +75,6 @@ export const documentsWithoutKey: Attack = {
   timed: true,
   what: 'Ten connections, then fifty, fetch the OpenAPI document and the files of its pages without a key, one after the other.',
   expected: { process: held('each costs little more than its bytes; Alice gets her settings as before') },
-  timeoutMs: 120_000,
   run: async (world) => {
     const rounds: { p99: number; seen: string }[] = [];
     for (const connections of CONNECTIONS) {

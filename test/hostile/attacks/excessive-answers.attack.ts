@@ -82,7 +82,6 @@ export const excessiveAnswers: Attack = {
     process: held('the sandbox becomes ERROR with the cause, and nobody else notices'),
     unwrapped: held('the sandbox becomes ERROR with the cause, and nobody else notices'),
   },
-  timeoutMs: 180_000,
   run: async (world) => {
     const folder = await mkdtemp(path.join(tmpdir(), 'slipway-hostile-specs-'));
     try {

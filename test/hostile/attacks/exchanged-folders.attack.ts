@@ -36,7 +36,6 @@ export const exchangedFolders: Attack = {
     process: held('files are used where tools run, which see none of the agent server'),
     unwrapped: held('every folder is checked from inside before anything in it is used'),
   },
-  timeoutMs: 180_000,
   run: async (world) => {
     const { bob, dataDir } = world;
     const own = path.join(dataDir, 'sandboxes', bob.sandboxId, 'box');

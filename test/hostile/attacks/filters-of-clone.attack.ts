@@ -27,7 +27,6 @@ export const filtersOfClone: Attack = {
   finding: 4,
   what: 'A tool of Bob configures a filter in a repository that is being cloned; the filter looks for keys and the git token.',
   expected: onOneMachine(held('files are checked out without credentials, where and as tools run')),
-  timeoutMs: 180_000,
   run: async (world) =>
     world.apart({ environment: { AGENT_EXPOSE_GIT_TOKENS: 'false' } }, async (apart) => attack(apart)),
 };

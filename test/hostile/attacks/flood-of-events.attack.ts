@@ -25,7 +25,6 @@ export const floodOfEvents: Attack = {
       "what is beyond Bob's share is refused with 429, and Alice's events and requests are answered",
     ),
   },
-  timeoutMs: 300_000,
   run: (world) => world.apart({}, attack),
 };
 

@@ -16,20 +16,22 @@ export const foreignLink: Attack = {
   finding: 5,
   what: "A page from elsewhere opens Alice's web application, which is connected, with the key of Bob in the link.",
   expected: { process: held('her key stays where it is') },
-  timeoutMs: 120_000,
   run: async (world) => {
     const program = chromiumProgram();
     const folder = await mkdtemp(path.join(tmpdir(), 'slipway-hostile-web-'));
     try {
       await writeFile(path.join(folder, 'index.html'), PAGE);
-      return await world.apart({ environment: { WEB_APP_FOLDER: folder } }, async (apart) => {
-        const { browser, page } = await openPage(program, '');
-        try {
-          return await attack(apart, page);
-        } finally {
-          await browser.close();
-        }
-      });
+      return await world.apart(
+        { environment: { WEB_APP_FOLDER: folder }, sandboxes: false },
+        async (apart) => {
+          const { browser, page } = await openPage(program, '');
+          try {
+            return await attack(apart, page);
+          } finally {
+            await browser.close();
+          }
+        },
+      );
     } finally {
       await rm(folder, { recursive: true, maxRetries: 10 });
     }

@@ -9,7 +9,6 @@ export const forkBomb: Attack = {
   timed: true,
   what: 'A tool of Bob starts processes without end.',
   expected: onOneMachine(held('the service and Alice go on, and the sandbox can be paused and removed')),
-  timeoutMs: 180_000,
   run: async (world) => {
     const { alice, bob } = world;
     await bob.agentServer('POST', '/api/bash/start_bash_command', { command: BOMB, timeout: 120 });

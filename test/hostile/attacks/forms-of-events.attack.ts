@@ -32,7 +32,6 @@ export const formsOfEvents: Attack = {
   timed: true,
   what: `Bob's repository sends signed forms of a mebibyte that are nothing but fields, and bodies of 20, ${AT_ONCE} at a time.`,
   expected: ofService(held('each is refused within milliseconds, and Alice notices none')),
-  timeoutMs: 180_000,
   run: (world) => world.apart({}, attack),
 };
 

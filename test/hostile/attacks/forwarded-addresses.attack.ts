@@ -14,13 +14,17 @@ export const forwardedAddresses: Attack = {
       'only the stranger is refused: others behind the proxy are not, and forged addresses are not believed',
     ),
   ),
-  timeoutMs: 120_000,
   run: async (world) => {
-    const behind = await world.apart({ environment: { TRUSTED_PROXIES: '127.0.0.1' } }, async (apart) => {
-      const begun = await begin(apart, (index) => `192.0.2.${index}, 203.0.113.1`);
-      return { begun, other: (await begin(apart, () => '203.0.113.2', 1)) === 1 };
-    });
-    const forged = await world.apart({}, (apart) => begin(apart, (index) => `192.0.2.${index}`));
+    const behind = await world.apart(
+      { environment: { TRUSTED_PROXIES: '127.0.0.1' }, sandboxes: false },
+      async (apart) => {
+        const begun = await begin(apart, (index) => `192.0.2.${index}, 203.0.113.1`);
+        return { begun, other: (await begin(apart, () => '203.0.113.2', 1)) === 1 };
+      },
+    );
+    const forged = await world.apart({ sandboxes: false }, (apart) =>
+      begin(apart, (index) => `192.0.2.${index}`),
+    );
     return {
       held: behind.begun === MOST && behind.other && forged === MOST,
       seen: `${behind.begun} of ${LOGINS} logins of a stranger behind a proxy began, then ${behind.other ? 'one' : 'none'} of another; ${forged} of ${LOGINS} with forged addresses`,

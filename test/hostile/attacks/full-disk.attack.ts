@@ -18,7 +18,6 @@ export const fullDisk: Attack = {
   finding: 11,
   what: 'Bob fills the disk that the database is on, to the last byte, and goes on writing.',
   expected: ofService(held('Alice goes on writing, or is told what is wrong until she can')),
-  timeoutMs: 240_000,
   run: async (world) => {
     if (process.getuid?.() !== 0) {
       throw new Error('only root can mount a disk of a known size');

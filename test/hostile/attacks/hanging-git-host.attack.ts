@@ -30,7 +30,6 @@ export const hangingGitHost: Attack = {
   expected: {
     process: held('what is beyond his share is refused at once, and Alice finds her repositories'),
   },
-  timeoutMs: 180_000,
   run: async (world) => {
     let toBob = WAYS['silent'];
     const host = await RawServer.start((request, response) => {

@@ -32,7 +32,6 @@ export const idleTools: Attack = {
   finding: 5,
   what: `A tool of Bob opens ${IDLE} connections to each path that needs no key, through every address by which its sandbox reaches the service, and sends one byte of each body.`,
   expected: ofService(held('all signed events arrive, and whoever signs in is answered as before')),
-  timeoutMs: 180_000,
   run: (world) => world.apart({ environment: { RATE_LIMIT_PER_MINUTE: '0' } }, attack),
 };
 

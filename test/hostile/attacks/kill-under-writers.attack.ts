@@ -10,9 +10,8 @@ export const killUnderWriters: Attack = {
   finding: 'held',
   what: 'The service is killed while four users write secrets, twice.',
   expected: ofService(held('what was acknowledged is there after the restart')),
-  timeoutMs: 180_000,
   run: async (world) =>
-    world.apart({}, async (apart) => {
+    world.apart({ sandboxes: false }, async (apart) => {
       const users = await Promise.all(
         Array.from({ length: WRITERS }, async () => ({
           client: await apart.createUser(),

@@ -17,7 +17,6 @@ export const listsOfAutomations: Attack = {
   expected: ofService(
     held('no page has more than 4 MiB, and 99 of 100 answers take others less than 250 ms'),
   ),
-  timeoutMs: 180_000,
   run: (world) => world.apart({}, attack),
 };
 

@@ -22,7 +22,6 @@ export const loopsOfAutomations: Attack = {
       'both stop at the runs of a day, one runs at a time, agents are three deep, and Alice is answered meanwhile',
     ),
   },
-  timeoutMs: 300_000,
   run: (world) => world.apart({}, attack),
 };
 

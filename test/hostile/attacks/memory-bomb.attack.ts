@@ -17,7 +17,6 @@ export const memoryBomb: Attack = {
   finding: 'not tried',
   what: 'A tool of Bob takes memory without end.',
   expected: { process: KEPT, unwrapped: KEPT, docker: KEPT, kubernetes: KEPT },
-  timeoutMs: 120_000,
   run: async (world) => {
     const { alice, bob } = world;
     if (totalmem() < 2 * MORE_THAN_ALLOWED_MB * MEBIBYTE) {

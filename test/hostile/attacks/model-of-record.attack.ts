@@ -42,7 +42,6 @@ export const modelOfRecord: Attack = {
   finding: 8,
   what: 'A tool of Bob writes the address of its own listener into the record of the conversation, which then goes on after a pause.',
   expected: onOneMachine(held('model, address and key come from the service after each start')),
-  timeoutMs: 180_000,
   run: async (world) => {
     const { bob, llm } = world;
     const changed = await bob.nodeJson(REWRITE);

@@ -19,7 +19,6 @@ export const nestedFolders: Attack = {
   expected: onOneMachine(
     held('the files are gone when the log says so, and sandboxes start after a restart'),
   ),
-  timeoutMs: 180_000,
   run: async (world) => {
     const { alice, bob } = world;
     const { output } = await bob.node(NEST, [], 60);

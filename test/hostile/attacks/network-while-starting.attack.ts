@@ -96,7 +96,6 @@ export const networkWhileStarting: Attack = {
   expected: {
     process: held('nothing runs outside of its own network, and what needs it finds it at its first try'),
   },
-  timeoutMs: 180_000,
   run: async (world) => {
     const [opened, loopback, everywhere] = await Promise.all(
       ['127.0.0.1', '127.0.0.1', '0.0.0.0'].map(async (host) => Bystander.listen(host)),

@@ -11,7 +11,6 @@ export const pauseAgainstStart: Attack = {
   finding: 'not tried',
   what: 'Bob pauses sandboxes at any moment of their start, resumes them, and deletes others in their start.',
   expected: onOneMachine(held('each ends paused or removed, with no process left, and resumes')),
-  timeoutMs: 240_000,
   run: async (world) => {
     const { client } = world.bob;
     const paused: string[] = [];

@@ -13,7 +13,6 @@ export const placesOfOthers: Attack = {
   timed: true,
   what: 'Bob opens 1,500 connections and sends a POST without its body over each, as many as all may have under way.',
   expected: { process: held('he gets a quarter of the places at most, and each body has 20 seconds') },
-  timeoutMs: 120_000,
   run: async (world) => {
     const vitals = Vitals.watch(world);
     const { hostname, port, host } = new URL(world.url);

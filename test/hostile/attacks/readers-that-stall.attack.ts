@@ -30,7 +30,6 @@ export const readersThatStall: Attack = {
   timed: true,
   what: 'Bob has his agent print 100,000 lines, and opens streams and WebSockets of its events that he never reads.',
   expected: onOneMachine(held('he gets his share of places, and what he does not read stays where it was')),
-  timeoutMs: 180_000,
   run: async (world) => {
     const { bob } = world;
     const vitals = Vitals.watch(world);

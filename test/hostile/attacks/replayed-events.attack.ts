@@ -52,7 +52,8 @@ export const replayedEvents: Attack = {
   finding: 'not tried',
   what: "Bob has recorded signed events of Alice's hosts, and sends them again: under another delivery id, under another event's name, and once the service has removed what it knew of them.",
   expected: ofService(held('each body counts once, and only as what it looks like')),
-  run: (world) => world.apart({ environment: { AUTOMATION_EVENT_BYTES: String(MAX_BYTES) } }, attack),
+  run: (world) =>
+    world.apart({ environment: { AUTOMATION_EVENT_BYTES: String(MAX_BYTES) }, sandboxes: false }, attack),
 };
 
 async function attack(world: HostileWorld): Promise<{ held: boolean; seen: string }> {

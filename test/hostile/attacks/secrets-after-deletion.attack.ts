@@ -9,7 +9,6 @@ export const secretsAfterDeletion: Attack = {
   finding: 'not tried',
   what: 'A program that has the key of a sandbox of Bob, whose conversation got no secrets, goes on there after he deleted that conversation, and asks for them.',
   expected: ofService(held('the key reads as little as before')),
-  timeoutMs: 120_000,
   run: async ({ bob: { client }, llm }) => {
     const { id, sandboxId } = await client.started({ secret_names: [], git: 'none' });
     const own = randomUUID();

@@ -14,9 +14,8 @@ export const stallOfReplica: Attack = {
   expected: ofService(
     held('it does nothing that another replica has done, and ends nothing that runs by then'),
   ),
-  timeoutMs: 300_000,
   run: async (world) =>
-    world.apart({}, async (apart) => {
+    world.apart({ sandboxes: false }, async (apart) => {
       const second = await apart.replica();
       const owner = await apart.createUser();
       const there = owner.at(second.url);

@@ -80,6 +80,5 @@ export const startsThatFail: Attack = {
   timed: true,
   what: 'Bob starts 160 conversations of 900 KB that fail at once, and lists them ten at a time.',
   expected: { process: held('the newest hundred are kept, and no page is larger than 4 MiB') },
-  timeoutMs: 300_000,
   run: (world) => world.apart({ nodeArgs: ['--max-old-space-size=512'] }, attack),
 };

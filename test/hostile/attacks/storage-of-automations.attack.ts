@@ -23,7 +23,6 @@ export const storageOfAutomations: Attack = {
   expected: ofService(
     held('events have 100 MB, what did not begin is not stored, and a hundred messages wait for an agent'),
   ),
-  timeoutMs: 180_000,
   run: (world) => world.apart({}, attack),
 };
 

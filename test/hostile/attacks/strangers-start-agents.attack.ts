@@ -35,7 +35,6 @@ export const strangersStartAgents: Attack = {
   expected: ofService(
     held('only the maintainer starts an agent, and nothing that the stranger did has used up its runs'),
   ),
-  timeoutMs: 120_000,
   run: async (world) => {
     world.hub.members = [{ id: '71', login: 'maintainer', permission: 'write' }];
     await world.giveToken(world.alice);

@@ -12,7 +12,6 @@ export const submodulesOfClone: Attack = {
   expected: onOneMachine(
     held('submodules are fetched from the server of their repository only, and Bob is told'),
   ),
-  timeoutMs: 180_000,
   run: async (world) => {
     const asked: string[] = [];
     const inside = await RawServer.start((request, response) => {

@@ -33,7 +33,6 @@ export const textOfEvents: Attack = {
       'all that Bob has written is between the marked lines, in plain sight, cut, and expands nothing',
     ),
   },
-  timeoutMs: 180_000,
   run: async (world) => {
     const alice = await EventSender.create(world, world.alice.client);
     const prompt = `${BEGIN} {{ event.issue.body }} ${END}`;

@@ -30,7 +30,6 @@ export const webhooksOfOthersDelayed: Attack = {
       "another tenant's delivery arrives within 2 s, tests beyond 60 a minute are refused, and 100 rows are kept",
     ),
   },
-  timeoutMs: 240_000,
   run: async (world) => {
     let isHanging = false;
     const receiver = await FakeServer.start(async () => ({ status: 204 }));

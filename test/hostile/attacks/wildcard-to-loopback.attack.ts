@@ -18,7 +18,6 @@ export const wildcardToLoopback: Attack = {
   finding: 'not tried',
   what: 'Bob names a git server below a wildcard of the allowlist, and has its name resolve to the loopback of the service.',
   expected: { process: held('nobody connects there; a server that is listed by its name is still reached') },
-  timeoutMs: 120_000,
   run: async (world) => {
     let connections = 0;
     const listener = createServer((socket) => {
@@ -39,6 +38,7 @@ export const wildcardToLoopback: Attack = {
         {
           environment: { GIT_HOST_ALLOWLIST: `*.corp.example.com:${port},listed.corp.example.com:${port}` },
           nodeArgs: [`--import=data:text/javascript,${encodeURIComponent(NAME_SERVER)}`],
+          sandboxes: false,
         },
         async ({ alice, bob }) => {
           const listed = await connectionsFor(alice, 'listed.corp.example.com');

@@ -19,6 +19,8 @@ export interface ApartOptions {
   environment?: Record<string, string>;
   /** Arguments of Node itself (`--max-old-space-size=256`). */
   nodeArgs?: string[];
+  /** False: the tenants have none, where the attack is on the service alone; two of them take some seconds. */
+  sandboxes?: boolean;
 }
 
 /** A running service with its own database, and two tenants. */
@@ -42,7 +44,7 @@ export class HostileWorld {
     try {
       const service = await journey.start({ ...environment, ...(await setup.ofProcess?.()) }, nodeArgs);
       const world = new HostileWorld(backend, journey, setup, environment, nodeArgs, service);
-      world.tenants = await world.createTenants();
+      world.tenants = await world.createTenants(options.sandboxes ?? true);
       return world;
     } catch (error) {
       await closeJourney(backend, journey, setup);
@@ -187,7 +189,7 @@ export class HostileWorld {
   /** Starts a service with a database and two tenants of its own, and removes it afterwards. */
   async apart<T>(options: ApartOptions, use: (world: HostileWorld) => Promise<T>): Promise<T> {
     const other = await HostileWorld.open(this.backend, {
-      nodeArgs: options.nodeArgs,
+      ...options,
       environment: { ...this.environment, ...options.environment },
     });
     try {
@@ -215,8 +217,8 @@ export class HostileWorld {
     await closeJourney(this.backend, this.journey, this.setup);
   }
 
-  private async createTenants(): Promise<[Tenant, Tenant]> {
-    const create = async (name: string) => Tenant.create(name, await this.journey.createUser());
+  private async createTenants(withSandbox: boolean): Promise<[Tenant, Tenant]> {
+    const create = async (name: string) => Tenant.create(name, await this.journey.createUser(), withSandbox);
     // One after the other: an old engine sometimes refuses one of two containers that start at the same moment.
     return [await create('Alice'), await create('Bob')];
   }

@@ -38,12 +38,12 @@ export class Tenant {
     readonly name: string,
     /** Speaks to the service with the tenant's API key. */
     readonly client: ApiClient,
-    private started: Started,
+    private current: Started | null,
   ) {}
 
-  static async create(name: string, client: ApiClient): Promise<Tenant> {
+  static async create(name: string, client: ApiClient, withSandbox: boolean): Promise<Tenant> {
     await client.post('/api/secrets', { name: 'DEPLOY_TOKEN', value: customSecretOf(name) });
-    return new Tenant(name, client, await client.started({}));
+    return new Tenant(name, client, withSandbox ? await client.started({}) : null);
   }
 
   get sandboxId(): string {
@@ -56,6 +56,13 @@ export class Tenant {
 
   get startTaskId(): string {
     return this.started.taskId;
+  }
+
+  private get started(): Started {
+    if (this.current === null) {
+      throw new Error(`${this.name} was to have no sandbox`);
+    }
+    return this.current;
   }
 
   async sandbox(): Promise<Json> {
@@ -189,7 +196,7 @@ export class Tenant {
   /** Another sandbox with another conversation; the old one is removed. */
   async renew(): Promise<void> {
     await this.send('DELETE', `/api/v1/sandboxes/${this.sandboxId}`);
-    this.started = await this.client.started({});
+    this.current = await this.client.started({});
   }
 }
 

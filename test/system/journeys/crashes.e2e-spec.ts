@@ -127,9 +127,12 @@ exec ${found[names.indexOf(name)]} "$@"
   const expectNoMoreThan = async (sandboxIds: string[]): Promise<void> => {
     await until(async () => (await world.count('sandboxes')) === sandboxIds.length);
     expect(await world.sandboxFolders()).toEqual(sandboxIds.toSorted(ascending));
-    const all = world.sandboxProcesses();
-    const known = new Set(sandboxIds.flatMap((id) => world.sandboxProcesses(id)));
-    expect(all.filter((pid) => !known.has(pid))).toEqual([]);
+    // What ends between the two looks is of nobody for a moment.
+    await until(() => {
+      const all = world.sandboxProcesses();
+      const known = new Set(sandboxIds.flatMap((id) => world.sandboxProcesses(id)));
+      return all.every((pid) => known.has(pid));
+    });
   };
   const removeAll = async (starts: Started[]): Promise<void> => {
     await Promise.all(starts.map(({ id }) => user.remove(`/api/v1/app-conversations/${id}`)));
@@ -174,9 +177,7 @@ exec ${found[names.indexOf(name)]} "$@"
     await restart();
 
     const starts = await Promise.all(tasks.map((id) => user.ready(id)));
-    for (const one of starts) {
-      await expectOnce(one);
-    }
+    await Promise.all(starts.map(expectOnce));
     await user.sandboxIn(pausing.sandboxId, 'PAUSED');
     await user.sandboxIn(resuming.sandboxId, 'RUNNING');
     await user.sandboxIn(removing.sandboxId, 'MISSING');

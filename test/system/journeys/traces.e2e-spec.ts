@@ -1,6 +1,7 @@
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { type CollectedSpan, FakeOtlpCollector } from '../../fakes/fake-otlp-collector.js';
 import type { ServiceProcess } from '../../support/service-process.js';
+import { until } from '../../support/until.js';
 import { type ApiClient, eventually } from './support/api-client.js';
 import { JourneyWorld } from './support/journey-world.js';
 import { message } from './support/script.js';
@@ -9,6 +10,14 @@ jest.setTimeout(300_000);
 
 const START = 'POST /api/v1/app-conversations';
 const JOB = /^process conversation-start-/;
+const OF_SERVICE = [START, 'start sandbox', 'launch sandbox program', 'wait for agent server'];
+const OF_SANDBOX = [
+  'agent server start',
+  'prepare repository',
+  'clone repository',
+  'check out files',
+  'create conversation',
+];
 
 describe('traces of a service whose sandboxes are processes', () => {
   let world: JourneyWorld;
@@ -48,27 +57,30 @@ describe('traces of a service whose sandboxes are processes', () => {
 
   it('lead from the request into the sandbox', async () => {
     await user.started({ selected_repository: 'octo/app', ...message('hello') });
-    await eventually(() => lastStart().some(({ name, failed }) => JOB.test(name) && !failed));
+    const namesOf = (program: string): string[] =>
+      lastStart()
+        .filter(({ service }) => service === program)
+        .map(({ name }) => name);
+    const rootsOf = (spans: CollectedSpan[]): string[] => {
+      const known = new Set(spans.map(({ spanId }) => spanId));
+      return spans.filter(({ parentId }) => !known.has(parentId)).map(({ name }) => name);
+    };
+    // They arrive in several batches, a parent after its children.
+    await eventually(() => {
+      const spans = lastStart();
+      return (
+        spans.some(({ name, failed }) => JOB.test(name) && !failed) &&
+        [...OF_SERVICE, ...OF_SANDBOX].every((wanted) => spans.some(({ name }) => name === wanted)) &&
+        rootsOf(spans).length === 1
+      );
+    });
 
     const trace = lastStart();
     expect(trace.filter(({ failed }) => failed)).toEqual([]);
-    const [agentServer, service] = ['slipway-agent-server', 'slipway'].map((program) =>
-      trace.filter((span) => span.service === program).map(({ name }) => name),
-    );
-    expect(service).toEqual(
-      expect.arrayContaining([START, 'start sandbox', 'launch sandbox program', 'wait for agent server']),
-    );
-    expect(agentServer).toEqual(
-      expect.arrayContaining([
-        'agent server start',
-        'prepare repository',
-        'clone repository',
-        'check out files',
-        'create conversation',
-      ]),
-    );
+    expect(namesOf('slipway')).toEqual(expect.arrayContaining(OF_SERVICE));
+    expect(namesOf('slipway-agent-server')).toEqual(expect.arrayContaining(OF_SANDBOX));
     const byId = new Map(trace.map((span) => [span.spanId, span]));
-    expect(trace.filter(({ parentId }) => !byId.has(parentId)).map(({ name }) => name)).toEqual([START]);
+    expect(rootsOf(trace)).toEqual([START]);
     const started = trace.find(({ name }) => name === 'agent server start');
     expect(byId.get(started?.parentId ?? '')?.name).toBe('wait for agent server');
   });
@@ -76,8 +88,11 @@ describe('traces of a service whose sandboxes are processes', () => {
   it('go on in the replica that takes a start over', async () => {
     const second = await startReplica('second');
     const [here, there] = [user.at(first.url), user.at(second.url)];
-    const task = await here.start(message('hello'));
+    world.git.gate.close();
+    const task = await here.start({ selected_repository: 'octo/app', ...message('hello') });
+    await until(() => world.git.gate.waiting > 0);
     await world.stop(first);
+    world.git.gate.open();
     await there.ready(task);
 
     const done = () =>

@@ -16,6 +16,10 @@ const OVER = ['READY', 'ERROR'];
 /** The machine may be busy, and what a killed process had is taken over after 20 s at the earliest. */
 const PATIENCE_MS = 150_000;
 const POLL_MS = 100;
+/** Longer and longer: a question costs the service and its database as much as a step of what is waited for. */
+const FIRST_PAUSE_MS = 50;
+const MAX_PAUSE_MS = 500;
+const LONGER = 1.25;
 
 /** Speaks to the service as one user does, over HTTP alone. */
 export class ApiClient {
@@ -190,6 +194,7 @@ export class ApiClient {
    */
   async once(read: () => Promise<Json>, condition: (value: Json) => boolean): Promise<Json> {
     const deadline = Date.now() + PATIENCE_MS;
+    let pause = FIRST_PAUSE_MS;
     for (;;) {
       const value = await read();
       if (condition(value)) {
@@ -198,7 +203,8 @@ export class ApiClient {
       if (Date.now() > deadline) {
         throw new Error(`waited in vain; the last answer was ${JSON.stringify(value)}`);
       }
-      await wait(POLL_MS);
+      await wait(pause);
+      pause = Math.min(pause * LONGER, MAX_PAUSE_MS);
     }
   }
 
