@@ -4,8 +4,10 @@ import { BoundStoredBytes1766530000000 } from './migrations/1766530000000-bound-
 import { RememberBodiesAndLimits1766540000000 } from './migrations/1766540000000-remember-bodies-and-limits.js';
 import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-changes.js';
 import { AddFork1766560000000 } from './migrations/1766560000000-add-fork.js';
+import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
+
 export const MIGRATIONS = [
   CreateSchema1766300000000,
   AddAutomations1766400000000,
@@ -13,4 +15,5 @@ export const MIGRATIONS = [
   RememberBodiesAndLimits1766540000000,
   KeepChanges1766550000000,
   AddFork1766560000000,
+  LeaseWebhookDeliveries1766600000000,
 ];
