@@ -5,6 +5,7 @@ import { RememberBodiesAndLimits1766540000000 } from './migrations/1766540000000
 import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-changes.js';
 import { AddFork1766560000000 } from './migrations/1766560000000-add-fork.js';
 import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
+import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 
@@ -16,4 +17,5 @@ export const MIGRATIONS = [
   KeepChanges1766550000000,
   AddFork1766560000000,
   LeaseWebhookDeliveries1766600000000,
+  LeaseRunsAndStarts1766610000000,
 ];

@@ -28,7 +28,7 @@ const MAX_OUTAGES = 20;
 const MAX_TROUBLES = 1_000;
 const NO_SHARE = 1_000_000;
 const FIRST_PAUSE_MS = 1_000;
-const MAX_PAUSE_MS = 1_800_000;
+const MAX_PAUSE_MS = 3_600_000;
 
 export interface LeasedWorkOptions {
   /** In logs, spans and metrics. */

@@ -8,7 +8,7 @@ import { message } from './support/script.js';
 jest.setTimeout(300_000);
 
 const START = 'POST /api/v1/app-conversations';
-const JOB = /^process conversation-start-/;
+const JOB = /^process conversation-start$/;
 
 describe('traces of a service whose sandboxes are processes', () => {
   let world: JourneyWorld;
