@@ -363,6 +363,32 @@ describe('a lease', () => {
     expect((await rows())[0]?.attempts).toBe(worker.begun.length);
   });
 
+  it('is renewed while a transaction holds another row, and that one is not lost', async () => {
+    const broken: string[] = [];
+    const { worker } = await replica(
+      async ({ name }, signal) => {
+        await signalled(signal).finally(() => broken.push(name));
+      },
+      { leaseMs: SHORT_LEASE_MS },
+    );
+    await add(['held', 'free']);
+    await until(() => worker.begun.length === 2);
+    await observer.transaction(async (manager) => {
+      await manager.query(`UPDATE errands SET owner = 'Bob' WHERE name = 'held'`);
+      const [before] = await observer.query<{ at: Date }[]>(
+        `SELECT max(leased_until) AS at FROM errands WHERE name = 'free'`,
+      );
+      await until(async () => {
+        const [now] = await observer.query<{ at: Date }[]>(
+          `SELECT max(leased_until) AS at FROM errands WHERE name = 'free'`,
+        );
+        return Number(now?.at) >= Number(before?.at) + SHORT_LEASE_MS;
+      });
+    });
+
+    expect(broken).toEqual([]);
+  });
+
   it('outlives a clock that is set, as its time is the database’s', async () => {
     const machine = { ahead: 0 };
     const stepped = await DatabaseClock.start(observer, {

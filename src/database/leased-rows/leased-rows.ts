@@ -171,16 +171,22 @@ export class LeasedRows<Row extends Lease = Lease> {
       FROM leased r ${join}`;
   }
 
+  /** A row that a transaction holds stays ours: nobody takes it meanwhile, and the renewal of the others must not wait. */
   #renewingText(): string {
     const { table, key } = this.definition;
     return `
-      WITH renewed AS (
+      WITH mine AS (
+        SELECT r.${key.column} AS id
+        FROM ${table} r JOIN unnest($2::${key.type}[], $3::text[]) AS held (id, leased_by)
+          ON r.${key.column} = held.id AND r.leased_by = held.leased_by),
+      free AS (
+        SELECT r.${key.column} AS id, r.leased_by FROM ${table} r JOIN mine ON mine.id = r.${key.column}
+        FOR UPDATE OF r SKIP LOCKED),
+      renewed AS (
         UPDATE ${table} r
         SET leased_until = $1, ${this.#dueAt} = CASE WHEN r.${this.#dueAt} = r.leased_until THEN $1 ELSE r.${this.#dueAt} END
-        FROM unnest($2::${key.type}[], $3::text[]) AS held (id, leased_by)
-        WHERE r.${key.column} = held.id AND r.leased_by = held.leased_by
-        RETURNING held.id)
-      SELECT id FROM renewed`;
+        FROM free WHERE r.${key.column} = free.id AND r.leased_by = ANY ($3))
+      SELECT id FROM mine`;
   }
 
   #endingText(): string {
