@@ -6,6 +6,7 @@ import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-change
 import { AddFork1766560000000 } from './migrations/1766560000000-add-fork.js';
 import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
 import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
+import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 
@@ -18,4 +19,5 @@ export const MIGRATIONS = [
   AddFork1766560000000,
   LeaseWebhookDeliveries1766600000000,
   LeaseRunsAndStarts1766610000000,
+  LeaseFollowedPullRequests1766620000000,
 ];
