@@ -93,7 +93,6 @@ export const BOUNDED_PARSERS = {
     'packages/common/src/http/address-rules.ts',
     'src/config/config.error.ts',
     'src/config/sandbox-config.ts',
-    'src/database/jobs/durable-jobs.ts',
     'src/v1/sandboxes/backends/docker/container.ts',
     'src/v1/sandboxes/backends/docker/images.ts',
     'src/v1/sandboxes/sandbox-backend.factory.ts',

@@ -1,6 +1,6 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
-import { JobsModule } from '../database/jobs/durable-jobs.js';
+import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { HealthModule } from '../health/health.module.js';
 import { OutboundWebhooksModule } from '../outbound-webhooks/outbound-webhooks.module.js';
@@ -32,7 +32,7 @@ import { NotOfferedController, ServiceInfoController } from './service-info.cont
     AppConversationsModule,
     GitProvidersModule,
     HealthModule,
-    JobsModule,
+    LeasedWorkModule,
     OutboundWebhooksModule,
     SuggestedTasksModule,
   ],

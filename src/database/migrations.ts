@@ -4,6 +4,9 @@ import { BoundStoredBytes1766530000000 } from './migrations/1766530000000-bound-
 import { RememberBodiesAndLimits1766540000000 } from './migrations/1766540000000-remember-bodies-and-limits.js';
 import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-changes.js';
 import { AddCheckoutSettings1766560000000 } from './migrations/1766560000000-add-checkout-settings.js';
+import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
+import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
+import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -13,4 +16,7 @@ export const MIGRATIONS = [
   RememberBodiesAndLimits1766540000000,
   KeepChanges1766550000000,
   AddCheckoutSettings1766560000000,
+  LeaseWebhookDeliveries1766600000000,
+  LeaseRunsAndStarts1766610000000,
+  LeaseFollowedPullRequests1766620000000,
 ];

@@ -56,11 +56,7 @@ export class FollowWorker extends BackgroundLoop {
   protected async work(): Promise<void> {
     const now = this.clock.now();
     await this.noteWork(now);
-    const claimed = await this.followed.claim(
-      new Date(now),
-      new Date(now + LEASE_MS),
-      MAX_LOOKS - this.looks,
-    );
+    const claimed = await this.followed.claim(LEASE_MS, MAX_LOOKS - this.looks);
     const linked = await Promise.all(
       claimed.map((row) => this.linked(row).catch((error: unknown) => this.reportFailure(row, error))),
     );

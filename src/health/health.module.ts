@@ -1,6 +1,5 @@
 import { Module } from '@nestjs/common';
 import { AuthModule } from '../auth/auth.module.js';
-import { JobsModule } from '../database/jobs/durable-jobs.js';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { DiagnosticsController } from './diagnostics.controller.js';
@@ -9,7 +8,7 @@ import { HealthController } from './health.controller.js';
 import { ProgramParts } from './program-parts.js';
 
 @Module({
-  imports: [AuthModule, DatabaseNotificationsModule, JobsModule, ObservabilityModule],
+  imports: [AuthModule, DatabaseNotificationsModule, ObservabilityModule],
   controllers: [HealthController, DiagnosticsController],
   providers: [Draining, ProgramParts, Readiness],
   exports: [Draining, Readiness],

@@ -1,7 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { DATABASE_PROBLEMS, databaseFailure, isDatabaseAway } from '../common/errors/database-failure.js';
-import { DurableJobs } from '../database/jobs/durable-jobs.js';
 import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
 import { missingMigrations } from '../database/run-migrations.js';
 import { Metrics } from '../observability/metrics.js';
@@ -17,7 +16,6 @@ export class ProgramParts implements OnModuleInit {
   constructor(
     private readonly readiness: Readiness,
     private readonly draining: Draining,
-    private readonly jobs: DurableJobs,
     private readonly notifications: DatabaseNotifications,
     private readonly metrics: Metrics,
     private readonly dataSource: DataSource,
@@ -28,7 +26,6 @@ export class ProgramParts implements OnModuleInit {
     this.readiness.addPart({ name: 'shutdown', required, check: async () => this.shutdown() });
     this.readiness.addPart({ name: 'database', required, check: () => this.database() });
     this.readiness.addPart({ name: 'migrations', required, check: () => this.migrations() });
-    this.readiness.addPart({ name: 'jobs', required: false, check: async () => this.jobStore() });
     this.readiness.addPart({
       name: 'notifications',
       required: false,
@@ -76,21 +73,6 @@ export class ProgramParts implements OnModuleInit {
       }
       throw error;
     }
-  }
-
-  private jobStore(): PartState {
-    const cause = this.jobs.failure;
-    if (cause === null) {
-      return { status: 'ok' };
-    }
-    return isDatabaseAway(cause)
-      ? DATABASE_AWAY
-      : {
-          status: 'failed',
-          advice:
-            'The job queue cannot be used: conversations cannot be started from this replica. It tries again every few seconds; its log says why it fails.',
-          cause,
-        };
   }
 
   private notificationConnection(): PartState {

@@ -6,7 +6,7 @@ import { inTime } from '@slipway/common/async.js';
 import { ERROR_CODES, type ErrorCode } from '../common/errors/domain-error.js';
 import { productVersion } from '../common/product.js';
 import { poolUse } from '../database/data-source-options.js';
-import { DurableJobs } from '../database/jobs/durable-jobs.js';
+import { LeasedWork } from '../database/leased-rows/leased-worker.js';
 
 const SECONDS = [0.002, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1, 2.5, 5, 10];
 
@@ -226,15 +226,13 @@ function combinations(labels: LabelValues): Record<string, string>[] {
   );
 }
 
-const JOB_STATES = ['waiting', 'active', 'failed'] as const;
-
 @Injectable()
 export class ProgramMetrics implements OnModuleInit {
   private readonly problems: Instrument<{ code: readonly ErrorCode[] }>;
 
   constructor(
     private readonly metrics: Metrics,
-    private readonly jobs: DurableJobs,
+    private readonly work: LeasedWork,
     private readonly dataSource: DataSource,
   ) {
     this.problems = metrics.addCounter({
@@ -259,21 +257,22 @@ export class ProgramMetrics implements OnModuleInit {
     });
     this.metrics.addSamples({
       name: 'slipway_jobs',
-      help: 'Jobs by the kind of their queue: waiting for a worker or for another attempt, active, or failed for good within the hour',
+      help: 'Rows to be worked on, by their queue: waiting for a worker or for another attempt, or active',
       scope: 'database',
       labels: ['queue', 'state'],
       read: async () =>
-        (await this.jobs.backlog()).flatMap((backlog) =>
-          JOB_STATES.map((state) => ({ labels: { queue: backlog.kind, state }, value: backlog[state] })),
-        ),
+        [...(await this.work.backlogs())].flatMap(([queue, { due, later, active }]) => [
+          { labels: { queue, state: 'waiting' }, value: due + later },
+          { labels: { queue, state: 'active' }, value: active },
+        ]),
     });
     this.metrics.addGauge({
       name: 'slipway_jobs_oldest_waiting_seconds',
-      help: 'For how long the job that is overdue for longest has been waiting for a worker',
+      help: 'For how long the row that is overdue for longest has been waiting for a worker',
       scope: 'database',
       label: 'queue',
       read: async () =>
-        new Map((await this.jobs.backlog()).map(({ kind, oldestWaitSeconds }) => [kind, oldestWaitSeconds])),
+        new Map([...(await this.work.backlogs())].map(([queue, each]) => [queue, each.oldestDueSeconds])),
     });
   }
 

@@ -1,11 +1,11 @@
 import { Module } from '@nestjs/common';
-import { JobsModule } from '../database/jobs/durable-jobs.js';
+import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
 import { Metrics, ProgramMetrics } from './metrics.js';
 import { MetricsServer } from './metrics.server.js';
 import { TelemetryService } from './telemetry.service.js';
 
 @Module({
-  imports: [JobsModule],
+  imports: [LeasedWorkModule],
   providers: [Metrics, MetricsServer, ProgramMetrics, TelemetryService],
   exports: [Metrics, ProgramMetrics],
 })

@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AppConfig } from '../config/app-config.js';
-import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
 import { WebhookDelivery, WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker, WebhookMetrics } from './webhook-delivery.worker.js';
@@ -13,7 +13,7 @@ import { createWebhookHttpClient, WebhookHttpClient, OutboundWebhookSender } fro
 @Module({
   imports: [
     TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]),
-    DatabaseNotificationsModule,
+    LeasedWorkModule,
     ObservabilityModule,
   ],
   controllers: [WebhookEndpointsController],

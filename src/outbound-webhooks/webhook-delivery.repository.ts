@@ -21,6 +21,7 @@ import {
   toPage,
 } from '../common/pagination/page.js';
 import { EntityRows } from '../database/entity-rows.js';
+import { type Lease, LeasedRows, type LeasedTable } from '../database/leased-rows/leased-rows.js';
 import { endAtBytes, type Measured } from '../database/page-bytes.js';
 import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
@@ -34,6 +35,7 @@ export type DeliveryStatus = (typeof DELIVERY_STATUSES)[number];
 @Index('webhook_deliveries_endpoint_idx', ['endpointId', 'createdAt', 'id'])
 @Index('webhook_deliveries_status_idx', ['endpointId', 'status', 'createdAt', 'id'])
 @Index('webhook_deliveries_due_idx', ['endpointId', 'nextAttemptAt'], { where: `status = 'pending'` })
+@Index('webhook_deliveries_leased_idx', ['leasedUntil'], { where: 'leased_until IS NOT NULL' })
 @Index('webhook_deliveries_created_at_idx', ['createdAt'])
 export class WebhookDelivery {
   /** The same in all attempts, so that receivers recognize repetitions. */
@@ -49,6 +51,9 @@ export class WebhookDelivery {
   @Column('text') status: DeliveryStatus;
   @Column('integer', { default: 0 }) attempts: number;
   @Column('timestamptz') createdAt: Date;
+
+  @Column('text', { nullable: true }) leasedBy: string | null;
+  @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
 
   /** Null without a further attempt. */
   @Column('timestamptz', { nullable: true }) nextAttemptAt: Date | null;
@@ -104,39 +109,44 @@ const PUBLISH = `
     RETURNING 1)
   SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM added LIMIT 1`;
 
-// The longest due delivery of each idle endpoint, first of users with the fewest attempts under way, then by waiting
-// time. A claim lasts until the next attempt would be due, so another process continues after a crash. Steps through
-// the index of pending deliveries find the few endpoints with something to send. A subquery of the UPDATE might run again,
-// and take more than the limit.
-const CLAIM = `
+/** A user's tests are sent beside the others. */
+const IS_BUSY = `
+  SELECT FROM webhook_deliveries busy
+  WHERE busy.endpoint_id = e.id AND busy.status = 'pending' AND busy.next_attempt_at > $2 AND busy.leased_until > $1
+    AND busy.event_type <> '${TEST_EVENT}'`;
+
+/** The longest due of each idle endpoint. Steps through the index of pending deliveries find the few with something to send. */
+const HEADS = `
   WITH RECURSIVE waiting AS (
     (SELECT endpoint_id AS id FROM webhook_deliveries WHERE status = 'pending' ORDER BY endpoint_id LIMIT 1)
     UNION ALL
     SELECT (SELECT endpoint_id FROM webhook_deliveries
             WHERE status = 'pending' AND endpoint_id > waiting.id ORDER BY endpoint_id LIMIT 1)
-    FROM waiting WHERE waiting.id IS NOT NULL),
-  busy AS (SELECT user_id, count(*) AS under_way FROM unnest($4::uuid[]) AS user_id GROUP BY user_id),
-  heads AS (
-    SELECT due.id, due.next_attempt_at,
-      coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY e.user_id ORDER BY due.next_attempt_at) AS place
-    FROM waiting JOIN webhook_endpoints e ON e.id = waiting.id
-    CROSS JOIN LATERAL (
-      SELECT id, next_attempt_at FROM webhook_deliveries
-      WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= $1
-      ORDER BY next_attempt_at LIMIT 1) due
-    LEFT JOIN busy ON busy.user_id = e.user_id
-    WHERE e.enabled AND e.id <> ALL ($3::uuid[])),
-  taken AS MATERIALIZED (
-    SELECT d.id, d.endpoint_id FROM heads JOIN webhook_deliveries d ON d.id = heads.id
-    WHERE heads.place <= $5 AND d.status = 'pending' AND d.next_attempt_at <= $1
-    ORDER BY heads.place, heads.next_attempt_at LIMIT $6
-    FOR UPDATE OF d SKIP LOCKED)
-  UPDATE webhook_deliveries d
-  SET attempts = d.attempts + 1, last_attempt_at = $1, next_attempt_at = $2
-  FROM taken JOIN webhook_endpoints e ON e.id = taken.endpoint_id
-  WHERE d.id = taken.id
-  RETURNING d.id, d.event_type AS "eventType", d.data, d.attempts, d.created_at AS "createdAt", e.id AS "endpointId",
-    e.user_id AS "userId", e.url, e.secret, e.previous_secret AS "previousSecret", e.previous_until AS "previousUntil"`;
+    FROM waiting WHERE waiting.id IS NOT NULL)
+  SELECT due.id, e.user_id AS owner, due.next_attempt_at AS due_at
+  FROM waiting JOIN webhook_endpoints e ON e.id = waiting.id
+  CROSS JOIN LATERAL (
+    SELECT id, next_attempt_at FROM webhook_deliveries
+    WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= $2
+    ORDER BY next_attempt_at LIMIT 1) due
+  WHERE e.enabled AND NOT EXISTS (${IS_BUSY})`;
+
+/** `next_attempt_at` is its `due_at`: the release before this one writes it, and knows no lease but that it lies ahead. */
+const LEASED: LeasedTable = {
+  table: 'webhook_deliveries',
+  key: { column: 'id', type: 'uuid' },
+  columns: { due_at: 'next_attempt_at' },
+  owner: '(SELECT user_id FROM webhook_endpoints WHERE id = r.endpoint_id)',
+  condition: "r.status = 'pending'",
+  counted:
+    "r.status = 'pending' AND EXISTS (SELECT FROM webhook_endpoints WHERE id = r.endpoint_id AND enabled)",
+  candidates: HEADS,
+  returning: `r.event_type AS "eventType", r.data, r.created_at AS "createdAt", e.id AS "endpointId", e.user_id AS "userId",
+    e.url, e.secret, e.previous_secret AS "previousSecret", e.previous_until AS "previousUntil"`,
+  join: 'JOIN webhook_endpoints e ON e.id = r.endpoint_id',
+  takenAt: 'last_attempt_at',
+  channel: DELIVERIES_CHANNEL,
+};
 
 const EARLIER_TEST = `
   SELECT d.created_at FROM webhook_endpoints e JOIN webhook_deliveries d ON d.endpoint_id = e.id
@@ -147,8 +157,8 @@ const ADD_CLAIMED = `
   WITH tested AS (SELECT id FROM webhook_endpoints WHERE id = $2 FOR KEY SHARE),
   trimmed AS (${trim('tested', MAX_DELIVERIES - 1)})
   INSERT INTO webhook_deliveries
-    (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at, dropped)
-  SELECT $1, id, $3, $4, 'pending', 1, $5, $5, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending') FROM tested
+    (id, endpoint_id, event_type, data, status, attempts, created_at, last_attempt_at, next_attempt_at, leased_by, leased_until, dropped)
+  SELECT $1, id, $3, $4, 'pending', 1, $5, $5, $6, $7, $6, (SELECT count(*) FROM trimmed WHERE status = 'pending') FROM tested
   RETURNING id`;
 
 // Trims too: deliveries that were added at the same time have not seen each other. A test says nothing of how long an
@@ -156,8 +166,9 @@ const ADD_CLAIMED = `
 const SETTLE = `
   WITH settled AS (
     UPDATE webhook_deliveries
-    SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7
-    WHERE id = $1 AND attempts = $2 AND status = 'pending'
+    SET status = $3, next_attempt_at = $4, last_response_status = $5, last_error = $6, last_duration_ms = $7,
+      leased_by = NULL, leased_until = NULL
+    WHERE id = $1 AND leased_by = $2 AND status = 'pending'
     RETURNING endpoint_id AS id, event_type, last_attempt_at),
   turned AS (
     SELECT e.id, CASE WHEN $3 <> 'delivered' THEN settled.last_attempt_at END AS failing_since
@@ -169,16 +180,8 @@ const SETTLE = `
     UPDATE webhook_endpoints e SET failing_since = turned.failing_since FROM turned WHERE e.id = turned.id)
   ${trim('settled', MAX_DELIVERIES)}`;
 
-/** The delivery is due again, as before its claim. */
-const RELEASE = `
-  WITH released AS (
-    UPDATE webhook_deliveries SET attempts = attempts - 1, next_attempt_at = $3
-    WHERE id = $1 AND attempts = $2 AND status = 'pending'
-    RETURNING 1)
-  SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM released`;
-
 const REDELIVER = `
-  UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = $3
+  UPDATE webhook_deliveries SET status = 'pending', attempts = 0, next_attempt_at = $3, leased_by = NULL, leased_until = NULL
   WHERE id = $1 AND endpoint_id = $2`;
 
 const HURRY = `
@@ -187,13 +190,6 @@ const HURRY = `
     WHERE endpoint_id = $1 AND status = 'pending' AND next_attempt_at > $3
     RETURNING 1)
   SELECT pg_notify('${DELIVERIES_CHANNEL}', '') FROM hurried LIMIT 1`;
-
-const BACKLOG = `
-  SELECT count(*) FILTER (WHERE next_attempt_at <= $1)::int AS due,
-    count(*) FILTER (WHERE next_attempt_at > $1)::int AS later,
-    extract(epoch FROM $1 - min(next_attempt_at))::float8 AS oldest_due_seconds
-  FROM webhook_deliveries d JOIN webhook_endpoints e ON e.id = d.endpoint_id AND e.enabled
-  WHERE d.status = 'pending'`;
 
 // A row without an id: no such deliveries; no row: no such endpoint. Unnamed, since a plan for any filter would read
 // all deliveries. The range of one endpoint and its column in the order force the index that begins with the endpoint
@@ -218,13 +214,13 @@ const PRUNE = `
   DELETE FROM webhook_deliveries WHERE id IN (
     SELECT id FROM webhook_deliveries WHERE created_at < $1 ORDER BY created_at LIMIT $2)`;
 
-export interface ClaimedDelivery {
-  id: string;
+/** Leased, with what its attempt needs of its endpoint. */
+export interface ClaimedDelivery
+  extends Lease, Omit<EndpointSecrets, 'id'>, Pick<WebhookEndpoint, 'userId' | 'url'> {
   eventType: string;
   data: Record<string, unknown>;
-  attempts: number;
   createdAt: Date;
-  endpoint: EndpointSecrets & Pick<WebhookEndpoint, 'userId' | 'url'>;
+  endpointId: string;
 }
 
 export interface AttemptResult {
@@ -235,28 +231,9 @@ export interface AttemptResult {
   durationMs: number;
 }
 
-export interface DeliveryBacklog {
-  due: number;
-  later: number;
-  /** 0 when none is due. */
-  oldestDueSeconds: number;
-}
-
-type ClaimedRow = Omit<ClaimedDelivery, 'endpoint'> & { endpointId: string } & Omit<
-    ClaimedDelivery['endpoint'],
-    'id'
-  >;
-
-export interface WorkUnderWay {
-  /** Endpoints that must wait for their attempt to end. */
-  endpointIds: readonly string[];
-  userIds: readonly string[];
-  /** Attempts that a user may have. */
-  share: number;
-}
-
 @Injectable()
 export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
+  readonly leases: LeasedRows<ClaimedDelivery>;
   private readonly rows: EntityRows<WebhookDelivery>;
 
   constructor(
@@ -264,6 +241,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
     private readonly clock: Clock,
   ) {
     super(WebhookDelivery, dataSource.manager);
+    this.leases = new LeasedRows(dataSource, clock, LEASED);
     this.rows = new EntityRows(this, 'd');
   }
 
@@ -288,55 +266,25 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
       if (earlier !== undefined) {
         return Math.max(1, Math.ceil((earlier.created_at.getTime() - since.getTime()) / 1000));
       }
-      const values = [id, endpoint.id, TEST_EVENT, JSON.stringify(data), now, until];
+      const leasedBy = `test/${id}`;
+      const values = [id, endpoint.id, TEST_EVENT, JSON.stringify(data), now, until, leasedBy];
       const [added] = await manager.query<unknown[]>(ADD_CLAIMED, values);
+      const lease = { id, leasedBy, attempts: 1 };
       return added === undefined
         ? null
-        : { id, eventType: TEST_EVENT, data, attempts: 1, createdAt: now, endpoint };
+        : Object.assign({}, endpoint, lease, {
+            endpointId: endpoint.id,
+            eventType: TEST_EVENT,
+            data,
+            createdAt: now,
+          });
     });
   }
 
-  /** Takes at most one due delivery per endpoint; any worker may claim them again from `until` on. */
-  async claim(
-    { endpointIds, userIds, share }: WorkUnderWay,
-    limit: number,
-    until: Date,
-  ): Promise<ClaimedDelivery[]> {
-    const [rows] = await this.query<[ClaimedRow[], number]>(CLAIM, [
-      this.now(),
-      until,
-      endpointIds,
-      userIds,
-      share,
-      limit,
-    ]);
-    return rows.map(
-      ({ endpointId, userId, url, secret, previousSecret, previousUntil, ...delivery }): ClaimedDelivery => ({
-        ...delivery,
-        endpoint: { id: endpointId, userId, url, secret, previousSecret, previousUntil },
-      }),
-    );
-  }
-
   /** Stores the result, unless another worker has made the next attempt meanwhile. */
-  async settle({ id, attempts }: ClaimedDelivery, result: AttemptResult): Promise<void> {
+  async settle({ id, leasedBy }: ClaimedDelivery, result: AttemptResult): Promise<void> {
     const { status, nextAttemptAt, responseStatus, error, durationMs } = result;
-    await this.query(SETTLE, [id, attempts, status, nextAttemptAt, responseStatus, error, durationMs]);
-  }
-
-  /** Lets another process make an interrupted attempt at once. */
-  async release({ id, attempts }: ClaimedDelivery): Promise<void> {
-    await this.query(RELEASE, [id, attempts, this.now()]);
-  }
-
-  /** Counts the deliveries of all users that wait for enabled endpoints. */
-  async backlog(): Promise<DeliveryBacklog> {
-    const [row] = await this.query<{ due: number; later: number; oldest_due_seconds: number | null }[]>(
-      BACKLOG,
-      [this.now()],
-    );
-    const { due = 0, later = 0, oldest_due_seconds: oldest = null } = row ?? {};
-    return { due, later, oldestDueSeconds: Math.max(0, oldest ?? 0) };
+    await this.query(SETTLE, [id, leasedBy, status, nextAttemptAt, responseStatus, error, durationMs]);
   }
 
   /** Newest deliveries first; null for an unknown endpoint. @throws InvalidInputError for a foreign page id */
@@ -373,7 +321,7 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   async redeliver(endpointId: string, id: string): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await manager.query(REDELIVER, [id, endpointId, this.now()]);
-      await manager.query(`SELECT pg_notify('${DELIVERIES_CHANNEL}', '')`);
+      await this.leases.wake(manager);
     });
   }
 

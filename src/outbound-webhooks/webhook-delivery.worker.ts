@@ -1,21 +1,13 @@
-import {
-  Injectable,
-  Logger,
-  type OnApplicationBootstrap,
-  type OnModuleDestroy,
-  type OnModuleInit,
-} from '@nestjs/common';
+import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
 import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { RateLimit } from '../auth/rate-limit.js';
-import { Clock } from '../common/clock.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { SharedLimit } from '../common/shared-limit.js';
-import { DatabaseNotifications } from '../database/notifications/database-notifications.js';
+import { LeasedWork, LeasedWorker, type LeasedWorkOptions } from '../database/leased-rows/leased-worker.js';
 import { type Instrument, Metrics } from '../observability/metrics.js';
 import {
   type ClaimedDelivery,
-  DELIVERIES_CHANNEL,
   type DeliveryStatus,
   TESTS_PER_MINUTE,
   type WebhookDelivery,
@@ -59,7 +51,7 @@ export class WebhookMetrics implements OnModuleInit {
       scope: 'database',
       label: 'state',
       read: async () => {
-        const { due, later } = await this.deliveries.backlog();
+        const { due, later } = await this.deliveries.leases.backlog();
         return new Map([
           ['due', due],
           ['later', later],
@@ -71,7 +63,7 @@ export class WebhookMetrics implements OnModuleInit {
       help: 'For how long the delivery that is overdue for longest has been due',
       scope: 'database',
       labels: [],
-      read: async () => [{ labels: {}, value: (await this.deliveries.backlog()).oldestDueSeconds }],
+      read: async () => [{ labels: {}, value: (await this.deliveries.leases.backlog()).oldestDueSeconds }],
     });
   }
 
@@ -99,61 +91,56 @@ const DEAD_AFTER_MS = 2 * 24 * 3_600_000;
 /** The days may have passed while the service was off. */
 const TRYING_MS = 3_600_000;
 const DEAD = 'No delivery has arrived for two days. Enable the endpoint when its server works again.';
-/** Longer than an attempt can take: an expired claim belongs to a dead process. */
-const CLAIM_MS = 2 * ATTEMPT_TIMEOUT_MS;
+/** Longer than an attempt can take. */
+const LEASE_MS = 2 * ATTEMPT_TIMEOUT_MS;
+
+const OPTIONS: LeasedWorkOptions = {
+  queue: 'webhook-delivery',
+  places: MAX_IN_LANE,
+  reserved: RESERVED,
+  share: MAX_ENDPOINTS,
+  slowAfterMs: SLOW_AFTER_MS,
+  leaseMs: LEASE_MS,
+  pollMs: POLL_MS,
+  // The sender says when to try again; this is for what fails before it can.
+  pauseMs: LEASE_MS,
+};
 
 /**
  * Delivers at least once, with growing pauses between attempts. An endpoint's deliveries are sent in turn, users take
- * turns, and slow attempts leave the common lane, so that users do not delay each other (docs/adr/0056).
+ * turns, and slow attempts leave the common lane, so that users do not delay each other (docs/adr/0071).
  */
 @Injectable()
-export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDestroy {
-  private readonly logger = new Logger(WebhookDeliveryWorker.name);
-  private readonly inWork = new Map<string, { userId: string; work: Promise<void> }>();
-  private readonly inLane = new Set<string>();
+export class WebhookDeliveryWorker extends LeasedWorker<ClaimedDelivery> {
   private readonly tests = new SharedLimit(MAX_TESTS, MAX_TESTS_OF_USER);
   /** Counting rows covers all replicas, but they vanish with their endpoint. */
   private readonly recentTests: RateLimit;
-  private readonly stopping = new AbortController();
-  private readonly polling = new RepeatedWork(
-    POLL_MS,
-    () => this.deliverDue(),
-    (error) => this.logger.warn('failed to find webhook deliveries', { error: errorMessage(error) }),
-  );
   private readonly pruning = new RepeatedWork(
     PRUNE_MS,
     () => this.prune(),
     (error) => this.logger.warn('failed to prune webhook deliveries', { error: errorMessage(error) }),
   );
   private startedAt = 0;
-  private isStopping = false;
-  private stopListening: (() => void) | null = null;
 
   constructor(
     private readonly deliveries: WebhookDeliveryRepository,
     private readonly endpoints: WebhookEndpointRepository,
     private readonly sender: OutboundWebhookSender,
-    private readonly notifications: DatabaseNotifications,
-    private readonly clock: Clock,
+    shared: LeasedWork,
     private readonly metrics: WebhookMetrics,
   ) {
-    this.recentTests = new RateLimit(TESTS_PER_MINUTE, () => clock.now());
+    super(OPTIONS, shared, deliveries.leases, new Logger(WebhookDeliveryWorker.name));
+    this.recentTests = new RateLimit(TESTS_PER_MINUTE, () => shared.clock.now());
   }
 
-  onApplicationBootstrap(): void {
-    this.startedAt = this.clock.now();
-    const look = (): void => void this.polling.now();
-    this.stopListening = this.notifications.listen(DELIVERIES_CHANNEL, look, look);
-    this.polling.start();
+  override onApplicationBootstrap(): void {
+    this.startedAt = this.shared.clock.now();
+    super.onApplicationBootstrap();
     this.pruning.start();
   }
 
-  async onModuleDestroy(): Promise<void> {
-    this.stopListening?.();
-    this.isStopping = true;
-    await Promise.all([this.polling.stop(), this.pruning.stop()]);
-    this.stopping.abort();
-    await Promise.all(Array.from(this.inWork.values(), ({ work }) => work));
+  override async onModuleDestroy(): Promise<void> {
+    await Promise.all([this.pruning.stop(), super.onModuleDestroy()]);
   }
 
   /** Sends a test event and awaits the first attempt. @throws DomainError rate_limited (user), unavailable (all) */
@@ -172,14 +159,14 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
       if (isExceeded) {
         throw tooManyTests(resetSeconds);
       }
-      const delivery = await this.deliveries.addTest(endpoint, this.claimEnd());
+      const delivery = await this.deliveries.addTest(endpoint, this.leaseEnd());
       if (typeof delivery === 'number') {
         throw tooManyTests(delivery);
       }
       if (delivery === null) {
         return null;
       }
-      await this.attempt(delivery, { isLast: true });
+      await this.deliver(delivery, null);
       return await this.deliveries.findOfEndpoint(endpoint.id, delivery.id);
     } finally {
       release();
@@ -188,61 +175,28 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
 
   /** Sends what waits for an endpoint, as it may work now. */
   async hurry({ id }: WebhookEndpoint): Promise<void> {
-    await this.deliveries.hurry(id, this.claimEnd());
+    await this.deliveries.hurry(id, this.leaseEnd());
   }
 
   private async prune(): Promise<void> {
-    const before = new Date(this.clock.now() - KEEP_MS);
-    for (let removed = PRUNE_BATCH; removed === PRUNE_BATCH && !this.isStopping;) {
+    const before = new Date(this.shared.clock.now() - KEEP_MS);
+    for (let removed = PRUNE_BATCH; removed === PRUNE_BATCH && !this.stopping.signal.aborted;) {
       removed = await this.deliveries.prune(before, PRUNE_BATCH);
     }
   }
 
-  private async deliverDue(): Promise<void> {
-    const isFull = await this.fill(MAX_IN_LANE - RESERVED, MAX_ENDPOINTS);
-    if (isFull) {
-      await this.fill(MAX_IN_LANE, 1);
-    }
+  protected async work(delivery: ClaimedDelivery, signal: AbortSignal): Promise<'ended'> {
+    await this.deliver(delivery, signal);
+    return 'ended';
   }
 
-  /** Begins attempts of users with fewer than `share` under way; true if more may be due. */
-  private async fill(places: number, share: number): Promise<boolean> {
-    const free = places - this.inLane.size;
-    if (free > 0 && !this.stopping.signal.aborted) {
-      const endpointIds = [...this.inWork.keys()];
-      const userIds = Array.from(this.inWork.values(), ({ userId }) => userId);
-      const underWay = { endpointIds, userIds, share };
-      for (const delivery of await this.deliveries.claim(underWay, free, this.claimEnd())) {
-        this.begin(delivery);
-      }
-    }
-    return this.inLane.size >= places;
-  }
-
-  private begin(delivery: ClaimedDelivery): void {
-    const { id: endpointId, userId } = delivery.endpoint;
-    const leaveLane = (): void => {
-      this.inLane.delete(delivery.id);
-      void this.polling.now();
-    };
-    const slow = setTimeout(leaveLane, SLOW_AFTER_MS);
-    const work = this.attempt(delivery, { isLast: false })
-      .catch((error: unknown) => this.handleFailure(delivery, error))
-      .finally(() => {
-        clearTimeout(slow);
-        this.inWork.delete(endpointId);
-        leaveLane();
-      });
-    this.inLane.add(delivery.id);
-    this.inWork.set(endpointId, { userId, work });
-  }
-
-  private async attempt(delivery: ClaimedDelivery, { isLast }: { isLast: boolean }): Promise<void> {
-    const secrets = this.endpoints.secretsOf(delivery.endpoint);
-    const at = new Date(this.clock.now());
-    // The last one belongs to a request, which may end while the process stops.
-    const signal = isLast ? undefined : this.stopping.signal;
-    const { gone, ...result } = await this.sender.attempt(delivery, secrets, at, signal);
+  /** @param signal null: the only attempt, of a request, which may end while the process stops */
+  private async deliver(delivery: ClaimedDelivery, signal: AbortSignal | null): Promise<void> {
+    const { endpointId: id } = delivery;
+    const secrets = this.endpoints.secretsOf({ ...delivery, id });
+    const at = new Date(this.shared.clock.now());
+    const isLast = signal === null;
+    const { gone, ...result } = await this.sender.attempt(delivery, secrets, at, signal ?? undefined);
     const isOver = isLast && result.status === 'pending';
     await this.deliveries.settle(
       delivery,
@@ -250,35 +204,14 @@ export class WebhookDeliveryWorker implements OnApplicationBootstrap, OnModuleDe
     );
     this.metrics.attempted(isOver ? 'failed' : result.status);
     if (gone) {
-      await this.endpoints.disable(delivery.endpoint.id, 'The server answered with status 410: it is gone.');
+      await this.endpoints.disable(id, 'The server answered with status 410: it is gone.');
     } else if (result.status !== 'delivered' && !isLast && at.getTime() - this.startedAt >= TRYING_MS) {
-      await this.endpoints.disable(delivery.endpoint.id, DEAD, new Date(at.getTime() - DEAD_AFTER_MS));
+      await this.endpoints.disable(id, DEAD, new Date(at.getTime() - DEAD_AFTER_MS));
     }
   }
 
-  /** Hands an interrupted attempt to another process; if that fails, the claim expires. */
-  private async handleFailure(delivery: ClaimedDelivery, error: unknown): Promise<void> {
-    try {
-      if (this.stopping.signal.aborted) {
-        await this.deliveries.release(delivery);
-        return;
-      }
-      this.logFailure(delivery, error);
-    } catch (failure) {
-      this.logFailure(delivery, failure);
-    }
-  }
-
-  private logFailure({ id, endpoint }: ClaimedDelivery, error: unknown): void {
-    this.logger.error('failed to attempt webhook delivery', {
-      delivery_id: id,
-      endpoint_id: endpoint.id,
-      error: errorMessage(error),
-    });
-  }
-
-  private claimEnd(): Date {
-    return new Date(this.clock.now() + CLAIM_MS);
+  private leaseEnd(): Date {
+    return new Date(this.shared.clock.now() + LEASE_MS);
   }
 }
 

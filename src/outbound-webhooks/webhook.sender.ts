@@ -58,7 +58,7 @@ export class OutboundWebhookSender {
    * @throws the signal's reason
    */
   async attempt(
-    { id, eventType, data, createdAt, attempts, endpoint }: ClaimedDelivery,
+    { id, eventType, data, createdAt, attempts, userId, url }: ClaimedDelivery,
     secrets: readonly string[],
     at: Date,
     signal?: AbortSignal,
@@ -66,7 +66,7 @@ export class OutboundWebhookSender {
     const body = deliveryBody(id, { type: eventType, data }, createdAt);
     const since = performance.now();
     const { response, error } = await this.post(
-      endpoint,
+      { userId, url },
       {
         ...signatureHeaders(secrets, { id, at, body }),
         'content-type': 'application/json',
@@ -91,7 +91,7 @@ export class OutboundWebhookSender {
   }
 
   private async post(
-    { userId, url }: ClaimedDelivery['endpoint'],
+    { userId, url }: Pick<ClaimedDelivery, 'userId' | 'url'>,
     headers: Record<string, string>,
     body: string,
     signal: AbortSignal | undefined,

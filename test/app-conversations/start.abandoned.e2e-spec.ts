@@ -1,4 +1,5 @@
 import { beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { LeasedWork } from '../../src/database/leased-rows/leased-worker.js';
 import { AbandonedStartsReaper } from '../../src/v1/app-conversations/start/start.worker.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import { insertSandboxRow } from '../support/sandbox-rows.js';
@@ -27,7 +28,7 @@ describe('a start whose host is lost', () => {
     client = new StartsClient(app, await app.createUser());
   });
 
-  /** A start in a sandbox of the host; its job is in a queue that no process works on. */
+  /** A start in a sandbox of the host; no process takes it. */
   const startThere = async (): Promise<StartTask> => {
     const { id } = await insertSandboxRow(app.dataSource, client.user.id, 'PAUSED');
     return client.start({ sandbox_id: id });
@@ -50,15 +51,15 @@ describe('a start whose host is lost', () => {
     app.clock.advance(milliseconds);
     await reaper.now();
   };
-  const waitingJobs = ({ id }: StartTask): Promise<object[]> =>
-    app.dataSource.query<object[]>(`SELECT name FROM pgboss.job WHERE data->>'taskId' = $1`, [id]);
+  const waiting = async (): Promise<number | undefined> =>
+    (await app.app.get(LeasedWork).backlogs()).get('conversation-start')?.due;
   const statusOf = async ({ id }: StartTask): Promise<string> => (await client.read(id)).status;
 
   it('ends in ERROR with that cause', async () => {
     const task = await startThere();
     await age(task);
     await reaper.now();
-    expect(await statusOf(task)).toBe('WORKING');
+    expect([await statusOf(task), await waiting()]).toEqual(['WORKING', 1]);
 
     await sweepAfter(GRACE_MS);
 
@@ -67,8 +68,8 @@ describe('a start whose host is lost', () => {
       detail: `The start was abandoned: no process of its host ${HOST} is running.`,
     });
     expect(await client.sandboxes()).toMatchObject([{ id: task.sandboxId, status: 'PAUSED' }]);
-    // Or an alert of jobs that wait would go on for as long as they are kept.
-    expect(await waitingJobs(task)).toEqual([]);
+    // Or an alert of starts that wait would go on for ever.
+    expect(await waiting()).toBe(0);
   });
 
   it('has the sandbox removed that was created for it', async () => {

@@ -1,7 +1,6 @@
 import { readFile, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
-import { DurableJobs } from '../../src/database/jobs/durable-jobs.js';
 import type { StartTaskStatus } from '../../src/v1/app-conversations/start-task.entity.js';
 import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -9,12 +8,16 @@ import { createTestApp, type TestApp, type TestUser } from '../support/create-te
 import { say, StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
 import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
-import { forgetWorkers } from '../support/forget-workers.js';
 import { until } from '../support/until.js';
 
 const TOKEN = 'ghp_takeover4217';
 /** Records that it began, and waits for a file; not for ever, in case the test is killed. */
 const SETUP = 'echo run >> ran.txt\nfor _ in $(seq 10000); do [ -e go ] && break; sleep 0.02; done\n';
+
+/** Has workers look for starts, as they do by themselves every few seconds. */
+async function wakeStarts({ dataSource }: TestApp): Promise<void> {
+  await dataSource.query(`SELECT pg_notify('due_starts', 'test-host')`);
+}
 
 describe('a start whose process ends', () => {
   let database: TestDatabase;
@@ -101,10 +104,11 @@ describe('a start whose process ends', () => {
     await client.reached(task, 'RUNNING_SETUP_SCRIPT');
     await until(async () => (await runs(task.sandboxId)) !== '');
 
-    // As if the process had sent no heartbeat for a while; it goes on all the same.
+    // As if the process had stood still for a while; it goes on all the same.
+    second = await replica();
+    second.clock.advance(3_600_000);
     await until(async () => {
-      await forgetWorkers(first.dataSource);
-      await first.app.get(DurableJobs).supervise();
+      await wakeStarts(first);
       return (await client.read(task.id)).attempt === 2;
     });
     await writeFile(path.join(clone(task.sandboxId), 'go'), '');
@@ -119,12 +123,11 @@ describe('a start whose process ends', () => {
     const ready = await client.reached(task, 'READY');
 
     await first.dataSource.query(
-      `UPDATE app_conversation_start_tasks SET status = 'STARTING_CONVERSATION' WHERE id = $1`,
+      `UPDATE app_conversation_start_tasks
+       SET status = 'STARTING_CONVERSATION', due_at = now(), leased_by = NULL, leased_until = NULL WHERE id = $1`,
       [task.id],
     );
-    await first.dataSource.transaction((manager) =>
-      first.app.get(DurableJobs).send(manager, 'conversation-start-test-host', { taskId: task.id }),
-    );
+    await wakeStarts(first);
     await client.reached(task, 'READY');
 
     const server = backend.boxes.get(ready.sandboxId)?.server;
@@ -139,12 +142,11 @@ describe('a start whose process ends', () => {
     const task = await client.start({ sandbox_spec_id: null, ...say('say hello') });
     await client.reached(task, 'READY');
     await first.dataSource.query(
-      `UPDATE app_conversation_start_tasks SET status = 'STARTING_CONVERSATION' WHERE id = $1`,
+      `UPDATE app_conversation_start_tasks
+       SET status = 'STARTING_CONVERSATION', due_at = now(), leased_by = NULL, leased_until = NULL, attempts = 4 WHERE id = $1`,
       [task.id],
     );
-    await first.dataSource.transaction((manager) =>
-      first.app.get(DurableJobs).send(manager, 'conversation-start-dead', { taskId: task.id }),
-    );
+    await wakeStarts(first);
 
     const failed = await client.reached(task, 'ERROR');
     expect(failed.detail).toBe(

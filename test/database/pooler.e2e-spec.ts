@@ -185,7 +185,7 @@ describeWithPgBouncer('PgBouncer in transaction mode (skipped where it is not in
     try {
       await execute(
         fresh.url,
-        'DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP SCHEMA pgboss CASCADE',
+        'DROP SCHEMA public CASCADE; CREATE SCHEMA public; DROP SCHEMA IF EXISTS pgboss CASCADE',
       );
       const { addresses } = await findDatabase(pooler.urlOf(fresh.url), fresh.url);
       expect(await runMigrations(addresses.direct)).not.toEqual([]);

@@ -1,8 +1,10 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { startsOf } from '../../src/v1/app-conversations/start/start.worker.js';
+import { ManualClock } from '../support/manual-clock.js';
 import { DataSource } from 'typeorm';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
-import { openJobStore } from '../../src/database/jobs/durable-jobs.js';
+import { LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { createTestApp } from '../support/create-test-app.js';
@@ -104,34 +106,33 @@ describe('an upgrade', () => {
     ]);
   });
 
-  it('keeps the jobs of version 0.2.0 for years, but not those of starts that have ended', async () => {
+  it('takes up the starts that version 0.2.0 left unfinished, or makes afterwards, when it has had its chance', async () => {
     const older = await createEmptyDatabase();
     const before = await new DataSource({
       ...dataSourceOptions(older.url, 2),
       migrations: MIGRATIONS.slice(0, FIRST_RELEASE),
     }).initialize();
+    const start = (status: string, host: string): Promise<unknown> =>
+      before.query(
+        `INSERT INTO app_conversation_start_tasks
+          (id, user_id, status, app_conversation_id, sandbox_id, host_id, request)
+        SELECT gen_random_uuid(), id, $1, gen_random_uuid(), 's', $2, '{}' FROM users`,
+        [status, host],
+      );
+    const clock = new ManualClock();
+    const take = async (host: string): Promise<unknown[]> =>
+      new LeasedRows(before, clock, startsOf(host)).take({ limit: 9, share: 9, leaseMs: 60_000, held: [] });
     try {
       await before.runMigrations({ transaction: 'each' });
-      const store = await openJobStore(before, () => undefined);
-      await store.createQueue('conversation-start-a', {});
       await before.query(`INSERT INTO users (id, email) VALUES (gen_random_uuid(), 'then@example.com')`);
-      for (const status of ['WORKING', 'ERROR']) {
-        const [task] = await before.query<{ id: string }[]>(
-          `INSERT INTO app_conversation_start_tasks
-            (id, user_id, status, app_conversation_id, sandbox_id, host_id, request)
-          SELECT gen_random_uuid(), id, $1, gen_random_uuid(), 's', 'a', '{}' FROM users RETURNING id`,
-          [status],
-        );
-        await store.send('conversation-start-a', { taskId: task?.id, status });
-      }
-      await store.stop({ graceful: false });
-
+      await start('WORKING', 'a');
+      await start('ERROR', 'a');
       await runMigrations(older.url);
+      await start('WORKING', 'b');
 
-      const kept = await before.query<object[]>(
-        `SELECT data->>'status' AS status FROM pgboss.job WHERE keep_until > now() + interval '9 years'`,
-      );
-      expect(kept).toEqual([{ status: 'WORKING' }]);
+      expect([await take('a'), await take('b')]).toEqual([[], []]);
+      clock.advance(60_000);
+      expect([await take('a'), await take('b')]).toMatchObject([[{ attempts: 1 }], [{ attempts: 1 }]]);
     } finally {
       await before.destroy();
       await older.drop();

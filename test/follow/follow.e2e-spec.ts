@@ -428,10 +428,10 @@ describe('a user who follows many pull requests', () => {
     const other = await app.createUser();
     await follow(user.id, 2 * LOOKS_OF_A_USER, DUE);
     await follow(other.id, 1, '2100-01-01T00:00:01Z');
-    const now = new Date('2100-01-01T00:00:02Z');
+    const now = (): number => Date.parse('2100-01-01T00:00:02Z');
+    const then = new FollowedPullRequestRepository(app.dataSource, { now });
     const claim = async (): Promise<Map<string, number>> => {
-      const until = new Date('2100-01-01T01:00:00Z');
-      const claimed = await app.app.get(FollowedPullRequestRepository).claim(now, until, LOOKS_OF_A_USER);
+      const claimed = await then.claim(3_600_000, LOOKS_OF_A_USER);
       const users = Map.groupBy(claimed, ({ userId }) => userId);
       return new Map([...users].map(([userId, rows]) => [userId, rows.length]));
     };

@@ -49,7 +49,6 @@ describe('GET /health/ready', () => {
       ['shutdown', true, 'ok'],
       ['database', true, 'ok'],
       ['migrations', true, 'ok'],
-      ['jobs', false, 'ok'],
       ['notifications', false, 'ok'],
       ['sandbox_backend', false, 'ok'],
     ]);

@@ -106,10 +106,10 @@ describe('users', () => {
     );
     await Promise.all(waits);
     // Requests arrive in another order, and slow ones make room for others: what counts is who is claimed first.
-    const repository = app.app.get(WebhookDeliveryRepository);
-    const claim = repository.claim.bind(repository);
+    const { leases } = app.app.get(WebhookDeliveryRepository);
+    const claim = leases.take.bind(leases);
     const claims: ClaimedDelivery[][] = [];
-    const spy = jest.spyOn(repository, 'claim').mockImplementation(async (...work) => {
+    const spy = jest.spyOn(leases, 'take').mockImplementation(async (...work) => {
       const claimed = await claim(...work);
       claims.push(claimed);
       return claimed;
@@ -121,7 +121,7 @@ describe('users', () => {
 
     const first = claims.find(({ length }) => length > 0) ?? [];
     const turns = (place: number) => Math.floor((first.length + place) / users.length);
-    const ofUser = (id: string) => first.filter(({ endpoint }) => endpoint.userId === id).length;
+    const ofUser = (id: string) => first.filter(({ userId }) => userId === id).length;
     expect(first.length).toBeGreaterThan(2 * users.length);
     expect(users.map(({ id }) => ofUser(id))).toEqual(users.map((_user, index) => turns(index)));
   });

@@ -57,9 +57,7 @@ describe('the trace of a start', () => {
       .expect(200);
     await new StartsClient(app, user).reached({ id: jsonText(task, 'id') ?? '' }, 'READY');
     const jobOf = () =>
-      collector.spans.find(
-        ({ name, traceId }) => name === 'process conversation-start-test-host' && isTrace(traceId),
-      );
+      collector.spans.find(({ name, traceId }) => name === 'process conversation-start' && isTrace(traceId));
     const server = () =>
       collector.named(`POST ${START}`).find(({ attributes }) => attributes['slipway.request.id'] === id);
     const id = headers['X-Request-Id'];
@@ -82,7 +80,7 @@ describe('the trace of a start', () => {
       expect.arrayContaining([
         `slipway: POST ${START}`,
         'slipway: sandbox_insert',
-        'slipway: process conversation-start-test-host',
+        'slipway: process conversation-start',
         'slipway: start step WORKING',
         'slipway: start step WAITING_FOR_SANDBOX',
         'slipway: start step PREPARING_REPOSITORY',
@@ -104,16 +102,11 @@ describe('the trace of a start', () => {
     const parentOf = (name: string) =>
       byId.get(trace.find((span) => span.name === name)?.parentId ?? '')?.name;
     expect([
-      parentOf('process conversation-start-test-host'),
+      parentOf('process conversation-start'),
       parentOf('start sandbox'),
       parentOf('start step WORKING'),
       parentOf('create conversation'),
-    ]).toEqual([
-      `POST ${START}`,
-      `POST ${START}`,
-      'process conversation-start-test-host',
-      'POST /api/conversations',
-    ]);
+    ]).toEqual([`POST ${START}`, `POST ${START}`, 'process conversation-start', 'POST /api/conversations']);
     // What an agent server says is within the call that it describes.
     const call = trace.find(({ name, kind }) => name === 'POST /api/conversations' && kind === CLIENT);
     const inside = trace.filter(({ service }) => service === 'slipway-agent-server');

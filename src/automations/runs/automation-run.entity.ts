@@ -6,12 +6,17 @@ import type { EventSubject } from '../events/event-subject.js';
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
 export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
 
+const LATER = "(now() + '00:00:15')";
+
 /** One occasion on which an automation works. The row is made with its cause, and never twice. */
 @Entity('automation_runs')
 @Index('automation_runs_cause_key', ['automationId', 'cause'], { unique: true })
 @Index('automation_runs_list_idx', ['automationId', 'createdAt', 'id'])
 @Index('automation_runs_active_idx', ['automationId', 'status'], {
   where: `status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text])`,
+})
+@Index('automation_runs_due_idx', ['dueAt'], {
+  where: `status = ANY (ARRAY['PENDING'::text, 'RUNNING'::text]) AND start_task_ids IS NULL`,
 })
 @Index('automation_runs_stop_idx', ['createdAt'], { where: 'stop_pending' })
 @Index('automation_runs_created_at_idx', ['createdAt'])
@@ -48,6 +53,15 @@ export class AutomationRun {
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @Column('timestamptz', { nullable: true }) startedAt: Date | null;
   @Column('timestamptz', { nullable: true }) completedAt: Date | null;
+
+  /** When there is something to begin. By default later, as the release before this one begins what it makes by a job. */
+  @Column('timestamptz', { nullable: true, default: () => LATER }) dueAt: Date | null;
+  @Column('text', { nullable: true }) leasedBy: string | null;
+  @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
+  @Column('integer', { default: 0 }) attempts: number;
+
+  /** Of the span that made it due. */
+  @Column('text', { nullable: true }) traceparent: string | null;
 }
 
 /** What tells how a run goes: a claim of many must not read all that they do. */

@@ -18,10 +18,10 @@ import type { Owner } from '../../auth/owned.repository.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found } from '../../common/errors/domain-error.js';
 import { toHexId } from '../../common/identifiers.js';
+import { currentTraceparent } from '../../common/spans.js';
 import type { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { newestPage } from '../../database/page-bytes.js';
-import { DurableJobs } from '../../database/jobs/durable-jobs.js';
-import { deadLetters, type JobQueue } from '../../database/jobs/job-queue.worker.js';
+import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
 import { ConversationQueries } from '../../v1/app-conversations/conversation.queries.js';
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
@@ -56,18 +56,19 @@ export interface RunCause {
   event?: EventSubject | null;
 }
 
-export const DEAD_RUNS = deadLetters('automation-run-dead');
-
-/** The attempts of a run last about two hours, since what its owner may start has a limit, too. */
-export const RUNS: JobQueue = {
-  name: 'automation-run',
-  kind: 'automation-run',
-  deadLetter: DEAD_RUNS.name,
-  retryLimit: 10,
-  retryDelaySeconds: 4,
-  concurrency: 20,
-  pollMs: 2_000,
+/** A run that is not begun, or has not started all of its conversations. */
+const LEASED: LeasedTable = {
+  table: 'automation_runs',
+  key: { column: 'id', type: 'uuid' },
+  owner: 'r.user_id',
+  condition: "r.status IN ('PENDING', 'RUNNING') AND r.start_task_ids IS NULL",
+  returning: 'r.traceparent',
+  channel: 'automation_runs',
 };
+
+export interface LeasedRun extends Lease {
+  traceparent: string | null;
+}
 
 const COUNTS = `
   SELECT count(*) FILTER (WHERE status IN ('PENDING', 'RUNNING'))::int AS active,
@@ -118,10 +119,11 @@ const OLDEST_FIRST = { createdAt: 'ASC', id: 'ASC' } as const;
  */
 @Injectable()
 export class AutomationRunRepository extends Repository<AutomationRun> {
+  readonly leases: LeasedRows<LeasedRun>;
+
   constructor(
     dataSource: DataSource,
     private readonly automations: AutomationRepository,
-    private readonly jobs: DurableJobs,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly followed: FollowedPullRequestRepository,
     private readonly audit: AuditRepository,
@@ -129,11 +131,10 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     private readonly conversations: ConversationQueries,
   ) {
     super(AutomationRun, dataSource.manager);
+    this.leases = new LeasedRows(dataSource, clock, LEASED);
   }
 
-  /** For what makes or ends runs, as both send jobs. */
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
-    await this.jobs.prepare(RUNS);
     return this.manager.transaction(work);
   }
 
@@ -205,10 +206,12 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
       errorDetail: reason,
       createdAt: now,
       completedAt: isSkipped ? now : null,
+      dueAt: isSkipped ? null : now,
+      traceparent: currentTraceparent(),
     });
     await this.automations.setTimes(manager, automationId, { lastTriggeredAt: now });
     if (!isSkipped) {
-      await this.jobs.send(manager, RUNS.name, { runId: run.id });
+      await this.leases.wake(manager);
     }
     if (trigger === 'manual') {
       await this.record(manager, 'automation.dispatch', run);
@@ -352,7 +355,9 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     const where = { automationId, status: 'PENDING' } as const;
     const next = await manager.findOne(AutomationRun, { where, order: OLDEST_FIRST });
     if (next !== null) {
-      await this.jobs.send(manager, RUNS.name, { runId: next.id });
+      const isDue = { dueAt: this.now(), traceparent: currentTraceparent() };
+      await manager.update(AutomationRun, { id: next.id }, isDue);
+      await this.leases.wake(manager);
     }
     return true;
   }

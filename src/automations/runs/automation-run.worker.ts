@@ -1,9 +1,13 @@
-import { Injectable, type OnModuleInit } from '@nestjs/common';
-import { jsonText } from '@slipway/common/json-access.js';
+import { Injectable, Logger } from '@nestjs/common';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
 import { toDto } from '../../common/validation/field.js';
 import { PUBLIC_GIT_SERVER_NAMES, PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
-import { DurableJobs } from '../../database/jobs/durable-jobs.js';
+import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
+import {
+  LeasedWork,
+  LeasedWorker,
+  type LeasedWorkOptions,
+} from '../../database/leased-rows/leased-worker.js';
 import { toSuggestedTaskDto } from '../../suggested-tasks/suggested-tasks.dto.js';
 import { SuggestedTasksService } from '../../suggested-tasks/suggested-tasks.service.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
@@ -12,7 +16,7 @@ import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { repositoryName } from '../definitions/automation.dto.js';
 import { type AutomationRun, causeOf } from './automation-run.entity.js';
-import { AutomationRunRepository, DEAD_RUNS, RUNS } from './automation-run.repository.js';
+import { AutomationRunRepository, type LeasedRun } from './automation-run.repository.js';
 
 /** Read to find some that no earlier run has taken up. */
 const TASKS_READ = 100;
@@ -26,27 +30,48 @@ const LASTING = [
   'storage_full',
 ];
 
+/** The attempts of a run last about two hours, since what its owner may start has a limit, too. */
+const OPTIONS: LeasedWorkOptions = {
+  queue: 'automation-run',
+  places: 20,
+  leaseMs: 15_000,
+  pollMs: 2_000,
+  mostAttempts: 11,
+  pauseMs: 6_000,
+};
+/** The end of another run makes one due that waits for it; this is for an end that the release before this one stores. */
+const LOOK_AGAIN_MS = 300_000;
+
 /**
  * Begins runs. Each step can be repeated: ids of conversations are chosen and stored before the first is started, and
  * a start under an id that exists is found again.
  */
 @Injectable()
-export class AutomationRunWorker implements OnModuleInit {
+export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
   constructor(
     private readonly runs: AutomationRunRepository,
-    private readonly jobs: DurableJobs,
+    shared: LeasedWork,
     private readonly starter: ConversationStarter,
     private readonly startTasks: StartTaskQueries,
     private readonly suggestedTasks: SuggestedTasksService,
-  ) {}
+  ) {
+    super(OPTIONS, shared, runs.leases, new Logger('Automations'));
+    shared.count(OPTIONS.queue, () => runs.leases.backlog());
+  }
 
-  onModuleInit(): void {
-    this.jobs.handle(RUNS, ({ data }) => this.drive(String(jsonText(data, 'runId'))));
-    this.jobs.handle(DEAD_RUNS, async ({ data, failure }) => {
-      const cause = failure ?? 'The processes that worked on it ended before it was done.';
-      const detail = `It could not be started in several attempts. ${cause}`;
-      await this.runs.finish(String(jsonText(data, 'runId')), { status: 'FAILED', detail });
-    });
+  protected async work({ id }: LeasedRun): Promise<LeaseEnd> {
+    await this.drive(id);
+    return { dueAt: new Date(this.shared.clock.now() + LOOK_AGAIN_MS), counts: false };
+  }
+
+  protected override async giveUp({ id }: LeasedRun, failure: string | null): Promise<void> {
+    const cause = failure ?? 'The processes that worked on it ended before it was done.';
+    const detail = `It could not be started in several attempts. ${cause}`;
+    await this.runs.finish(id, { status: 'FAILED', detail });
+  }
+
+  protected override traceparentOf({ traceparent }: LeasedRun): string | null {
+    return traceparent;
   }
 
   /** Does what is left to do. @throws what may pass, for another attempt */

@@ -24,7 +24,7 @@ const DROP = `
     orphaned_sandboxes, app_conversations, app_conversation_start_tasks, removed_conversations, pending_messages,
     followed_conversations, conversation_events;
   DROP FUNCTION refuse_audit_changes();
-  DROP SCHEMA pgboss CASCADE;`;
+  DROP SCHEMA IF EXISTS pgboss CASCADE;`;
 
 export class CreateSchema1766300000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
@@ -38,7 +38,6 @@ export class CreateSchema1766300000000 implements MigrationInterface {
       CONVERSATION_TABLES,
       EVENT_TABLES,
       TITLE_SEARCH,
-      await jobTables(),
     ]) {
       await queryRunner.query(statements);
     }
@@ -47,13 +46,4 @@ export class CreateSchema1766300000000 implements MigrationInterface {
   async down(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(DROP);
   }
-}
-
-/** Part of the migration's transaction; later versions of pg-boss migrate by themselves. */
-async function jobTables(): Promise<string> {
-  // Loaded only when there is something to install, since it takes long to load.
-  const { getConstructionPlans } = await import('pg-boss');
-  return getConstructionPlans('pgboss')
-    .replace(/^\s*BEGIN;/, '')
-    .replace(/COMMIT;\s*$/, '');
 }

@@ -136,13 +136,6 @@ const DROP_NEW_COLUMNS = `
   ALTER TABLE provider_tokens DROP COLUMN claimed_until;
   ALTER TABLE webhook_endpoints DROP COLUMN failing_since, DROP COLUMN previous_secret, DROP COLUMN previous_until;`;
 
-/** Those of version 0.2.0, which had only starts. It left jobs of lost hosts behind, which may go after their two weeks. */
-const KEEP_WAITING_JOBS = `
-  UPDATE pgboss.queue SET retention_seconds = 315360000;
-  UPDATE pgboss.job SET keep_until = start_after + interval '10 years'
-    FROM app_conversation_start_tasks AS task
-    WHERE state <= 'active' AND task.id = (data->>'taskId')::uuid AND task.status NOT IN ('READY', 'ERROR');`;
-
 export class AddAutomations1766400000000 implements MigrationInterface {
   async up(queryRunner: QueryRunner): Promise<void> {
     await queryRunner.query(AUTOMATION_TABLES);
@@ -150,7 +143,6 @@ export class AddAutomations1766400000000 implements MigrationInterface {
     await queryRunner.query(FOLLOW_TABLE);
     await queryRunner.query(DEVICE_TABLE);
     await queryRunner.query(NEW_COLUMNS);
-    await queryRunner.query(KEEP_WAITING_JOBS);
   }
 
   async down(queryRunner: QueryRunner): Promise<void> {

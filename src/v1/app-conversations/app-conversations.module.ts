@@ -1,7 +1,7 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { AuthModule } from '../../auth/auth.module.js';
-import { JobsModule } from '../../database/jobs/durable-jobs.js';
+import { LeasedWorkModule } from '../../database/leased-rows/leased-worker.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
@@ -58,7 +58,7 @@ import { SetUpStep } from './start/set-up.step.js';
 import { StartRequestResolver } from './start/start-request.resolver.js';
 import { StartStream } from './start/start-stream.js';
 import { StartWorkflow } from './start/start-workflow.js';
-import { AbandonedStartsReaper, StartQueue, StartWorker } from './start/start.worker.js';
+import { AbandonedStartsReaper, StartWorker } from './start/start.worker.js';
 import { WorkPlaces } from './work-places/work-places.service.js';
 
 @Module({
@@ -77,7 +77,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     EventsModule,
     GitProvidersModule,
     IdempotencyModule,
-    JobsModule,
+    LeasedWorkModule,
     ObservabilityModule,
     SandboxSpecsModule,
     SandboxesModule,
@@ -126,7 +126,6 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     PrepareRepositoryStep,
     RepositoryCheckout,
     SetUpStep,
-    StartQueue,
     StartStream,
     StartRequestResolver,
     StartTaskQueries,

@@ -6,6 +6,7 @@ import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
+import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import type { SecretFilter } from '../../settings/secrets/agent-secrets.reader.js';
 import type { FollowWishes } from './followed/followed-pull-request.entity.js';
 import { type ForkPolicy, headBranch, type WorkPlace } from './work-places/work-place.js';
@@ -177,6 +178,9 @@ export function workingBranch({
 @Index('app_conversation_start_tasks_unfinished_idx', ['userId'], {
   where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
 })
+@Index('app_conversation_start_tasks_due_idx', ['hostId', 'dueAt'], {
+  where: `status <> ALL (ARRAY['READY'::text, 'ERROR'::text])`,
+})
 @Index('app_conversation_start_tasks_kept_idx', ['userId', 'updatedAt', 'id'], { where: 'NOT trimmed' })
 @Index('app_conversation_start_tasks_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversation_start_tasks_app_conversation_id_key', ['appConversationId'], { unique: true })
@@ -212,9 +216,31 @@ export class StartTask extends OwnedRow {
 
   /** Counts takeovers: an earlier worker must not change the task any more. */
   @Column('integer', { default: 0 }) attempt: number;
+
+  /** By default later, as the release before this one does by a job what it makes. Says nothing of what is finished. */
+  @Column('timestamptz', { nullable: true, default: () => "(now() + '00:00:15')" })
+  dueAt: Date | null;
+  @Column('text', { nullable: true }) leasedBy: string | null;
+  @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
+  @Column('integer', { default: 0 }) attempts: number;
+
+  /** Of the span that made it. */
+  @Column('text', { nullable: true }) traceparent: string | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
+
+/** Members that are the same in each new task. */
+export const NEW_TASK = {
+  detail: null,
+  attempt: 0,
+  trimmed: false,
+  dueAt: null,
+  leasedBy: null,
+  leasedUntil: null,
+  attempts: 0,
+  traceparent: null,
+} satisfies Partial<StartTask>;
 
 /** Columns that hold encrypted records. */
 export const START_TASK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
@@ -228,4 +254,30 @@ export const START_TASK_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 
 export function requestSecretsBinding(taskId: string): string {
   return `app_conversation_start_tasks.request_secrets:${taskId}`;
+}
+
+/** For the webhook endpoints of the user. */
+export function startEvent({
+  id,
+  status,
+  appConversationId,
+  sandboxId,
+  detail,
+  request,
+}: StartTask): WebhookEvent {
+  const hasFailed = status !== 'READY';
+  const report: ConversationReport = {
+    conversation_id: toHexId(appConversationId),
+    sandbox_id: sandboxId,
+    result: null,
+    error: hasFailed ? { code: 'start_failed', detail: detail ?? '' } : null,
+    tags: request.tags,
+    cost: null,
+    repository: request.selected_repository,
+    pull_request: null,
+  };
+  const data = { start_task_id: toHexId(id), ...report };
+  return hasFailed
+    ? { type: 'conversation.start_failed', data: { ...data, detail } }
+    : { type: 'conversation.ready', data };
 }

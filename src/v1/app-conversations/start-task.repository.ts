@@ -2,12 +2,12 @@ import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import { type EntityManager, In, Not, Repository } from 'typeorm';
 import { MASK } from '@slipway/common/secret-mask.js';
+import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { toHexId } from '../../common/identifiers.js';
+import { currentTraceparent } from '../../common/spans.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
-import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/webhook-event.js';
 import { hostIsLost } from '../sandboxes/sandbox-host.repository.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { AppConversation } from './conversation.entity.js';
@@ -16,7 +16,9 @@ import {
   type ConversationLimits,
   FINISHED_STATUSES,
   isFinished,
+  NEW_TASK,
   requestSecretsBinding,
+  startEvent,
   type StartRequest,
   StartTask,
   type StartTaskStatus,
@@ -34,10 +36,13 @@ export class StartSuperseded extends Error {
   }
 }
 
+/** Payload: the host whose workers have something to do. */
+export const DUE_STARTS_CHANNEL = 'due_starts';
+
 /** Its request has secrets in clear. */
 export type NewStartTask = Omit<
   StartTask,
-  'user' | 'detail' | 'attempt' | 'requestSecrets' | 'trimmed' | 'createdAt' | 'updatedAt'
+  'user' | keyof typeof NEW_TASK | 'requestSecrets' | 'createdAt' | 'updatedAt'
 >;
 
 /** What of a conversation's start bears on what its agent gets. */
@@ -55,14 +60,17 @@ type RemovedStart = { sandbox_id: string; request: StartRequest };
 
 type StartTaskChange = Partial<Pick<StartTask, 'detail' | 'notes' | 'sandboxMade' | 'workingDir'>>;
 
+/** Wakes the workers of the host. */
 const INSERT = new NamedStatement<{ created_at: Date; updated_at: Date }>(
   'start_task_insert',
-  `INSERT INTO app_conversation_start_tasks
-    (id, user_id, status, app_conversation_id, sandbox_id, host_id, request, request_secrets, notes, sandbox_made,
-     working_dir)
-  VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11)
-  ON CONFLICT (app_conversation_id) DO NOTHING
-  RETURNING created_at, updated_at`,
+  `WITH inserted AS (
+    INSERT INTO app_conversation_start_tasks
+      (id, user_id, status, app_conversation_id, sandbox_id, host_id, request, request_secrets, notes, sandbox_made,
+       working_dir, due_at, traceparent)
+    VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13)
+    ON CONFLICT (app_conversation_id) DO NOTHING
+    RETURNING created_at, updated_at, host_id)
+  SELECT created_at, updated_at, pg_notify('${DUE_STARTS_CHANNEL}', host_id) AS notified FROM inserted`,
 );
 
 /** Change and notification in one round trip. Null keeps a column; for `detail`, `$5` says whether it changes. */
@@ -147,6 +155,7 @@ export class StartTaskRepository {
     private readonly cipher: SecretCipher,
     private readonly webhooks: WebhookDeliveryRepository,
     private readonly sandboxes: SandboxRepository,
+    private readonly clock: Clock,
   ) {
     this.rows = new EntityRows(tasks, 'app_conversation_start_tasks');
   }
@@ -178,9 +187,11 @@ export class StartTaskRepository {
       task.notes,
       task.sandboxMade,
       task.workingDir,
+      new Date(this.clock.now()),
+      currentTraceparent(),
     ]);
     const times = row && { createdAt: row.created_at, updatedAt: row.updated_at };
-    return times ? { ...task, detail: null, attempt: 0, trimmed: false, ...times } : null;
+    return times ? { ...task, ...NEW_TASK, ...times } : null;
   }
 
   async find(manager: EntityManager, id: string): Promise<StartTask | null> {
@@ -378,23 +389,4 @@ export class StartTaskRepository {
 function withMaskedSecrets(request: StartRequest): StartRequest {
   const names = Object.keys(request.secrets ?? {});
   return { ...request, secrets: Object.fromEntries(names.map((name) => [name, MASK])) };
-}
-
-/** For the webhook endpoints of the user. */
-function startEvent({ id, status, appConversationId, sandboxId, detail, request }: StartTask): WebhookEvent {
-  const hasFailed = status !== 'READY';
-  const report: ConversationReport = {
-    conversation_id: toHexId(appConversationId),
-    sandbox_id: sandboxId,
-    result: null,
-    error: hasFailed ? { code: 'start_failed', detail: detail ?? '' } : null,
-    tags: request.tags,
-    cost: null,
-    repository: request.selected_repository,
-    pull_request: null,
-  };
-  const data = { start_task_id: toHexId(id), ...report };
-  return hasFailed
-    ? { type: 'conversation.start_failed', data: { ...data, detail } }
-    : { type: 'conversation.ready', data };
 }

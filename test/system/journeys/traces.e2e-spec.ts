@@ -9,7 +9,7 @@ import { message } from './support/script.js';
 jest.setTimeout(300_000);
 
 const START = 'POST /api/v1/app-conversations';
-const JOB = /^process conversation-start-/;
+const JOB = /^process conversation-start$/;
 const OF_SERVICE = [START, 'start sandbox', 'launch sandbox program', 'wait for agent server'];
 const OF_SANDBOX = [
   'agent server start',

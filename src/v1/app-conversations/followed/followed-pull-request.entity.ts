@@ -50,6 +50,7 @@ export const NOTHING_KNOWN: KnownOfPullRequest = {
 /** A conversation's pull request that is followed; the row is made with the conversation, before there is one. */
 @Entity('followed_pull_requests')
 @Index('followed_pull_requests_due_idx', ['nextLookAt'], { where: 'next_look_at IS NOT NULL' })
+@Index('followed_pull_requests_leased_idx', ['leasedUntil'], { where: 'leased_until IS NOT NULL' })
 @Index('followed_pull_requests_user_id_idx', ['userId', 'repository'])
 export class FollowedPullRequest {
   @PrimaryColumn('uuid') conversationId: string;
@@ -89,6 +90,7 @@ export class FollowedPullRequest {
 
   /** Null when it has ended. */
   @Column('timestamptz', { nullable: true }) nextLookAt: Date | null;
+  @Column('text', { nullable: true }) leasedBy: string | null;
   @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
 
   /** Counts leases: who lost one must not change the row any more. */

@@ -1,5 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, IsNull, MoreThanOrEqual, Not, Repository } from 'typeorm';
+import { Clock } from '../../../common/clock.js';
+import { LeasedRows, type LeasedTable } from '../../../database/leased-rows/leased-rows.js';
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
 import type { StartTask } from '../start-task.entity.js';
 import { type AnsweredComment, FollowedPullRequest } from './followed-pull-request.entity.js';
@@ -7,7 +9,7 @@ import { type AnsweredComment, FollowedPullRequest } from './followed-pull-reque
 export type FollowChange = Partial<
   Omit<
     FollowedPullRequest,
-    'conversation' | 'conversationId' | 'userId' | 'attempt' | 'leasedUntil' | 'nextLookAt'
+    'conversation' | 'conversationId' | 'userId' | 'attempt' | 'leasedBy' | 'leasedUntil' | 'nextLookAt'
   >
 >;
 
@@ -28,20 +30,15 @@ const NOTE_WORK = `
 /** Looks of one user at a time: as many as one question to a host may be about. */
 export const LOOKS_OF_A_USER = 50;
 
-/** Those first whose users have the fewest looks under way. A subquery of the UPDATE might run again, and take more than the limit. */
-const CLAIM = `
-  WITH due AS (
-    SELECT conversation_id, row_number() OVER (PARTITION BY user_id, is_free ORDER BY next_look_at)
-      + count(*) FILTER (WHERE NOT is_free) OVER (PARTITION BY user_id) AS place, is_free
-    FROM (SELECT *, coalesce(leased_until <= $1, true) AS is_free FROM followed_pull_requests WHERE next_look_at <= $1) p
-  ), taken AS MATERIALIZED (
-    SELECT conversation_id FROM followed_pull_requests p JOIN due USING (conversation_id)
-    WHERE is_free AND place <= ${LOOKS_OF_A_USER} AND coalesce(p.leased_until <= $1, true)
-    ORDER BY place, next_look_at LIMIT $3 FOR UPDATE OF p SKIP LOCKED
-  )
-  UPDATE followed_pull_requests p SET leased_until = $2, attempt = p.attempt + 1
-  FROM taken WHERE p.conversation_id = taken.conversation_id
-  RETURNING p.conversation_id AS id`;
+/** `next_look_at` and `attempt` are its `due_at` and `attempts`: the release before this one writes them. */
+const LEASED: LeasedTable = {
+  table: 'followed_pull_requests',
+  key: { column: 'conversation_id', type: 'uuid' },
+  columns: { due_at: 'next_look_at', attempts: 'attempt' },
+  owner: 'r.user_id',
+  condition: 'r.next_look_at IS NOT NULL',
+  channel: 'followed_pull_requests',
+};
 
 const SHA_DIGITS = 12;
 
@@ -60,8 +57,11 @@ const IS_PENDING = 'SELECT EXISTS (SELECT FROM pending_messages WHERE id = $1) A
 
 @Injectable()
 export class FollowedPullRequestRepository extends Repository<FollowedPullRequest> {
-  constructor(dataSource: DataSource) {
+  private readonly leases: LeasedRows;
+
+  constructor(dataSource: DataSource, clock: Clock) {
     super(FollowedPullRequest, dataSource.manager);
+    this.leases = new LeasedRows(dataSource, clock, LEASED);
   }
 
   /** Follows what a start asks for, in the transaction of its conversation. Repeatable. */
@@ -96,8 +96,8 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
   }
 
   /** Those that are due, without those that another replica looks at. */
-  async claim(now: Date, until: Date, limit: number): Promise<FollowedPullRequest[]> {
-    const [claimed] = await this.query<[{ id: string }[], number]>(CLAIM, [now, until, limit]);
+  async claim(leaseMs: number, limit: number): Promise<FollowedPullRequest[]> {
+    const claimed = await this.leases.take({ limit, share: LOOKS_OF_A_USER, leaseMs, held: [] });
     return claimed.length === 0
       ? []
       : this.find({ where: claimed.map(({ id }) => ({ conversationId: id })), order: { createdAt: 'ASC' } });
@@ -130,6 +130,7 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
       .update(FollowedPullRequest)
       .set({
         ...change,
+        leasedBy: null,
         leasedUntil: null,
         nextLookAt:
           nextLookAt === null

@@ -19,7 +19,6 @@ import { type NewStartTask, StartTaskRepository } from '../start-task.repository
 import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { Delegation } from './delegation.js';
 import { invalid, StartRequestResolver } from './start-request.resolver.js';
-import { StartQueue } from './start.worker.js';
 
 interface StartPlan {
   task: Omit<NewStartTask, 'notes' | 'sandboxMade'>;
@@ -37,7 +36,7 @@ const IDEMPOTENCY_SCOPE = 'app-conversations';
 const MAX_UNFINISHED = 25;
 const RETRY_AFTER_SECONDS = 30;
 
-/** Stores starts with their jobs; the workflow does the rest. */
+/** Stores starts; the workflow does the rest. */
 @Injectable()
 export class ConversationStarter {
   constructor(
@@ -49,7 +48,6 @@ export class ConversationStarter {
     private readonly sandboxes: SandboxCreator,
     private readonly quota: SandboxQuota,
     private readonly worker: SandboxWorkerSignal,
-    private readonly queue: StartQueue,
     private readonly config: AppConfig,
     private readonly audit: AuditRepository,
     private readonly delegation: Delegation,
@@ -74,7 +72,7 @@ export class ConversationStarter {
   }
 
   /**
-   * Stores task, sandbox and job, all or nothing. A repeated `idempotencyKey` returns the first task.
+   * Stores task and sandbox, all or nothing. A repeated `idempotencyKey` returns the first task.
    * @throws InvalidInputError for an unknown sandbox, parent or specification, an id in use, or another request under
    *   the key
    * @throws DomainError conflict (`conversation_limit`); storage_full; forbidden for users without sandboxes; rate_limited, or with
@@ -114,7 +112,6 @@ export class ConversationStarter {
       userId,
       given,
     );
-    await this.queue.prepare(hostId);
     const checked = sandboxExists ? null : await this.requests.checkSettings(userId, request);
     const known = checked?.configuration.sandbox;
     const sandbox = checked && (await this.sandboxes.plan(userId, given.sandbox_spec_id, known));
@@ -158,7 +155,6 @@ export class ConversationStarter {
       ownerId: task.userId,
       details: { sandbox_id: made.sandboxId, ...request.cause },
     });
-    await this.queue.send(manager, stored);
     return stored;
   }
 

@@ -1,121 +1,100 @@
-import { createHash } from 'node:crypto';
-import { Injectable, Logger, type OnModuleInit } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { Injectable, Logger } from '@nestjs/common';
+import { DataSource } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
-import { jsonText } from '@slipway/common/json-access.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
-import { DurableJobs } from '../../../database/jobs/durable-jobs.js';
-import { deadLetters, type JobAttempt, type JobQueue } from '../../../database/jobs/job-queue.worker.js';
+import {
+  type Lease,
+  type LeaseEnd,
+  LeasedRows,
+  type LeasedTable,
+} from '../../../database/leased-rows/leased-rows.js';
+import {
+  LeasedWork,
+  LeasedWorker,
+  type LeasedWorkOptions,
+} from '../../../database/leased-rows/leased-worker.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
-import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
+import { DUE_STARTS_CHANNEL, StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { StartWorkflow } from './start-workflow.js';
 
-/** Starts mostly wait: for quota, for a sandbox, for a clone. */
-const CONCURRENCY = 100;
-/** Finds jobs whose announcement was lost. */
-const POLL_MS = 2_000;
-const PLAIN_HOST_ID = /^[A-Za-z0-9._-]{1,100}$/;
+const OPTIONS: LeasedWorkOptions = {
+  queue: 'conversation-start',
+  // Starts mostly wait: for quota, for a sandbox, for a clone.
+  places: 100,
+  leaseMs: 15_000,
+  pollMs: 2_000,
+  mostAttempts: 4,
+};
+/** For a start that a process of the release before this one has taken over. */
+const LOOK_AGAIN_MS = 60_000;
 
-const DEAD_STARTS = deadLetters('conversation-start-dead');
+export interface LeasedStart extends Lease {
+  traceparent: string | null;
+}
 
-function startQueueOf(hostId: string): JobQueue {
-  const name = PLAIN_HOST_ID.test(hostId) ? hostId : createHash('sha256').update(hostId).digest('hex');
+const IS_UNFINISHED = `r.status NOT IN ('READY', 'ERROR')`;
+
+/** Unfinished starts of a host. What takes one up counts in `attempt`, which the release before this one does too. */
+export function startsOf(hostId: string): LeasedTable {
   return {
-    name: `conversation-start-${name}`,
-    kind: 'conversation-start',
-    deadLetter: DEAD_STARTS.name,
-    retryLimit: 3,
-    retryDelaySeconds: 1,
-    concurrency: CONCURRENCY,
-    pollMs: POLL_MS,
+    table: 'app_conversation_start_tasks',
+    key: { column: 'id', type: 'uuid' },
+    owner: 'r.user_id',
+    condition: `${IS_UNFINISHED} AND r.host_id = $8`,
+    counted: IS_UNFINISHED,
+    values: [hostId],
+    returning: 'r.traceparent',
+    channel: DUE_STARTS_CHANNEL,
+    payload: hostId,
   };
 }
 
-interface StartJob {
-  taskId: string;
-}
-
 @Injectable()
-export class StartQueue {
-  constructor(private readonly jobs: DurableJobs) {}
-
-  /** Call it before the transaction of `send`: the queue of another host may not exist yet. */
-  async prepare(hostId: string): Promise<void> {
-    await this.jobs.prepare(startQueueOf(hostId));
-  }
-
-  /** The workflow runs from the commit until the task is finished. */
-  async send(manager: EntityManager, { id, hostId }: Pick<StartTask, 'id' | 'hostId'>): Promise<void> {
-    const job: StartJob = { taskId: id };
-    await this.jobs.send(manager, startQueueOf(hostId).name, job);
-  }
-
-  /** For a start that was ended on behalf of its host: what waits for a lost one would alarm its operator. */
-  async withdraw({ id, hostId }: Pick<StartTask, 'id' | 'hostId'>): Promise<void> {
-    const job: StartJob = { taskId: id };
-    await this.jobs.withdraw(startQueueOf(hostId).name, job);
-  }
-}
-
-@Injectable()
-export class StartWorker implements OnModuleInit {
-  private readonly logger = new Logger(StartWorker.name);
-
+export class StartWorker extends LeasedWorker<LeasedStart> {
   constructor(
-    private readonly jobs: DurableJobs,
-    private readonly host: HostIdentity,
+    dataSource: DataSource,
+    shared: LeasedWork,
+    host: HostIdentity,
     private readonly workflow: StartWorkflow,
-  ) {}
-
-  onModuleInit(): void {
-    this.jobs.handle(startQueueOf(this.host.id), (attempt) => this.work(attempt));
-    this.jobs.handle(DEAD_STARTS, (attempt) => this.giveUp(attempt));
+  ) {
+    const rows = new LeasedRows<LeasedStart>(dataSource, shared.clock, startsOf(host.id));
+    super(OPTIONS, shared, rows, new Logger(StartWorker.name));
+    shared.count(OPTIONS.queue, () => rows.backlog());
   }
 
-  private async work({ data, signal }: JobAttempt): Promise<void> {
-    const { taskId } = parseStartJob(data);
+  protected async work({ id }: LeasedStart, signal: AbortSignal): Promise<LeaseEnd> {
     try {
-      await this.workflow.run(taskId, signal);
+      await this.workflow.run(id, signal);
+      return { dueAt: new Date(this.shared.clock.now() + LOOK_AGAIN_MS) };
     } catch (error) {
       if (signal.aborted || error instanceof AgentServerError || error instanceof DomainError) {
         throw error;
       }
       // Nothing internal: the user sees the last attempt's error.
-      this.logger.error('failed to start a conversation', { task_id: taskId }, errorStack(error));
+      this.logger.error('failed to start a conversation', { task_id: id }, errorStack(error));
       throw new Error('Something went wrong in the service; its log says what.', { cause: error });
     }
   }
 
-  private async giveUp({ data, failure }: JobAttempt): Promise<void> {
-    const cause =
-      failure === null || failure === 'job heartbeat timeout'
-        ? 'The processes that worked on it ended before it was done.'
-        : failure;
-    await this.workflow.giveUp(
-      parseStartJob(data).taskId,
-      `The start was given up after several attempts. ${cause}`,
-    );
+  protected override async giveUp({ id }: LeasedStart, failure: string | null): Promise<void> {
+    const cause = failure ?? 'The processes that worked on it ended before it was done.';
+    await this.workflow.giveUp(id, `The start was given up after several attempts. ${cause}`);
   }
-}
 
-/** @throws TypeError for other data, which only a bug can send */
-function parseStartJob(data: unknown): StartJob {
-  const taskId = jsonText(data, 'taskId');
-  if (taskId === null) {
-    throw new TypeError('the job of a start has no task id');
+  protected override traceparentOf({ traceparent }: LeasedStart): string | null {
+    return traceparent;
   }
-  return { taskId };
 }
 
 const SWEEP_MS = 30_000;
 /** A host that is only restarted goes on with its starts. */
 const GRACE_SECONDS = 60;
 
-/** Fails the starts of lost hosts, whose queues no process works on. */
+/** Fails the starts of lost hosts, which no process of another one may take. */
 @Injectable()
 export class AbandonedStartsReaper extends BackgroundLoop {
   /**
@@ -127,7 +106,6 @@ export class AbandonedStartsReaper extends BackgroundLoop {
   constructor(
     private readonly tasks: StartTaskRepository,
     private readonly workflow: StartWorkflow,
-    private readonly queue: StartQueue,
     private readonly host: HostIdentity,
     private readonly clock: Clock,
   ) {
@@ -154,7 +132,6 @@ export class AbandonedStartsReaper extends BackgroundLoop {
         'host_lost',
         `The start was abandoned: no process of its host ${hostId} is running.`,
       );
-      await this.queue.withdraw(task);
       this.logger.warn('abandoned start of a lost host ended', { task_id: id, host_id: hostId });
     } catch (error) {
       if (!(error instanceof StartSuperseded)) {

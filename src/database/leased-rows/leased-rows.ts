@@ -1,0 +1,216 @@
+import { randomUUID } from 'node:crypto';
+import type { DataSource, EntityManager } from 'typeorm';
+import type { Clock } from '../../common/clock.js';
+
+/** Replicas compare their clocks with the database's, and may be a little apart: nobody waits for that difference. */
+const SKEW_MS = 250;
+
+/** Which rows of a table are work. Texts are SQL in which `r` is the row; `values` are its parameters from `$8` on. */
+export interface LeasedTable {
+  table: string;
+  /** The primary key. */
+  key: { column: string; type: 'uuid' | 'text' };
+  /** Columns that an earlier release writes too, under the names that it knows. */
+  columns?: Partial<Record<'due_at' | 'attempts', string>>;
+  /** Whose work it is. */
+  owner: string;
+  /** True of rows that may be worked on once they are due. */
+  condition: string;
+  /** What of these metrics count, without parameters; by default all. */
+  counted?: string;
+  /** Selects `id`, `owner` and `due_at` of what may be taken; by default all that is due (`$1`: now, `$2`: due until). */
+  candidates?: string;
+  values?: readonly unknown[];
+  /** Columns of what was taken, beside those of `Lease`. */
+  returning?: string;
+  /** Joined to what was taken, for `returning`. */
+  join?: string;
+  /** A column that is told when the row is taken. */
+  takenAt?: string;
+  /** Wakes the workers of this payload when something is due. */
+  channel: string;
+  payload?: string;
+}
+
+export interface Lease {
+  id: string;
+  /** Of this lease alone: whoever takes the row later has another one. */
+  leasedBy: string;
+  /** This one included. */
+  attempts: number;
+}
+
+export interface Taking {
+  limit: number;
+  /** How many rows an owner may have under way in all replicas. */
+  share: number;
+  leaseMs: number;
+  /** Not taken again: what this process still works on, whatever became of its lease. */
+  held: readonly string[];
+}
+
+export interface LeaseEnd {
+  /** Null: there is nothing more to do, unless it has become due meanwhile. */
+  dueAt: Date | null;
+  /** Whether the attempt counts; by default it does. */
+  counts?: boolean;
+}
+
+export interface LeaseBacklog {
+  due: number;
+  later: number;
+  active: number;
+  /** 0 when none is due. */
+  oldestDueSeconds: number;
+}
+
+/**
+ * Rows that are due, each of which one replica has for a while: `due_at`, `leased_by`, `leased_until`, `attempts`. Who takes a
+ * row moves `due_at` to the end of the lease, so that a `due_at` that differs from it later says that the row has become due meanwhile.
+ */
+export class LeasedRows<Row extends Lease = Lease> {
+  readonly #holder = randomUUID();
+  readonly #dueAt: string;
+  readonly #taking: string;
+  readonly #renewing: string;
+  readonly #ending: string;
+  readonly #counting: string;
+  #taken = 0;
+
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly clock: Clock,
+    readonly definition: LeasedTable,
+  ) {
+    this.#dueAt = definition.columns?.due_at ?? 'due_at';
+    this.#taking = this.#takingText();
+    this.#renewing = this.#renewingText();
+    this.#ending = this.#endingText();
+    this.#counting = this.#countingText();
+  }
+
+  /** Takes what is due: of the owners with the least under way first, then what has waited longest. */
+  async take({ limit, share, leaseMs, held }: Taking): Promise<Row[]> {
+    const now = this.clock.now();
+    this.#taken += 1;
+    return this.dataSource.query<Row[]>(this.#taking, [
+      new Date(now),
+      new Date(now + SKEW_MS),
+      `${this.#holder}/${this.#taken}`,
+      new Date(now + leaseMs),
+      held,
+      share,
+      limit,
+      ...(this.definition.values ?? []),
+    ]);
+  }
+
+  /** Returns the ids of leases that are still held, and now end later. */
+  async renew(leases: readonly Lease[], leaseMs: number): Promise<Set<string>> {
+    const until = new Date(this.clock.now() + leaseMs);
+    const ids = leases.map(({ id }) => id);
+    const holders = leases.map(({ leasedBy }) => leasedBy);
+    const rows = await this.dataSource.query<{ id: string }[]>(this.#renewing, [until, ids, holders]);
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  /** Gives a row back; false when the lease was lost. */
+  async end(
+    { id, leasedBy }: Lease,
+    { dueAt, counts = true }: LeaseEnd,
+    manager: Pick<EntityManager, 'query'> = this.dataSource,
+  ): Promise<boolean> {
+    const isDue = dueAt !== null && dueAt.getTime() <= this.clock.now();
+    const wakes = isDue ? (this.definition.payload ?? '') : null;
+    const rows = await manager.query<unknown[]>(this.#ending, [id, leasedBy, dueAt, counts ? 0 : 1, wakes]);
+    return rows.length === 1;
+  }
+
+  /** Wakes workers once the transaction is committed, as a row has become due in it. */
+  async wake(manager: Pick<EntityManager, 'query'>, payload = this.definition.payload ?? ''): Promise<void> {
+    await manager.query('SELECT pg_notify($1, $2)', [this.definition.channel, payload]);
+  }
+
+  async backlog(): Promise<LeaseBacklog> {
+    const [{ oldestDueSeconds, ...counts }] = await this.dataSource.query<[LeaseBacklog]>(this.#counting, [
+      new Date(this.clock.now()),
+    ]);
+    return { ...counts, oldestDueSeconds: Math.max(0, oldestDueSeconds) };
+  }
+
+  #takingText(): string {
+    const { table, key, owner, condition, columns, returning, join = '', takenAt } = this.definition;
+    const attempts = columns?.attempts ?? 'attempts';
+    const isFree = `${condition} AND r.${this.#dueAt} <= $2 AND (r.leased_until IS NULL OR r.leased_until <= $1)`;
+    const told = takenAt === undefined ? '' : `, ${takenAt} = $1`;
+    const candidates =
+      this.definition.candidates ??
+      `SELECT r.${key.column} AS id, ${owner} AS owner, r.${this.#dueAt} AS due_at FROM ${table} r WHERE ${isFree}`;
+    // A subquery of the UPDATE might run again, and take more than the limit.
+    return `
+      WITH candidate AS (${candidates}),
+      busy AS (
+        SELECT owner, count(*) AS under_way
+        FROM (SELECT ${owner} AS owner FROM ${table} r WHERE r.leased_until > $1 AND ${condition}) leased
+        GROUP BY owner),
+      place AS (
+        SELECT c.id, c.due_at, coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY c.owner ORDER BY c.due_at) AS place
+        FROM candidate c LEFT JOIN busy ON busy.owner = c.owner
+        WHERE c.id <> ALL ($5::${key.type}[])),
+      taken AS MATERIALIZED (
+        SELECT r.${key.column} AS id FROM place JOIN ${table} r ON r.${key.column} = place.id
+        WHERE place.place <= $6 AND ${isFree}
+        ORDER BY place.place, place.due_at LIMIT $7
+        FOR UPDATE OF r SKIP LOCKED),
+      leased AS (
+        UPDATE ${table} r
+        SET leased_by = $3, leased_until = $4, ${this.#dueAt} = $4, ${attempts} = r.${attempts} + 1${told}
+        FROM taken WHERE r.${key.column} = taken.id
+        RETURNING r.*)
+      SELECT r.${key.column} AS id, r.leased_by AS "leasedBy", r.${attempts} AS attempts${returning ? `, ${returning}` : ''}
+      FROM leased r ${join}`;
+  }
+
+  /** A row that a transaction holds stays ours: nobody takes it meanwhile, and the renewal of the others must not wait. */
+  #renewingText(): string {
+    const { table, key } = this.definition;
+    return `
+      WITH mine AS (
+        SELECT r.${key.column} AS id
+        FROM ${table} r JOIN unnest($2::${key.type}[], $3::text[]) AS held (id, leased_by)
+          ON r.${key.column} = held.id AND r.leased_by = held.leased_by),
+      free AS (
+        SELECT r.${key.column} AS id, r.leased_by FROM ${table} r JOIN mine ON mine.id = r.${key.column}
+        FOR UPDATE OF r SKIP LOCKED),
+      renewed AS (
+        UPDATE ${table} r
+        SET leased_until = $1, ${this.#dueAt} = CASE WHEN r.${this.#dueAt} = r.leased_until THEN $1 ELSE r.${this.#dueAt} END
+        FROM free WHERE r.${key.column} = free.id AND r.leased_by = ANY ($3))
+      SELECT id FROM mine`;
+  }
+
+  #endingText(): string {
+    const { table, key, channel, columns } = this.definition;
+    const attempts = columns?.attempts ?? 'attempts';
+    return `
+      WITH ended AS (
+        UPDATE ${table} r
+        SET leased_by = NULL, leased_until = NULL, ${attempts} = r.${attempts} - $4::int,
+          ${this.#dueAt} = CASE WHEN r.${this.#dueAt} = r.leased_until THEN $3::timestamptz ELSE r.${this.#dueAt} END
+        WHERE r.${key.column} = $1 AND r.leased_by = $2
+        RETURNING 1)
+      SELECT CASE WHEN $5::text IS NOT NULL THEN pg_notify('${channel}', $5) END FROM ended`;
+  }
+
+  #countingText(): string {
+    const { table, condition, counted = condition } = this.definition;
+    const due = `r.${this.#dueAt}`;
+    const active = 'coalesce(r.leased_until > $1, false)';
+    return `
+      SELECT count(*) FILTER (WHERE ${due} <= $1 AND NOT ${active})::int AS due,
+        count(*) FILTER (WHERE ${due} > $1 AND NOT ${active})::int AS later,
+        count(*) FILTER (WHERE ${active})::int AS active,
+        coalesce(extract(epoch FROM $1 - min(${due}) FILTER (WHERE NOT ${active})), 0)::float8 AS "oldestDueSeconds"
+      FROM ${table} r WHERE ${counted}`;
+  }
+}

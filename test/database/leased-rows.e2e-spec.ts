@@ -1,0 +1,515 @@
+import { randomUUID } from 'node:crypto';
+import { Logger } from '@nestjs/common';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { DataSource } from 'typeorm';
+import type { Clock } from '../../src/common/clock.js';
+import { dataSourceOptions } from '../../src/database/data-source-options.js';
+import { DatabaseAddresses } from '../../src/database/database-addresses.js';
+import { DatabaseClock } from '../../src/database/database-clock.js';
+import {
+  type Lease,
+  type LeaseEnd,
+  LeasedRows,
+  type LeasedTable,
+} from '../../src/database/leased-rows/leased-rows.js';
+import {
+  LeasedWork,
+  LeasedWorker,
+  type LeasedWorkOptions,
+} from '../../src/database/leased-rows/leased-worker.js';
+import { DatabaseNotifications } from '../../src/database/notifications/database-notifications.js';
+import { DatabaseProxy } from '../support/database-proxy.js';
+import { ManualClock } from '../support/manual-clock.js';
+import { createTestDatabase, type TestDatabase } from '../support/test-database.js';
+import { until } from '../support/until.js';
+
+/** Never within a test: notifications tell of what is due. */
+const NO_POLLING_MS = 600_000;
+const LEASE_MS = 600_000;
+/** Renewed every second. */
+const SHORT_LEASE_MS = 3_000;
+
+const ERRANDS: LeasedTable = {
+  table: 'errands',
+  key: { column: 'id', type: 'uuid' },
+  owner: 'r.owner',
+  condition: 'NOT r.done',
+  returning: 'r.owner, r.name',
+  channel: 'errands',
+};
+
+interface Errand extends Lease {
+  owner: string;
+  name: string;
+}
+
+type Doing = (errand: Errand, signal: AbortSignal) => Promise<void | 'ended'>;
+
+/** What one process does. */
+class Errands extends LeasedWorker<Errand> {
+  readonly begun: Errand[] = [];
+  readonly abandoned: [string, string | null][] = [];
+  doing: Doing = async () => undefined;
+  abandoning: () => Promise<void> = async () => undefined;
+
+  constructor(
+    options: Partial<LeasedWorkOptions>,
+    readonly dataSource: DataSource,
+    readonly notifications: DatabaseNotifications,
+    clock: Clock,
+  ) {
+    const rows = new LeasedRows<Errand>(dataSource, clock, ERRANDS);
+    const usual = { queue: 'errand', places: 20, leaseMs: LEASE_MS, pollMs: NO_POLLING_MS };
+    super({ ...usual, ...options }, new LeasedWork(notifications, clock), rows, new Logger('test'));
+  }
+
+  get names(): string[] {
+    return this.begun.map(({ name }) => name);
+  }
+
+  get leases(): LeasedRows<Errand> {
+    return this.rows;
+  }
+
+  protected async work(errand: Errand, signal: AbortSignal): Promise<LeaseEnd | 'ended'> {
+    this.begun.push(errand);
+    return (await this.doing(errand, signal)) ?? { dueAt: null };
+  }
+
+  protected override async giveUp({ name }: Errand, failure: string | null): Promise<void> {
+    await this.abandoning();
+    this.abandoned.push([name, failure]);
+  }
+}
+
+interface Replica {
+  worker: Errands;
+  clock: ManualClock;
+  stop: () => Promise<void>;
+}
+
+let database: TestDatabase;
+let observer: DataSource;
+const stops: (() => Promise<void>)[] = [];
+
+beforeEach(async () => {
+  Logger.overrideLogger(false);
+  database = await createTestDatabase();
+  observer = await new DataSource(dataSourceOptions(DatabaseAddresses.of(database.url).main, 3)).initialize();
+  await observer.query(
+    `CREATE TABLE errands (id uuid PRIMARY KEY, owner text NOT NULL, name text NOT NULL, done boolean NOT NULL DEFAULT false,
+       due_at timestamptz, leased_by text, leased_until timestamptz, attempts integer NOT NULL DEFAULT 0)`,
+  );
+});
+
+afterEach(async () => {
+  await Promise.all(stops.splice(0).map((stop) => stop()));
+  await observer.destroy();
+  await database.drop();
+});
+
+async function replica(
+  doing: Doing = async () => undefined,
+  options: Partial<LeasedWorkOptions> = {},
+  { url = database.url, ownClock }: { url?: string; ownClock?: Clock } = {},
+): Promise<Replica> {
+  const addresses = DatabaseAddresses.of(url);
+  const dataSource = await new DataSource(dataSourceOptions(addresses.main, 3)).initialize();
+  const clock = new ManualClock();
+  const notifications = new DatabaseNotifications(addresses);
+  const worker = new Errands(options, dataSource, notifications, ownClock ?? clock);
+  worker.doing = doing;
+  worker.onApplicationBootstrap();
+  const stop = async (): Promise<void> => {
+    stops.splice(stops.indexOf(stop), 1);
+    await worker.onModuleDestroy();
+    await notifications.onApplicationShutdown();
+    await dataSource.destroy();
+  };
+  stops.push(stop);
+  await until(() => notifications.isConnected);
+  return { worker, clock, stop };
+}
+
+async function add(names: string[], owner = 'Ada', due = new Date(Date.now() - 1_000)): Promise<void> {
+  await observer.transaction(async (manager) => {
+    for (const [index, name] of names.entries()) {
+      const dueAt = new Date(due.getTime() + index);
+      const values = [randomUUID(), owner, name, dueAt];
+      await manager.query('INSERT INTO errands (id, owner, name, due_at) VALUES ($1, $2, $3, $4)', values);
+    }
+    await manager.query(`SELECT pg_notify('errands', '')`);
+  });
+}
+
+const wake = () => observer.query(`SELECT pg_notify('errands', '')`);
+const rows = () =>
+  observer.query<{ name: string; due_at: Date | null; leased_by: string | null; attempts: number }[]>(
+    'SELECT name, due_at, leased_by, attempts FROM errands ORDER BY name',
+  );
+const isOver = async (): Promise<boolean> =>
+  (await rows()).every((row) => row.due_at === null && row.leased_by === null);
+const signalled = (signal: AbortSignal): Promise<void> =>
+  new Promise((_resolve, reject) => {
+    signal.addEventListener('abort', () => reject(new Error('broken off')));
+  });
+const outage = (): Error =>
+  new Error('it did not work', { cause: new Error('Connection terminated unexpectedly') });
+
+describe('rows that are due', () => {
+  it('are done once they are committed, in another process and without polling, and never if they are not', async () => {
+    const { worker } = await replica();
+    await expect(
+      observer.transaction(async (manager) => {
+        const values = [randomUUID(), new Date()];
+        await manager.query(
+          `INSERT INTO errands (id, owner, name, due_at) VALUES ($1, 'Ada', 'undone', $2)`,
+          values,
+        );
+        await worker.leases.wake(manager);
+        throw new Error('rolled back');
+      }),
+    ).rejects.toThrow('rolled back');
+    await add(['done']);
+    await until(isOver);
+
+    expect(worker.names).toEqual(['done']);
+  });
+
+  it('are each done by one of two replicas', async () => {
+    const names = Array.from({ length: 200 }, (_, index) => `errand ${index}`);
+    const replicas = [await replica(), await replica()];
+    await add(names);
+    await until(isOver);
+
+    const done = replicas.flatMap(({ worker }) => worker.names);
+    expect(done.toSorted()).toEqual(names.toSorted());
+    expect((await rows()).every(({ attempts }) => attempts === 1)).toBe(true);
+  });
+
+  it('end in the transaction of what they change, or not at all', async () => {
+    const { worker } = await replica(
+      async (errand) => {
+        await observer.transaction(async (manager) => {
+          await manager.query('UPDATE errands SET done = true WHERE id = $1', [errand.id]);
+          await worker.leases.end(errand, { dueAt: null }, manager);
+          if (errand.attempts === 1) {
+            throw new Error('rolled back');
+          }
+        });
+        return 'ended';
+      },
+      { pauseMs: 0 },
+    );
+    await add(['errand']);
+    await until(isOver);
+
+    expect(await rows()).toMatchObject([{ attempts: 2 }]);
+    expect(worker.names).toEqual(['errand', 'errand']);
+  });
+
+  it('are begun again when they become due while they are worked on', async () => {
+    const { worker } = await replica(async ({ attempts }) => {
+      if (attempts === 1) {
+        await observer.query('UPDATE errands SET due_at = $1', [new Date()]);
+      }
+    });
+    await add(['errand']);
+    await until(isOver);
+
+    expect(worker.names).toEqual(['errand', 'errand']);
+  });
+
+  it('are counted with what is under way, what waits, and for how long', async () => {
+    const { worker, clock } = await replica((_errand, signal) => signalled(signal), { places: 1 });
+    clock.stop();
+    await add(['first', 'second'], 'Ada', new Date(clock.now() - 60_000));
+    await add(['later'], 'Ada', new Date(clock.now() + 60_000));
+    await until(() => worker.begun.length === 1);
+
+    const { oldestDueSeconds, ...counts } = await worker.leases.backlog();
+    expect(counts).toEqual({ due: 1, later: 1, active: 1 });
+    expect(oldestDueSeconds).toBeCloseTo(60, 1);
+  });
+});
+
+describe('owners', () => {
+  const under = ({ begun }: Errands, owner: string): number =>
+    begun.filter((errand) => errand.owner === owner).length;
+
+  it('take turns, those first whose errands have waited longest', async () => {
+    const { worker } = await replica((_errand, signal) => signalled(signal), { places: 5 });
+    await observer.transaction(async () => {
+      await observer.query(
+        `INSERT INTO errands (id, owner, name, due_at)
+         SELECT gen_random_uuid(), owner, owner || n, now() - interval '1 hour' + n * interval '1 second' - late
+         FROM (VALUES ('Ada', interval '0'), ('Bob', interval '10 minutes')) AS one (owner, late), generate_series(1, 5) n`,
+      );
+      await wake();
+    });
+    await until(() => worker.begun.length === 5);
+
+    expect([under(worker, 'Ada'), under(worker, 'Bob')]).toEqual([2, 3]);
+    expect(new Set(worker.names)).toEqual(new Set(['Ada1', 'Ada2', 'Bob1', 'Bob2', 'Bob3']));
+  });
+
+  it('have their share of all replicas together', async () => {
+    const hanging: Doing = (_errand, signal) => signalled(signal);
+    const first = await replica(hanging, { share: 3 });
+    await add(['1', '2', '3', '4', '5', '6']);
+    await until(() => first.worker.begun.length === 3);
+    const second = await replica(hanging, { share: 3 });
+    await add(['other'], 'Bob');
+    await until(() => first.worker.begun.length + second.worker.begun.length === 4);
+
+    expect(under(first.worker, 'Ada') + under(second.worker, 'Ada')).toBe(3);
+  });
+
+  it('who have nothing under way have places that nobody else gets', async () => {
+    const { worker } = await replica((_errand, signal) => signalled(signal), { places: 5, reserved: 2 });
+    await add(['1', '2', '3', '4', '5', '6']);
+    await until(() => worker.begun.length === 3);
+    await add(['other'], 'Bob');
+    await until(() => worker.begun.length > 3);
+
+    expect([under(worker, 'Ada'), under(worker, 'Bob')]).toEqual([3, 1]);
+  });
+
+  it('do not wait for what is slow: it goes on without its place', async () => {
+    const { worker } = await replica(
+      ({ name }, signal) => (name.startsWith('slow') ? signalled(signal) : Promise.resolve()),
+      { places: 2, slowAfterMs: 1 },
+    );
+    await add(['slow 1', 'slow 2', 'slow 3', 'quick']);
+    await until(() => worker.names.includes('quick'));
+
+    expect(worker.begun).toHaveLength(4);
+  });
+});
+
+describe('a lease', () => {
+  it('of a process that vanished ends, its row is done elsewhere, and what comes of the first changes nothing', async () => {
+    const proxy = await DatabaseProxy.start(database.url);
+    const broken: string[] = [];
+    const gone = await replica(
+      async ({ name }, signal) => {
+        await signalled(signal).finally(() => broken.push(name));
+      },
+      { leaseMs: SHORT_LEASE_MS },
+      { url: proxy.urlOf(database.url) },
+    );
+    await add(['errand']);
+    await until(() => gone.worker.begun.length === 1);
+    await proxy.goAway();
+    const heir = await replica(() => until(() => broken.length === 1));
+    heir.clock.advance(LEASE_MS);
+    await wake();
+    await until(() => heir.worker.begun.length === 1);
+    const [first] = gone.worker.begun;
+    const lost = first && (await heir.worker.leases.end(first, { dueAt: new Date() }));
+    await until(isOver);
+
+    expect(lost).toBe(false);
+    expect(broken).toEqual(['errand']);
+    expect(await rows()).toMatchObject([{ attempts: 2 }]);
+    await gone.stop();
+    await proxy.goAway();
+  });
+
+  it('that another process took, since this one stood still, aborts the work of this one', async () => {
+    const broken: string[] = [];
+    const stalled = await replica(
+      async ({ name }, signal) => {
+        await signalled(signal).finally(() => broken.push(name));
+      },
+      { leaseMs: SHORT_LEASE_MS },
+    );
+    await add(['errand']);
+    await until(() => stalled.worker.begun.length === 1);
+    const other = await replica(async () => undefined);
+    other.clock.advance(LEASE_MS);
+    await until(async () => {
+      await wake();
+      return other.worker.begun.length === 1;
+    });
+    await until(() => broken.length === 1);
+    await until(isOver);
+
+    expect([stalled.worker.names, other.worker.names]).toEqual([['errand'], ['errand']]);
+  });
+
+  it('that nobody took is kept by a process that stood still', async () => {
+    const finish = Promise.withResolvers<void>();
+    const { worker, clock } = await replica(
+      (_errand, signal) => Promise.race([finish.promise, signalled(signal)]),
+      {
+        leaseMs: SHORT_LEASE_MS,
+      },
+    );
+    await add(['errand']);
+    await until(() => worker.begun.length === 1);
+    await observer.query(
+      `UPDATE errands SET leased_until = now() - interval '1 hour', due_at = now() - interval '1 hour'`,
+    );
+    clock.advance(1);
+    await until(
+      async () =>
+        (await observer.query<unknown[]>('SELECT FROM errands WHERE leased_until > now()')).length === 1,
+    );
+    finish.resolve();
+    await until(async () => (await rows())[0]?.leased_by === null);
+
+    expect(worker.names.slice(0, 1)).toEqual(['errand']);
+    expect((await rows())[0]?.attempts).toBe(worker.begun.length);
+  });
+
+  it('is renewed while a transaction holds another row, and that one is not lost', async () => {
+    const broken: string[] = [];
+    const { worker } = await replica(
+      async ({ name }, signal) => {
+        await signalled(signal).finally(() => broken.push(name));
+      },
+      { leaseMs: SHORT_LEASE_MS },
+    );
+    await add(['held', 'free']);
+    await until(() => worker.begun.length === 2);
+    await observer.transaction(async (manager) => {
+      await manager.query(`UPDATE errands SET owner = 'Bob' WHERE name = 'held'`);
+      const [before] = await observer.query<{ at: Date }[]>(
+        `SELECT max(leased_until) AS at FROM errands WHERE name = 'free'`,
+      );
+      await until(async () => {
+        const [now] = await observer.query<{ at: Date }[]>(
+          `SELECT max(leased_until) AS at FROM errands WHERE name = 'free'`,
+        );
+        return Number(now?.at) >= Number(before?.at) + SHORT_LEASE_MS;
+      });
+    });
+
+    expect(broken).toEqual([]);
+  });
+
+  it('outlives a clock that is set, as its time is the database’s', async () => {
+    const machine = { ahead: 0 };
+    const stepped = await DatabaseClock.start(observer, {
+      wall: () => Date.now() + machine.ahead,
+      monotonic: () => performance.now(),
+    });
+    const hanging: Doing = (_errand, signal) => signalled(signal);
+    const holder = await replica(hanging);
+    await add(['errand']);
+    await until(() => holder.worker.begun.length === 1);
+    const other = await replica(hanging, {}, { ownClock: stepped });
+    machine.ahead = 2 * LEASE_MS;
+    await add(['next'], 'Bob');
+    await until(() => holder.worker.begun.length + other.worker.begun.length === 2);
+    machine.ahead = -2 * LEASE_MS;
+    await add(['last'], 'Bob');
+    await until(() => holder.worker.begun.length + other.worker.begun.length === 3);
+    await stepped.onModuleDestroy();
+
+    expect((await rows()).map(({ attempts }) => attempts)).toEqual([1, 1, 1]);
+  });
+
+  it('is given back by a process that stops, which counts no attempt, and another one goes on at once', async () => {
+    const first = await replica((_errand, signal) => signalled(signal));
+    await add(['errand']);
+    await until(() => first.worker.begun.length === 1);
+    const second = await replica();
+    await first.stop();
+    await until(isOver);
+
+    expect(second.worker.begun).toMatchObject([{ name: 'errand', attempts: 1 }]);
+  });
+});
+
+describe('an attempt that fails', () => {
+  it('is made again after a pause that doubles, and given up after the last', async () => {
+    const dueIn: number[] = [];
+    const { worker, clock } = await replica(() => Promise.reject(new Error('nobody is at home')), {
+      mostAttempts: 4,
+      pauseMs: 1_000,
+    });
+    clock.stop();
+    await add(['errand'], 'Ada', new Date(clock.now()));
+    for (let attempts = 1; attempts < 4; attempts += 1) {
+      await until(async () => (await rows())[0]?.leased_by === null && worker.begun.length === attempts);
+      dueIn.push(((await rows())[0]?.due_at?.getTime() ?? 0) - clock.now());
+      clock.advance(dueIn.at(-1) ?? 0);
+      await wake();
+    }
+    await until(isOver);
+
+    expect(dueIn).toEqual([1_000, 2_000, 4_000]);
+    expect(worker.begun.map(({ attempts }) => attempts)).toEqual([1, 2, 3, 4]);
+    expect(worker.abandoned).toEqual([['errand', 'nobody is at home']]);
+  });
+
+  it('is given up later when that fails, and with the cause', async () => {
+    let failures = 0;
+    const { worker, clock } = await replica(() => Promise.reject(new Error('nobody is at home')), {
+      mostAttempts: 1,
+    });
+    worker.abandoning = () => {
+      failures += 1;
+      return failures === 1 ? Promise.reject(new Error('not yet')) : Promise.resolve();
+    };
+    await add(['errand']);
+    await until(async () => failures === 1 && (await rows())[0]?.leased_by === null);
+    clock.advance(60_000);
+    await wake();
+    await until(isOver);
+
+    expect(worker.abandoned).toEqual([['errand', 'nobody is at home']]);
+    expect(worker.begun).toHaveLength(1);
+  });
+
+  it('of processes that all died is given up without a cause', async () => {
+    await add(['errand']);
+    await observer.query(
+      `UPDATE errands SET attempts = 3, leased_by = 'the dead', leased_until = now() - interval '1 s'`,
+    );
+    const { worker } = await replica(undefined, { mostAttempts: 3 });
+    await wake();
+    await until(isOver);
+
+    expect([worker.names, worker.abandoned]).toEqual([[], [['errand', null]]]);
+  });
+
+  it('does not count while the database is away, unless it is never there', async () => {
+    const { worker } = await replica(() => Promise.reject(outage()), { mostAttempts: 1, pauseMs: 0 });
+    await add(['errand']);
+    await until(async () => {
+      await wake();
+      return await isOver();
+    });
+
+    expect(worker.begun).toHaveLength(21);
+    expect(worker.begun.every(({ attempts }) => attempts === 1)).toBe(true);
+    expect(worker.abandoned).toEqual([['errand', 'it did not work']]);
+  });
+
+  it('is made again when the database is back', async () => {
+    const proxy = await DatabaseProxy.start(database.url);
+    const { worker, stop } = await replica(
+      async ({ attempts }) => {
+        if (worker.begun.length === 1) {
+          await proxy.goAway();
+          await worker.dataSource.query('SELECT 1').finally(() => proxy.comeBack());
+        }
+        expect(attempts).toBe(1);
+      },
+      { pauseMs: 0 },
+      { url: proxy.urlOf(database.url) },
+    );
+    await add(['errand']);
+    await until(async () => {
+      await wake();
+      return await isOver();
+    });
+
+    expect(worker.names).toEqual(['errand', 'errand']);
+    await stop();
+    await proxy.goAway();
+  });
+});
