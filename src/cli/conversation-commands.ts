@@ -1,6 +1,7 @@
 import type { Command } from '@commander-js/extra-typings';
 import { jsonText, parseJson, jsonList } from '@slipway/common/json-access.js';
 import { parseList } from 'structured-headers';
+import type { StoredSettingsDto } from '../settings/flat/settings.dto.js';
 import type { SuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
 import type { StartTaskDto } from '../v1/app-conversations/api/dto/start-task.dto.js';
 import type { OpenedPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
@@ -11,7 +12,12 @@ const CONVERSATIONS = '/api/v1/app-conversations';
 const TASKS = '/api/user/suggested-tasks';
 /** Longer than the service takes. */
 const FORK_PATIENCE_MS = 240_000;
-const PAGE = /^https?:\/\/[^/]+\/(.+?)\/(?:-\/)?(?:issues|pull|merge_requests|pull-requests)\/(\d+).*$/;
+const PAGE = /^https?:\/\/([^/]+)\/(.+?)\/(?:-\/)?(issues|pull|merge_requests|pull-requests)\/(\d+)/;
+const PUBLIC_HOSTS: Record<string, string> = {
+  github: 'github.com',
+  gitlab: 'gitlab.com',
+  bitbucket: 'bitbucket.org',
+};
 /** After these the agent does nothing until a user says or allows something. */
 const RESTING = new Set(['finished', 'idle', 'paused', 'waiting_for_confirmation', 'error', 'stuck']);
 
@@ -49,14 +55,13 @@ export function defineConversations(program: Command, invoke: Invoke): void {
     .argument('[message]', 'what the agent should do')
     .option('--json', 'print events as JSON, one a line')
     .action(async (given, message, { json }) => {
-      const subject = given.replace(PAGE, '$1#$2');
       const invocation = invoke(json);
       const { client, output } = invocation;
-      const [, git_provider, selected_repository = subject] = /^(\w+):(.+)$/.exec(subject) ?? [];
+      const [, git_provider, selected_repository = given] = /^(\w+):(.+)$/.exec(given) ?? [];
       const initial_message = { content: [{ type: 'text', text: message }] };
       const body =
         message === undefined
-          ? { suggested_task: await requireTask(client, subject) }
+          ? { suggested_task: await requireTask(client, given) }
           : { selected_repository, git_provider, initial_message };
       const { id: startId } = await client.http.post(CONVERSATIONS, { json: body }).json<StartTaskDto>();
       const id = await awaitReady(invocation, startId);
@@ -91,21 +96,40 @@ export function defineConversations(program: Command, invoke: Invoke): void {
 }
 
 /** `github:owner/name#12`: what `slipway run` takes. */
-function taskName({ git_provider, repo, issue_number }: SuggestedTaskDto): string {
+function taskName({ git_provider, repo, issue_number }: Task): string {
   return `${git_provider}:${repo}${issue_number === 0 ? '' : `#${issue_number}`}`;
 }
 
-async function requireTask({ http }: ServiceClient, name: string): Promise<SuggestedTaskDto> {
+type Provider = SuggestedTaskDto['git_provider'];
+type Task = Pick<SuggestedTaskDto, 'git_provider' | 'task_type' | 'repo' | 'issue_number' | 'title'>;
+
+/** A suggested task by its name or page, or what the page of a known git host is about. @throws UsageError */
+async function requireTask({ http }: ServiceClient, given: string): Promise<Task> {
+  const [, host, repo = '', kind, number = ''] = PAGE.exec(given) ?? [];
+  const provider = host === undefined ? undefined : await providerAt(http, host);
+  const name = [provider && `${provider}:`, host === undefined ? given : `${repo}#${number}`].join('');
   const tasks = await http.get(TASKS).json<SuggestedTaskDto[]>();
   const [task, another] = tasks.filter((each) => `:${taskName(each)}`.endsWith(`:${name}`));
-  if (task && !another) {
+  if (task && another) {
+    throw new UsageError(`several git hosts have ${name}: put the host before it, as in ${taskName(task)}`);
+  }
+  if (task) {
     return task;
   }
-  throw new UsageError(
-    task
-      ? `several git hosts have ${name}: put the host before it, as in ${taskName(task)}`
-      : `there is no suggested task ${name}: slipway tasks lists them; for other work add a message`,
-  );
+  if (provider === undefined) {
+    throw new UsageError(
+      `there is no suggested task ${name}: slipway tasks lists them; for other work add a message`,
+    );
+  }
+  const task_type = kind === 'issues' ? 'OPEN_ISSUE' : 'OPEN_PR';
+  return { git_provider: provider, task_type, repo, issue_number: Number(number), title: `#${number}` };
+}
+
+/** The git host of the user's that has this name. */
+async function providerAt(http: ServiceClient['http'], host: string): Promise<Provider | undefined> {
+  const { provider_tokens_set: tokens } = await http.get('/api/settings').json<StoredSettingsDto>();
+  const providers = Object.keys(tokens) as Provider[];
+  return providers.find((provider) => (tokens[provider] ?? PUBLIC_HOSTS[provider]) === host);
 }
 
 async function awaitReady({ client, output }: Invocation, ids: string): Promise<string> {

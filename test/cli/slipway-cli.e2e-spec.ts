@@ -116,12 +116,38 @@ describe('slipway', () => {
     });
 
     it.each([
-      'https://github.com/octo/none/issues/1',
-      'https://gitlab.example/octo/none/-/merge_requests/1/diffs#note_7',
-    ])('takes the page of a task: %s', async (page) => {
+      ['https://github.com/octo/none/issues/1', 'github', 'OPEN_ISSUE'],
+      ['https://gitlab.com/octo/none/-/merge_requests/1/diffs#note_7', 'gitlab', 'OPEN_PR'],
+    ])('takes the page of what nothing suggests: %s', async (page, git_provider, task_type) => {
       await connect();
 
-      expect((await run('run', page)).stderr).toEqual([
+      // Without a model; what it is about was understood before that.
+      expect((await run('run', page)).stderr.at(-1)).toMatch(/model/);
+      const [start] = await app.dataSource.query<{ task: unknown }[]>(
+        `SELECT request->'suggested_task' AS task FROM app_conversation_start_tasks WHERE user_id = $1`,
+        [user.id],
+      );
+      expect(start?.task).toEqual({
+        git_provider,
+        task_type,
+        repo: 'octo/none',
+        issue_number: 1,
+        title: '#1',
+      });
+    });
+
+    it('takes the page of a suggested task, and nothing else of a host that it does not know', async () => {
+      await connect();
+      const [, listed = ''] = (await run('tasks', '--providers', 'github', '--types', 'OPEN_ISSUE')).stdout;
+      const [, name = '', number = ''] = /^github:(\S+)#(\d+)/.exec(listed) ?? [];
+      await run('run', `https://github.com/${name}/issues/${number}`);
+      const [start] = await app.dataSource.query<{ title: string }[]>(
+        `SELECT request->'suggested_task'->>'title' AS title FROM app_conversation_start_tasks WHERE user_id = $1`,
+        [user.id],
+      );
+      expect(listed).toContain(start?.title);
+
+      expect((await run('run', 'https://gitlab.example/octo/none/-/issues/1')).stderr).toEqual([
         expect.stringContaining('there is no suggested task octo/none#1'),
       ]);
     });
