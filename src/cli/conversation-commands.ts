@@ -1,10 +1,10 @@
 import type { Command } from '@commander-js/extra-typings';
 import { jsonText, parseJson, jsonList } from '@slipway/common/json-access.js';
 import { parseList } from 'structured-headers';
-import type { StoredSettingsDto } from '../settings/flat/settings.dto.js';
 import type { SuggestedTaskDto } from '../suggested-tasks/suggested-tasks.dto.js';
 import type { StartTaskDto } from '../v1/app-conversations/api/dto/start-task.dto.js';
 import type { OpenedPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
+import type { UserInfoDto } from '../v1/sandbox-settings/sandbox-settings.dto.js';
 import { CommandError, printRows, UsageError } from './command-output.js';
 import type { Invocation, Invoke, ServiceClient } from './service-client.js';
 
@@ -127,7 +127,7 @@ async function requireTask({ http }: ServiceClient, given: string): Promise<Task
 
 /** The git host of the user's that has this name. */
 async function providerAt(http: ServiceClient['http'], host: string): Promise<Provider | undefined> {
-  const { provider_tokens_set: tokens } = await http.get('/api/settings').json<StoredSettingsDto>();
+  const { provider_tokens_set: tokens } = await http.get('/api/v1/users/me').json<UserInfoDto>();
   const providers = Object.keys(tokens) as Provider[];
   return providers.find((provider) => (tokens[provider] ?? PUBLIC_HOSTS[provider]) === host);
 }
