@@ -130,6 +130,12 @@ describe('POST /api/git/prepare', () => {
       expect(await git('cut', 'fsck', '--connectivity-only')).toBe('');
     });
 
+    it('compares a branch whose beginning is cut off with the branch on the remote', async () => {
+      await part('side', { depth: 1, branch: 'side' });
+      const folder = path.join(server.workspace, 'side');
+      expect(await server.client.get(`/api/git/changes?path=${folder}`)).toEqual([]);
+    });
+
     it.each(['blob:none', 'tree:0'])('leaves out %s but for the files of the commit', async (filter) => {
       const directory = `part-${filter.slice(0, 4)}`;
       await part(directory, { filter });

@@ -2,7 +2,7 @@ import { randomUUID } from 'node:crypto';
 import type { DataSource, EntityManager } from 'typeorm';
 import type { Clock } from '../../common/clock.js';
 
-/** Replicas compare their clocks with the database's, and may be a little apart: nobody waits for that difference. */
+/** Replicas compare their clocks with the database's, and may be a little apart: no work waits for that difference. */
 const SKEW_MS = 250;
 
 /** Which rows of a table are work. Texts are SQL in which `r` is the row; `values` are its parameters from `$8` on. */
@@ -34,7 +34,7 @@ export interface LeasedTable {
 
 export interface Lease {
   id: string;
-  /** Of this lease alone: whoever takes the row later has another one. */
+  /** Names this lease alone: the next one of the row has another name. */
   leasedBy: string;
   /** This one included. */
   attempts: number;
@@ -171,7 +171,7 @@ export class LeasedRows<Row extends Lease = Lease> {
       FROM leased r ${join}`;
   }
 
-  /** A row that a transaction holds stays ours: nobody takes it meanwhile, and the renewal of the others must not wait. */
+  /** A row that a transaction holds stays ours: no process takes it meanwhile, and the renewal of the others must not wait. */
   #renewingText(): string {
     const { table, key } = this.definition;
     return `

@@ -53,7 +53,7 @@ export interface LeasedWorkOptions {
 interface Held<Row> {
   row: Row;
   lost: AbortController;
-  /** By a clock that nobody sets. */
+  /** Monotonic milliseconds. */
   renewedAt: number;
   isInLane: boolean;
   done: Promise<void>;
@@ -272,7 +272,7 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     }
   }
 
-  /** A process that stood still keeps what nobody else has taken. */
+  /** A process that stood still keeps what no other process has taken. */
   private async renew(): Promise<void> {
     const { leaseMs } = this.options;
     const all = [...this.held.values()].filter(({ lost }) => !lost.signal.aborted);

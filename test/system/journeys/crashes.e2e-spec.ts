@@ -127,7 +127,7 @@ exec ${found[names.indexOf(name)]} "$@"
   const expectNoMoreThan = async (sandboxIds: string[]): Promise<void> => {
     await until(async () => (await world.count('sandboxes')) === sandboxIds.length);
     expect(await world.sandboxFolders()).toEqual(sandboxIds.toSorted(ascending));
-    // What ends between the two looks is of nobody for a moment.
+    // What ends between the two looks belongs to no sandbox for a moment.
     await until(() => {
       const all = world.sandboxProcesses();
       const known = new Set(sandboxIds.flatMap((id) => world.sandboxProcesses(id)));

@@ -52,7 +52,8 @@ async function emptyTree(view: ToolView, folder: string): Promise<string> {
 
 /**
  * What the work is compared with, so that it stays visible after a commit or push: the branch on the remote while
- * the two differ, else the point where it left the default branch, else the last commit, else no files.
+ * the two differ, else the point where it left the default branch (where the history is cut before that, the branch on the remote),
+ * else the last commit, else no files.
  */
 async function comparisonBase(view: ToolView, folder: string): Promise<string> {
   const git = async (...args: string[]): Promise<string | null> =>

@@ -80,7 +80,7 @@ export class PrivateRepository {
         '--no-progress',
         '--template=',
         '--no-recurse-submodules',
-        // Whoever has one branch alone cannot check out, compare with or merge another one.
+        // With one branch alone, no other can be checked out, compared with or merged.
         ...(depth ? [`--depth=${depth}`, '--no-single-branch'] : []),
         ...(filter ? [`--filter=${filter}`] : []),
       ];
@@ -89,7 +89,7 @@ export class PrivateRepository {
     });
   }
 
-  /** Fetches what a partial clone left out of a commit's files: whoever checks them out has no credentials. */
+  /** Fetches what a partial clone left out of a commit's files: they are checked out without credentials. */
   async fetchFiles(commit: string): Promise<GitOutcome> {
     const list = ['rev-list', '--objects', '--no-walk', '--missing=print', '--no-object-names', commit];
     for (let round = 0; round < MAX_ROUNDS; round += 1) {
