@@ -113,6 +113,7 @@ const ATTEMPTS: Attempt[] = [
     path: ({ conversation }) => `${C}/${conversation}/pull-request`,
     body: () => ({}),
   },
+  { method: 'GET', route: `${S}/{id}/ports`, path: ({ sandbox }) => `${S}/${sandbox}/ports` },
   { method: 'GET', route: `${W}/{id}`, path: ({ endpoint }) => `${W}/${endpoint}` },
   {
     method: 'PATCH',

@@ -1,11 +1,12 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { paths } from '../../generated/schema.js';
-import { answerOf, api, bodyOf, bodyQuery, by, ProblemError, type Schemas } from '../api/client.js';
+import { answerOf, api, at, bodyOf, bodyQuery, by, ProblemError, type Schemas } from '../api/client.js';
 
 export type Conversation = Schemas['AppConversation'];
 
 const BUSY_MS = 3_000;
 const CALM_MS = 15_000;
+const PORTS_MS = 5_000;
 
 export type State = NonNullable<
   NonNullable<paths['/api/v1/app-conversations/search']['get']['parameters']['query']>['state__eq']
@@ -89,6 +90,12 @@ export function causeQuery({ id, trigger, metadata }: Conversation) {
 export function sandboxQuery(id: string) {
   const queryFn = async () => (await bodyOf(api.GET('/api/v1/sandboxes', by({ id: [id] }))))[0] ?? null;
   return queryOptions({ queryKey: ['sandbox', id], queryFn });
+}
+
+/** Programs begin and end to listen at any time. */
+export function portsQuery(id: string) {
+  const call = () => api.GET('/api/v1/sandboxes/{id}/ports', at(id));
+  return { ...bodyQuery(['ports', id], call), refetchInterval: PORTS_MS };
 }
 
 /** Kept changes are others than those of a running sandbox. */
