@@ -21,6 +21,9 @@ export class KeptChanges extends OwnedRow {
 
   /** Encrypted JSON: agents write secrets into files, too. */
   @Column('text') files: string;
+
+  /** Encrypted JSON: paths of all files, relative to the folder; null where they were not told. */
+  @Column('text', { nullable: true }) paths: string | null;
 }
 
 /** A file without a diff was too large, or one too many. */
