@@ -565,7 +565,10 @@ describe('the console', () => {
 
   it('stops, resumes and goes on with a message', async () => {
     await nadia.page.getByRole('button', { name: 'Stop' }).click();
-    await nadia.page.getByText('The sandbox is paused', { exact: true }).waitFor();
+    const files = nadia.page.getByRole('tabpanel', { name: 'Files' });
+    await files.getByText('These names are from').waitFor();
+    await files.getByText('AGENTS.md', { exact: true }).waitFor();
+    expect(await files.getByRole('button').count()).toBe(0);
     const facts = nadia.page.getByRole('region', { name: 'Facts' });
     await facts.getByText('Paused', { exact: true }).waitFor();
     await nadia.page.getByRole('tab', { name: 'Changes' }).click();

@@ -118,9 +118,16 @@ export function diffQuery(id: string, path: string) {
   return bodyQuery(['files', id, 'diff', path], () => api.GET('/api/v1/app-conversations/{id}/git/diff', { params }));
 }
 
-export function filesQuery(id: string) {
+/** Kept ones have the time at which they were; null where none were kept. */
+export function filesQuery(id: string, sandbox: string) {
   const params = { path: { id }, query: { path: '.' } };
-  return bodyQuery(['files', id, 'list'], () => api.GET('/api/v1/app-conversations/{id}/files', { params }));
+  const call = () => answerOf(api.GET('/api/v1/app-conversations/{id}/files', { params }));
+  const queryFn = async () => {
+    const answer = await call().catch(nullIfNotKept);
+    const asOf = answer?.headers.get('Last-Modified');
+    return answer && { paths: answer.body, asOf: asOf ? new Date(asOf).toISOString() : null };
+  };
+  return queryOptions({ queryKey: ['files', id, 'list', sandbox], queryFn });
 }
 
 /** Null for what is no text. */
