@@ -200,7 +200,7 @@ describe('a subscription', () => {
   it('of a browser belongs to the user who signed in there last', async () => {
     await subscribe();
     const other = await app.createUser();
-    await subscribe(browser, { kinds: ['failed'] }, other);
+    await subscribe(browser, { kinds: ['failed', 'failed'] }, other);
 
     expect((await call('get').expect(200)).body).toEqual([]);
     expect((await call('get', other).expect(200)).body).toEqual([
@@ -230,6 +230,16 @@ describe('a subscription', () => {
     ['of a private server', { endpoint: 'https://10.0.0.1/push' }, ['body', 'endpoint']],
     ['of another server than may be', { endpoint: 'https://push.example.com/push' }, ['body', 'endpoint']],
     ['with a password', { endpoint: 'https://a:b@push.example.com/' }, ['body', 'endpoint']],
+    [
+      'with a point of another form',
+      { keys: { p256dh: 'A'.repeat(87), auth: 'A'.repeat(22) } },
+      ['body', 'keys', 'p256dh'],
+    ],
+    [
+      'with a point off the curve',
+      { keys: { p256dh: `BP${'_'.repeat(85)}`, auth: 'A'.repeat(22) } },
+      ['body', 'keys', 'p256dh'],
+    ],
     ['without a point', { keys: { p256dh: 'AAAA', auth: 'A'.repeat(22) } }, ['body', 'keys', 'p256dh']],
     ['of another kind', { kinds: ['everything'] }, ['body', 'kinds', '0']],
     ['with what is not known', { kind: ['failed'] }, ['body', 'kind']],

@@ -1,3 +1,4 @@
+import { ECDH } from 'node:crypto';
 import { Body, Controller, Delete, Get, Post } from '@nestjs/common';
 import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
@@ -18,34 +19,33 @@ import {
 const ENDPOINT = 'https://updates.push.services.mozilla.com/wpush/v2/gAAAAABnP8';
 const SUBSCRIPTION_ID = '7c2f1e0d-9b8a-4c5d-8e6f-1a2b3c4d5e6f';
 const PUBLIC_KEY = 'BP4z9KsN6nGRTbVYI_c7VJSPQTBtkgcy27mlmlMoZIIgDll6e3vCYLocInmYWAmS6TlzAC8wEqKK6PBru3jl7A8';
-/** An uncompressed point of P-256, and 16 bytes. */
-const POINT_BYTES = 65;
-const AUTH_BYTES = 16;
 
-function bytesProblem(text: string, bytes: number): string | null {
-  const isFull = /^[\w-]+={0,2}$/.test(text) && Buffer.from(text, 'base64url').length === bytes;
-  return isFull && (bytes !== POINT_BYTES || Buffer.from(text, 'base64url')[0] === 4)
-    ? null
-    : `Expected ${bytes} bytes in base64url, as a browser gives them.`;
+function KeyBytes(
+  description: string,
+  example: string,
+  isGood: (bytes: Buffer) => boolean,
+): PropertyDecorator {
+  const rule = (text: string): string | null =>
+    /^[\w-]+={0,2}$/.test(text) && isGood(Buffer.from(text, 'base64url'))
+      ? null
+      : 'Expected bytes in base64url, as a browser gives them.';
+  return Text(description, { required: true, secret: true, example, maxLength: 100, rule });
+}
+
+/** Whether they are an uncompressed point of P-256: nothing can be encrypted for others. */
+function isPoint(bytes: Buffer): boolean {
+  try {
+    ECDH.convertKey(bytes, 'prime256v1');
+    return bytes.length === 65;
+  } catch {
+    return false;
+  }
 }
 
 @NoOtherMembers()
 class PushSubscriptionKeysDto {
-  @Text('Public key of the browser.', {
-    required: true,
-    example: PUBLIC_KEY,
-    maxLength: 100,
-    rule: (text) => bytesProblem(text, POINT_BYTES),
-  })
-  p256dh: string;
-
-  @Text('Secret that it shares with the service.', {
-    required: true,
-    secret: true,
-    example: 'k8JV6sjdbhAi1n3_LDBLvA',
-    maxLength: 30,
-    rule: (text) => bytesProblem(text, AUTH_BYTES),
-  })
+  @KeyBytes('Public key of the browser.', PUBLIC_KEY, isPoint) p256dh: string;
+  @KeyBytes('Shared by browser and senders.', 'k8JV6sjdbhAi1n3_LDBLvA', ({ length }) => length === 16)
   auth: string;
 }
 
@@ -66,7 +66,7 @@ class CreatePushSubscriptionDto extends PushEndpointDto implements BrowserSubscr
   keys: PushSubscriptionKeysDto;
 
   @ChoiceList('What to be told of; without it: all.', { values: PUSH_KINDS, example: ['waiting', 'failed'] })
-  kinds?: PushKind[];
+  kinds?: readonly PushKind[];
 
   @Decimal('Browsers add it. It is not used: a subscription ends when its push service says so.', {
     minimum: 0,
@@ -123,10 +123,12 @@ export class PushController {
   })
   async create(
     @UserId() userId: string,
-    @Body() { endpoint, keys: { p256dh, auth }, kinds = [...PUSH_KINDS] }: CreatePushSubscriptionDto,
+    @Body() { endpoint, keys: { p256dh, auth }, kinds = PUSH_KINDS }: CreatePushSubscriptionDto,
   ): Promise<PushSubscriptionDto> {
     this.addresses.check(endpoint, 'endpoint');
-    const row = await this.subscriptions.put(userId, { endpoint, keys: { p256dh, auth } }, kinds);
+    const row = await this.subscriptions.put(userId, { endpoint, keys: { p256dh, auth } }, [
+      ...new Set(kinds),
+    ]);
     return shown(Object.assign(row, { endpoint }));
   }
 
