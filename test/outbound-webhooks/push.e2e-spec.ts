@@ -206,6 +206,8 @@ describe('a subscription', () => {
     expect((await call('get', other).expect(200)).body).toEqual([
       expect.objectContaining({ endpoint: browser.endpoint, kinds: ['failed'] }),
     ]);
+    const { body } = await call('get', app.admin, `/api/v1/audit?action=push_subscription.delete`);
+    expect(body.items[0]).toMatchObject({ actor: { user_id: other.id }, owner_user_id: user.id });
   });
 
   it('of another user is neither shown nor removed', async () => {

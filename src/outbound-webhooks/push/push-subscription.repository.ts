@@ -1,6 +1,15 @@
 import { hash, randomUUID } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
-import { Column, DataSource, Entity, Index, PrimaryColumn, Repository, Unique } from 'typeorm';
+import {
+  Column,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  PrimaryColumn,
+  Repository,
+  Unique,
+} from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { lockUser, OwnedRow } from '../../auth/user.repository.js';
 import { Clock } from '../../common/clock.js';
@@ -68,17 +77,16 @@ export class PushSubscriptionRepository extends Repository<PushSubscription> {
     const subscription = this.cipher.encrypt(JSON.stringify(browser), SUBSCRIPTION.binding({ id }));
     return this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
+      const former = await manager.findOneBy(PushSubscription, { endpointHash });
       await manager.delete(PushSubscription, { endpointHash });
+      if (former !== null && former.userId !== userId) {
+        await this.noteRemoved(manager, former);
+      }
       const row = { id, userId, endpointHash, subscription, kinds, createdAt: new Date(this.clock.now()) };
       await manager.insert(PushSubscription, row);
       await manager.query(FORGET_OLDEST, [userId]);
-      const details = { members: ['kinds'] };
-      await this.audit.append(manager, {
-        action: 'push_subscription.create',
-        resourceId: id,
-        ownerId: userId,
-        details,
-      });
+      const entry = { action: 'push_subscription.create', resourceId: id, ownerId: userId } as const;
+      await this.audit.append(manager, entry);
       return manager.findOneByOrFail(PushSubscription, { id });
     });
   }
@@ -96,10 +104,18 @@ export class PushSubscriptionRepository extends Repository<PushSubscription> {
     await this.manager.transaction(async (manager) => {
       const { affected } = await manager.delete(PushSubscription, { id });
       if (affected === 1) {
-        const entry = { action: 'push_subscription.delete', resourceId: id, ownerId: userId } as const;
-        await this.audit.append(manager, { ...entry, ...(by && { by }) });
+        await this.noteRemoved(manager, { id, userId }, by);
       }
     });
+  }
+
+  private async noteRemoved(
+    manager: EntityManager,
+    { id, userId }: Pick<PushSubscription, 'id' | 'userId'>,
+    by?: 'service',
+  ): Promise<void> {
+    const entry = { action: 'push_subscription.delete', resourceId: id, ownerId: userId } as const;
+    await this.audit.append(manager, { ...entry, ...(by && { by }) });
   }
 
   /** @throws SecretDecryptionError */
