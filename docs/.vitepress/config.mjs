@@ -52,6 +52,7 @@ export default defineConfig({
           { text: 'First result', link: '/' },
           { text: 'Clients', link: '/clients' },
           { text: 'Automations', link: '/automations' },
+          { text: 'Notifications', link: '/notifications' },
           { text: 'Tool server', link: '/tool-server' },
           { text: 'Agents of others', link: '/agents' },
         ],

@@ -62,6 +62,8 @@ export const BOUNDED_PARSERS = {
     'src/common/rendered-text.ts',
   ],
   'our own rows, bounded when they were written': [
+    'src/outbound-webhooks/push/push-keys.ts',
+    'src/outbound-webhooks/push/push-subscription.repository.ts',
     'src/settings/mcp/mcp-secrets.ts',
     'src/settings/profiles/llm-profile.repository.ts',
     'src/settings/settings.repository.ts',

@@ -11,6 +11,8 @@ import { PROVIDER_TOKEN_ENCRYPTED_COLUMNS } from '../git-providers/tokens/provid
 import { MCP_CONFIG_ENCRYPTED_COLUMNS } from '../settings/mcp/mcp-config.repository.js';
 import { AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS } from '../automations/events/automation-webhook.repository.js';
 import { WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS } from '../outbound-webhooks/webhook-endpoint.repository.js';
+import { PUSH_KEYS_ENCRYPTED_COLUMNS } from '../outbound-webhooks/push/push-keys.js';
+import { PUSH_SUBSCRIPTION_ENCRYPTED_COLUMNS } from '../outbound-webhooks/push/push-subscription.repository.js';
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../settings/secrets/custom-secret.repository.js';
 import { LLM_PROFILE_ENCRYPTED_COLUMNS } from '../settings/profiles/llm-profile.repository.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings-table.js';
@@ -98,6 +100,8 @@ const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...START_TASK_ENCRYPTED_COLUMNS,
   ...KEPT_CHANGES_ENCRYPTED_COLUMNS,
   ...WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS,
+  ...PUSH_SUBSCRIPTION_ENCRYPTED_COLUMNS,
+  ...PUSH_KEYS_ENCRYPTED_COLUMNS,
   ...AUTOMATION_WEBHOOK_ENCRYPTED_COLUMNS,
 ];
 

@@ -46,7 +46,7 @@ export class DatabaseModule {
         ServiceStateRepository,
         EncryptionKeyCheck,
       ],
-      exports: [DatabaseAddresses, Clock],
+      exports: [DatabaseAddresses, Clock, ServiceStateRepository],
     };
   }
 }

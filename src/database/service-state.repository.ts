@@ -10,6 +10,9 @@ export class ServiceState {
 
   /** Encrypted with the current key: at boot it tells whether the configured keys fit the data. */
   @Column('text', { nullable: true }) keyCheck: string | null;
+
+  /** Encrypted: those of Web Push. */
+  @Column('text', { nullable: true }) pushKeys: string | null;
 }
 
 @Injectable()
@@ -35,6 +38,16 @@ export class ServiceStateRepository {
   /** Does nothing if the row exists. */
   async initialiseKeyCheck(keyCheck: string): Promise<void> {
     await this.rows.update({ id: 1, keyCheck: IsNull() }, { keyCheck });
+  }
+
+  async pushKeys(): Promise<string | null> {
+    return (await this.row()).pushKeys;
+  }
+
+  /** Returns those that are stored: the given ones, if there were none. */
+  async initialisePushKeys(pushKeys: string): Promise<string> {
+    await this.rows.update({ id: 1, pushKeys: IsNull() }, { pushKeys });
+    return (await this.pushKeys()) ?? pushKeys;
   }
 
   private async row(): Promise<ServiceState> {

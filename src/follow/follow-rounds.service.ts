@@ -181,7 +181,7 @@ export class FollowRoundsService {
     if (type !== null) {
       const cost = conversation.metrics?.accumulated_cost ?? null;
       const data = { conversation_id: id, repository, number, url, round, reason, cost };
-      await this.webhooks.publish(manager, row.userId, { type, data });
+      await this.webhooks.publish(manager, row.userId, { type, data, title: conversation.title });
     }
   }
 

@@ -1,8 +1,15 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { UserRepository } from '../auth/user.repository.js';
 import { AppConfig } from '../config/app-config.js';
 import { LeasedWorkModule } from '../database/leased-rows/leased-worker.js';
 import { ObservabilityModule } from '../observability/observability.module.js';
+import { UserAddresses } from './user-addresses.js';
+import { PushKeys } from './push/push-keys.js';
+import { PushMessage, PushMessageRepository } from './push/push-message.repository.js';
+import { PushSubscription, PushSubscriptionRepository } from './push/push-subscription.repository.js';
+import { PushController } from './push/push.controller.js';
+import { PushWorker } from './push/push.worker.js';
 import { WebhookDelivery, WebhookDeliveryRepository } from './webhook-delivery.repository.js';
 import { WebhookDeliveryWorker, WebhookMetrics } from './webhook-delivery.worker.js';
 import { WebhookEndpoint, WebhookEndpointRepository } from './webhook-endpoint.repository.js';
@@ -12,11 +19,11 @@ import { createWebhookHttpClient, WebhookHttpClient, OutboundWebhookSender } fro
 
 @Module({
   imports: [
-    TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery]),
+    TypeOrmModule.forFeature([WebhookEndpoint, WebhookDelivery, PushSubscription, PushMessage]),
     LeasedWorkModule,
     ObservabilityModule,
   ],
-  controllers: [WebhookEndpointsController],
+  controllers: [WebhookEndpointsController, PushController],
   providers: [
     { provide: WebhookHttpClient, inject: [AppConfig], useFactory: createWebhookHttpClient },
     WebhookDeliveryRepository,
@@ -25,6 +32,12 @@ import { createWebhookHttpClient, WebhookHttpClient, OutboundWebhookSender } fro
     WebhookEndpointsService,
     WebhookMetrics,
     OutboundWebhookSender,
+    UserAddresses,
+    PushKeys,
+    PushMessageRepository,
+    PushSubscriptionRepository,
+    PushWorker,
+    UserRepository,
   ],
   exports: [WebhookDeliveryRepository],
 })

@@ -23,6 +23,7 @@ import {
 import { EntityRows } from '../database/entity-rows.js';
 import { type Lease, LeasedRows, type LeasedTable } from '../database/leased-rows/leased-rows.js';
 import { endAtBytes, type Measured } from '../database/page-bytes.js';
+import { PushMessageRepository } from './push/push-message.repository.js';
 import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
 
@@ -239,15 +240,17 @@ export class WebhookDeliveryRepository extends Repository<WebhookDelivery> {
   constructor(
     dataSource: DataSource,
     private readonly clock: Clock,
+    private readonly push: PushMessageRepository,
   ) {
     super(WebhookDelivery, dataSource.manager);
     this.leases = new LeasedRows(dataSource, clock, LEASED);
     this.rows = new EntityRows(this, 'd');
   }
 
-  /** Queues an event for a user's endpoints; it is sent once the caller's transaction is committed. */
-  async publish(manager: EntityManager, userId: string, { type, data }: WebhookEvent): Promise<void> {
-    await manager.query(PUBLISH, [userId, type, JSON.stringify(data), this.now()]);
+  /** Queues an event for a user's endpoints and browsers; it is sent once the caller's transaction is committed. */
+  async publish(manager: EntityManager, userId: string, event: WebhookEvent): Promise<void> {
+    await manager.query(PUBLISH, [userId, event.type, JSON.stringify(event.data), this.now()]);
+    await this.push.publish(manager, userId, event);
   }
 
   /**

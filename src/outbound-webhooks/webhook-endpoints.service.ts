@@ -1,9 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
-import { isPublicHostName } from '@slipway/common/http/address-rules.js';
-import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
+import { DomainError, found } from '../common/errors/domain-error.js';
 import type { Page, PageRequest } from '../common/pagination/page.js';
-import { AppConfig } from '../config/app-config.js';
 import {
   type DeliveryStatus,
   type WebhookDelivery,
@@ -16,8 +13,8 @@ import {
   type EndpointValues,
   WebhookEndpointRepository,
 } from './webhook-endpoint.repository.js';
+import { UserAddresses } from './user-addresses.js';
 import { EVERY_EVENT } from './webhook-event.js';
-import { webhookHosts } from './webhook.sender.js';
 import { createWebhookSecret } from '../common/crypto/webhook-signature.js';
 
 export type NewEndpoint = Pick<EndpointValues, 'url'> & Partial<EndpointValues>;
@@ -30,22 +27,16 @@ export interface EndpointWithSecret {
 
 @Injectable()
 export class WebhookEndpointsService {
-  /** Null: any public server. */
-  private readonly allowlist: HostAllowlist | null;
-
   constructor(
     private readonly endpoints: WebhookEndpointRepository,
     private readonly deliveries: WebhookDeliveryRepository,
     private readonly worker: WebhookDeliveryWorker,
-    config: AppConfig,
-  ) {
-    const hosts = webhookHosts(config);
-    this.allowlist = hosts && HostAllowlist.parse(hosts);
-  }
+    private readonly addresses: UserAddresses,
+  ) {}
 
   /** Adds an endpoint. @throws DomainError conflict for too many; InvalidInputError for a forbidden address */
   async create(userId: string, given: NewEndpoint): Promise<EndpointWithSecret> {
-    this.checkAddress(given.url);
+    this.addresses.check(given.url, 'url');
     const secret = given.secret ?? createWebhookSecret();
     const endpoint = await this.endpoints.add(userId, {
       url: given.url,
@@ -60,7 +51,7 @@ export class WebhookEndpointsService {
   /** Sends at once what waits. @throws DomainError not_found; InvalidInputError as `create` */
   async change(userId: string, id: string, change: Partial<EndpointValues>): Promise<WebhookEndpoint> {
     if (change.url !== undefined) {
-      this.checkAddress(change.url);
+      this.addresses.check(change.url, 'url');
     }
     const endpoint = await this.endpoints.change(userId, id, change);
     await this.worker.hurry(endpoint);
@@ -97,18 +88,5 @@ export class WebhookEndpointsService {
       throw new DomainError('not_found', 'The endpoint has no delivery with this id.');
     }
     return delivery;
-  }
-
-  /** The target of the address is checked again at each attempt. */
-  private checkAddress(address: string): void {
-    const url = new URL(address);
-    const isPublic = url.protocol === 'https:' && isPublicHostName(url.hostname);
-    if (!(this.allowlist?.allows(url) ?? isPublic)) {
-      const msg =
-        this.allowlist === null
-          ? 'Expected an https address of a public server; WEBHOOK_HOST_ALLOWLIST may name others.'
-          : 'This server may not be used here; WEBHOOK_HOST_ALLOWLIST names those that may.';
-      throw new InvalidInputError({ loc: ['body', 'url'], msg, type: 'value_error' });
-    }
   }
 }

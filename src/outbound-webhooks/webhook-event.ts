@@ -30,6 +30,8 @@ export interface WebhookEvent {
   type: WebhookEventType;
   /** Ids, facts and why a conversation failed; never a secret. */
   data: Record<string, unknown>;
+  /** Of the conversation, for notifications; webhooks do not have it. */
+  title?: string | null;
 }
 
 /** What events of a conversation say about it, null where there is nothing to say. */
@@ -48,9 +50,13 @@ export interface ConversationReport {
 }
 
 /** The event for a conversation's new status; null for a status without one. */
-export function statusEvent(status: string, report: ConversationReport): WebhookEvent | null {
+export function statusEvent(
+  status: string,
+  report: ConversationReport,
+  title: string | null = null,
+): WebhookEvent | null {
   const type = WEBHOOK_EVENT_TYPES.find((known) => known === `conversation.${status}`);
-  return type === undefined ? null : { type, data: { ...report, execution_status: status } };
+  return type === undefined ? null : { type, data: { ...report, execution_status: status }, title };
 }
 
 /** Shares of a budget, each of which is told once. */

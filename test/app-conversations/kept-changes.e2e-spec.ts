@@ -139,6 +139,32 @@ describe('what an agent changed', () => {
     expect(await countOf(id)).toBe(0);
   });
 
+  it('is kept with the names of all files', async () => {
+    const { hex, id } = conversation;
+    const files = (below: string): request.Test =>
+      request(app.url).get(`/api/v1/app-conversations/${hex}/files?path=${below}`).set(user.headers);
+    const live = await files('.').expect(200);
+    end();
+    await copied(id, new Date(app.clock.now()).toISOString());
+    await statusOf(sandbox.id, 'PAUSED');
+
+    const kept = await files('.').expect(200);
+    expect(live.body).toEqual(expect.arrayContaining(['a.txt', 'src/b.txt']));
+    expect(kept.body).toEqual(live.body);
+    expect([live.headers['last-modified'], kept.headers['last-modified']]).toEqual([
+      undefined,
+      new Date(app.clock.now()).toUTCString(),
+    ]);
+    expect((await files(`${agent.workspace}/src`).expect(200)).body).toEqual(['b.txt']);
+    expect((await files('sr').expect(200)).body).toEqual([]);
+    await files('/etc').expect(409);
+    await files('..').expect(409);
+    const [stored] = await app.dataSource.query('SELECT paths FROM kept_changes WHERE conversation_id = $1', [
+      id,
+    ]);
+    expect(stored.paths).not.toContain('a.txt');
+  });
+
   it('is kept again after the next run', async () => {
     const { id, hex } = conversation;
     end();
@@ -228,6 +254,13 @@ describe('what a hostile agent server says of it', () => {
     expect(body).toEqual(expected.map((each) => Object.assign({}, each, { as_of: expect.any(String) })));
   });
 
+  it('keeps no names of files where these are not told', async () => {
+    list = [];
+    const { hex } = await kept();
+    const files = request(app.url).get(`/api/v1/app-conversations/${hex}/files`).set(user.headers);
+    expect((await files.expect(409)).body).toMatchObject({ code: 'sandbox_not_running' });
+  });
+
   it('keeps nothing of a list beyond its bounds', async () => {
     list = Array.from({ length: 70_000 }, () => 1);
     const { body } = await kept();
@@ -249,7 +282,7 @@ it('is kept of a hundred conversations of a user', async () => {
   for (let index = 0; index < 101; index += 1) {
     const { id } = await rows.conversation(user.id);
     ids.push(id);
-    await repository.keep(id, new Date(1_700_000_000_000 + index), []);
+    await repository.keep(id, new Date(1_700_000_000_000 + index), { files: [], paths: null });
   }
   expect(await repository.countBy({ userId: user.id })).toBe(100);
   expect(await countOf(ids[0] ?? '')).toBe(0);

@@ -179,6 +179,11 @@ const CHANGES: Record<string, Change> = {
   },
   delete_webhook_endpoint: { actions: ['webhook_endpoint.delete'], of: endpoint },
   rotate_webhook_secret: { actions: ['webhook_endpoint.rotate_secret'], of: endpoint },
+  create_push_subscription: { actions: ['push_subscription.create'], body: ({ browser }) => browser },
+  delete_push_subscription: {
+    actions: ['push_subscription.delete'],
+    body: () => ({ endpoint: PLANTED.pushUrl }),
+  },
 };
 
 const { paths } = JSON.parse(readFileSync(path.join(import.meta.dirname, '../../openapi.json'), 'utf8')) as {

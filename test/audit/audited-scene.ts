@@ -3,6 +3,7 @@ import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
 import type { ProviderType } from '../../src/git-providers/git-provider.js';
 import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
+import { FakeBrowser } from '../fakes/fake-push-service.js';
 import { FakeConversationServer } from '../fakes/fake-conversation-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestApp, TestUser } from '../support/create-test-app.js';
@@ -22,6 +23,7 @@ export const PLANTED = {
   mcpKey: 'planted-mcp-key',
   mcpVariable: 'planted-mcp-variable',
   webhookUrl: 'https://planted-webhook.example.com/path',
+  pushUrl: 'https://planted-push.example.com/path',
   message: 'planted first message',
   title: 'planted title of a conversation',
   prompt: 'planted prompt of an automation',
@@ -43,6 +45,7 @@ const TABLES: Record<string, string> = {
   provider_tokens: '* FROM provider_tokens',
   llm_profiles: '* FROM llm_profiles',
   webhook_endpoints: '* FROM webhook_endpoints',
+  push_subscriptions: '* FROM push_subscriptions',
   automations: '* FROM automations WHERE user_id = $1',
   automation_webhooks: '* FROM automation_webhooks WHERE user_id = $1',
   automation_runs: 'id, status FROM automation_runs WHERE user_id = $1',
@@ -99,6 +102,8 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
     await storeProviderToken(app, user, provider as ProviderType, token);
   }
   const endpoint = await post('/api/v1/webhook-endpoints', { url: PLANTED.webhookUrl });
+  const { subscription: browser } = new FakeBrowser(PLANTED.pushUrl);
+  await post('/api/v1/push/subscriptions', browser);
   const endpointId = (endpoint as { id: string }).id;
   const automation = await post('/api/automation/v1/preset/prompt', AUTOMATION);
   const automationId = (automation as { id: string }).id;
@@ -118,6 +123,7 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
     other,
     keyId: issued.record.id,
     endpointId,
+    browser,
     automationId,
     runId,
     sourceId: (source as { id: string }).id,

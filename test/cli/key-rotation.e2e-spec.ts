@@ -7,6 +7,7 @@ import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import { settingsBinding } from '../../src/settings/settings-table.js';
 import { SandboxesService } from '../../src/v1/sandboxes/sandboxes.service.js';
+import { FakeBrowser } from '../fakes/fake-push-service.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { runKeysOn, type KeysRun } from '../support/run-keys.js';
@@ -63,6 +64,11 @@ describe('npm run keys -- reencrypt', () => {
       .set(before.user.headers)
       .send({ llm: { model: 'openai/m', api_key: 'profile-secret' } })
       .expect(201);
+    await request(before.url)
+      .post('/api/v1/push/subscriptions')
+      .set(before.user.headers)
+      .send(new FakeBrowser('https://push.example.com/x').subscription)
+      .expect(201);
     await before.app.get(SandboxesService).create(before.user.id, null, null);
     await before.close();
   });
@@ -109,8 +115,10 @@ describe('npm run keys -- reencrypt', () => {
       'llm_profiles.config',
       'mcp_configs.secrets',
       'provider_tokens.token',
+      'push_subscriptions.subscription',
       'sandboxes.session_key',
       'service_state.key_check',
+      'service_state.push_keys',
       'settings.details',
       'settings.llm_api_key',
       'settings.sandbox_api_key',

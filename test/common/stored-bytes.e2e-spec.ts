@@ -41,6 +41,7 @@ const STORES: Record<string, string[] | string> = {
   'POST /api/v1/app-conversations/{id}/switch_profile': ['app_conversations'],
   'POST /api/v1/conversations/{id}/pending-messages': ['pending_messages'],
   'POST /api/v1/model-check': 'only answers',
+  'POST /api/v1/push/subscriptions': ['push_subscriptions'],
   'POST /api/v1/sandboxes': ['sandboxes', 'idempotency_keys'],
   'POST /api/v1/sandboxes/{id}/pause': 'changes a state',
   'POST /api/v1/sandboxes/{id}/resume': 'changes a state',
@@ -83,6 +84,8 @@ const TESTED: Record<string, string> = {
   sandboxes: 'test/sandboxes/limits.e2e-spec.ts',
   idempotency_keys: 'test/sandboxes/sandboxes.e2e-spec.ts',
   webhook_deliveries: 'test/outbound-webhooks/shares.e2e-spec.ts',
+  push_subscriptions: 'test/outbound-webhooks/push.e2e-spec.ts',
+  push_messages: 'test/outbound-webhooks/push.e2e-spec.ts',
   sessions: 'test/auth/sessions.e2e-spec.ts',
 };
 /** Tables in which no request of a user adds rows of its own. */

@@ -28,6 +28,8 @@ class ServiceStateWithoutCheck {
 
   @Column('uuid')
   instanceId: string;
+
+  @Column('text', { nullable: true }) pushKeys: string | null;
 }
 
 let database: TestDatabase;

@@ -92,7 +92,10 @@ describe('sandboxes as processes', () => {
       await until(async () => (await throughService(link)) === 'page');
       return link;
     };
+    await me.reach(id, 'RUNNING');
+    expect(await ports(id)).toMatchObject([{ name: 'WORKER_1', listening: false }, { listening: false }]);
     const before = await page();
+    expect(await ports(id)).toMatchObject([{ url: before.href, listening: true }, { listening: false }]);
     await me.pause(id);
     await me.reach(id, 'PAUSED');
     await me.resume(id);
@@ -103,6 +106,8 @@ describe('sandboxes as processes', () => {
     expect(after.search).not.toBe(before.search);
     await me.remove(id);
   });
+
+  const ports = async (id: string) => (await me.call<unknown>('GET', `/${id}/ports`)).body;
 
   /** Whatever the host name resolves to here. */
   async function throughService({ host, pathname, search }: URL): Promise<string> {

@@ -71,6 +71,12 @@ export interface ServerInfo {
   instance_id: string;
 }
 
+/** Of `GET /api/ports?names=WORKER_1,WORKER_2`. */
+export interface ListeningPorts {
+  /** Names of variables with the number of a port at which something listens. */
+  listening: string[];
+}
+
 /** Frames `{"after": …, "event": …}` spare clients a look into the log. Old servers send no header. */
 export const LINKED_FRAMES = { parameter: 'frames', header: 'x-event-frames', value: 'linked' } as const;
 

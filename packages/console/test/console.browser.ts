@@ -1,6 +1,8 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { Browser, Locator } from 'playwright-core';
 import { type Demo, startDemo } from '../../../demo/start-demo.js';
+import { FakeBrowser } from '../../../test/fakes/fake-push-service.js';
+import { until } from '../../../test/support/until.js';
 import { startAtTerminal } from './terminal-service.js';
 import { startBrowser, Visitor } from './visitor.js';
 
@@ -273,6 +275,103 @@ describe('the console', () => {
     await nadia.page.getByText('No tool server is configured.').waitFor();
   });
 
+  it('makes a key that is shown once, and revokes it', async () => {
+    await form('Key').getByLabel('Name').fill('ci of nadia');
+    await form('Key').getByLabel('Expires').fill('2099-12-31');
+    await form('Key').getByRole('button', { name: 'Make key' }).click();
+    const dialog = nadia.page.getByRole('dialog', { name: 'Your new key' });
+    const key = await dialog.locator('code').innerText();
+    const statusOfKey = async (): Promise<number> =>
+      (await fetch(`${demo.url}/api/v1/api-keys`, { headers: { 'X-Session-API-Key': key } })).status;
+    expect(await statusOfKey()).toBe(200);
+    await nadia.expectSound();
+    await nadia.allow('clipboard-read', 'clipboard-write');
+    await dialog.getByRole('button', { name: 'Copy' }).click();
+    expect(await nadia.page.evaluate('navigator.clipboard.readText()')).toBe(key);
+    await dialog.getByRole('button', { name: 'Done' }).click();
+    const made = row('ci of nadia');
+    await made.getByText(/^Expires in [\d,]+ days$/).waitFor();
+    expect(await nadia.kept()).not.toContain(key);
+    await nadia.shoot('keys');
+    await nadia.expectSound();
+    await made.getByRole('button', { name: 'Revoke' }).click();
+    await nadia.page.getByRole('dialog').getByRole('button', { name: 'Revoke' }).click();
+    await made.waitFor({ state: 'detached' });
+    await until(async () => (await statusOfKey()) === 401);
+  });
+
+  it('notifies a browser that was asked to, and says no more after signing out', async () => {
+    const away = await Visitor.come(browser, demo.url);
+    const { page } = away;
+    const here = new FakeBrowser('https://push.example.com/of-a-browser').subscription;
+    await away.allow('notifications');
+    // The push service of its vendor is out of reach.
+    await page.addInitScript(`
+      const here = { ...${JSON.stringify(here)}, toJSON: () => (${JSON.stringify(here)}), unsubscribe: async () => { sessionStorage.removeItem('subscribed'); return true; } };
+      PushManager.prototype.getSubscription = async () => (sessionStorage.getItem('subscribed') ? here : null);
+      PushManager.prototype.subscribe = async ({ applicationServerKey }) => { sessionStorage.setItem('subscribed', applicationServerKey); return here; };`);
+    await away.signIn(demo.apiKey);
+    await away.open('Settings');
+    const kinds = page.getByRole('form', { name: 'Notifications', exact: true });
+    await kinds.getByLabel('An agent waits for me').check();
+    await kinds.getByLabel('An agent has failed').check();
+    await kinds.getByRole('button', { name: 'Save' }).click();
+    await kinds.getByText('Saved for this browser.').waitFor();
+    await away.expectSound();
+    const listed = async (): Promise<unknown> => {
+      const headers = { 'X-Session-API-Key': demo.apiKey };
+      return (await fetch(`${demo.url}/api/v1/push/subscriptions`, { headers })).json();
+    };
+    expect(await listed()).toMatchObject([{ kinds: ['waiting', 'failed'] }]);
+    await page.reload();
+    await kinds.getByLabel('An agent waits for me').and(page.locator(':checked')).waitFor();
+    expect(await kinds.getByLabel('An agent has finished').isChecked()).toBe(false);
+
+    const url = `${demo.url}/console/conversations`;
+    const message = { kind: 'waiting', title: 'Mend it', body: 'Waits for you', url, tag: 'a' };
+    const tools = await page.context().newCDPSession(page);
+    const registered = new Promise<string>((resolve) => {
+      tools.on('ServiceWorker.workerRegistrationUpdated', ({ registrations: [found] }) => {
+        if (found !== undefined) {
+          resolve(found.registrationId);
+        }
+      });
+    });
+    await tools.send('ServiceWorker.enable');
+    await tools.send('ServiceWorker.deliverPushMessage', {
+      origin: demo.url,
+      registrationId: await registered,
+      data: JSON.stringify(message),
+    });
+    const shown = `navigator.serviceWorker.getRegistration('/console/').then((worker) => worker.getNotifications())
+      .then((all) => all.map(({ title, body, tag, data }) => ({ title, body, tag, data })))`;
+    await until(async () => (await page.evaluate<unknown[]>(shown)).length === 1);
+    expect(await page.evaluate(shown)).toEqual([
+      { title: 'Mend it', body: 'Waits for you', tag: 'a', data: url },
+    ]);
+
+    await page.getByRole('button', { name: 'Sign out' }).click();
+    await page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    expect(await listed()).toEqual([]);
+    await away.leave();
+  });
+
+  it('says in its title and on its icon how many conversations wait', async () => {
+    const search = '**/api/v1/app-conversations/search?state__eq=waiting*';
+    const icon = nadia.page.locator('link[rel="icon"]');
+    await nadia.page.route(search, (route) =>
+      route.fulfill({ json: { items: [{}, {}], next_page_id: null } }),
+    );
+    await nadia.page.reload();
+    await until(async () => (await nadia.page.title()) === '(2) Settings · Slipway');
+    expect(decodeURIComponent((await icon.getAttribute('href')) ?? '')).toContain('>2</text>');
+    await nadia.expectSound();
+    await nadia.page.unroute(search);
+    await nadia.page.reload();
+    await until(async () => (await nadia.page.title()) === 'Settings · Slipway');
+    expect(await icon.getAttribute('href')).toMatch(/\/assets\/icon-[\w-]+\.svg$/);
+  });
+
   it('shows the work on all hosts, by kind', async () => {
     await nadia.open('Work');
     await row(TITLE).waitFor();
@@ -384,6 +483,8 @@ describe('the console', () => {
     // Nobody knows what the script costs.
     expect(facts).toMatch(/Cost\s+unknown \([\d,]+ tokens\)/);
     expect(facts).toMatch(/Tokens\s+[\d,]+ in, \d+ out/);
+    // The script serves nothing.
+    expect(facts).toMatch(/Ports\s+worker 1: nothing listens yet\s+worker 2: nothing listens yet/);
     await nadia.expectSound();
   });
 
@@ -464,7 +565,10 @@ describe('the console', () => {
 
   it('stops, resumes and goes on with a message', async () => {
     await nadia.page.getByRole('button', { name: 'Stop' }).click();
-    await nadia.page.getByText('The sandbox is paused', { exact: true }).waitFor();
+    const files = nadia.page.getByRole('tabpanel', { name: 'Files' });
+    await files.getByText('These names are from').waitFor();
+    await files.getByText('AGENTS.md', { exact: true }).waitFor();
+    expect(await files.getByRole('button').count()).toBe(0);
     const facts = nadia.page.getByRole('region', { name: 'Facts' });
     await facts.getByText('Paused', { exact: true }).waitFor();
     await nadia.page.getByRole('tab', { name: 'Changes' }).click();

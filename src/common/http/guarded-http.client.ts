@@ -37,7 +37,7 @@ export interface GuardedHttpOptions {
 export interface GuardedRequestInit {
   method?: string;
   headers?: Record<string, string>;
-  body?: string;
+  body?: string | Uint8Array | null;
   signal?: AbortSignal;
   /** Shorter than the client's own deadline. */
   timeoutMs?: number;
@@ -54,7 +54,7 @@ export interface GuardedRequestInit {
 interface HttpExchange {
   method: string;
   headers: Record<string, string>;
-  body: string | null;
+  body: string | Uint8Array | null;
   tailBytes: number | null;
   statusOnly: boolean;
 }

@@ -53,6 +53,7 @@ export const TAGS: Readonly<Record<string, string>> = {
   Skills: 'What agents know besides their instructions.',
   Sandboxes: 'Where agents work: processes or containers, each with files of its own.',
   'Webhook endpoints': 'Addresses of yours that are told what happens to your conversations.',
+  Notifications: 'Browsers that are notified when an agent waits, is done or has failed.',
   'Webhook events': 'What is sent to webhook endpoints.',
   'API keys': 'Keys of a user, issued and revoked.',
   Config: 'What clients ask before they do anything, and what there is to choose from.',

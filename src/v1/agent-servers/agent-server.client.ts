@@ -25,6 +25,8 @@ const ALIVE_TIMEOUT_MS = 2_000;
 /** Covers the start of the agent's program, which may not be running yet. */
 const SWITCH_TIMEOUT_MS = 30_000;
 const PUSH_TIMEOUT_MS = 150_000;
+const PORTS_TIMEOUT_MS = 5_000;
+const PORTS_BOUNDS = { bytes: 64 * 1024, values: 1_000 };
 /** An agent server answers this long after git's own timeout at the latest. */
 const GIT_GRACE_SECONDS = 20;
 /** Bounds of a page of events (a single event may hold pictures) or of conversations (with settings and skills). */
@@ -216,6 +218,14 @@ export class AgentServerClient {
       output: jsonText(response, 'output') ?? '',
       notices: jsonList(response, 'notices').filter((notice) => typeof notice === 'string'),
     };
+  }
+
+  /** Those of the named ports at which something listens; null from an agent server that cannot tell: the stock one. */
+  async listeningPorts(target: AgentServerTarget, names: readonly string[]): Promise<string[] | null> {
+    const call = { query: { names: names.join() }, timeoutMs: PORTS_TIMEOUT_MS, bounds: PORTS_BOUNDS };
+    const response = await unlessStatus([404, 405], this.http.json(target, '/api/ports', call));
+    const listening = response === null ? null : jsonList(response, 'listening');
+    return listening && names.filter((name) => listening.includes(name));
   }
 
   /** Null from an agent server that cannot: the stock one. */

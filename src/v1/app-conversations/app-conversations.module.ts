@@ -15,6 +15,7 @@ import { OperatorSkills } from '../skills/operator-skills.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationAdoptionService } from './adoption/conversation-adoption.service.js';
 import { ChangesKeeper } from './kept-changes/changes.keeper.js';
+import { FileLists } from './kept-changes/file-lists.js';
 import { KeptChanges, KeptChangesRepository } from './kept-changes/kept-changes.repository.js';
 import { FollowedPullRequest } from './followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
@@ -105,6 +106,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationTitlesService,
     ConversationMetrics,
     ChangesKeeper,
+    FileLists,
     ConversationHandOverService,
     KeptChangesRepository,
     ConversationResumeWorker,

@@ -5,20 +5,20 @@ import { jsonAt, jsonList, jsonNumber, jsonText } from '@slipway/common/json-acc
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { isText, JsonStringStream } from '../../common/json-string.stream.js';
-import { AgentServerCommands } from '../agent-servers/agent-server.commands.js';
 import { AgentServerError, AgentServerHttp } from '../agent-servers/agent-server.http.js';
 import { AgentInputsReader } from './agent-request/agent-inputs.reader.js';
 import type { Download } from './api/download.sender.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
+import { FileLists } from './kept-changes/file-lists.js';
 import {
   type Kept,
   keptAt,
   keptChangesBelow,
   keptDiffOf,
+  keptPathsBelow,
   KeptChangesRepository,
 } from './kept-changes/kept-changes.repository.js';
-import { shellQuote } from './start/repository-checkout.js';
 
 const MIB = 1024 * 1024;
 /** Programs cannot hold much longer strings; larger files need the download from the agent server. */
@@ -74,36 +74,13 @@ export interface HookEvent {
   }[];
 }
 
-const MAX_FILES = 2_000;
-/** Limits the work in an endless folder. */
-const MAX_FOUND = 50_000;
-const MAX_CHARACTERS = 1_000_000;
-const FILES_TIMEOUT_SECONDS = 20;
-/** Installed packages, caches and build output. */
-const LEFT_OUT = [
-  '.git',
-  'node_modules',
-  '.venv',
-  'venv',
-  '__pycache__',
-  'dist',
-  'build',
-  '.next',
-  '.cache',
-  '.pytest_cache',
-  '.mypy_cache',
-  '.turbo',
-  '.parcel-cache',
-  'target',
-];
-
 /** Reads files, git changes, skills and hooks in conversations' folders through their agent servers. */
 @Injectable()
 export class ConversationWorkspaceService {
   constructor(
     private readonly actions: ConversationActionsService,
     private readonly http: AgentServerHttp,
-    private readonly commands: AgentServerCommands,
+    private readonly lists: FileLists,
     private readonly inputs: AgentInputsReader,
     private readonly conversations: ConversationRepository,
     private readonly kept: KeptChangesRepository,
@@ -189,12 +166,12 @@ export class ConversationWorkspaceService {
     }
   }
 
-  private async findKept(
+  private async findKept<T>(
     userId: string,
     givenId: string,
     name: string,
-    select: (kept: Kept) => unknown,
-  ): Promise<unknown> {
+    select: (kept: Kept) => T | undefined,
+  ): Promise<T | undefined> {
     const id = parseHexId(givenId);
     const [conversation, kept] =
       id === null
@@ -246,24 +223,23 @@ export class ConversationWorkspaceService {
 
   /**
    * Up to 2,000 sorted relative paths below a folder, which is absolute or below the conversation's folder; none if it
-   * does not exist.
-   * @throws DomainError as `ConversationActionsService.read`
+   * does not exist. Of a sandbox that does not run those that were kept, with their time.
+   * @throws DomainError as `ConversationActionsService.read`, where nothing was kept
    */
-  async files(userId: string, id: string, folder: string): Promise<string[]> {
-    return this.actions.read(userId, id, async (target, { working_dir: base }) => {
-      const { stdout } = await this.commands.run(target, {
-        command: filesCommand(path.posix.resolve('/', base, folder)),
-        cwd: null,
-        timeoutSeconds: FILES_TIMEOUT_SECONDS,
-        keepCharacters: 2 * MAX_CHARACTERS,
-        signal: AbortSignal.timeout((FILES_TIMEOUT_SECONDS + 1) * 1000),
-      });
-      return stdout
-        .split('\n')
-        .filter((line) => line.startsWith('./') && line.length > 2)
-        .map((line) => line.slice(2))
-        .slice(0, MAX_FILES);
-    });
+  async files(userId: string, id: string, folder: string): Promise<{ paths: string[]; asOf: Date | null }> {
+    try {
+      const paths = await this.actions.read(userId, id, async (target, { working_dir: base }) =>
+        this.lists.below(target, path.posix.resolve('/', base, folder)),
+      );
+      return { paths, asOf: null };
+    } catch (error) {
+      const isAway = error instanceof DomainError && error.code === 'sandbox_not_running';
+      const found = isAway ? await this.findKept(userId, id, folder, keptPathsBelow) : undefined;
+      if (found === undefined) {
+        throw error;
+      }
+      return found;
+    }
   }
 
   private async readIfRunning(
@@ -323,15 +299,6 @@ export function fileTooLarge(bytes: number, sandboxId: string): DomainError {
     'payload_too_large',
     `The file has ${Math.ceil(bytes / MIB)} MiB; at most ${MAX_FILE_BYTES / MIB} MiB can be read as a JSON string. Download it with the sandbox's session_api_key: GET /api/v1/sandboxes/${sandboxId}/agent-server/api/file/download?path=…`,
   );
-}
-
-/** Runs as the sandbox's tools do, and prints whole lines, at most `MAX_CHARACTERS` bytes. */
-export function filesCommand(folder: string): string {
-  const names = LEFT_OUT.map((name) => `-name ${name}`).join(' -o ');
-  return [
-    `cd -- ${shellQuote(folder)} 2>/dev/null || exit 0`,
-    `find . -type d \\( ${names} \\) -prune -o -type f -print 2>/dev/null | head -n ${MAX_FOUND} | LC_ALL=C sort | head -n ${MAX_FILES} | head -c ${MAX_CHARACTERS}`,
-  ].join('; ');
 }
 
 function toSkill(value: unknown): ConversationSkill[] {

@@ -10,6 +10,7 @@ import type { ConversationReport, WebhookEvent } from '../../outbound-webhooks/w
 import type { SecretFilter } from '../../settings/secrets/agent-secrets.reader.js';
 import type { FollowWishes } from './followed/followed-pull-request.entity.js';
 import { type ForkPolicy, headBranch, type WorkPlace } from './work-places/work-place.js';
+import { taskTitle } from './conversation.entity.js';
 
 /** In their order; ERROR can follow each but READY. */
 export const START_TASK_STATUSES = [
@@ -278,6 +279,10 @@ export function startEvent({
   };
   const data = { start_task_id: toHexId(id), ...report };
   return hasFailed
-    ? { type: 'conversation.start_failed', data: { ...data, detail } }
+    ? {
+        type: 'conversation.start_failed',
+        data: { ...data, detail },
+        title: request.title ?? taskTitle(request.suggested_task),
+      }
     : { type: 'conversation.ready', data };
 }

@@ -137,12 +137,13 @@ const MAX_RESULT_BYTES = 65_536;
 const REPORT = `
   SELECT CASE WHEN c.result_schema IS NOT NULL AND octet_length(f.result::text) <= ${MAX_RESULT_BYTES} THEN f.result END
       AS result,
-    coalesce(c.tags, '{}') AS tags, c.selected_repository AS repository,
+    coalesce(c.title, f.title) AS title, coalesce(c.tags, '{}') AS tags, c.selected_repository AS repository,
     jsonb_build_object('number', c.pull_requests -> -1 -> 'number', 'url', c.pull_requests -> -1 -> 'url') AS pull_request
   FROM followed_conversations f LEFT JOIN app_conversations c ON c.id = f.id
   WHERE f.id = $1`;
 
 interface ReportRow extends Pick<ConversationReport, 'result' | 'tags' | 'repository'> {
+  title: string | null;
   pull_request: { number: number | null; url: string };
 }
 
@@ -378,7 +379,7 @@ export class FollowedConversationRepository {
     };
     const events: (WebhookEvent | null)[] = [
       budgetEvent(before, after, report),
-      hasStatus ? statusEvent(status, report) : null,
+      hasStatus ? statusEvent(status, report, row?.title ?? null) : null,
     ];
     for (const event of events) {
       if (event !== null) {

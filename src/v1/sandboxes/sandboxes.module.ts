@@ -35,6 +35,7 @@ import { SandboxKeyQueries } from './sandbox-key.guard.js';
 import { SandboxQuota } from './sandbox-quota.js';
 import { SandboxUrls } from './sandbox-urls.js';
 import { Sandbox } from './sandbox.entity.js';
+import { SandboxPorts } from './sandbox-ports.js';
 import { SandboxMetrics } from './sandbox.metrics.js';
 import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
@@ -79,6 +80,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxCreator,
     SandboxQuota,
     SandboxUrls,
+    SandboxPorts,
     SandboxCallback,
     SandboxEvents,
     SandboxMetrics,

@@ -113,6 +113,7 @@ const ATTEMPTS: Attempt[] = [
     path: ({ conversation }) => `${C}/${conversation}/pull-request`,
     body: () => ({}),
   },
+  { method: 'GET', route: `${S}/{id}/ports`, path: ({ sandbox }) => `${S}/${sandbox}/ports` },
   { method: 'GET', route: `${W}/{id}`, path: ({ endpoint }) => `${W}/${endpoint}` },
   {
     method: 'PATCH',
@@ -217,7 +218,7 @@ const ATTEMPTS: Attempt[] = [
 /** Routes that name nothing of a user, or by names that every user has: they have tests of their own. */
 const WITHOUT_IDS = [
   /\/git\/suggested-tasks\/search$/,
-  /^\/api\/v1\/(api-keys|audit|diagnostics|users|sandbox-specs)(\/|$)/,
+  /^\/api\/v1\/(api-keys|audit|diagnostics|push|users|sandbox-specs)(\/|$)/,
   /^\/api\/v1\/sandboxes\/search$/,
   /^\/api\/v1\/(events\/count|skills\/search)$/,
   /^\/api\/v1\/git\/(repositories|branches|installations)\/search$/,

@@ -21,6 +21,7 @@ import { SocketServer, type SocketServerOptions } from '../sockets/socket-server
 import { errorHandler } from './error-handler.js';
 import type { HttpApp } from './lazy-app.js';
 import { mcpTestRoutes } from './mcp-test-routes.js';
+import { portRoutes } from './port-routes.js';
 import { jsonBodies, type BaseFolder, nowhere, requireRuntime, runtimeFolder } from './request-parsing.js';
 import type { SessionKeys } from './session-keys.js';
 
@@ -99,6 +100,7 @@ function createExpressApp(options: HttpAppOptions): Express {
   app.use('/api/mcp', mcpTestRoutes(options));
   app.use('/api/skills', skillRoutes(options.skills));
   app.use('/api/hooks', hookRoutes(options.files));
+  app.use('/api/ports', portRoutes(options.view));
   app.get('/api/tools', answer(TOOLS));
   app.get('/api/desktop/url', answer({ url: null }));
   app.use((_request, response) => {

@@ -1,11 +1,12 @@
 import { queryOptions } from '@tanstack/react-query';
 import type { paths } from '../../generated/schema.js';
-import { answerOf, api, bodyOf, bodyQuery, by, ProblemError, type Schemas } from '../api/client.js';
+import { answerOf, api, at, bodyOf, bodyQuery, by, ProblemError, type Schemas } from '../api/client.js';
 
 export type Conversation = Schemas['AppConversation'];
 
 const BUSY_MS = 3_000;
 const CALM_MS = 15_000;
+const PORTS_MS = 5_000;
 
 export type State = NonNullable<
   NonNullable<paths['/api/v1/app-conversations/search']['get']['parameters']['query']>['state__eq']
@@ -91,6 +92,12 @@ export function sandboxQuery(id: string) {
   return queryOptions({ queryKey: ['sandbox', id], queryFn });
 }
 
+/** Programs begin and end to listen at any time. */
+export function portsQuery(id: string) {
+  const call = () => api.GET('/api/v1/sandboxes/{id}/ports', at(id));
+  return { ...bodyQuery(['ports', id], call), refetchInterval: PORTS_MS };
+}
+
 /** Kept changes are others than those of a running sandbox. */
 export function changesQuery(id: string, sandbox: string) {
   const params = { path: { id }, query: { path: '.', resume: false } };
@@ -111,9 +118,16 @@ export function diffQuery(id: string, path: string) {
   return bodyQuery(['files', id, 'diff', path], () => api.GET('/api/v1/app-conversations/{id}/git/diff', { params }));
 }
 
-export function filesQuery(id: string) {
+/** Kept ones have the time at which they were; null where none were kept. */
+export function filesQuery(id: string, sandbox: string) {
   const params = { path: { id }, query: { path: '.' } };
-  return bodyQuery(['files', id, 'list'], () => api.GET('/api/v1/app-conversations/{id}/files', { params }));
+  const call = () => answerOf(api.GET('/api/v1/app-conversations/{id}/files', { params }));
+  const queryFn = async () => {
+    const answer = await call().catch(nullIfNotKept);
+    const asOf = answer?.headers.get('Last-Modified');
+    return answer && { paths: answer.body, asOf: asOf ? new Date(asOf).toISOString() : null };
+  };
+  return queryOptions({ queryKey: ['files', id, 'list', sandbox], queryFn });
 }
 
 /** Null for what is no text. */

@@ -3,7 +3,7 @@ import { useQuery } from '@tanstack/react-query';
 import { api, at, bodyOf, type Schemas } from '../api/client.js';
 import { Badge, dollars, Elsewhere, Pairs } from '../ui/blocks.js';
 import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
-import { type Conversation, sandboxQuery } from './conversation-queries.js';
+import { type Conversation, portsQuery, sandboxQuery } from './conversation-queries.js';
 
 const count = new Intl.NumberFormat('en');
 
@@ -15,7 +15,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const isRunning = status === 'RUNNING';
   const sandbox = useQuery({ ...sandboxQuery(sandboxId), enabled: status !== 'MISSING' });
   const why = isRunning || status === 'MISSING' ? null : sandbox.data?.status_detail;
-  const ports = (isRunning ? (sandbox.data?.exposed_urls ?? []) : []).filter(({ name }) => name !== 'AGENT_SERVER');
+  const ports = useQuery({ ...portsQuery(sandboxId), enabled: isRunning }).data ?? [];
   const facts = {
     Sandbox: isRunning ? null : [words(status), why].filter(Boolean).join(': '),
     Model: model,
@@ -28,7 +28,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
     Tokens: `${count.format(usage?.prompt_tokens ?? 0)} in, ${count.format(usage?.completion_tokens ?? 0)} out`,
     'Pull requests': linksTo(pulls.map(({ url, number, title }) => [url, `#${number} ${title}`])),
     Follows: conversation.follow ? <Following follow={conversation.follow} /> : null,
-    Ports: linksTo(ports.map(({ name, url }) => [url, name.toLowerCase().replaceAll('_', ' ')])),
+    Ports: isRunning && ports.length > 0 ? ports.map((port) => <Port key={port.name} port={port} />) : null,
   };
   return (
     <section className="panel facts-panel" aria-label="Facts">
@@ -58,6 +58,12 @@ function Following({ follow: { state, round, reason, pull_request: pull } }: { f
       <span>{[round > 0 && `round ${round}`, reason].filter(Boolean).join(': ')}</span>
     </>
   );
+}
+
+/** Where its agent server does not tell, the page behind the link says whether something listens. */
+function Port({ port: { name, url, listening } }: { port: Schemas['SandboxPort'] }) {
+  const text = name.toLowerCase().replaceAll('_', ' ');
+  return listening === false ? <span>{`${text}: nothing listens yet`}</span> : <Elsewhere href={url} text={text} />;
 }
 
 function linksTo(links: [url: string, text: string][]): ReactNode {

@@ -23,12 +23,10 @@ export function Workspace({ conversation: { id, sandbox_status: status } }: { co
       </Tabs.List>
       {Object.entries(PANELS).map(([name, Panel]) => (
         <Tabs.Panel key={name} value={name} className="tab-panel">
-          {status === 'RUNNING' || (Panel === Changes && status !== 'STARTING') ? (
-            <Panel id={id} status={status} />
+          {status === 'STARTING' ? (
+            <Empty title="The sandbox is starting">Its files can be seen when it runs.</Empty>
           ) : (
-            <Empty title={`The sandbox is ${status.toLowerCase()}`}>
-              {status === 'MISSING' ? 'Its files are gone.' : 'Its files can be seen while it runs.'}
-            </Empty>
+            <Panel id={id} status={status} />
           )}
         </Tabs.Panel>
       ))}
@@ -45,11 +43,7 @@ function Changes({ id, status: sandbox }: { id: string; status: string }) {
           <Empty title="No changes were kept">Resume the sandbox to see what the agent changed.</Empty>
         ) : (
           <>
-            {list[0]?.as_of && (
-              <p className="hint">
-                The sandbox is not running. These changes are from <Ago time={list[0].as_of} />.
-              </p>
-            )}
+            <AsOf what="changes" time={list[0]?.as_of} />
             <ul className="files">
               {list.map(({ path, status }) => (
                 <Change key={path} id={id} path={path} status={status} isFew={list.length <= FEW_CHANGES} />
@@ -84,25 +78,52 @@ function Change({ id, path, status, isFew }: ChangeProps) {
   );
 }
 
-function Files({ id }: { id: string }) {
-  const files = useQuery(filesQuery(id));
+/** Of a sandbox that does not run, their names as they were kept. */
+function Files({ id, status }: { id: string; status: string }) {
+  const files = useQuery(filesQuery(id, status));
   const [opened, setOpened] = useState<string | null>(null);
-  return opened === null ? (
-    <Loaded query={files} name="files" empty="No files yet">
-      {(list) => (
-        <ul className="files">
-          {list.map((path) => (
-            <li key={path}>
-              <button type="button" className="file" onClick={() => setOpened(path)}>
-                {path}
-              </button>
-            </li>
-          ))}
-        </ul>
-      )}
+  if (opened !== null && status === 'RUNNING') {
+    return <File id={id} path={opened} onClose={() => setOpened(null)} />;
+  }
+  return (
+    <Loaded query={files} name="files">
+      {(found) =>
+        found === null ? (
+          <Empty title="No list of the files was kept">
+            {status === 'MISSING' ? 'The files are gone.' : 'Resume the sandbox to see them.'}
+          </Empty>
+        ) : found.paths.length === 0 ? (
+          <Empty title="No files yet" />
+        ) : (
+          <>
+            <AsOf what="names" time={found.asOf} />
+            <ul className="files">
+              {found.paths.map((path) => (
+                <li key={path}>
+                  {found.asOf === null ? (
+                    <button type="button" className="file" onClick={() => setOpened(path)}>
+                      {path}
+                    </button>
+                  ) : (
+                    <span className="file">{path}</span>
+                  )}
+                </li>
+              ))}
+            </ul>
+          </>
+        )
+      }
     </Loaded>
-  ) : (
-    <File id={id} path={opened} onClose={() => setOpened(null)} />
+  );
+}
+
+function AsOf({ what, time }: { what: string; time: string | null | undefined }) {
+  return (
+    time && (
+      <p className="hint">
+        The sandbox is not running. These {what} are from <Ago time={time} />.
+      </p>
+    )
   );
 }
 

@@ -5,7 +5,9 @@ import { Contents, Loaded, Section } from '../ui/blocks.js';
 import { amountOf, CheckField, type Fields, Form, given, NumberField, TextField } from '../ui/form.js';
 import { AgentField } from '../work/start.js';
 import { GitHosts } from './git-hosts.js';
+import { Keys } from './keys.js';
 import { ModelTest } from './model-test.js';
+import { Notifications } from './notifications.js';
 import { Secrets } from './secrets.js';
 import { ToolServers } from './tool-servers.js';
 import { Webhooks } from './webhooks.js';
@@ -15,7 +17,9 @@ export function SettingsPage() {
   const me = useQuery(meQuery);
   return (
     <Page title="Settings">
-      <Contents titles={['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks']} />
+      <Contents
+        titles={['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks', 'Notifications', 'Keys']}
+      />
       <Loaded query={me} name="settings">
         {(settings) => (
           <>
@@ -25,6 +29,8 @@ export function SettingsPage() {
             <Secrets />
             <ToolServers settings={settings} />
             <Webhooks />
+            <Notifications />
+            <Keys />
           </>
         )}
       </Loaded>

@@ -2,7 +2,9 @@ import { type ReactNode, useEffect, useRef } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, bodyOf, type Schemas, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
+import { endNotifications } from '../settings/notifications.js';
 import { ActionButton } from '../ui/actions.js';
+import { useIcon, useWaiting } from './waiting.js';
 
 /** The last is for administrators. */
 const PLACES = [
@@ -16,6 +18,11 @@ const PLACES = [
 export function Layout({ user, children }: { user: Schemas['SessionUser']; children: ReactNode }) {
   const [location] = useLocation();
   const change = useSessionChange();
+  useIcon(useWaiting());
+  const signOut = async () => {
+    await endNotifications();
+    await change(() => bodyOf(api.POST('/auth/logout')));
+  };
   return (
     <>
       <a className="skip" href="#content">
@@ -36,7 +43,7 @@ export function Layout({ user, children }: { user: Schemas['SessionUser']; child
         <span className="who" title={user.email}>
           {user.email}
         </span>
-        <ActionButton look="link" act={() => change(() => bodyOf(api.POST('/auth/logout')))} text="Sign out" />
+        <ActionButton look="link" act={signOut} text="Sign out" />
       </header>
       <main id="content" tabIndex={-1}>
         {children}
@@ -57,9 +64,10 @@ interface PageProps {
 /** A page with its one heading, which gets the focus when a link has led here: screen readers begin with it. */
 export function Page({ title, actions, lead, children }: PageProps) {
   const heading = useRef<HTMLHeadingElement>(null);
+  const waiting = useWaiting();
   useEffect(() => {
-    document.title = `${title} · Slipway`;
-  }, [title]);
+    document.title = `${waiting && `(${waiting}) `}${title} · Slipway`;
+  }, [title, waiting]);
   useEffect(() => {
     if (document.activeElement?.closest('nav, .row-link') !== null) {
       heading.current?.focus();

@@ -93,6 +93,11 @@ const AS_OF = {
   description: 'When it was kept; absent while the sandbox runs.',
 };
 
+const KEPT_AT = {
+  description: 'When they were kept; absent while the sandbox runs.',
+  schema: { type: 'string' as const, example: 'Tue, 31 Jan 2026 12:00:00 GMT' },
+};
+
 /** A sandbox that does not run has nothing to show, which is no failure. */
 const UNREACHABLE = SANDBOX_PROBLEMS.filter(({ status }) => status === 502);
 
@@ -107,10 +112,11 @@ export class ConversationFolderController {
   @Get('files')
   @ApiRoute('list_conversation_files', 'List the files of a conversation', {
     description:
-      'Up to 2,000 paths below a folder, relative to it and in order, without folders of installed packages, of caches and of builds. None when there is no such folder.',
+      'Up to 2,000 paths below a folder, relative to it and in order, without folders of installed packages, of caches and of builds. None when there is no such folder. While the sandbox does not run, those that were kept when the last run ended or it was stopped, of the last hundred conversations.',
     answer: {
       schema: { type: 'array', items: { type: 'string' }, example: ['README.md', 'src/parser.ts'] },
       description: 'Paths',
+      headers: { 'Last-Modified': KEPT_AT },
     },
     problems: [UNKNOWN_CONVERSATION, ...SANDBOX_PROBLEMS],
     invalid: 'path',
@@ -119,8 +125,13 @@ export class ConversationFolderController {
     @UserId() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() { path = '.' }: FilesQueryDto,
+    @Res({ passthrough: true }) response: Response,
   ): Promise<string[]> {
-    return this.workspace.files(userId, id, path);
+    const { paths, asOf } = await this.workspace.files(userId, id, path);
+    if (asOf !== null) {
+      response.set('Last-Modified', asOf.toUTCString());
+    }
+    return paths;
   }
 
   @Get('skills')

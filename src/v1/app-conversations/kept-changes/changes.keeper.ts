@@ -15,6 +15,7 @@ import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sand
 import type { AppConversation } from '../conversation.entity.js';
 import { ConversationRepository } from '../conversation.repository.js';
 import { shellQuote } from '../start/repository-checkout.js';
+import { FileLists } from './file-lists.js';
 import { type KeptFile, KeptChangesRepository } from './kept-changes.repository.js';
 
 const MIB = 1024 * 1024;
@@ -54,6 +55,7 @@ export class ChangesKeeper implements OnModuleInit {
     private readonly conversations: ConversationRepository,
     private readonly http: AgentServerHttp,
     private readonly commands: AgentServerCommands,
+    private readonly lists: FileLists,
     private readonly kept: KeptChangesRepository,
     private readonly clock: Clock,
   ) {}
@@ -104,8 +106,11 @@ export class ChangesKeeper implements OnModuleInit {
   private async copy(target: RunningSandbox, conversation: Copied, signal: AbortSignal): Promise<void> {
     const asOf = new Date(this.clock.now());
     try {
-      const files = await this.read(target, conversation, signal);
-      await this.kept.keep(conversation.id, asOf, files);
+      const [files, paths] = await Promise.all([
+        this.read(target, conversation, signal),
+        this.unlessUntold(signal, () => this.lists.below(target, folderOf(conversation), signal)),
+      ]);
+      await this.kept.keep(conversation.id, asOf, { files, paths });
     } catch (error) {
       if (!(error instanceof AgentServerError) && !signal.aborted) {
         throw error;
@@ -114,12 +119,8 @@ export class ChangesKeeper implements OnModuleInit {
     }
   }
 
-  private async read(
-    target: RunningSandbox,
-    { workingDir }: Copied,
-    signal: AbortSignal,
-  ): Promise<KeptFile[]> {
-    const folder = path.posix.resolve('/', workingDir);
+  private async read(target: RunningSandbox, conversation: Copied, signal: AbortSignal): Promise<KeptFile[]> {
+    const folder = folderOf(conversation);
     const list = await this.http.json(target, '/api/git/changes', {
       query: { path: folder },
       bounds: LIST_BOUNDS,
@@ -148,17 +149,17 @@ export class ChangesKeeper implements OnModuleInit {
     return files.toSorted((one, other) => (one.path < other.path ? -1 : 1));
   }
 
-  /** Null: too large, not told, or the time is up; the file is listed all the same. */
   private async diff(target: RunningSandbox, file: string, signal: AbortSignal): Promise<GitDiff | null> {
+    const call = { query: { path: file }, bounds: DIFF_BOUNDS, mayExceed: true, signal };
+    const told = await this.unlessUntold(signal, () => this.http.json(target, '/api/git/diff', call));
+    const [original, modified] = ['original', 'modified'].map((side) => textOrNull(jsonAt(told, side)));
+    return told === null ? null : { original: original ?? null, modified: modified ?? null };
+  }
+
+  /** Null: too large, not told, or the time is up; the rest is kept all the same. */
+  private async unlessUntold<T>(signal: AbortSignal, read: () => Promise<T>): Promise<T | null> {
     try {
-      const told = await this.http.json(target, '/api/git/diff', {
-        query: { path: file },
-        bounds: DIFF_BOUNDS,
-        mayExceed: true,
-        signal,
-      });
-      const [original, modified] = ['original', 'modified'].map((side) => textOrNull(jsonAt(told, side)));
-      return { original: original ?? null, modified: modified ?? null };
+      return await read();
     } catch (error) {
       if (error instanceof AgentServerError || signal.aborted) {
         return null;
@@ -193,6 +194,10 @@ export class ChangesKeeper implements OnModuleInit {
       error: errorMessage(error),
     });
   }
+}
+
+function folderOf({ workingDir }: Copied): string {
+  return path.posix.resolve('/', workingDir);
 }
 
 function toChanges(list: unknown): KeptFile[] {

@@ -21,6 +21,9 @@ export class KeptChanges extends OwnedRow {
 
   /** Encrypted JSON: agents write secrets into files, too. */
   @Column('text') files: string;
+
+  /** Encrypted JSON: paths of all files, relative to the folder; null where they were not told. */
+  @Column('text', { nullable: true }) paths: string | null;
 }
 
 /** A file without a diff was too large, or one too many. */
@@ -28,27 +31,33 @@ export interface KeptFile extends GitChange {
   diff?: GitDiff;
 }
 
-function binding(conversationId: string): string {
-  return `kept_changes.files:${conversationId}`;
+export interface KeptCopy {
+  files: readonly KeptFile[];
+  /** Of all files, relative to the folder; null where they were not told. */
+  paths: readonly string[] | null;
 }
 
-export const KEPT_CHANGES_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
-  {
+function binding(column: 'files' | 'paths', conversationId: string): string {
+  return `kept_changes.${column}:${conversationId}`;
+}
+
+export const KEPT_CHANGES_ENCRYPTED_COLUMNS = (['files', 'paths'] as const).map(
+  (column): EncryptedColumn => ({
     table: 'kept_changes',
-    column: 'files',
+    column,
     keyColumns: ['conversation_id'],
-    binding: ({ conversation_id: id = '' }) => binding(id),
+    binding: ({ conversation_id: id = '' }) => binding(column, id),
     // Each may have three megabytes.
     batch: 10,
-  },
-];
+  }),
+);
 
 /** Conversations of a user whose changes are kept. */
 const MAX_OF_USER = 100;
 
 const KEEP = `
-  INSERT INTO kept_changes (conversation_id, user_id, as_of, files) VALUES ($1, $2, $3, $4)
-  ON CONFLICT (conversation_id) DO UPDATE SET as_of = EXCLUDED.as_of, files = EXCLUDED.files
+  INSERT INTO kept_changes (conversation_id, user_id, as_of, files, paths) VALUES ($1, $2, $3, $4, $5)
+  ON CONFLICT (conversation_id) DO UPDATE SET as_of = EXCLUDED.as_of, files = EXCLUDED.files, paths = EXCLUDED.paths
   WHERE kept_changes.as_of <= EXCLUDED.as_of`;
 
 const FORGET_OLDEST = `
@@ -65,8 +74,11 @@ export class KeptChangesRepository extends Repository<KeptChanges> {
   }
 
   /** Replaces an older copy; of a user's conversations the newest copies stay. */
-  async keep(conversationId: string, asOf: Date, files: readonly KeptFile[]): Promise<void> {
-    const text = this.cipher.encrypt(JSON.stringify(files), binding(conversationId));
+  async keep(conversationId: string, asOf: Date, { files, paths }: KeptCopy): Promise<void> {
+    const [changed, all] = [
+      this.cipher.encrypt(JSON.stringify(files), binding('files', conversationId)),
+      paths && this.cipher.encrypt(JSON.stringify(paths), binding('paths', conversationId)),
+    ];
     await this.manager.transaction(async (manager) => {
       const found = await manager.findOne(AppConversation, {
         select: { id: true, userId: true },
@@ -75,19 +87,22 @@ export class KeptChangesRepository extends Repository<KeptChanges> {
         lock: { mode: 'for_key_share' },
       });
       if (found !== null) {
-        await manager.query(KEEP, [conversationId, found.userId, asOf, text]);
+        await manager.query(KEEP, [conversationId, found.userId, asOf, changed, all]);
         await manager.query(FORGET_OLDEST, [found.userId]);
       }
     });
   }
 
   /** @throws SecretDecryptionError */
-  async findOf(userId: string, conversationId: string): Promise<{ asOf: Date; files: KeptFile[] } | null> {
+  async findOf(userId: string, conversationId: string): Promise<(KeptCopy & { asOf: Date }) | null> {
     const row = await this.findOneBy({ conversationId, userId });
+    const decrypted = (column: 'files' | 'paths', text: string): unknown =>
+      parseJson(this.cipher.decrypt(text, binding(column, conversationId)));
     return (
       row && {
         asOf: row.asOf,
-        files: parseJson(this.cipher.decrypt(row.files, binding(conversationId))) as KeptFile[],
+        files: decrypted('files', row.files) as KeptFile[],
+        paths: row.paths === null ? null : (decrypted('paths', row.paths) as string[]),
       }
     );
   }
@@ -99,6 +114,8 @@ export interface Kept {
   /** What was asked for; as those of the files, absolute. */
   place: string;
   files: readonly (KeptFile & { place: string })[];
+  folder: string;
+  paths: readonly string[] | null;
 }
 
 export function keptChangesBelow({ as_of, place, files }: Kept): unknown {
@@ -114,9 +131,26 @@ export function keptDiffOf({ as_of, place, files }: Kept): unknown {
   return diff && { ...diff, as_of };
 }
 
+/** Undefined: no list was kept, or not of that folder. */
+export function keptPathsBelow({
+  as_of,
+  place,
+  folder,
+  paths,
+}: Kept): { paths: string[]; asOf: Date } | undefined {
+  const below = path.posix.relative(folder, place);
+  const start = below === '' ? '' : `${below}/`;
+  return paths === null || /^\.\.(\/|$)/.test(below)
+    ? undefined
+    : {
+        paths: paths.filter((name) => name.startsWith(start)).map((name) => name.slice(start.length)),
+        asOf: new Date(as_of),
+      };
+}
+
 /** @param name absolute, or below the folder */
 export function keptAt(
-  { asOf, files }: { asOf: Date; files: readonly KeptFile[] },
+  { asOf, files, paths }: KeptCopy & { asOf: Date },
   workingDir: string,
   name: string,
 ): Kept {
@@ -125,5 +159,7 @@ export function keptAt(
     as_of: asOf.toISOString(),
     place: path.posix.resolve(folder, name),
     files: files.map((file) => ({ ...file, place: path.posix.join(folder, file.path) })),
+    folder,
+    paths,
   };
 }

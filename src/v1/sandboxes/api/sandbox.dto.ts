@@ -7,6 +7,7 @@ import { Flag, Text } from '../../../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../../../common/validation/unknown-members.js';
 import { tooManySandboxes } from '../sandbox-quota.js';
 import { SANDBOX_STATUSES, type SandboxStatus, toWireStatus } from '../sandbox-status.js';
+import type { SandboxPortState } from '../sandbox-ports.js';
 import type { SandboxUrls } from '../sandbox-urls.js';
 import type { SandboxView } from '../sandbox.queries.js';
 
@@ -42,6 +43,21 @@ export class ExposedUrlDto {
   url: string;
 
   @ApiProperty({ type: 'integer', description: 'Port of the address.', example: 443 }) port: number;
+}
+
+@ApiSchema({ name: 'SandboxPort' })
+export class SandboxPortDto implements SandboxPortState {
+  @ApiProperty({ example: 'WORKER_1' }) name: string;
+
+  @Shown(
+    'A link for a browser.',
+    'https://worker-1-dknyiaxfs2p09ot9qxv0nmh3ax.apps.example.com/?slipway_token=…',
+    { format: 'uri' },
+  )
+  url: string;
+
+  @Shown('Null where its agent server does not tell.', true, { type: Boolean, nullable: true })
+  listening: boolean | null;
 }
 
 export class SandboxIdsQueryDto {

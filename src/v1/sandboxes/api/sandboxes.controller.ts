@@ -7,6 +7,7 @@ import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/re
 import { InputValidationPipe } from '../../../common/validation/validation.pipe.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { quotaExceeded } from '../sandbox-quota.js';
+import { SandboxPorts } from '../sandbox-ports.js';
 import { SandboxUrls } from '../sandbox-urls.js';
 import { SandboxQueries } from '../sandbox.queries.js';
 import {
@@ -23,6 +24,7 @@ import {
   SandboxDto,
   SandboxIdsQueryDto,
   SandboxPageDto,
+  SandboxPortDto,
   SearchSandboxesQueryDto,
   TOO_MANY_SANDBOXES,
   toSandboxDto,
@@ -76,6 +78,7 @@ export class SandboxesController {
     private readonly sandboxes: SandboxesService,
     private readonly queries: SandboxQueries,
     private readonly urls: SandboxUrls,
+    private readonly ports: SandboxPorts,
   ) {}
 
   @Get('search')
@@ -128,6 +131,18 @@ export class SandboxesController {
   ): Promise<SandboxDto> {
     const specId = query.sandbox_spec_id ?? body.sandbox_spec_id ?? null;
     return toSandboxDto(await this.sandboxes.create(userId, specId, idempotencyKey(key)), this.urls);
+  }
+
+  @Get(':id/ports')
+  @SandboxId()
+  @ApiRoute('list_sandbox_ports', 'List the ports of a sandbox', {
+    description:
+      'Those of what agents start, and whether something listens there now. None unless it is RUNNING.',
+    answer: { type: [SandboxPortDto], description: 'By name' },
+    problems: [UNKNOWN],
+  })
+  async listPorts(@UserId() userId: string, @Param('id') id: string): Promise<SandboxPortDto[]> {
+    return this.ports.list(userId, id);
   }
 
   @Post(':id/pause')
