@@ -1,6 +1,8 @@
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { AccessChanges, AccessChangesListener } from './access-changes.js';
 import { ApiKey, ApiKeyRepository } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { ApiKeysController } from './api-keys.controller.js';
@@ -23,7 +25,7 @@ import { UsersController } from './users.controller.js';
 import { UsersService, UserWork } from './users.service.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin])],
+  imports: [DatabaseNotificationsModule, TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin])],
   controllers: [
     ApiKeysController,
     DeviceLoginsController,
@@ -33,6 +35,8 @@ import { UsersService, UserWork } from './users.service.js';
     UsersController,
   ],
   providers: [
+    AccessChanges,
+    AccessChangesListener,
     ApiKeyRepository,
     UserRepository,
     ApiKeyVerifier,
@@ -52,6 +56,7 @@ import { UsersService, UserWork } from './users.service.js';
     { provide: APP_GUARD, useExisting: AuthGuard },
   ],
   exports: [
+    AccessChanges,
     ApiKeysService,
     ApiKeyVerifier,
     AuthGuard,

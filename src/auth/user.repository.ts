@@ -18,13 +18,20 @@ import {
   Unique,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { DomainError } from '../common/errors/domain-error.js';
+import { DomainError, found } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
+import { publishAccessChange } from './access-changes.js';
+
+export const USER_KINDS = ['person', 'service'] as const;
+
+/** Nobody signs in as a service. */
+export type UserKind = (typeof USER_KINDS)[number];
 
 /** A person or service that owns keys, settings, tokens and conversations. */
 @Entity('users')
 @Unique('users_email_key', ['email'])
 @Index('users_administrators_idx', ['id'], { where: 'is_admin' })
+@Index('users_disabled_idx', ['id'], { where: 'disabled_at IS NOT NULL' })
 export class User {
   @PrimaryColumn('uuid') id: string;
 
@@ -33,6 +40,10 @@ export class User {
   @Column('text', { nullable: true }) name: string | null;
   @Column('boolean', { default: false }) isAdmin: boolean;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+
+  /** Since when nobody and nothing acts in the user's name. */
+  @Column('timestamptz', { nullable: true }) disabledAt: Date | null;
+  @Column('text', { default: 'person' }) kind: UserKind;
 
   /** Set where this row stands for a removed user, whose work it keeps for a while; it has no keys. */
   @Column('timestamptz', { nullable: true }) removedAt: Date | null;
@@ -89,13 +100,18 @@ export class UserRepository extends Repository<User> {
   }
 
   /** Adds a user; null when the address is taken. */
-  async add(email: string, name: string | null, isAdmin: boolean): Promise<User | null> {
+  async add(
+    email: string,
+    name: string | null,
+    isAdmin: boolean,
+    kind: UserKind = 'person',
+  ): Promise<User | null> {
     return this.manager.transaction(async (manager) => {
       const { raw } = await manager
         .createQueryBuilder()
         .insert()
         .into(User)
-        .values({ id: randomUUID(), email: email.toLowerCase(), name, isAdmin })
+        .values({ id: randomUUID(), email: email.toLowerCase(), name, isAdmin, kind })
         .orIgnore()
         .returning('*')
         .execute();
@@ -108,13 +124,24 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  async makeAdministrator(id: string): Promise<void> {
-    await this.manager.transaction(async (manager) => {
-      const { affected } = await manager.update(User, { id, isAdmin: false }, { isAdmin: true });
-      if (affected === 1) {
-        await this.audit.append(manager, { action: 'user.make_admin', resourceId: id, ownerId: id });
-      }
-    });
+  /** Has no effect on one who is that already. */
+  async setAdministrator(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
+    const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, { isAdmin });
+    if (affected === 1) {
+      const action = isAdmin ? 'user.make_admin' : 'user.unmake_admin';
+      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
+      await publishAccessChange(manager, id);
+    }
+  }
+
+  /** @param since null: enables. Has no effect on one who is that already. */
+  async setDisabled(manager: EntityManager, { id, disabledAt }: User, since: Date | null): Promise<void> {
+    if ((disabledAt === null) !== (since === null)) {
+      await manager.update(User, { id }, { disabledAt: since });
+      const action = since === null ? 'user.enable' : 'user.disable';
+      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
+      await publishAccessChange(manager, id);
+    }
   }
 
   /** Returns the id of {@link ADMIN_EMAIL}, and adds that user when missing. */
@@ -152,30 +179,30 @@ export class UserRepository extends Repository<User> {
     await this.delete({ removedAt: LessThan(before) });
   }
 
+  /** Removes a user and, by foreign keys, all their data. */
+  async removeWithin(manager: EntityManager, id: string): Promise<void> {
+    await manager.delete(User, { id });
+    await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
+    await publishAccessChange(manager, id);
+  }
+
   /**
-   * Removes a user and, by foreign keys, all their data. The last administrator stays.
-   * @param keep is called before, in the same transaction; nothing of the user's is made meanwhile
+   * Changes a user, who is locked: nothing of the user's is made meanwhile. Throws as `change`.
+   * @throws DomainError not_found; conflict where no enabled administrator would be left
    */
-  async removeUnlessLastAdministrator(
-    id: string,
-    keep: (manager: EntityManager, user: User) => Promise<void> = () => Promise.resolve(),
-  ): Promise<'removed' | 'unknown' | 'last_administrator'> {
+  async change<T>(id: string, change: (manager: EntityManager, user: User) => Promise<T>): Promise<T> {
     return this.manager.transaction(async (manager) => {
       const administrators = await manager.find(User, {
-        where: { isAdmin: true },
+        where: { isAdmin: true, disabledAt: IsNull() },
         lock: { mode: 'pessimistic_write' },
       });
-      if (administrators.length === 1 && administrators[0]?.id === id) {
-        return 'last_administrator';
-      }
       const user = await manager.findOne(User, { where: { id }, lock: { mode: 'pessimistic_write' } });
-      if (user === null) {
-        return 'unknown';
+      const changed = await change(manager, found(user, 'user'));
+      const isLast = administrators.length === 1 && administrators[0]?.id === id;
+      if (isLast && !(await manager.existsBy(User, { id, isAdmin: true, disabledAt: IsNull() }))) {
+        throw lastAdministrator();
       }
-      await keep(manager, user);
-      await manager.delete(User, { id });
-      await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
-      return 'removed';
+      return changed;
     });
   }
 
@@ -185,18 +212,36 @@ export class UserRepository extends Repository<User> {
   }
 }
 
-const LOCK_USER = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE');
+const LOCK_USER = new NamedStatement(
+  'user_lock_enabled',
+  'SELECT id FROM users WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE',
+);
 
 /**
  * Makes transactions on one user's rows take turns. Locking the user's row covers rows that do not exist yet, avoids
  * deadlocks, and still allows foreign keys to it.
- * @throws DomainError unauthorized when the user has been removed
+ * @throws DomainError unauthorized when the user has been removed or disabled
  */
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
   const rows = await LOCK_USER.within(manager, [userId]);
   if (rows.length === 0) {
     throw new DomainError('unauthorized', 'Unauthorized');
   }
+}
+
+/** @throws DomainError forbidden for a service */
+export async function requirePerson(manager: EntityManager, userId: string): Promise<void> {
+  if (await manager.existsBy(User, { id: userId, kind: 'service' })) {
+    throw serviceSignsIn();
+  }
+}
+
+export function serviceSignsIn(): DomainError {
+  return new DomainError('forbidden', 'This key is of a service, and nobody signs in as one.');
+}
+
+export function lastAdministrator(): DomainError {
+  return new DomainError('conflict', 'Nobody else who is enabled is an administrator.');
 }
 
 /** Foreign key violation, and NOT NULL violation where the id is looked up in the statement itself. */

@@ -90,10 +90,12 @@ async function createKey(
   });
   const owner = await findOrCreateUser(session, email, options.admin, output);
   if (options.admin && !owner.isAdmin) {
-    await session.users.makeAdministrator(owner.id);
+    await session.usersService.setAdministrator(owner.id, true);
     output.note(`${owner.email} is an administrator now`);
   }
-  const issue = session.keysService.issue(owner.id, name, expires_at ?? null).catch(throwUsageError);
+  const issue = session.keysService
+    .issue({ userId: owner.id, name, expiresAt: expires_at ?? null })
+    .catch(throwUsageError);
   const { key, record } = await issue;
   output.note(`key ${record.id} of ${owner.email}; it is not shown again:`);
   output.result(key);
@@ -110,7 +112,7 @@ async function findOrCreateUser(
     return known;
   }
   try {
-    const created = await usersService.create(email, null, isAdmin);
+    const created = await usersService.create(email, null, { isAdmin });
     output.note(`made the ${created.isAdmin ? 'administrator' : 'user'} ${created.email}`);
     return created;
   } catch (error) {

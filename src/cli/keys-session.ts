@@ -1,8 +1,9 @@
 import { DataSource } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { AccessChanges } from '../auth/access-changes.js';
 import { ApiKey, ApiKeyRepository } from '../auth/api-key.repository.js';
-import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
+import { SessionRepository } from '../auth/sessions/session.repository.js';
 import { User, UserRepository } from '../auth/user.repository.js';
 import { UsersService, UserWork } from '../auth/users.service.js';
 import { AutomationWebhook } from '../automations/events/automation-webhook.repository.js';
@@ -46,13 +47,14 @@ export async function openKeysSession(
     const audit = new AuditRepository('operator');
     const users = new UserRepository(dataSource, audit);
     const keys = new ApiKeyRepository(dataSource, audit);
-    const verifier = new ApiKeyVerifier(keys, clock);
+    const changes = new AccessChanges();
+    const sessions = new SessionRepository(dataSource, audit);
     return {
       dataSource,
       users,
       keys,
-      usersService: new UsersService(users, verifier, new UserWork(), config, clock),
-      keysService: new ApiKeysService(keys, users, verifier, clock),
+      usersService: new UsersService(users, keys, sessions, changes, new UserWork(), config, clock),
+      keysService: new ApiKeysService(keys, users, changes, clock),
       audit,
       close: async () => {
         await dataSource.destroy();

@@ -7,6 +7,7 @@ import { AddCheckoutSettings1766560000000 } from './migrations/1766560000000-add
 import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
 import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
+import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -19,4 +20,5 @@ export const MIGRATIONS = [
   LeaseWebhookDeliveries1766600000000,
   LeaseRunsAndStarts1766610000000,
   LeaseFollowedPullRequests1766620000000,
+  LimitKeysAndUsers1766710000000,
 ];

@@ -65,7 +65,7 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
   const agent = await FakeConversationServer.start();
   const rows = new ConversationRows(app);
   const [user, other] = [await app.createUser(), await app.createUser()];
-  const issued = await app.app.get(ApiKeysService).issue(user.id, 'ci', null);
+  const issued = await app.app.get(ApiKeysService).issue({ userId: user.id, name: 'ci', expiresAt: null });
   const sandbox = await rows.sandbox(user.id, { key: agent.key, address: agent.address });
   const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
   const { id } = await rows.conversation(user.id, {

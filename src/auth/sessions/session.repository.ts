@@ -4,6 +4,7 @@ import {
   CreateDateColumn,
   DataSource,
   Entity,
+  type EntityManager,
   Index,
   JoinColumn,
   ManyToOne,
@@ -11,8 +12,10 @@ import {
   Repository,
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
+import type { Scope } from '../../common/scopes.js';
+import { publishAccessChange } from '../access-changes.js';
 import { ApiKey } from '../api-key.repository.js';
-import { lockUser, OwnedRow } from '../user.repository.js';
+import { lockUser, OwnedRow, requirePerson } from '../user.repository.js';
 import { SESSION_MAX_MS, type SessionToken } from './session-cookie.js';
 
 /** A signed-in browser. Only the SHA-256 of the secret is stored, never the cookie. */
@@ -45,6 +48,8 @@ export interface SessionWithOwner {
   email: string;
   name: string | null;
   is_admin: boolean;
+  /** Of the key that was exchanged; null: all that the user may do. */
+  scopes: Scope[] | null;
 }
 
 /** A browser that has not been used for so long is signed out. */
@@ -57,14 +62,15 @@ const IS_VALID = `
   s.last_used_at > $1::timestamptz - make_interval(secs => $2::double precision / 1000)
   AND s.created_at > $1::timestamptz - make_interval(secs => $3::double precision / 1000)
   AND (s.api_key_id IS NULL OR EXISTS (SELECT FROM api_keys k
-    WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $1)))`;
+    WHERE k.id = s.api_key_id AND k.revoked_at IS NULL AND (k.expires_at IS NULL OR k.expires_at > $1)))
+  AND NOT EXISTS (SELECT FROM users WHERE id = s.user_id AND disabled_at IS NOT NULL)`;
 
 const FIND_VALID = `
-  SELECT s.secret_hash, s.last_used_at, u.id AS user_id, u.email, u.name, u.is_admin,
+  SELECT s.secret_hash, s.last_used_at, u.id AS user_id, u.email, u.name, u.is_admin, k.scopes,
     least(s.last_used_at + make_interval(secs => $2::double precision / 1000),
       s.created_at + make_interval(secs => $3::double precision / 1000),
-      (SELECT k.expires_at FROM api_keys k WHERE k.id = s.api_key_id)) AS ends_at
-  FROM sessions s JOIN users u ON u.id = s.user_id
+      k.expires_at) AS ends_at
+  FROM sessions s JOIN users u ON u.id = s.user_id LEFT JOIN api_keys k ON k.id = s.api_key_id
   WHERE s.id = $4 AND ${IS_VALID}`;
 
 const FIND_VALID_IDS = `SELECT s.id FROM sessions s WHERE s.id = ANY ($4::text[]) AND ${IS_VALID}`;
@@ -97,7 +103,7 @@ export class SessionRepository extends Repository<Session> {
     return rows.map(({ id }) => id);
   }
 
-  /** Stores a session, and forgets ended ones of its user. @throws DomainError unauthorized for a removed user */
+  /** Stores a session, and forgets ended ones of its user. @throws DomainError unauthorized for a removed or disabled user, forbidden for a service */
   async add(
     { id, secretHash }: SessionToken,
     { userId, apiKeyId }: Pick<Session, 'userId' | 'apiKeyId'>,
@@ -105,6 +111,7 @@ export class SessionRepository extends Repository<Session> {
   ): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
+      await requirePerson(manager, userId);
       await manager.query(FORGET_ENDED, [...ages(now), userId, MAX_SESSIONS - 1]);
       await manager.insert(Session, { id, userId, apiKeyId, secretHash, createdAt: now, lastUsedAt: now });
       await this.audit.append(manager, { action: 'session.create', resourceId: id, ownerId: userId });
@@ -117,8 +124,17 @@ export class SessionRepository extends Repository<Session> {
       const { affected } = await manager.delete(Session, { id, userId });
       if (affected === 1) {
         await this.audit.append(manager, { action: 'session.end', resourceId: id, ownerId: userId });
+        await publishAccessChange(manager, userId);
       }
     });
+  }
+
+  /** Signs out all browsers of a user. */
+  async endAll(manager: EntityManager, userId: string): Promise<void> {
+    const sessions = await manager.find(Session, { select: { id: true }, where: { userId } });
+    await manager.delete(Session, { userId });
+    const entry = { action: 'session.end' as const, ownerId: userId };
+    await this.audit.append(manager, ...sessions.map(({ id }) => ({ ...entry, resourceId: id })));
   }
 
   /** Stores the last use, unless one since `unlessSince` is stored already. */

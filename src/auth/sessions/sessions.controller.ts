@@ -7,11 +7,13 @@ import { UserDto } from '../users.dto.js';
 import { isCsrfToken, presentedSession, sessionSetCookie } from './session-cookie.js';
 import { type SignedInUser, SessionsService } from './sessions.service.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
+import { SCOPES, type Scope } from '../../common/scopes.js';
 import { ServiceAddress } from '../../config/service-address.js';
+import { serviceSignsIn } from '../user.repository.js';
 import { type AuthUser, Public } from '../auth.decorators.js';
 import { OneTimeCodes, UNUSABLE_CODE } from '../one-time-codes.js';
 import { FOREIGN_PAGE, NO_CSRF_TOKEN, RequestAuthenticator } from '../request-authenticator.js';
@@ -81,7 +83,16 @@ export class ExchangeCodeDto {
   code: string;
 }
 
-class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin']) {}
+class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin']) {
+  @ApiProperty({
+    enum: SCOPES,
+    enumName: 'Scope',
+    isArray: true,
+    description: 'What the session may do.',
+    example: SCOPES,
+  })
+  scopes: Scope[];
+}
 
 export class SessionDto {
   @ApiProperty({ type: SessionUserDto, nullable: true, description: 'Null: nobody is signed in.' })
@@ -98,8 +109,9 @@ export function toSessionDto(session: BrowserSession | null): SessionDto {
   if (session === null) {
     return { user: null, csrf_token: null };
   }
-  const { id, email, name, isAdmin } = session.user;
-  return { user: { id, email, name, is_admin: isAdmin }, csrf_token: session.csrfToken };
+  const { id, email, name, isAdmin, scopes } = session.user;
+  const user = { id, email, name, is_admin: isAdmin, scopes: [...scopes] };
+  return { user, csrf_token: session.csrfToken };
 }
 
 const WRONG_KEY =
@@ -137,7 +149,11 @@ export class SessionsController {
   @ApiRoute('sign_in_with_key', 'Sign in with an API key', {
     description: 'Twelve hours without use end the session, and so do seven days and the end of the key.',
     answer: SIGNED_IN,
-    problems: [{ status: 401, detail: WRONG_KEY, description: 'Unknown, revoked or expired' }, FOREIGN],
+    problems: [
+      { status: 401, detail: WRONG_KEY, description: 'Unknown, revoked or expired' },
+      FOREIGN,
+      thrown(serviceSignsIn()),
+    ],
   })
   async signInWithKey(
     @Req() request: Request,

@@ -2,6 +2,7 @@
 const KINDS = {
   unauthorized: 'unauthorized',
   forbidden: 'forbidden',
+  insufficient_scope: 'forbidden',
   not_found: 'not_found',
   method_not_allowed: 'method_not_allowed',
   malformed_request: 'bad_request',
