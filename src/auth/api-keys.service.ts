@@ -34,6 +34,8 @@ const PAST_END = {
 
 const NEVER_VALID = { ...PAST_END, msg: 'Expected a time after not_before.' };
 
+const NO_SCOPE = { loc: ['body', 'scopes'], msg: 'Expected one scope or more.', type: 'too_short' };
+
 @Injectable()
 export class ApiKeysService {
   constructor(
@@ -53,11 +55,17 @@ export class ApiKeysService {
     alongside?: StoredAlongside,
   ): Promise<IssuedKey> {
     scopes.forEach((scope) => requireScope(actor, scope));
+    if (scopes.length === 0) {
+      throw new InvalidInputError(NO_SCOPE);
+    }
     const owner = await this.ownerFor(actor, userId);
     const latest = await this.keys.endOf(actor.keyId);
     const end = latest !== null && (expiresAt === null || expiresAt > latest) ? latest : expiresAt;
     try {
-      return await this.issue({ ...wanted, userId: owner, expiresAt: end, scopes: [...scopes] }, alongside);
+      return await this.issue(
+        { ...wanted, userId: owner, expiresAt: end, scopes: [...new Set(scopes)] },
+        alongside,
+      );
     } catch (error) {
       if (!userIsGone(error)) {
         throw error;

@@ -6,6 +6,7 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import type { Response } from 'express';
 import { ApiExtension } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NO_KEY } from '../common/errors/problem.js';
@@ -14,6 +15,7 @@ import { noteCaller } from '../common/requests/request-context.js';
 import { requireScope, scopeOf } from '../common/scopes.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
 import { presentedBesideSandboxKey, presentedKey } from './api-key-format.js';
+import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { hasSessionCookie } from './sessions/session-cookie.js';
 
@@ -26,6 +28,7 @@ export class AuthGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
     private readonly authenticator: RequestAuthenticator,
+    private readonly connections: OpenConnections,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
@@ -44,6 +47,8 @@ export class AuthGuard implements CanActivate {
       throw new DomainError('unauthorized', isSession ? SESSION_ENDED : NO_KEY);
     }
     request.user = user;
+    const client = context.switchToHttp().getResponse<Response>();
+    this.connections.add(client, { userId: user.id, keyId: user.keyId });
     noteCaller(user.id, user.id, user.keyId, user.scopes);
     requireScope(user, scopeOf(request.method, routeOf(request)));
     return true;

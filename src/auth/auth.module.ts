@@ -15,6 +15,7 @@ import { DeviceLoginsService } from './device-login/device-logins.service.js';
 import { OneTimeCodes } from './one-time-codes.js';
 import { OneTimeCodesController } from './one-time-codes.controller.js';
 import { OrganizationsController } from './organizations.controller.js';
+import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { Session, SessionRepository } from './sessions/session.repository.js';
 import { BrowserSessions, SessionsController } from './sessions/sessions.controller.js';
@@ -48,6 +49,7 @@ import { UsersService, UserWork } from './users.service.js';
     DeviceLoginRepository,
     DeviceLoginsService,
     OneTimeCodes,
+    OpenConnections,
     RequestAuthenticator,
     SessionRepository,
     BrowserSessions,
@@ -61,6 +63,7 @@ import { UsersService, UserWork } from './users.service.js';
     ApiKeyVerifier,
     AuthGuard,
     OneTimeCodes,
+    OpenConnections,
     RequestAuthenticator,
     UsersService,
     UserWork,

@@ -6,6 +6,7 @@ import {
   DataSource,
   Entity,
   type EntityManager,
+  In,
   Index,
   IsNull,
   JoinColumn,
@@ -161,6 +162,15 @@ export class UserRepository extends Repository<User> {
     return manager.existsBy(User, { id, removedAt: IsNull() });
   }
 
+  /** Those of the users in whose name somebody or something may act now. */
+  async acting(ids: readonly string[]): Promise<Set<string>> {
+    const rows = await this.find({
+      select: { id: true },
+      where: { id: In([...ids]), disabledAt: IsNull(), removedAt: IsNull() },
+    });
+    return new Set(rows.map(({ id }) => id));
+  }
+
   /** Adds a row that stands for a removed user. @returns its id */
   async addRemoved(manager: EntityManager, { email }: User, removedAt: Date): Promise<string> {
     const id = randomUUID();
@@ -212,20 +222,31 @@ export class UserRepository extends Repository<User> {
   }
 }
 
-const LOCK_USER = new NamedStatement(
-  'user_lock_enabled',
-  'SELECT id FROM users WHERE id = $1 AND disabled_at IS NULL FOR NO KEY UPDATE',
+/**
+ * SQL: whether anything may be done in the name of the user whose id is in the column. Whatever takes up work of users by
+ * itself has it in its condition, so that the work of a disabled user waits.
+ */
+export function mayAct(column: string): string {
+  return `NOT EXISTS (SELECT FROM users WHERE id = ${column} AND disabled_at IS NOT NULL)`;
+}
+
+const LOCK_USER = new NamedStatement<{ disabled: boolean }>(
+  'user_lock',
+  'SELECT disabled_at IS NOT NULL AS disabled FROM users WHERE id = $1 FOR NO KEY UPDATE',
 );
 
 /**
  * Makes transactions on one user's rows take turns. Locking the user's row covers rows that do not exist yet, avoids
  * deadlocks, and still allows foreign keys to it.
- * @throws DomainError unauthorized when the user has been removed or disabled
+ * @throws DomainError unauthorized when the user has been removed, conflict when disabled
  */
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
-  const rows = await LOCK_USER.within(manager, [userId]);
-  if (rows.length === 0) {
+  const [user] = await LOCK_USER.within(manager, [userId]);
+  if (user === undefined) {
     throw new DomainError('unauthorized', 'Unauthorized');
+  }
+  if (user.disabled) {
+    throw new DomainError('conflict', 'This user is disabled.');
   }
 }
 

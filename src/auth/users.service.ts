@@ -142,6 +142,11 @@ export class UsersService {
     });
   }
 
+  /** Whether anything may be done in the name of a user now. */
+  async mayAct(id: string): Promise<boolean> {
+    return (await this.users.acting([id])).has(id);
+  }
+
   /** @throws DomainError not_found, or conflict for the last administrator */
   async setAdministrator(id: string, isAdmin: boolean): Promise<User> {
     const user = await this.users.change(id, async (manager) => {

@@ -31,6 +31,7 @@ import type { EventSubject } from '../events/event-subject.js';
 import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
 import { filledPrompt } from './prompt-template.js';
+import { mayAct } from '../../auth/user.repository.js';
 
 export interface MadeRun {
   /** Null: not even a skipped one was kept. */
@@ -61,7 +62,7 @@ const LEASED: LeasedTable = {
   table: 'automation_runs',
   key: { column: 'id', type: 'uuid' },
   owner: 'r.user_id',
-  condition: "r.status IN ('PENDING', 'RUNNING') AND r.start_task_ids IS NULL",
+  condition: `r.status IN ('PENDING', 'RUNNING') AND r.start_task_ids IS NULL AND ${mayAct('r.user_id')}`,
   returning: 'r.traceparent',
   channel: 'automation_runs',
 };

@@ -5,11 +5,7 @@ import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api
 import { requireScope } from '../../common/scopes.js';
 import { badSecretName } from '../../settings/secrets/secrets.dto.js';
 import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
-import {
-  CurrentSandbox,
-  SandboxAuthenticated,
-  type SandboxKeyHolder,
-} from '../sandboxes/sandbox-key.guard.js';
+import { CurrentSandbox, ActsForOwner, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
   SandboxIdDto,
   SandboxSecretPathDto,
@@ -59,7 +55,7 @@ export class CurrentUserController {
 }
 
 @ApiTags('Sandboxes')
-@SandboxAuthenticated()
+@ActsForOwner()
 @Controller('api/v1/sandboxes/:sandbox_id/settings/secrets')
 export class SandboxSecretsController {
   constructor(private readonly settings: SandboxSettingsService) {}

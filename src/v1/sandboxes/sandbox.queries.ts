@@ -14,6 +14,7 @@ import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
+import { mayAct } from '../../auth/user.repository.js';
 
 export interface SandboxView {
   id: string;
@@ -219,7 +220,7 @@ export class SandboxQueries {
 const FIND_TARGET = `
   SELECT id AS "sandboxId", user_id AS "userId", address, port_addresses AS "portAddresses", session_key AS "encryptedKey",
     generation, stopped_generation AS "stoppedGeneration", spec_id AS "specId", status,
-    overrides ->> 'image' IS NOT NULL AS "hasOwnImage"
+    overrides ->> 'image' IS NOT NULL AS "hasOwnImage", ${mayAct('user_id')} AS "mayOwnerAct"
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -241,11 +242,13 @@ export interface RunningSandbox extends AgentServerTarget {
   status: SandboxRowStatus;
   /** Its user chose the image: what runs there is the user's. */
   hasOwnImage: boolean;
+  /** Its user is not disabled: its key lets in. */
+  mayOwnerAct: boolean;
 }
 
 interface TargetRow extends Pick<
   RunningSandbox,
-  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status' | 'hasOwnImage'
+  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status' | 'hasOwnImage' | 'mayOwnerAct'
 > {
   portAddresses: PortAddresses | null;
   encryptedKey: string;

@@ -5,6 +5,7 @@ import { LeasedRows, type LeasedTable } from '../../../database/leased-rows/leas
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
 import type { StartTask } from '../start-task.entity.js';
 import { type AnsweredComment, FollowedPullRequest } from './followed-pull-request.entity.js';
+import { mayAct } from '../../../auth/user.repository.js';
 
 export type FollowChange = Partial<
   Omit<
@@ -36,7 +37,7 @@ const LEASED: LeasedTable = {
   key: { column: 'conversation_id', type: 'uuid' },
   columns: { due_at: 'next_look_at', attempts: 'attempt' },
   owner: 'r.user_id',
-  condition: 'r.next_look_at IS NOT NULL',
+  condition: `r.next_look_at IS NOT NULL AND ${mayAct('r.user_id')}`,
   channel: 'followed_pull_requests',
 };
 

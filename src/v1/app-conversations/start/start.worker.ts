@@ -20,6 +20,7 @@ import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
 import { DUE_STARTS_CHANNEL, StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { StartWorkflow } from './start-workflow.js';
+import { mayAct } from '../../../auth/user.repository.js';
 
 const OPTIONS: LeasedWorkOptions = {
   queue: 'conversation-start',
@@ -36,7 +37,7 @@ export interface LeasedStart extends Lease {
   traceparent: string | null;
 }
 
-const IS_UNFINISHED = `r.status NOT IN ('READY', 'ERROR')`;
+const IS_UNFINISHED = `r.status NOT IN ('READY', 'ERROR') AND ${mayAct('r.user_id')}`;
 
 /** Unfinished starts of a host. What takes one up counts in `attempt`, which the release before this one does too. */
 export function startsOf(hostId: string): LeasedTable {
