@@ -71,14 +71,14 @@ export interface Verified<User> {
 }
 
 /** Whose key or session was verified a moment ago, as every request needs it. */
-export class VerifiedUsers<User extends object> {
+export class VerifiedUsers<User extends { id: string }> {
   private readonly known = new BoundedCache<string, Verified<User> & { verifiedAt: number }>(MAX_CACHED);
 
   constructor(
     private readonly changes: AccessChanges,
     private readonly clock: Clock,
   ) {
-    changes.listen(() => this.known.clear());
+    changes.listen((userId) => this.forget(userId));
   }
 
   /** @param read null for what is not valid */
@@ -96,5 +96,13 @@ export class VerifiedUsers<User extends object> {
     }
     this.known.set(key, { ...verified, verifiedAt: now });
     return verified.user;
+  }
+
+  private forget(userId: string | null): void {
+    for (const [key, { user }] of this.known.entries()) {
+      if (userId === null || user.id === userId) {
+        this.known.delete(key);
+      }
+    }
   }
 }

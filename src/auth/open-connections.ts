@@ -39,6 +39,8 @@ export class OpenConnections extends BackgroundLoop {
 
   add(client: Writable, holder: Holder): void {
     this.open.set(client, holder);
+    // What pipes into it needs nearly all that Node.js takes for no leak.
+    client.setMaxListeners(client.getMaxListeners() + 1);
     client.once('close', () => this.open.delete(client));
   }
 

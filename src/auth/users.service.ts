@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../common/clock.js';
-import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
 import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import { AccessChanges } from './access-changes.js';
@@ -121,7 +121,7 @@ export class UsersService {
   async disable(id: string, sandboxes: SandboxesOfDisabled): Promise<User> {
     const now = new Date(this.clock.now());
     const user = await this.users.change(id, async (manager, known) => {
-      await this.users.setDisabled(manager, known, now);
+      await this.users.setDisabled(manager, present(known), now);
       await this.sessions.endAll(manager, id);
       await this.keys.revokeOfDevices(manager, id, now);
       if (sandboxes !== 'keep') {
@@ -137,7 +137,7 @@ export class UsersService {
   /** Keys are valid again; what has waited goes on. @throws DomainError not_found */
   async enable(id: string): Promise<User> {
     return this.users.change(id, async (manager, known) => {
-      await this.users.setDisabled(manager, known, null);
+      await this.users.setDisabled(manager, present(known), null);
       return manager.findOneByOrFail(User, { id });
     });
   }
@@ -149,8 +149,8 @@ export class UsersService {
 
   /** @throws DomainError not_found, or conflict for the last administrator */
   async setAdministrator(id: string, isAdmin: boolean): Promise<User> {
-    const user = await this.users.change(id, async (manager) => {
-      await this.users.setAdministrator(manager, id, isAdmin);
+    const user = await this.users.change(id, async (manager, known) => {
+      await this.users.setAdministrator(manager, present(known).id, isAdmin);
       return manager.findOneByOrFail(User, { id });
     });
     this.changes.tell(id);
@@ -171,4 +171,9 @@ export class UsersService {
       ? await this.users.addRemoved(manager, user, new Date(this.clock.now()))
       : null;
   }
+}
+
+/** @throws DomainError not_found for the row that stands for a removed user */
+function present(user: User): User {
+  return found(user.removedAt === null ? user : null, 'user');
 }
