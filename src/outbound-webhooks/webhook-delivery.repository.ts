@@ -11,6 +11,7 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
+import { mayAct } from '../auth/user.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { Clock } from '../common/clock.js';
 import {
@@ -25,7 +26,6 @@ import { type Lease, LeasedRows, type LeasedTable } from '../database/leased-row
 import { endAtBytes, type Measured } from '../database/page-bytes.js';
 import { type EndpointSecrets, WebhookEndpoint } from './webhook-endpoint.repository.js';
 import { EVERY_EVENT, TEST_EVENT, type WebhookEvent } from './webhook-event.js';
-import { mayAct } from '../auth/user.repository.js';
 
 export const DELIVERY_STATUSES = ['pending', 'delivered', 'failed'] as const;
 

@@ -23,6 +23,11 @@ const SESSION_KEY = 'key-of-the-sandbox';
 const ME = '/api/v1/users/me';
 const HOUR_MS = 3_600_000;
 
+/** What replicas remember of a key or a session they would then remember for ever, unless they are told. */
+function stopClocks(...apps: TestApp[]): void {
+  apps.forEach(({ clock }) => clock.stop());
+}
+
 describe('a user who is disabled', () => {
   const app = useTestApp();
   const rows = new ConversationRows(app);
@@ -34,6 +39,7 @@ describe('a user who is disabled', () => {
 
   beforeAll(async () => {
     replica = await createTestApp({}, app.databaseUrl);
+    stopClocks(app, replica);
     agent = await RawServer.start(
       (_incoming, response) => void response.end('{}'),
       (socket) => socket.send('open'),
@@ -59,7 +65,6 @@ describe('a user who is disabled', () => {
     request(app.url).post(`/api/v1/users/${id}/${what}`).set(app.admin.headers);
   const statuses = async (headers: Headers, path = ME): Promise<number[]> =>
     Promise.all([app, replica].map(async ({ url }) => (await request(url).get(path).set(headers)).status));
-  /** No clock moves here: what the replicas remember of a key or a session, they would remember for ever. */
   const untilRefused = async (headers: Headers): Promise<void> =>
     until(async () => (await statuses(headers)).every((status) => status === 401));
   const signIn = async (key: string): Promise<Headers> => {
@@ -277,6 +282,7 @@ describe('what ends', () => {
 
   beforeAll(async () => {
     replica = await createTestApp({}, app.databaseUrl);
+    stopClocks(app, replica);
   });
 
   afterAll(() => replica.close());

@@ -14,13 +14,13 @@ import {
 } from 'typeorm';
 import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { KeyedLimit } from '@slipway/common/async.js';
+import { mayAct } from '../../auth/user.repository.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
 import { newestPage } from '../../database/page-bytes.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
 import type { ListAutomationsQueryDto, RepoDto, TasksDto, TemplateDto } from './automation.dto.js';
 import type { Trigger } from './trigger.dto.js';
-import { mayAct } from '../../auth/user.repository.js';
 
 export const MAX_AUTOMATIONS = 100;
 

@@ -12,6 +12,7 @@ import {
   Raw,
   Repository,
 } from 'typeorm';
+import { mayAct } from '../../auth/user.repository.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import type { Owner } from '../../auth/owned.repository.js';
@@ -31,7 +32,6 @@ import type { EventSubject } from '../events/event-subject.js';
 import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
 import { filledPrompt } from './prompt-template.js';
-import { mayAct } from '../../auth/user.repository.js';
 
 export interface MadeRun {
   /** Null: not even a skipped one was kept. */

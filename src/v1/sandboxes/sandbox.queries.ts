@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
+import { mayAct } from '../../auth/user.repository.js';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import {
@@ -14,7 +15,6 @@ import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
 import { isShownRunning, type SandboxRowStatus, toWireStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
 import { isSandboxId, sessionKeyBinding, sessionKeyHash } from './session-key.js';
-import { mayAct } from '../../auth/user.repository.js';
 
 export interface SandboxView {
   id: string;

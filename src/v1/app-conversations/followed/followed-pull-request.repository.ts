@@ -1,11 +1,11 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, IsNull, MoreThanOrEqual, Not, Repository } from 'typeorm';
+import { mayAct } from '../../../auth/user.repository.js';
 import { Clock } from '../../../common/clock.js';
 import { LeasedRows, type LeasedTable } from '../../../database/leased-rows/leased-rows.js';
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
 import type { StartTask } from '../start-task.entity.js';
 import { type AnsweredComment, FollowedPullRequest } from './followed-pull-request.entity.js';
-import { mayAct } from '../../../auth/user.repository.js';
 
 export type FollowChange = Partial<
   Omit<

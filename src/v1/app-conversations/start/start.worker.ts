@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
+import { mayAct } from '../../../auth/user.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
@@ -20,7 +21,6 @@ import { HostIdentity } from '../../sandboxes/host-identity.js';
 import type { StartTask } from '../start-task.entity.js';
 import { DUE_STARTS_CHANNEL, StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
 import { StartWorkflow } from './start-workflow.js';
-import { mayAct } from '../../../auth/user.repository.js';
 
 const OPTIONS: LeasedWorkOptions = {
   queue: 'conversation-start',
