@@ -9,14 +9,12 @@ import {
   In,
   Index,
   IsNull,
-  LessThanOrEqual,
-  MoreThan,
   Not,
-  Or,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { AppConfig } from '../config/app-config.js';
 import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
@@ -64,6 +62,7 @@ export interface ApiKeyWithOwner {
   revoked_at: Date | null;
   not_before: Date | null;
   scopes: Scope[] | null;
+  reads_only: boolean;
   last_used_at: Date | null;
   user_id: string;
   email: string;
@@ -73,10 +72,23 @@ export interface ApiKeyWithOwner {
 /** Given the key's id, in its transaction. */
 export type StoredAlongside = (manager: EntityManager, keyId: string) => Promise<void>;
 
+/** When the keys of a person of the issuer stop, until the person is seen there again; null for others. */
+const personEnd = (userId: string, days: string): string => `
+  (SELECT max(last_seen_at) + make_interval(days => ${days}::integer) FROM user_identities WHERE user_id = ${userId})`;
+
+const FIND_PERSON_END = `SELECT ${personEnd('$1', '$2')} AS ends_at`;
+
 const FIND_WITH_OWNER = `
-  SELECT k.secret_hash, k.expires_at, k.revoked_at, k.not_before, k.scopes, k.last_used_at, u.id AS user_id, u.email, u.is_admin
+  SELECT k.secret_hash, least(k.expires_at, ${personEnd('u.id', '$2')}) AS expires_at, k.revoked_at, k.not_before,
+    k.scopes, k.last_used_at, u.id AS user_id, u.email, u.is_admin, u.reads_only
   FROM api_keys k JOIN users u ON u.id = k.user_id
   WHERE k.id = $1 AND u.disabled_at IS NULL`;
+
+const FIND_VALID = `
+  SELECT k.id FROM api_keys k JOIN users u ON u.id = k.user_id
+  WHERE k.id = ANY ($1::text[]) AND k.revoked_at IS NULL AND u.disabled_at IS NULL
+    AND coalesce(least(k.expires_at, ${personEnd('u.id', '$3')}), 'infinity') > $2
+    AND coalesce(k.not_before, '-infinity') <= $2`;
 
 const FIND_END = `
   SELECT expires_at FROM api_keys WHERE id = $1 OR id = (SELECT api_key_id FROM sessions WHERE id = $1)`;
@@ -123,27 +135,24 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   constructor(
     dataSource: DataSource,
     private readonly audit: AuditRepository,
+    private readonly config: AppConfig,
   ) {
     super(ApiKey, dataSource.manager);
   }
 
+  /** Null: without an issuer, keys do not depend on one. */
+  private get personKeyDays(): number | null {
+    return this.config.oidc?.keyMaxDays ?? null;
+  }
+
   async findWithOwner(id: string): Promise<ApiKeyWithOwner | null> {
-    const [row] = await this.query<ApiKeyWithOwner[]>(FIND_WITH_OWNER, [id]);
+    const [row] = await this.query<ApiKeyWithOwner[]>(FIND_WITH_OWNER, [id, this.personKeyDays]);
     return row ?? null;
   }
 
   /** Filters the ids to those whose keys are valid, and whose users exist and are enabled. */
   async findValid(ids: readonly string[], now: Date): Promise<string[]> {
-    const rows = await this.find({
-      select: { id: true },
-      where: {
-        id: In([...ids]),
-        revokedAt: IsNull(),
-        expiresAt: Or(IsNull(), MoreThan(now)),
-        notBefore: Or(IsNull(), LessThanOrEqual(now)),
-        user: { disabledAt: IsNull() },
-      },
-    });
+    const rows = await this.query<{ id: string }[]>(FIND_VALID, [ids, now, this.personKeyDays]);
     return rows.map(({ id }) => id);
   }
 
@@ -153,9 +162,17 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row?.expires_at ?? null;
   }
 
-  /** Newest first. */
+  /** Newest first; with the end that a person's keys have in any case. */
   async listOf(userId: string): Promise<ApiKey[]> {
-    return this.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
+    const [person] = await this.query<{ ends_at: Date | null }[]>(FIND_PERSON_END, [
+      userId,
+      this.personKeyDays,
+    ]);
+    const keys = await this.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
+    const end = person?.ends_at ?? null;
+    return end === null
+      ? keys
+      : keys.map((key) => Object.assign(key, { expiresAt: earlier(key.expiresAt, end) }));
   }
 
   /** The keys of one user, or with null of all users; by user, newest first. */
@@ -231,6 +248,12 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         await this.pauseMade(manager, { madeByKey });
       }
     });
+  }
+
+  /** Ends the keys that were made with a key or by a session. */
+  async revokeWithin(manager: EntityManager, madeBy: string, now: Date): Promise<void> {
+    const made = await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [madeBy]);
+    await this.revokeEach(manager, made, now);
   }
 
   /** Ends what devices of a user got, for good. */
@@ -320,4 +343,8 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         : [{ action: 'api_key.create' as const, resourceId: id, ownerId: userId, details }]),
     );
   }
+}
+
+function earlier(one: Date | null, other: Date): Date {
+  return one === null || other < one ? other : one;
 }

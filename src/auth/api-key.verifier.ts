@@ -2,7 +2,7 @@ import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../common/clock.js';
-import { SCOPES } from '../common/scopes.js';
+import { scopesWithin } from '../common/scopes.js';
 import { AccessChanges, type Verified, VerifiedUsers } from './access-changes.js';
 import { type ParsedApiKey, parseApiKey } from './api-key-format.js';
 import { ApiKeyRepository } from './api-key.repository.js';
@@ -53,7 +53,7 @@ export class ApiKeyVerifier {
     if (now - (stored.last_used_at?.getTime() ?? 0) >= LAST_USED_MS) {
       this.noteUse(id, now);
     }
-    const scopes = stored.scopes ?? SCOPES;
+    const scopes = scopesWithin(stored.scopes, stored.reads_only);
     const isAdmin = stored.is_admin && scopes.includes('admin');
     return { user: { id: stored.user_id, email: stored.email, isAdmin, scopes, keyId: id }, endsAt };
   }

@@ -14,7 +14,6 @@ import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
 import { noteCaller } from '../common/requests/request-context.js';
 import { requireScope, scopeOf } from '../common/scopes.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
-import { presentedBesideSandboxKey, presentedKey } from './api-key-format.js';
 import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { hasSessionCookie } from './sessions/session-cookie.js';
@@ -38,9 +37,7 @@ export class AuthGuard implements CanActivate {
   /** For public routes that let other keys in, too. @throws DomainError unauthorized, forbidden, insufficient_scope */
   async requireUser(context: ExecutionContext): Promise<true> {
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    const key = this.isMarked(BESIDE_SANDBOX_KEY, context)
-      ? presentedBesideSandboxKey(request.headers)
-      : presentedKey(request.headers);
+    const key = this.authenticator.presentedKey(request.headers, this.isMarked(BESIDE_SANDBOX_KEY, context));
     const user = await this.authenticator.authenticate(request, key);
     if (!user) {
       const isSession = key === null && hasSessionCookie(request.headers);

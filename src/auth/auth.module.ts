@@ -3,6 +3,7 @@ import { APP_GUARD } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
 import { AccessChanges, AccessChangesListener } from './access-changes.js';
+import { AppConfig } from '../config/app-config.js';
 import { ApiKey, ApiKeyRepository } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { ApiKeysController } from './api-keys.controller.js';
@@ -18,7 +19,16 @@ import { OrganizationsController } from './organizations.controller.js';
 import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { Session, SessionRepository } from './sessions/session.repository.js';
-import { BrowserSessions, SessionsController } from './sessions/sessions.controller.js';
+import { BearerTokenVerifier } from './oidc/bearer-token.verifier.js';
+import { IdentitiesController } from './oidc/identities.controller.js';
+import { Identity, IdentityRepository } from './oidc/identity.repository.js';
+import { createOidcHttpClient, OidcHttpClient, OidcIssuer } from './oidc/oidc.issuer.js';
+import { PersonsService } from './oidc/persons.service.js';
+import { SignInController } from './oidc/sign-in.controller.js';
+import { SignInService } from './oidc/sign-in.service.js';
+import { BrowserSessions } from './sessions/browser-sessions.js';
+import { SessionRenewal } from './sessions/session-renewal.js';
+import { SessionsController } from './sessions/sessions.controller.js';
 import { SessionsService } from './sessions/sessions.service.js';
 import { User, UserRepository } from './user.repository.js';
 import { RemovedUsersWorker } from './removed-users.worker.js';
@@ -26,13 +36,18 @@ import { UsersController } from './users.controller.js';
 import { UsersService, UserWork } from './users.service.js';
 
 @Module({
-  imports: [DatabaseNotificationsModule, TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin])],
+  imports: [
+    DatabaseNotificationsModule,
+    TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin, Identity]),
+  ],
   controllers: [
     ApiKeysController,
     DeviceLoginsController,
     OneTimeCodesController,
     OrganizationsController,
+    IdentitiesController,
     SessionsController,
+    SignInController,
     UsersController,
   ],
   providers: [
@@ -54,6 +69,13 @@ import { UsersService, UserWork } from './users.service.js';
     SessionRepository,
     BrowserSessions,
     SessionsService,
+    SessionRenewal,
+    BearerTokenVerifier,
+    IdentityRepository,
+    { provide: OidcHttpClient, useFactory: createOidcHttpClient, inject: [AppConfig] },
+    OidcIssuer,
+    PersonsService,
+    SignInService,
     AuthGuard,
     { provide: APP_GUARD, useExisting: AuthGuard },
   ],

@@ -42,6 +42,9 @@ export class User {
   @Column('boolean', { default: false }) isAdmin: boolean;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 
+  /** The role of a viewer. */
+  @Column('boolean', { default: false }) readsOnly: boolean;
+
   /** Since when nobody and nothing acts in the user's name. */
   @Column('timestamptz', { nullable: true }) disabledAt: Date | null;
   @Column('text', { default: 'person' }) kind: UserKind;
@@ -108,21 +111,29 @@ export class UserRepository extends Repository<User> {
     kind: UserKind = 'person',
   ): Promise<User | null> {
     return this.manager.transaction(async (manager) => {
-      const { raw } = await manager
-        .createQueryBuilder()
-        .insert()
-        .into(User)
-        .values({ id: randomUUID(), email: email.toLowerCase(), name, isAdmin, kind })
-        .orIgnore()
-        .returning('*')
-        .execute();
-      const [row] = raw as { id: string }[];
-      if (!row) {
-        return null;
-      }
-      await this.noteCreated(manager, row.id, isAdmin);
-      return manager.findOneByOrFail(User, { id: row.id });
+      const id = await this.addWithin(manager, { email, name, isAdmin, kind });
+      return id === null ? null : manager.findOneByOrFail(User, { id });
     });
+  }
+
+  /** As {@link add}, in the caller's transaction. @returns its id */
+  async addWithin(
+    manager: EntityManager,
+    { email, ...user }: Pick<User, 'email' | 'name' | 'isAdmin' | 'kind'>,
+  ): Promise<string | null> {
+    const { raw } = await manager
+      .createQueryBuilder()
+      .insert()
+      .into(User)
+      .values({ id: randomUUID(), email: email.toLowerCase(), ...user })
+      .orIgnore()
+      .returning('id')
+      .execute();
+    const [row] = raw as { id: string }[];
+    if (row) {
+      await this.noteCreated(manager, row.id, user.isAdmin);
+    }
+    return row?.id ?? null;
   }
 
   /** Has no effect on one who is that already. */

@@ -15,7 +15,7 @@ const READS: readonly string[] = ['GET', 'HEAD'];
  * methods need. The first row that matches counts, and a path without a row is an error.
  */
 const TABLE: readonly (readonly [path: RegExp, reads: Scope, changes: Scope])[] = [
-  [/^\/api\/v1\/users\/(?:me|git-info)$/, 'read', 'settings'],
+  [/^\/api\/v1\/users\/(?:me(?:\/|$)|git-info$)/, 'read', 'settings'],
   [/^\/api\/v1\/(?:users|audit|diagnostics)(?:\/|$)/, 'admin', 'admin'],
   // Starting, continuing and ending work.
   [/^\/api\/automation\/v1\/(?:[^/]+\/dispatch|runs\/[^/]+\/cancel)$/, 'read', 'run'],
@@ -56,4 +56,9 @@ export function requireScope({ scopes }: { scopes: readonly Scope[] }, scope: Sc
   if (!scopes.includes(scope)) {
     throw insufficientScope(scope);
   }
+}
+
+/** What a key may do. @param scopes of the key; null for all that its user may @param readsOnly the user's role */
+export function scopesWithin(scopes: readonly Scope[] | null, readsOnly: boolean): readonly Scope[] {
+  return (scopes ?? SCOPES).filter((scope) => !readsOnly || scope === 'read');
 }

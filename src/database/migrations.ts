@@ -6,6 +6,7 @@ import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-change
 import { AddCheckoutSettings1766560000000 } from './migrations/1766560000000-add-checkout-settings.js';
 import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
 import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
+import { AddIdentities1766740000000 } from './migrations/1766740000000-add-identities.js';
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 
@@ -21,4 +22,5 @@ export const MIGRATIONS = [
   LeaseRunsAndStarts1766610000000,
   LeaseFollowedPullRequests1766620000000,
   LimitKeysAndUsers1766710000000,
+  AddIdentities1766740000000,
 ];

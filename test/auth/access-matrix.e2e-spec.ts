@@ -30,9 +30,13 @@ const OPEN: Record<string, number> = {
   'POST /api/automation/v1/events/{org_id}/{source}': 401,
   'GET /api/options/config': 200,
   'GET /api/v1/web-client/config': 200,
+  'POST /auth/backchannel-logout': 422,
   'POST /auth/code': 422,
   'POST /auth/code/key': 422,
   'POST /auth/key': 422,
+  'POST /auth/link': 422,
+  // No issuer is configured here.
+  'GET /auth/login': 404,
   'POST /auth/logout': 204,
   'GET /auth/session': 200,
   'GET /health': 200,
@@ -61,6 +65,7 @@ const FOR_ADMINISTRATORS = [
   'PATCH /api/v1/users/{id}',
   'POST /api/v1/users/{id}/disable',
   'POST /api/v1/users/{id}/enable',
+  'POST /api/v1/users/{id}/restore',
 ];
 const ADMINISTRATORS_ONLY = 'Only administrators may do this.';
 const UNKNOWN_KEY = `slw_AAAAAAAA_${'A'.repeat(43)}`;

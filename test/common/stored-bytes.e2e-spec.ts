@@ -64,9 +64,12 @@ const STORES: Record<string, string[] | string> = {
   'POST /api/v1/webhooks/events/{id}': ['conversation_events'],
   'POST /api/v1/webhooks/pull-requests': ['followed_pull_requests'],
   'POST /api/v1/webhooks/pull-requests/push': 'changes a state',
+  'POST /api/v1/users/{id}/restore': 'administrators alone',
+  'POST /auth/backchannel-logout': 'removes',
   'POST /auth/code': ['sessions'],
   'POST /auth/code/key': ['api_keys'],
   'POST /auth/key': ['sessions'],
+  'POST /auth/link': 'begins a sign-in',
   'POST /auth/logout': 'removes',
   'POST /oauth/device/authorize': ['device_logins'],
   'POST /oauth/device/token': ['api_keys'],
@@ -92,6 +95,8 @@ const TESTED: Record<string, string> = {
 const OF_THE_SERVICE = [
   'service_state',
   'users',
+  // One for each account that the issuer has.
+  'user_identities',
   'sandbox_hosts',
   'warm_sandboxes',
   'orphaned_sandboxes',

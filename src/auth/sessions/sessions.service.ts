@@ -4,11 +4,12 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
-import { SCOPES } from '../../common/scopes.js';
+import { scopesWithin } from '../../common/scopes.js';
 import { AccessChanges, type Verified, VerifiedUsers } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { generateSession, parseSession, type SessionToken } from './session-cookie.js';
-import { SessionRepository } from './session.repository.js';
+import { SessionRenewal } from './session-renewal.js';
+import { type SessionOrigin, SessionRepository } from './session.repository.js';
 
 /** How old `last_used_at` may get before it is written again. */
 const LAST_USED_MS = 60_000;
@@ -34,19 +35,24 @@ export class SessionsService {
     private readonly sessions: SessionRepository,
     private readonly clock: Clock,
     private readonly changes: AccessChanges,
+    private readonly renewal: SessionRenewal,
   ) {
     this.verified = new VerifiedUsers(changes, clock);
   }
 
-  /** For the user of a key, always with a new secret. Throws as `SessionRepository.add`. */
-  async open({ id: userId, keyId }: AuthUser): Promise<OpenedSession> {
+  /** For the user of a key, or by another origin, always with a new secret. Throws as `SessionRepository.add`. */
+  async open(
+    { id: userId, keyId }: Pick<AuthUser, 'id' | 'keyId'>,
+    origin: SessionOrigin = { apiKeyId: keyId },
+  ): Promise<OpenedSession> {
     const value = generateSession();
     const token = parseSession(value);
     if (!token) {
       throw new Error('a generated session has the wrong format');
     }
     noteCaller(userId, userId, keyId);
-    await this.sessions.add(token, { userId, apiKeyId: keyId }, new Date(this.clock.now()));
+    const refreshToken = origin.refreshToken ? this.renewal.seal(token.id, origin.refreshToken) : null;
+    await this.sessions.add(token, { userId, ...origin, refreshToken }, new Date(this.clock.now()));
     const user = await this.verify(token);
     if (!user) {
       throw new DomainError('unauthorized', 'Unauthorized');
@@ -84,8 +90,11 @@ export class SessionsService {
     if (now - stored.last_used_at.getTime() >= LAST_USED_MS) {
       this.noteUse(id, now);
     }
+    if (stored.renewed_at !== null) {
+      this.renewal.renewIfDue(id, stored.renewed_at, now);
+    }
     const { user_id: userId, email, name } = stored;
-    const scopes = stored.scopes ?? SCOPES;
+    const scopes = scopesWithin(stored.scopes, stored.reads_only);
     const isAdmin = stored.is_admin && scopes.includes('admin');
     return {
       user: { id: userId, email, name, isAdmin, scopes, keyId: id },
