@@ -8,14 +8,15 @@ const identitiesQuery = bodyQuery(['identities'], () => api.GET('/api/v1/users/m
 const LEAD = 'How you sign in with your company account. Link it once, and you are this user there as well.';
 const UNLINKED = 'Sessions that began with it end. Whoever signs in with it next becomes a new user.';
 
+async function link(field: Fields) {
+  const { url } = await bodyOf(api.POST('/auth/link', { body: { key: field('key') } }));
+  location.assign(url);
+  return 'Going on at your identity provider…';
+}
+
 /** Nothing where the operator has set no identity provider. */
 export function SignIns() {
   const identities = useQuery({ ...identitiesQuery, select: ({ items }) => items });
-  const link = async (field: Fields) => {
-    const { url } = await bodyOf(api.POST('/auth/link', { body: { key: field('key') } }));
-    location.assign(url);
-    return 'Going on at your identity provider…';
-  };
   return session.signInUrl === null ? null : (
     <Section title="Company account" lead={LEAD}>
       <Rows query={identities} name="company accounts" empty="None is linked.">
