@@ -23,8 +23,8 @@ const BOUNDS = {
   filesOfATable: 4,
   linesOfAnOperation: 57,
   kilobytesOfOpenApi: 530,
-  linesOfTheConsole: 5200,
-  linesOfTheCommands: 1460,
+  linesOfTheConsole: 5300,
+  linesOfTheCommands: 1560,
 };
 
 /** A file below this many lines has to be of a kind that is small by nature. */
@@ -37,6 +37,7 @@ const TABLE_OWNERS = {
   users: 'auth',
   api_keys: 'auth',
   sessions: 'auth',
+  user_identities: 'auth',
   device_logins: 'auth',
   audit_entries: 'audit',
   settings: 'settings',

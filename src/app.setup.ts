@@ -9,7 +9,6 @@ import helmet from 'helmet';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { AllowedHosts, MISDIRECTED } from '@slipway/common/requests/allowed-hosts.js';
 import { cutUnreadBodies } from '@slipway/common/requests/json-body.js';
-import { ApiKeyVerifier } from './auth/api-key.verifier.js';
 import { AGENT_KEY, RequestAdmission } from './auth/request-admission.js';
 import { RequestAuthenticator } from './auth/request-authenticator.js';
 import { DomainError } from './common/errors/domain-error.js';
@@ -162,13 +161,14 @@ function boundConnections(app: NestExpressApplication): ServerConnections {
 /** Does not count requests to programs in sandboxes, which the proxies count. */
 function requestAdmission(app: NestExpressApplication): RequestAdmission {
   const { http } = app.get(AppConfig);
-  const [apiKeys, sandboxKeys] = [app.get(ApiKeyVerifier), app.get(SandboxKeyQueries)];
+  const sandboxKeys = app.get(SandboxKeyQueries);
   const authenticator = app.get(RequestAuthenticator);
   const agents = app.get(OwnToolServer);
   return new RequestAdmission({
     perMinute: http.rateLimitPerMinute,
     inFlight: http.maxRequestsInFlight,
-    userOf: (key) => apiKeys.verify(key),
+    userOf: (key) => authenticator.userOf(key),
+    isOurToken: (token) => authenticator.isOurToken(token),
     signedInUserOf: (request) => authenticator.signedInUser(request),
     ownerOf: (key) => (key.startsWith(AGENT_KEY) ? agents.callerOf(key) : sandboxKeys.find(key)),
   });

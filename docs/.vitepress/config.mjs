@@ -63,6 +63,7 @@ export default defineConfig({
           { text: 'Install', link: '/operations/install' },
           { text: 'Configure', link: '/operations/configure' },
           { text: 'Configuration', link: '/configuration' },
+          { text: 'Sign-in', link: '/operations/sign-in' },
           { text: 'Run', link: '/operations/run' },
           { text: 'Upgrade', link: '/operations/upgrade' },
           { text: 'Recipes', link: '/operations/recipes' },

@@ -48,6 +48,7 @@ export const BOUNDED_PARSERS = {
     'src/follow/round-talk.ts',
   ],
   'bytes of a header or an address': [
+    'src/auth/oidc/pending-sign-in.ts',
     'src/auth/sessions/session-cookie.ts',
     'src/v1/agent-servers/agent-server.spans.ts',
     'src/v1/sandbox-proxy/forwarded-headers.ts',

@@ -75,6 +75,13 @@ export const AUDIT_ACTIONS = {
   'settings.expose': 'The settings were read with their keys in clear, beside the key of a sandbox',
   'user.create': 'A user was created',
   'user.make_admin': 'A user was made an administrator',
+  'user.unmake_admin': 'An administrator was made an ordinary user',
+  'user.disable': 'A user was disabled: nobody and nothing acts in that name',
+  'user.enable': 'A user was enabled again',
+  'user.link': 'A user was linked with a sign-in of the issuer',
+  'user.unlink': 'A sign-in of the issuer was taken from a user',
+  'user.restore': 'A removed person was let in again',
+  'user.set_role': 'The issuer gave a user another role',
   'user.delete':
     'A user was removed; conversations and sandboxes are kept for a while, or given to another user',
   'webhook_endpoint.create': 'A webhook endpoint was created',

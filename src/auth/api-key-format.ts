@@ -38,20 +38,27 @@ function sha256(text: string): Buffer {
 }
 
 /** The first of X-Session-API-Key, X-Access-Token and Authorization (Bearer) that is there decides alone. */
-export function presentedKey(headers: IncomingHttpHeaders): string | null {
+export function presentedKey(headers: IncomingHttpHeaders, isOurs?: IsOurToken): string | null {
   const direct = headers['x-session-api-key'] ?? headers['x-access-token'];
-  return direct === undefined ? bearerToken(headers) : single(direct);
+  return direct === undefined ? bearerToken(headers, isOurs) : single(direct);
 }
 
 /** For routes where `X-Session-API-Key` may carry a sandbox's key: the other two headers win. */
-export function presentedBesideSandboxKey(headers: IncomingHttpHeaders): string | null {
+export function presentedBesideSandboxKey(headers: IncomingHttpHeaders, isOurs?: IsOurToken): string | null {
   const direct = headers['x-access-token'];
-  return direct === undefined ? (bearerToken(headers) ?? presentedKey(headers)) : single(direct);
+  return direct === undefined ? (bearerToken(headers, isOurs) ?? presentedKey(headers)) : single(direct);
 }
 
-/** The bearer token (RFC 6750), or null. A JSON Web Token is not meant for us: proxies that sign people in add one. */
-export function bearerToken(headers: IncomingHttpHeaders): string | null {
-  return /^Bearer +(?!eyJ[\w-]*\.)(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
+/** Whether a JSON Web Token is of the issuer that the operator has set. */
+export type IsOurToken = (token: string) => boolean;
+
+/**
+ * The bearer token (RFC 6750), or null. A JSON Web Token of others is not meant for us: proxies that sign people in add
+ * one.
+ */
+export function bearerToken(headers: IncomingHttpHeaders, isOurs: IsOurToken = () => false): string | null {
+  const token = /^Bearer +(\S+) *$/i.exec(headers.authorization ?? '')?.[1] ?? null;
+  return token !== null && /^eyJ[\w-]*\./.test(token) && !isOurs(token) ? null : token;
 }
 
 function single(value: string | string[]): string | null {

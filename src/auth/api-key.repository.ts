@@ -9,16 +9,17 @@ import {
   In,
   Index,
   IsNull,
-  MoreThan,
   Not,
-  Or,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { AppConfig } from '../config/app-config.js';
+import { publishAccessChange } from './access-changes.js';
+import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
 import { keyOfRequest, PAUSED_WITH_KEY } from './owned.repository.js';
-import { OwnedRow } from './user.repository.js';
+import { lockUser, OwnedRow } from './user.repository.js';
 
 /** Reserved for the key from `BOOTSTRAP_API_KEY`. */
 export const BOOTSTRAP_KEY_NAME = 'bootstrap';
@@ -35,6 +36,14 @@ export class ApiKey extends OwnedRow {
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @Column('timestamptz', { nullable: true }) expiresAt: Date | null;
 
+  @Column('timestamptz', { nullable: true }) notBefore: Date | null;
+
+  /** Null: all that its user may do. */
+  @Column('text', { array: true, nullable: true }) scopes: Scope[] | null;
+
+  /** Made for a device that a person let in. */
+  @Column('boolean', { default: false }) ofDevice: boolean;
+
   /** Written at most once a minute. */
   @Column('timestamptz', { nullable: true }) lastUsedAt: Date | null;
   @Column('timestamptz', { nullable: true }) revokedAt: Date | null;
@@ -43,11 +52,17 @@ export class ApiKey extends OwnedRow {
   @Column('text', { nullable: true }) madeByKey: string | null;
 }
 
+export type NewApiKey = Pick<ApiKey, 'userId' | 'name' | 'expiresAt'> &
+  Partial<Pick<ApiKey, 'notBefore' | 'scopes' | 'ofDevice'>>;
+
 /** What the verifier needs: hash, state and user. */
 export interface ApiKeyWithOwner {
   secret_hash: Buffer;
   expires_at: Date | null;
   revoked_at: Date | null;
+  not_before: Date | null;
+  scopes: Scope[] | null;
+  reads_only: boolean;
   last_used_at: Date | null;
   user_id: string;
   email: string;
@@ -57,10 +72,23 @@ export interface ApiKeyWithOwner {
 /** Given the key's id, in its transaction. */
 export type StoredAlongside = (manager: EntityManager, keyId: string) => Promise<void>;
 
+/** When the keys of a person of the issuer stop, until the person is seen there again; null for others. */
+const personEnd = (userId: string, days: string): string => `
+  (SELECT max(last_seen_at) + make_interval(days => ${days}::integer) FROM user_identities WHERE user_id = ${userId})`;
+
+const FIND_PERSON_END = `SELECT ${personEnd('$1', '$2')} AS ends_at`;
+
 const FIND_WITH_OWNER = `
-  SELECT k.secret_hash, k.expires_at, k.revoked_at, k.last_used_at, u.id AS user_id, u.email, u.is_admin
+  SELECT k.secret_hash, least(k.expires_at, ${personEnd('u.id', '$2')}) AS expires_at, k.revoked_at, k.not_before,
+    k.scopes, k.last_used_at, u.id AS user_id, u.email, u.is_admin, u.reads_only
   FROM api_keys k JOIN users u ON u.id = k.user_id
-  WHERE k.id = $1`;
+  WHERE k.id = $1 AND u.disabled_at IS NULL`;
+
+const FIND_VALID = `
+  SELECT k.id FROM api_keys k JOIN users u ON u.id = k.user_id
+  WHERE k.id = ANY ($1::text[]) AND k.revoked_at IS NULL AND u.disabled_at IS NULL
+    AND coalesce(least(k.expires_at, ${personEnd('u.id', '$3')}), 'infinity') > $2
+    AND coalesce(k.not_before, '-infinity') <= $2`;
 
 const FIND_END = `
   SELECT expires_at FROM api_keys WHERE id = $1 OR id = (SELECT api_key_id FROM sessions WHERE id = $1)`;
@@ -107,21 +135,24 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   constructor(
     dataSource: DataSource,
     private readonly audit: AuditRepository,
+    private readonly config: AppConfig,
   ) {
     super(ApiKey, dataSource.manager);
   }
 
+  /** Null: without an issuer, keys do not depend on one. */
+  private get personKeyDays(): number | null {
+    return this.config.oidc?.keyMaxDays ?? null;
+  }
+
   async findWithOwner(id: string): Promise<ApiKeyWithOwner | null> {
-    const [row] = await this.query<ApiKeyWithOwner[]>(FIND_WITH_OWNER, [id]);
+    const [row] = await this.query<ApiKeyWithOwner[]>(FIND_WITH_OWNER, [id, this.personKeyDays]);
     return row ?? null;
   }
 
-  /** Filters the ids to those whose keys are neither revoked nor expired, and whose users exist. */
+  /** Filters the ids to those whose keys are valid, and whose users exist and are enabled. */
   async findValid(ids: readonly string[], now: Date): Promise<string[]> {
-    const rows = await this.find({
-      select: { id: true },
-      where: { id: In([...ids]), revokedAt: IsNull(), expiresAt: Or(IsNull(), MoreThan(now)) },
-    });
+    const rows = await this.query<{ id: string }[]>(FIND_VALID, [ids, now, this.personKeyDays]);
     return rows.map(({ id }) => id);
   }
 
@@ -131,9 +162,17 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     return row?.expires_at ?? null;
   }
 
-  /** Newest first. */
+  /** Newest first; with the end that a person's keys have in any case. */
   async listOf(userId: string): Promise<ApiKey[]> {
-    return this.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
+    const [person] = await this.query<{ ends_at: Date | null }[]>(FIND_PERSON_END, [
+      userId,
+      this.personKeyDays,
+    ]);
+    const keys = await this.find({ where: { userId }, order: { createdAt: 'DESC', id: 'ASC' } });
+    const end = person?.ends_at ?? null;
+    return end === null
+      ? keys
+      : keys.map((key) => Object.assign(key, { expiresAt: earlier(key.expiresAt, end) }));
   }
 
   /** The keys of one user, or with null of all users; by user, newest first. */
@@ -151,12 +190,12 @@ export class ApiKeyRepository extends Repository<ApiKey> {
    */
   async add(
     { id, secretHash }: ParsedApiKey,
-    key: Pick<ApiKey, 'userId' | 'name' | 'expiresAt'>,
+    key: NewApiKey,
     now: Date,
     alongside?: StoredAlongside,
   ): Promise<ApiKey | null> {
     return this.manager.transaction(async (manager) => {
-      await manager.query(LOCK_OWNER, [key.userId]);
+      await (key.ofDevice ? lockUser(manager, key.userId) : manager.query(LOCK_OWNER, [key.userId]));
       const [found] = await manager.query<{ count: number }[]>(COUNT_VALID, [key.userId, now]);
       if ((found?.count ?? 0) >= MAX_KEYS) {
         return null;
@@ -176,7 +215,12 @@ export class ApiKeyRepository extends Repository<ApiKey> {
           ownerId,
           by: 'service' as const,
         })),
-        { action: 'api_key.create', resourceId: id, ownerId, details: { name } },
+        {
+          action: 'api_key.create',
+          resourceId: id,
+          ownerId,
+          details: { name, ...(key.scopes && { scopes: key.scopes }) },
+        },
       );
       await alongside?.(manager, id);
       return manager.findOneByOrFail(ApiKey, { id });
@@ -198,18 +242,39 @@ export class ApiKeyRepository extends Repository<ApiKey> {
   async revoke(id: string, now: Date, withWhatItMade = false): Promise<void> {
     await this.manager.transaction(async (manager) => {
       const made = withWhatItMade ? await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [id]) : [{ id }];
-      for (const { id: resourceId } of made) {
-        const [[revoked]] = await manager.query<[{ user_id: string }[], number]>(REVOKE, [resourceId, now]);
-        if (revoked) {
-          const entry = { action: 'api_key.revoke' as const, resourceId, ownerId: revoked.user_id };
-          await this.audit.append(manager, entry);
-        }
-      }
+      await this.revokeEach(manager, made, now);
       if (withWhatItMade) {
         const madeByKey = In(made.map((key) => key.id));
         await this.pauseMade(manager, { madeByKey });
       }
     });
+  }
+
+  /** Ends the keys that were made with a key or by a session. */
+  async revokeWithin(manager: EntityManager, madeBy: string, now: Date): Promise<void> {
+    const made = await manager.query<{ id: string }[]>(WITH_MADE_KEYS, [madeBy]);
+    await this.revokeEach(manager, made, now);
+  }
+
+  /** Ends what devices of a user got, for good. */
+  async revokeOfDevices(manager: EntityManager, userId: string, now: Date): Promise<void> {
+    const where = { userId, ofDevice: true, revokedAt: IsNull() };
+    await this.revokeEach(manager, await manager.find(ApiKey, { select: { id: true }, where }), now);
+  }
+
+  private async revokeEach(
+    manager: EntityManager,
+    keys: readonly Pick<ApiKey, 'id'>[],
+    now: Date,
+  ): Promise<void> {
+    for (const { id: resourceId } of keys) {
+      const [[revoked]] = await manager.query<[{ user_id: string }[], number]>(REVOKE, [resourceId, now]);
+      if (revoked) {
+        const entry = { action: 'api_key.revoke' as const, resourceId, ownerId: revoked.user_id };
+        await this.audit.append(manager, entry);
+        await publishAccessChange(manager, revoked.user_id);
+      }
+    }
   }
 
   private async pauseMade(manager: EntityManager, where: { madeByKey: FindOperator<string> }): Promise<void> {
@@ -249,10 +314,11 @@ export class ApiKeyRepository extends Repository<ApiKey> {
     const others = await manager.findBy(ApiKey, { userId, name, id: Not(id) });
     if (others.length > 0) {
       await manager.delete(ApiKey, { id: In(others.map((other) => other.id)) });
+      await publishAccessChange(manager, userId);
     }
     await manager.upsert(
       ApiKey,
-      { id, userId, name, secretHash, expiresAt: null, revokedAt: null },
+      { id, userId, name, secretHash, expiresAt: null, revokedAt: null, notBefore: null, scopes: null },
       { conflictPaths: ['id'], skipUpdateIfNoValuesChanged: true },
     );
     const isUnchanged =
@@ -260,7 +326,9 @@ export class ApiKeyRepository extends Repository<ApiKey> {
       known.name === name &&
       known.secretHash.equals(secretHash) &&
       known.expiresAt === null &&
-      known.revokedAt === null;
+      known.revokedAt === null &&
+      known.notBefore === null &&
+      known.scopes === null;
     const details = { name };
     await this.audit.append(
       manager,
@@ -275,4 +343,8 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         : [{ action: 'api_key.create' as const, resourceId: id, ownerId: userId, details }]),
     );
   }
+}
+
+function earlier(one: Date | null, other: Date): Date {
+  return one === null || other < one ? other : one;
 }

@@ -1,62 +1,39 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { BoundedCache } from '../common/bounded-cache.js';
 import { Clock } from '../common/clock.js';
-import { parseApiKey } from './api-key-format.js';
+import { scopesWithin } from '../common/scopes.js';
+import { AccessChanges, type Verified, VerifiedUsers } from './access-changes.js';
+import { type ParsedApiKey, parseApiKey } from './api-key-format.js';
 import { ApiKeyRepository } from './api-key.repository.js';
 import type { AuthUser } from './auth.decorators.js';
 
-/** Milliseconds: a revocation must hold within 5 s on every replica. */
-const CACHE_MS = 4_000;
-const MAX_CACHED_KEYS = 10_000;
 /** How old `last_used_at` may get before it is written again. */
 const LAST_USED_MS = 60_000;
 
-interface VerifiedKey {
-  user: AuthUser;
-  expiresAt: number;
-  verifiedAt: number;
-}
-
-/** Finds the user of a key. Verified keys are cached for a few seconds, as every request needs one. */
+/** Finds the user of a key. */
 @Injectable()
 export class ApiKeyVerifier {
   private readonly logger = new Logger(ApiKeyVerifier.name);
-  private readonly verified = new BoundedCache<string, VerifiedKey>(MAX_CACHED_KEYS);
+  private readonly verified: VerifiedUsers<AuthUser>;
 
   constructor(
     private readonly keys: ApiKeyRepository,
     private readonly clock: Clock,
-  ) {}
+    changes: AccessChanges,
+  ) {
+    this.verified = new VerifiedUsers(changes, clock);
+  }
 
-  /** The key's user; null for unknown, malformed, revoked and expired keys alike. */
+  /** The key's user; null for unknown, malformed, revoked and expired keys, and those of disabled users, alike. */
   async verify(key: string): Promise<AuthUser | null> {
     const parsed = parseApiKey(key);
-    if (!parsed) {
-      return null;
-    }
-    const now = this.clock.now();
-    const cacheKey = `${parsed.id}.${parsed.secretHash.toString('base64')}`;
-    const cached = this.verified.get(cacheKey);
-    if (cached && isFresh(cached, now)) {
-      return cached.user;
-    }
-    const stored = await this.keys.findWithOwner(parsed.id);
-    if (!stored || !timingSafeEqual(stored.secret_hash, parsed.secretHash)) {
-      return null;
-    }
-    const expiresAt = stored.expires_at?.getTime() ?? Infinity;
-    if (stored.revoked_at || expiresAt <= now) {
-      this.verified.delete(cacheKey);
-      return null;
-    }
-    const user = { id: stored.user_id, email: stored.email, isAdmin: stored.is_admin, keyId: parsed.id };
-    this.verified.set(cacheKey, { user, expiresAt, verifiedAt: now });
-    if (now - (stored.last_used_at?.getTime() ?? 0) >= LAST_USED_MS) {
-      this.noteUse(parsed.id, now);
-    }
-    return user;
+    return (
+      parsed &&
+      this.verified.find(`${parsed.id}.${parsed.secretHash.toString('base64')}`, (now) =>
+        this.read(parsed, now),
+      )
+    );
   }
 
   /** Which of the keys are valid now, uncached: for responses that outlast the check, such as event streams. */
@@ -64,9 +41,21 @@ export class ApiKeyVerifier {
     return new Set(await this.keys.findValid(keyIds, new Date(this.clock.now())));
   }
 
-  /** Forgets verified keys on this replica; the others follow within {@link CACHE_MS}. */
-  forget(): void {
-    this.verified.clear();
+  private async read({ id, secretHash }: ParsedApiKey, now: number): Promise<Verified<AuthUser> | null> {
+    const stored = await this.keys.findWithOwner(id);
+    if (!stored || !timingSafeEqual(stored.secret_hash, secretHash)) {
+      return null;
+    }
+    const endsAt = stored.expires_at?.getTime() ?? Infinity;
+    if (stored.revoked_at || endsAt <= now || (stored.not_before?.getTime() ?? 0) > now) {
+      return null;
+    }
+    if (now - (stored.last_used_at?.getTime() ?? 0) >= LAST_USED_MS) {
+      this.noteUse(id, now);
+    }
+    const scopes = scopesWithin(stored.scopes, stored.reads_only);
+    const isAdmin = stored.is_admin && scopes.includes('admin');
+    return { user: { id: stored.user_id, email: stored.email, isAdmin, scopes, keyId: id }, endsAt };
   }
 
   /** Not awaited: a request never waits for its own bookkeeping. */
@@ -78,9 +67,4 @@ export class ApiKeyVerifier {
       });
     });
   }
-}
-
-/** A verification in the future shows that the clock was set back, so its age is unknown. */
-function isFresh({ verifiedAt, expiresAt }: VerifiedKey, now: number): boolean {
-  return now >= verifiedAt && now - verifiedAt < CACHE_MS && now < expiresAt;
 }

@@ -20,6 +20,7 @@ const BODY_EXAMPLES = {
     summary: 'A key that ends by itself',
     value: { name: 'demo', expires_at: '2030-01-31T12:00:00Z' },
   },
+  reading: { summary: 'A key that changes nothing', value: { name: 'dashboard', scopes: ['read'] } },
   forSomebody: {
     summary: 'A key for another user; administrators only',
     value: { name: 'laptop', user_id: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' },
@@ -48,7 +49,11 @@ export class ApiKeysController {
   })
   async issue(@CurrentUser() user: AuthUser, @Body() body: CreateApiKeyDto): Promise<IssuedApiKeyDto> {
     return toIssuedApiKeyDto(
-      await this.keys.issueAs(user, body.name, body.expires_at ?? null, {
+      await this.keys.issueAs(user, {
+        name: body.name,
+        expiresAt: body.expires_at ?? null,
+        notBefore: body.not_before ?? null,
+        scopes: body.scopes ?? undefined,
         userId: body.user_id ?? undefined,
       }),
     );
@@ -67,7 +72,7 @@ export class ApiKeysController {
   @Delete(':id')
   @ApiRoute('revoke_api_key', 'Revoke an API key', {
     description:
-      'Holds within five seconds on every replica. Revoking it again changes nothing but what `made` asks for.',
+      'Holds within a second on every replica. Revoking it again changes nothing but what `made` asks for.',
     status: 204,
     answer: { description: 'Revoked' },
     problems: [NO_SUCH_KEY],

@@ -1,7 +1,8 @@
 import { ApiProperty, PickType } from '@nestjs/swagger';
 import { Shown, ShownOrNull, Time, TimeOrNull, toWire, USER_ID } from '../common/openapi/responses.js';
 import { NoOtherMembers } from '../common/validation/unknown-members.js';
-import { Choice, Identifier, Instant, Text } from '../common/validation/field-decorators.js';
+import { Choice, ChoiceList, Identifier, Instant, Text } from '../common/validation/field-decorators.js';
+import { SCOPES, type Scope } from '../common/scopes.js';
 import { type ApiKey, BOOTSTRAP_KEY_NAME } from './api-key.repository.js';
 import type { IssuedKey } from './api-keys.service.js';
 
@@ -19,10 +20,30 @@ export class ApiKeyDto {
   last_used_at: Date | null;
 
   @TimeOrNull(null) revoked_at: Date | null;
+  @TimeOrNull(null) not_before: Date | null;
+
+  @ApiProperty({
+    enum: SCOPES,
+    enumName: 'Scope',
+    isArray: true,
+    description: 'What the key may do.',
+    example: ['read', 'run'],
+  })
+  scopes: Scope[];
 }
 
 export function toApiKeyDto(key: ApiKey): ApiKeyDto {
-  return toWire(key, 'id', 'name', 'createdAt', 'expiresAt', 'lastUsedAt', 'revokedAt');
+  const { id, name, ...times } = toWire(
+    key,
+    'id',
+    'name',
+    'createdAt',
+    'expiresAt',
+    'lastUsedAt',
+    'revokedAt',
+    'notBefore',
+  );
+  return { id, name, ...times, scopes: key.scopes ?? [...SCOPES] };
 }
 
 function nameProblem(name: string): string | null {
@@ -48,6 +69,18 @@ export class CreateApiKeyDto {
   })
   expires_at?: Date | null;
 
+  @Instant('From when on the key is valid; without it at once.', {
+    nullable: true,
+    example: '2030-01-01T00:00:00Z',
+  })
+  not_before?: Date | null;
+
+  @ChoiceList(
+    'What the key may do, within what the key of the request may; none includes another. Without it: all that that one may, but for `admin`.',
+    { values: SCOPES, nullable: true, example: ['read'] },
+  )
+  scopes?: Scope[] | null;
+
   @Identifier('Owner of the key; administrators only. Without it: the caller.', {
     nullable: true,
     example: USER_ID,
@@ -56,7 +89,13 @@ export class CreateApiKeyDto {
 }
 
 /** The only response that holds the key itself. */
-export class IssuedApiKeyDto extends PickType(ApiKeyDto, ['name', 'created_at', 'expires_at']) {
+export class IssuedApiKeyDto extends PickType(ApiKeyDto, [
+  'name',
+  'created_at',
+  'expires_at',
+  'not_before',
+  'scopes',
+]) {
   @ApiProperty({ example: '4nKxq0Zt' }) id: string;
 
   @Shown(
@@ -67,7 +106,8 @@ export class IssuedApiKeyDto extends PickType(ApiKeyDto, ['name', 'created_at', 
 }
 
 export function toIssuedApiKeyDto({ key, record }: IssuedKey): IssuedApiKeyDto {
-  return { key, ...toWire(record, 'id', 'name', 'createdAt', 'expiresAt') };
+  const { last_used_at: _used, revoked_at: _revoked, ...issued } = toApiKeyDto(record);
+  return { key, ...issued };
 }
 
 export class KeyOwnerQueryDto {

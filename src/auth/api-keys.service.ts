@@ -1,9 +1,16 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../common/clock.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import { requireScope, type Scope } from '../common/scopes.js';
+import { AccessChanges } from './access-changes.js';
 import { generateApiKey, parseApiKey } from './api-key-format.js';
-import { type ApiKey, ApiKeyRepository, MAX_KEYS, type StoredAlongside } from './api-key.repository.js';
-import { ApiKeyVerifier } from './api-key.verifier.js';
+import {
+  type ApiKey,
+  ApiKeyRepository,
+  MAX_KEYS,
+  type NewApiKey,
+  type StoredAlongside,
+} from './api-key.repository.js';
 import type { AuthUser } from './auth.decorators.js';
 import { userIsGone, UserRepository } from './user.repository.js';
 
@@ -13,36 +20,52 @@ export interface IssuedKey {
   record: ApiKey;
 }
 
+/** What one asks for; without scopes all that the asking key has but `admin`. */
+export type WantedKey = Partial<Omit<NewApiKey, 'scopes'>> & {
+  name: string;
+  scopes?: readonly Scope[] | undefined;
+};
+
 const PAST_END = {
   loc: ['body', 'expires_at'],
   msg: 'Expected a time in the future; leave it out for a key that lasts until it is revoked.',
   type: 'value_error',
 };
 
+const NEVER_VALID = { ...PAST_END, msg: 'Expected a time after not_before.' };
+
+const NO_SCOPE = { loc: ['body', 'scopes'], msg: 'Expected one scope or more.', type: 'too_short' };
+
 @Injectable()
 export class ApiKeysService {
   constructor(
     private readonly keys: ApiKeyRepository,
     private readonly users: UserRepository,
-    private readonly verifier: ApiKeyVerifier,
+    private readonly changes: AccessChanges,
     private readonly clock: Clock,
   ) {}
 
   /**
-   * Issues a key, which outlives none that it was issued with; only administrators may for others.
-   * @throws DomainError as `issue` and `alongside`, unauthorized, not_found
+   * Issues a key, which outlives none that it was issued with, and may no more; only administrators may for others.
+   * @throws DomainError as `issue` and `alongside`, unauthorized, not_found, insufficient_scope
    */
   async issueAs(
     actor: AuthUser,
-    name: string,
-    expiresAt: Date | null,
-    { userId, alongside }: { userId?: string | undefined; alongside?: StoredAlongside } = {},
+    { scopes = withoutAdmin(actor.scopes), expiresAt = null, userId, ...wanted }: WantedKey,
+    alongside?: StoredAlongside,
   ): Promise<IssuedKey> {
+    scopes.forEach((scope) => requireScope(actor, scope));
+    if (scopes.length === 0) {
+      throw new InvalidInputError(NO_SCOPE);
+    }
     const owner = await this.ownerFor(actor, userId);
     const latest = await this.keys.endOf(actor.keyId);
     const end = latest !== null && (expiresAt === null || expiresAt > latest) ? latest : expiresAt;
     try {
-      return await this.issue(owner, name, end, alongside);
+      return await this.issue(
+        { ...wanted, userId: owner, expiresAt: end, scopes: [...new Set(scopes)] },
+        alongside,
+      );
     } catch (error) {
       if (!userIsGone(error)) {
         throw error;
@@ -52,25 +75,24 @@ export class ApiKeysService {
   }
 
   /**
-   * Issues a key without checking permissions.
+   * Issues a key without checking permissions; one without scopes may do all that its user may.
    * @throws DomainError conflict when the user has too many keys; InvalidInputError for an end in the past
    */
-  async issue(
-    userId: string,
-    name: string,
-    expiresAt: Date | null,
-    alongside?: StoredAlongside,
-  ): Promise<IssuedKey> {
+  async issue(wanted: NewApiKey, alongside?: StoredAlongside): Promise<IssuedKey> {
     const key = generateApiKey();
     const parsed = parseApiKey(key);
     if (!parsed) {
       throw new Error('a generated API key has the wrong format');
     }
     const now = new Date(this.clock.now());
+    const { expiresAt, notBefore = null } = wanted;
     if (expiresAt !== null && expiresAt <= now) {
       throw new InvalidInputError(PAST_END);
     }
-    const record = await this.keys.add(parsed, { userId, name, expiresAt }, now, alongside);
+    if (expiresAt !== null && notBefore !== null && expiresAt <= notBefore) {
+      throw new InvalidInputError(NEVER_VALID);
+    }
+    const record = await this.keys.add(parsed, wanted, now, alongside);
     if (record === null) {
       throw new DomainError('conflict', `A user may have ${MAX_KEYS} keys; revoke one first.`);
     }
@@ -101,13 +123,14 @@ export class ApiKeysService {
       throw unknownKey();
     }
     await this.keys.revoke(keyId, new Date(this.clock.now()), withWhatItMade);
-    this.verifier.forget();
+    this.changes.tell(null);
   }
 
   private async ownerFor(actor: AuthUser, userId: string | undefined): Promise<string> {
     if (userId === undefined || userId === actor.id) {
       return actor.id;
     }
+    requireScope(actor, 'admin');
     if (!actor.isAdmin) {
       throw new DomainError('forbidden', 'Only administrators manage the keys of other users.');
     }
@@ -116,6 +139,11 @@ export class ApiKeysService {
     }
     return userId;
   }
+}
+
+/** Who wants a key for administrators says so. */
+function withoutAdmin(scopes: readonly Scope[]): Scope[] {
+  return scopes.filter((scope) => scope !== 'admin');
 }
 
 function unknownUser(): DomainError {

@@ -4,12 +4,16 @@ import type { Request } from 'express';
 import { DomainError, unknownId } from '../common/errors/domain-error.js';
 import { parseHexId } from '../common/identifiers.js';
 import { OPEN_TO_EVERYONE } from '../common/openapi/api-route.js';
+import type { Scope } from '../common/scopes.js';
 import type { Owner } from './owned.repository.js';
 
 export interface AuthUser {
   id: string;
   email: string;
+  /** Whether the user is an administrator, and the key has the scope for it. */
   isAdmin: boolean;
+  /** Of the key, or of the key that the session was begun with. */
+  scopes: readonly Scope[];
   /** Of the key, or of the session. */
   keyId: string;
 }

@@ -6,44 +6,48 @@ import {
   UseGuards,
 } from '@nestjs/common';
 import { Reflector } from '@nestjs/core';
+import type { Response } from 'express';
 import { ApiExtension } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { NO_KEY } from '../common/errors/problem.js';
 import { ADMINISTRATORS_ONLY } from '../common/openapi/api-route.js';
 import { noteCaller } from '../common/requests/request-context.js';
+import { requireScope, scopeOf } from '../common/scopes.js';
 import { type AuthenticatedRequest, BESIDE_SANDBOX_KEY, PUBLIC_ROUTE } from './auth.decorators.js';
-import { presentedBesideSandboxKey, presentedKey } from './api-key-format.js';
+import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { hasSessionCookie } from './sessions/session-cookie.js';
 
 const SESSION_ENDED =
   'Unauthorized: you are signed out, or the session has ended. Sign in again, or send an API key in the header X-Session-API-Key.';
 
-/** Checks the API key or the session of a request. Every route needs one unless it is `@Public()`. */
+/** Checks the API key or the session of a request, and its scope. Every route needs one unless it is `@Public()`. */
 @Injectable()
 export class AuthGuard implements CanActivate {
   constructor(
     private readonly reflector: Reflector,
     private readonly authenticator: RequestAuthenticator,
+    private readonly connections: OpenConnections,
   ) {}
 
   async canActivate(context: ExecutionContext): Promise<boolean> {
     return this.isMarked(PUBLIC_ROUTE, context) || (await this.requireUser(context));
   }
 
-  /** For public routes that let other keys in, too. @throws DomainError unauthorized, forbidden */
+  /** For public routes that let other keys in, too. @throws DomainError unauthorized, forbidden, insufficient_scope */
   async requireUser(context: ExecutionContext): Promise<true> {
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    const key = this.isMarked(BESIDE_SANDBOX_KEY, context)
-      ? presentedBesideSandboxKey(request.headers)
-      : presentedKey(request.headers);
+    const key = this.authenticator.presentedKey(request.headers, this.isMarked(BESIDE_SANDBOX_KEY, context));
     const user = await this.authenticator.authenticate(request, key);
     if (!user) {
       const isSession = key === null && hasSessionCookie(request.headers);
       throw new DomainError('unauthorized', isSession ? SESSION_ENDED : NO_KEY);
     }
     request.user = user;
-    noteCaller(user.id, user.id, user.keyId);
+    const client = context.switchToHttp().getResponse<Response>();
+    this.connections.add(client, { userId: user.id, keyId: user.keyId });
+    noteCaller(user.id, user.id, user.keyId, user.scopes);
+    requireScope(user, scopeOf(request.method, routeOf(request)));
     return true;
   }
 
@@ -51,6 +55,11 @@ export class AuthGuard implements CanActivate {
     const targets = [context.getHandler(), context.getClass()];
     return this.reflector.getAllAndOverride<boolean | undefined>(metadata, targets) ?? false;
   }
+}
+
+/** As the router matched it: what the address is written like, with capitals or a slash at its end, does not count. */
+function routeOf({ route }: AuthenticatedRequest): string {
+  return String(Object(route).path);
 }
 
 @Injectable()

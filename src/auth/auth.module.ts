@@ -1,6 +1,9 @@
 import { Module } from '@nestjs/common';
 import { APP_GUARD } from '@nestjs/core';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { DatabaseNotificationsModule } from '../database/notifications/database-notifications.js';
+import { AccessChanges, AccessChangesListener } from './access-changes.js';
+import { AppConfig } from '../config/app-config.js';
 import { ApiKey, ApiKeyRepository } from './api-key.repository.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import { ApiKeysController } from './api-keys.controller.js';
@@ -13,9 +16,19 @@ import { DeviceLoginsService } from './device-login/device-logins.service.js';
 import { OneTimeCodes } from './one-time-codes.js';
 import { OneTimeCodesController } from './one-time-codes.controller.js';
 import { OrganizationsController } from './organizations.controller.js';
+import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { Session, SessionRepository } from './sessions/session.repository.js';
-import { BrowserSessions, SessionsController } from './sessions/sessions.controller.js';
+import { BearerTokenVerifier } from './oidc/bearer-token.verifier.js';
+import { IdentitiesController } from './oidc/identities.controller.js';
+import { Identity, IdentityRepository } from './oidc/identity.repository.js';
+import { createOidcHttpClient, OidcHttpClient, OidcIssuer } from './oidc/oidc.issuer.js';
+import { PersonsService } from './oidc/persons.service.js';
+import { SignInController } from './oidc/sign-in.controller.js';
+import { SignInService } from './oidc/sign-in.service.js';
+import { BrowserSessions } from './sessions/browser-sessions.js';
+import { SessionRenewal } from './sessions/session-renewal.js';
+import { SessionsController } from './sessions/sessions.controller.js';
 import { SessionsService } from './sessions/sessions.service.js';
 import { User, UserRepository } from './user.repository.js';
 import { RemovedUsersWorker } from './removed-users.worker.js';
@@ -23,16 +36,23 @@ import { UsersController } from './users.controller.js';
 import { UsersService, UserWork } from './users.service.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin])],
+  imports: [
+    DatabaseNotificationsModule,
+    TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin, Identity]),
+  ],
   controllers: [
     ApiKeysController,
     DeviceLoginsController,
     OneTimeCodesController,
     OrganizationsController,
+    IdentitiesController,
     SessionsController,
+    SignInController,
     UsersController,
   ],
   providers: [
+    AccessChanges,
+    AccessChangesListener,
     ApiKeyRepository,
     UserRepository,
     ApiKeyVerifier,
@@ -44,18 +64,28 @@ import { UsersService, UserWork } from './users.service.js';
     DeviceLoginRepository,
     DeviceLoginsService,
     OneTimeCodes,
+    OpenConnections,
     RequestAuthenticator,
     SessionRepository,
     BrowserSessions,
     SessionsService,
+    SessionRenewal,
+    BearerTokenVerifier,
+    IdentityRepository,
+    { provide: OidcHttpClient, useFactory: createOidcHttpClient, inject: [AppConfig] },
+    OidcIssuer,
+    PersonsService,
+    SignInService,
     AuthGuard,
     { provide: APP_GUARD, useExisting: AuthGuard },
   ],
   exports: [
+    AccessChanges,
     ApiKeysService,
     ApiKeyVerifier,
     AuthGuard,
     OneTimeCodes,
+    OpenConnections,
     RequestAuthenticator,
     UsersService,
     UserWork,

@@ -3,6 +3,7 @@ import { ApiProperty, ApiTags } from '@nestjs/swagger';
 import { DomainError } from '../common/errors/domain-error.js';
 import { ApiRoute, documented } from '../common/openapi/api-route.js';
 import { OrNull, Shown, USER_ID } from '../common/openapi/responses.js';
+import { SCOPES, type Scope } from '../common/scopes.js';
 import { Text } from '../common/validation/field-decorators.js';
 import { type AuthUser, CurrentUser } from './auth.decorators.js';
 import { OwnOrganizationGuard } from './auth.guard.js';
@@ -23,6 +24,15 @@ class CurrentApiKeyDto {
   @Shown('The space that the key is for.', USER_ID, { format: 'uuid' }) org_id: string;
   @ApiProperty({ format: 'uuid', description: 'Whose key it is.', example: USER_ID }) user_id: string;
   @ApiProperty({ enum: ['bearer'], example: 'bearer' }) auth_type: 'bearer';
+
+  @ApiProperty({
+    enum: SCOPES,
+    enumName: 'Scope',
+    isArray: true,
+    description: 'What it may do.',
+    example: SCOPES,
+  })
+  scopes: Scope[];
 }
 
 /** Always empty: the service has no models of its own, and never shows a key of the settings. */
@@ -68,8 +78,8 @@ export class OrganizationsController {
     description: 'Web applications ask for it to find out whether they are connected.',
     answer: { type: CurrentApiKeyDto, description: 'The key of the request' },
   })
-  currentKey(@CurrentUser() { id, keyId }: AuthUser): CurrentApiKeyDto {
-    return { id: keyId, org_id: id, user_id: id, auth_type: 'bearer' };
+  currentKey(@CurrentUser() { id, keyId, scopes }: AuthUser): CurrentApiKeyDto {
+    return { id: keyId, org_id: id, user_id: id, auth_type: 'bearer', scopes: [...scopes] };
   }
 
   @Get('keys/llm/byor')

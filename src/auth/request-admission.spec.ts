@@ -38,6 +38,7 @@ async function start(limits: {
       lookUps.push(key);
       return /^(bob|alice)/.test(key) ? { id: key.split('-', 1).join() } : null;
     },
+    isOurToken: (token) => token.endsWith('.ours'),
     signedInUserOf: async ({ headers: { cookie } }) => {
       lookUps.push(cookie ?? '');
       return cookie === 'slipway_session=bob' ? { id: 'bob' } : null;

@@ -7,7 +7,7 @@ import { BoundedCache } from '../common/bounded-cache.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { currentRequest } from '../common/requests/request-context.js';
 import { type Exhausted, SharedLimit } from '../common/shared-limit.js';
-import { bearerToken } from './api-key-format.js';
+import { bearerToken, type IsOurToken } from './api-key-format.js';
 import { RateLimit } from './rate-limit.js';
 
 /** Probes must be answered under load above all. */
@@ -48,6 +48,8 @@ export interface AdmissionOptions {
   perMinute: number;
   inFlight: number;
   userOf: (key: string) => Promise<{ id: string } | null>;
+  /** Whether a JSON Web Token is a key here. */
+  isOurToken: (token: string) => boolean;
   signedInUserOf: (request: Request) => Promise<{ id: string } | null>;
   ownerOf: (sessionKey: string) => Promise<{ userId: string } | null>;
 }
@@ -121,7 +123,7 @@ export class RequestAdmission {
       return { kind: 'host', id };
     }
     const stranger = { kind: 'stranger', id } as const;
-    const keys = presentedKeys(request.headers);
+    const keys = presentedKeys(request.headers, this.options.isOurToken);
     // As where it is authenticated: beside a key, a session is nothing.
     const ofPage: LookUp = ['user', () => this.options.signedInUserOf(request)];
     const lookUps = keys.length === 0 ? [ofPage] : keys.flatMap((key) => this.lookUps(key));
@@ -202,8 +204,8 @@ export class RequestAdmission {
 }
 
 /** Both candidates, since the route, and with it the header that counts, is not known yet. */
-function presentedKeys(headers: IncomingHttpHeaders): string[] {
-  const given = [headers['x-session-api-key'], headers['x-access-token'] ?? bearerToken(headers)];
+function presentedKeys(headers: IncomingHttpHeaders, isOurs: IsOurToken): string[] {
+  const given = [headers['x-session-api-key'], headers['x-access-token'] ?? bearerToken(headers, isOurs)];
   return [...new Set(given.filter((key) => typeof key === 'string'))];
 }
 

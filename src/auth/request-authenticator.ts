@@ -6,7 +6,8 @@ import { DomainError } from '../common/errors/domain-error.js';
 import { ServiceAddress } from '../config/service-address.js';
 import { ApiKeyVerifier } from './api-key.verifier.js';
 import type { AuthUser } from './auth.decorators.js';
-import { presentedKey } from './api-key-format.js';
+import { presentedBesideSandboxKey, presentedKey } from './api-key-format.js';
+import { BearerTokenVerifier } from './oidc/bearer-token.verifier.js';
 import { isCsrfToken, isSessionId, presentedSession, type SessionToken } from './sessions/session-cookie.js';
 import { SessionsService, type SignedInUser } from './sessions/sessions.service.js';
 
@@ -23,20 +24,47 @@ export const NO_CSRF_TOKEN =
 export class RequestAuthenticator {
   constructor(
     private readonly keys: ApiKeyVerifier,
+    private readonly tokens: BearerTokenVerifier,
     private readonly sessions: SessionsService,
     private readonly address: ServiceAddress,
   ) {}
 
   /** A key that came with the request decides alone, since no page of another origin can add one. */
   async authenticate(request: Request, key: string | null): Promise<AuthUser | null> {
-    return key === null ? this.bySession(request) : this.keys.verify(key);
+    return key === null ? this.bySession(request) : this.byKey(key);
+  }
+
+  /** The key of the user, or a token of the issuer. @param besideSandboxKey as {@link presentedBesideSandboxKey} */
+  presentedKey(headers: IncomingHttpHeaders, besideSandboxKey = false): string | null {
+    const find = besideSandboxKey ? presentedBesideSandboxKey : presentedKey;
+    return find(headers, (token) => this.isOurToken(token));
+  }
+
+  isOurToken(token: string): boolean {
+    return this.tokens.isOwn(token);
+  }
+
+  /** Null also for a token that is refused: who asks wants to know whose share a request takes. */
+  async userOf(key: string): Promise<AuthUser | null> {
+    try {
+      return await this.byKey(key);
+    } catch (error) {
+      if (error instanceof DomainError) {
+        return null;
+      }
+      throw error;
+    }
+  }
+
+  private async byKey(key: string): Promise<AuthUser | null> {
+    return this.tokens.isOwn(key) ? this.tokens.verify(key) : this.keys.verify(key);
   }
 
   /** A key that cannot be checked now counts as missing, as does a session that a page of another origin uses. */
   async isAdministrator(request: Request): Promise<boolean> {
     try {
-      const key = presentedKey(request.headers);
-      return (await (key === null ? this.signedInUser(request) : this.keys.verify(key)))?.isAdmin === true;
+      const key = this.presentedKey(request.headers);
+      return (await (key === null ? this.signedInUser(request) : this.userOf(key)))?.isAdmin === true;
     } catch (error) {
       if (isDatabaseAway(error)) {
         return false;
@@ -52,11 +80,13 @@ export class RequestAuthenticator {
 
   /** Which keys and sessions are valid now, uncached: for responses that outlast the check, such as event streams. */
   async stillValid(ids: readonly string[]): Promise<Set<string>> {
-    const [keys, sessions] = await Promise.all([
-      this.keys.stillValid(ids.filter((id) => !isSessionId(id))),
+    const isToken = (id: string): boolean => this.tokens.isKeyId(id);
+    const [keys, tokens, sessions] = await Promise.all([
+      this.keys.stillValid(ids.filter((id) => !isSessionId(id) && !isToken(id))),
+      this.tokens.stillValid(ids.filter(isToken)),
       this.sessions.stillValid(ids.filter(isSessionId)),
     ]);
-    return new Set([...keys, ...sessions]);
+    return new Set([...keys, ...tokens, ...sessions]);
   }
 
   /**

@@ -6,6 +6,7 @@ import {
   DataSource,
   Entity,
   type EntityManager,
+  In,
   Index,
   IsNull,
   JoinColumn,
@@ -18,13 +19,20 @@ import {
   Unique,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
-import { DomainError } from '../common/errors/domain-error.js';
+import { DomainError, found } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
+import { publishAccessChange } from './access-changes.js';
+
+export const USER_KINDS = ['person', 'service'] as const;
+
+/** Nobody signs in as a service. */
+export type UserKind = (typeof USER_KINDS)[number];
 
 /** A person or service that owns keys, settings, tokens and conversations. */
 @Entity('users')
 @Unique('users_email_key', ['email'])
 @Index('users_administrators_idx', ['id'], { where: 'is_admin' })
+@Index('users_disabled_idx', ['id'], { where: 'disabled_at IS NOT NULL' })
 export class User {
   @PrimaryColumn('uuid') id: string;
 
@@ -33,6 +41,13 @@ export class User {
   @Column('text', { nullable: true }) name: string | null;
   @Column('boolean', { default: false }) isAdmin: boolean;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+
+  /** The role of a viewer. */
+  @Column('boolean', { default: false }) readsOnly: boolean;
+
+  /** Since when nobody and nothing acts in the user's name. */
+  @Column('timestamptz', { nullable: true }) disabledAt: Date | null;
+  @Column('text', { default: 'person' }) kind: UserKind;
 
   /** Set where this row stands for a removed user, whose work it keeps for a while; it has no keys. */
   @Column('timestamptz', { nullable: true }) removedAt: Date | null;
@@ -89,32 +104,56 @@ export class UserRepository extends Repository<User> {
   }
 
   /** Adds a user; null when the address is taken. */
-  async add(email: string, name: string | null, isAdmin: boolean): Promise<User | null> {
+  async add(
+    email: string,
+    name: string | null,
+    isAdmin: boolean,
+    kind: UserKind = 'person',
+  ): Promise<User | null> {
     return this.manager.transaction(async (manager) => {
-      const { raw } = await manager
-        .createQueryBuilder()
-        .insert()
-        .into(User)
-        .values({ id: randomUUID(), email: email.toLowerCase(), name, isAdmin })
-        .orIgnore()
-        .returning('*')
-        .execute();
-      const [row] = raw as { id: string }[];
-      if (!row) {
-        return null;
-      }
-      await this.noteCreated(manager, row.id, isAdmin);
-      return manager.findOneByOrFail(User, { id: row.id });
+      const id = await this.addWithin(manager, { email, name, isAdmin, kind });
+      return id === null ? null : manager.findOneByOrFail(User, { id });
     });
   }
 
-  async makeAdministrator(id: string): Promise<void> {
-    await this.manager.transaction(async (manager) => {
-      const { affected } = await manager.update(User, { id, isAdmin: false }, { isAdmin: true });
-      if (affected === 1) {
-        await this.audit.append(manager, { action: 'user.make_admin', resourceId: id, ownerId: id });
-      }
-    });
+  /** As {@link add}, in the caller's transaction. @returns its id */
+  async addWithin(
+    manager: EntityManager,
+    { email, ...user }: Pick<User, 'email' | 'name' | 'isAdmin' | 'kind'>,
+  ): Promise<string | null> {
+    const { raw } = await manager
+      .createQueryBuilder()
+      .insert()
+      .into(User)
+      .values({ id: randomUUID(), email: email.toLowerCase(), ...user })
+      .orIgnore()
+      .returning('id')
+      .execute();
+    const [row] = raw as { id: string }[];
+    if (row) {
+      await this.noteCreated(manager, row.id, user.isAdmin);
+    }
+    return row?.id ?? null;
+  }
+
+  /** Has no effect on one who is that already. */
+  async setAdministrator(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
+    const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, { isAdmin });
+    if (affected === 1) {
+      const action = isAdmin ? 'user.make_admin' : 'user.unmake_admin';
+      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
+      await publishAccessChange(manager, id);
+    }
+  }
+
+  /** @param since null: enables. Has no effect on one who is that already. */
+  async setDisabled(manager: EntityManager, { id, disabledAt }: User, since: Date | null): Promise<void> {
+    if ((disabledAt === null) !== (since === null)) {
+      await manager.update(User, { id }, { disabledAt: since });
+      const action = since === null ? 'user.enable' : 'user.disable';
+      await this.audit.append(manager, { action, resourceId: id, ownerId: id });
+      await publishAccessChange(manager, id);
+    }
   }
 
   /** Returns the id of {@link ADMIN_EMAIL}, and adds that user when missing. */
@@ -132,6 +171,15 @@ export class UserRepository extends Repository<User> {
   /** Whether another user's work can be given to it. */
   async isPresent(manager: EntityManager, id: string): Promise<boolean> {
     return manager.existsBy(User, { id, removedAt: IsNull() });
+  }
+
+  /** Those of the users in whose name somebody or something may act now. */
+  async acting(ids: readonly string[]): Promise<Set<string>> {
+    const rows = await this.find({
+      select: { id: true },
+      where: { id: In([...ids]), disabledAt: IsNull(), removedAt: IsNull() },
+    });
+    return new Set(rows.map(({ id }) => id));
   }
 
   /** Adds a row that stands for a removed user. @returns its id */
@@ -152,30 +200,30 @@ export class UserRepository extends Repository<User> {
     await this.delete({ removedAt: LessThan(before) });
   }
 
+  /** Removes a user and, by foreign keys, all their data. */
+  async removeWithin(manager: EntityManager, id: string): Promise<void> {
+    await manager.delete(User, { id });
+    await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
+    await publishAccessChange(manager, id);
+  }
+
   /**
-   * Removes a user and, by foreign keys, all their data. The last administrator stays.
-   * @param keep is called before, in the same transaction; nothing of the user's is made meanwhile
+   * Changes a user, who is locked: nothing of the user's is made meanwhile. Throws as `change`.
+   * @throws DomainError not_found; conflict where no enabled administrator would be left
    */
-  async removeUnlessLastAdministrator(
-    id: string,
-    keep: (manager: EntityManager, user: User) => Promise<void> = () => Promise.resolve(),
-  ): Promise<'removed' | 'unknown' | 'last_administrator'> {
+  async change<T>(id: string, change: (manager: EntityManager, user: User) => Promise<T>): Promise<T> {
     return this.manager.transaction(async (manager) => {
       const administrators = await manager.find(User, {
-        where: { isAdmin: true },
+        where: { isAdmin: true, disabledAt: IsNull() },
         lock: { mode: 'pessimistic_write' },
       });
-      if (administrators.length === 1 && administrators[0]?.id === id) {
-        return 'last_administrator';
-      }
       const user = await manager.findOne(User, { where: { id }, lock: { mode: 'pessimistic_write' } });
-      if (user === null) {
-        return 'unknown';
+      const changed = await change(manager, found(user, 'user'));
+      const isLast = administrators.length === 1 && administrators[0]?.id === id;
+      if (isLast && !(await manager.existsBy(User, { id, isAdmin: true, disabledAt: IsNull() }))) {
+        throw lastAdministrator();
       }
-      await keep(manager, user);
-      await manager.delete(User, { id });
-      await this.audit.append(manager, { action: 'user.delete', resourceId: id, ownerId: id });
-      return 'removed';
+      return changed;
     });
   }
 
@@ -185,18 +233,47 @@ export class UserRepository extends Repository<User> {
   }
 }
 
-const LOCK_USER = new NamedStatement('user_lock', 'SELECT id FROM users WHERE id = $1 FOR NO KEY UPDATE');
+/**
+ * SQL: whether anything may be done in the name of the user whose id is in the column. Whatever takes up work of users by
+ * itself has it in its condition, so that the work of a disabled user waits.
+ */
+export function mayAct(column: string): string {
+  return `NOT EXISTS (SELECT FROM users WHERE id = ${column} AND disabled_at IS NOT NULL)`;
+}
+
+const LOCK_USER = new NamedStatement<{ disabled: boolean }>(
+  'user_lock',
+  'SELECT disabled_at IS NOT NULL AS disabled FROM users WHERE id = $1 FOR NO KEY UPDATE',
+);
 
 /**
  * Makes transactions on one user's rows take turns. Locking the user's row covers rows that do not exist yet, avoids
  * deadlocks, and still allows foreign keys to it.
- * @throws DomainError unauthorized when the user has been removed
+ * @throws DomainError unauthorized when the user has been removed, conflict when disabled
  */
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
-  const rows = await LOCK_USER.within(manager, [userId]);
-  if (rows.length === 0) {
+  const [user] = await LOCK_USER.within(manager, [userId]);
+  if (user === undefined) {
     throw new DomainError('unauthorized', 'Unauthorized');
   }
+  if (user.disabled) {
+    throw new DomainError('conflict', 'This user is disabled.');
+  }
+}
+
+/** @throws DomainError forbidden for a service */
+export async function requirePerson(manager: EntityManager, userId: string): Promise<void> {
+  if (await manager.existsBy(User, { id: userId, kind: 'service' })) {
+    throw serviceSignsIn();
+  }
+}
+
+export function serviceSignsIn(): DomainError {
+  return new DomainError('forbidden', 'This key is of a service, and nobody signs in as one.');
+}
+
+export function lastAdministrator(): DomainError {
+  return new DomainError('conflict', 'Nobody else who is enabled is an administrator.');
 }
 
 /** Foreign key violation, and NOT NULL violation where the id is looked up in the statement itself. */

@@ -1,18 +1,21 @@
-import { Body, Controller, Delete, Get, Param, Post, Query } from '@nestjs/common';
+import { Body, Controller, Delete, Get, Param, Patch, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
 import { ApiRoute, documented, thrown } from '../common/openapi/api-route.js';
 import { toPageDto } from '../common/pagination/page.dto.js';
 import { AdministratorsOnly } from './auth.guard.js';
 import {
   CreateUserDto,
+  DisableUserQueryDto,
   RemoveUserQueryDto,
   SearchUsersQueryDto,
   toUserDto,
+  UpdateUserDto,
   UserDto,
   UserIdDto,
   UserPageDto,
 } from './users.dto.js';
-import { lastAdministrator, UsersService } from './users.service.js';
+import { lastAdministrator } from './user.repository.js';
+import { UsersService } from './users.service.js';
 
 const UNKNOWN = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
 const TAKEN = documented(409, 'A user with this email address exists already.', 'The address is taken');
@@ -33,7 +36,7 @@ export class UsersController {
     invalid: 'email',
   })
   async create(@Body() body: CreateUserDto): Promise<UserDto> {
-    return toUserDto(await this.users.create(body.email, body.name ?? null));
+    return toUserDto(await this.users.create(body.email, body.name ?? null, body));
   }
 
   @Get()
@@ -44,6 +47,43 @@ export class UsersController {
   async search(@Query() query: SearchUsersQueryDto): Promise<UserPageDto> {
     const page = await this.users.search({ email: query.email__eq }, query.limit, query.page_id);
     return toPageDto(page, toUserDto);
+  }
+
+  @Patch(':id')
+  @ApiRoute('update_user', 'Make a user an administrator, or an ordinary user again', {
+    description:
+      'Administrators only. Of the keys of the user, those with the scope `admin` are for administrators.',
+    answer: { type: UserDto, description: 'The user' },
+    problems: [UNKNOWN, LAST_ADMINISTRATOR],
+  })
+  async update(@Param() { id }: UserIdDto, @Body() { is_admin: isAdmin }: UpdateUserDto): Promise<UserDto> {
+    return toUserDto(await this.users.setAdministrator(id, isAdmin));
+  }
+
+  @Post(':id/disable')
+  @ApiRoute('disable_user', 'Disable a user', {
+    description:
+      'Administrators only. Within a second, on every replica: sessions, keys of devices, open streams and WebSockets end, and do ' +
+      'not come back; other keys are refused until the user is enabled. Automations, followed pull requests, waiting messages ' +
+      'and webhooks do nothing meanwhile. Nothing is deleted.',
+    answer: { type: UserDto, description: 'The user' },
+    problems: [UNKNOWN, LAST_ADMINISTRATOR],
+  })
+  async disable(
+    @Param() { id }: UserIdDto,
+    @Query() { sandboxes = 'pause' }: DisableUserQueryDto,
+  ): Promise<UserDto> {
+    return toUserDto(await this.users.disable(id, sandboxes));
+  }
+
+  @Post(':id/enable')
+  @ApiRoute('enable_user', 'Enable a user again', {
+    description: 'Administrators only. Keys are valid again, and what waited goes on. Sandboxes stay paused.',
+    answer: { type: UserDto, description: 'The user' },
+    problems: [UNKNOWN],
+  })
+  async enable(@Param() { id }: UserIdDto): Promise<UserDto> {
+    return toUserDto(await this.users.enable(id));
   }
 
   @Delete(':id')

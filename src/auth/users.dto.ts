@@ -1,10 +1,11 @@
 import { ApiProperty } from '@nestjs/swagger';
-import { OrNull, Time, toWire } from '../common/openapi/responses.js';
+import { OrNull, ShownOrNull, Time, toWire } from '../common/openapi/responses.js';
 import { isEmail } from 'class-validator';
 import { PageOf, PageQuery } from '../common/pagination/page.dto.js';
-import { Identifier, MAX_EMAIL, Text } from '../common/validation/field-decorators.js';
+import { Choice, Flag, Identifier, MAX_EMAIL, Text } from '../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../common/validation/unknown-members.js';
-import type { User } from './user.repository.js';
+import { type User, USER_KINDS, type UserKind } from './user.repository.js';
+import { SANDBOXES_OF_DISABLED, type SandboxesOfDisabled } from './users.service.js';
 
 @NoOtherMembers()
 export class CreateUserDto {
@@ -20,6 +21,13 @@ export class CreateUserDto {
   email: string;
 
   @Text('Shown to people.', { nullable: true, example: 'Ada', maxLength: 200 }) name?: string | null;
+
+  @Choice('Nobody signs in as a service: it has keys only.', {
+    values: USER_KINDS,
+    default: 'person',
+    example: 'person',
+  })
+  kind?: UserKind;
 }
 
 export class SearchUsersQueryDto extends PageQuery('Users on a page.') {
@@ -29,6 +37,19 @@ export class SearchUsersQueryDto extends PageQuery('Users on a page.') {
 export class UserIdDto {
   @Identifier('Id of the user.', { required: true, example: '0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f' })
   id: string;
+}
+
+@NoOtherMembers()
+export class UpdateUserDto {
+  @Flag('Whether the user is an administrator.', { required: true, example: true }) is_admin: boolean;
+}
+
+export class DisableUserQueryDto {
+  @Choice(
+    'What becomes of the sandboxes: `pause` ends what runs in them, which goes on after a resume; with `stop` it does not; `keep` leaves them alone.',
+    { values: SANDBOXES_OF_DISABLED, default: 'pause', example: 'pause' },
+  )
+  sandboxes?: SandboxesOfDisabled;
 }
 
 export class RemoveUserQueryDto {
@@ -44,10 +65,14 @@ export class UserDto {
   @OrNull('Ada') name: string | null;
   @ApiProperty({ example: false }) is_admin: boolean;
   @Time() created_at: Date;
+  @ApiProperty({ enum: USER_KINDS, enumName: 'UserKind', example: 'person' }) kind: UserKind;
+
+  @ShownOrNull('Since when nobody and nothing acts in the name of the user.', null, { format: 'date-time' })
+  disabled_at: Date | null;
 }
 
 export function toUserDto(user: User): UserDto {
-  return toWire(user, 'id', 'email', 'name', 'isAdmin', 'createdAt');
+  return toWire(user, 'id', 'email', 'name', 'isAdmin', 'createdAt', 'kind', 'disabledAt');
 }
 
 export class UserPageDto extends PageOf(UserDto) {}

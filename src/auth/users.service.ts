@@ -1,20 +1,30 @@
 import { Injectable } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { Clock } from '../common/clock.js';
-import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
+import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
 import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
-import { ApiKeyVerifier } from './api-key.verifier.js';
 import { AppConfig } from '../config/app-config.js';
-import { type User, UserRepository } from './user.repository.js';
+import { AccessChanges } from './access-changes.js';
+import { ApiKeyRepository } from './api-key.repository.js';
+import { SessionRepository } from './sessions/session.repository.js';
+import { User, type UserKind, UserRepository } from './user.repository.js';
 
 /** A feature whose rows may outlive the user who made them. */
 export interface UserWorkOwner {
   exists(manager: EntityManager, userId: string): Promise<boolean>;
   /** Gives all of it to another user, and stops what works with the credentials of the first. */
   handOver(manager: EntityManager, from: string, to: string): Promise<void>;
+  /** Ends what runs. */
+  suspend(manager: EntityManager, userId: string, how: SuspendedSandboxes): Promise<void>;
   /** After the commit. */
-  handedOver(): void;
+  changed(): void;
 }
+
+/** `stop` also gives up what was about to go on by itself after the user is enabled again. */
+export const SANDBOXES_OF_DISABLED = ['pause', 'stop', 'keep'] as const;
+
+export type SandboxesOfDisabled = (typeof SANDBOXES_OF_DISABLED)[number];
+export type SuspendedSandboxes = Exclude<SandboxesOfDisabled, 'keep'>;
 
 /** What is to be kept when a user is removed: features that import this one tell what they have. */
 @Injectable()
@@ -40,8 +50,14 @@ export class UserWork {
     }
   }
 
-  handedOver(): void {
-    this.owners.forEach((owner) => owner.handedOver());
+  async suspend(manager: EntityManager, userId: string, how: SuspendedSandboxes): Promise<void> {
+    for (const owner of this.owners) {
+      await owner.suspend(manager, userId, how);
+    }
+  }
+
+  changed(): void {
+    this.owners.forEach((owner) => owner.changed());
   }
 }
 
@@ -49,15 +65,21 @@ export class UserWork {
 export class UsersService {
   constructor(
     private readonly users: UserRepository,
-    private readonly verifier: ApiKeyVerifier,
+    private readonly keys: ApiKeyRepository,
+    private readonly sessions: SessionRepository,
+    private readonly changes: AccessChanges,
     private readonly work: UserWork,
     private readonly config: AppConfig,
     private readonly clock: Clock,
   ) {}
 
   /** Adds a user. @throws DomainError conflict when the address is taken */
-  async create(email: string, name: string | null, isAdmin = false): Promise<User> {
-    const user = await this.users.add(email, name, isAdmin);
+  async create(
+    email: string,
+    name: string | null,
+    { isAdmin = false, kind = 'person' }: { isAdmin?: boolean; kind?: UserKind } = {},
+  ): Promise<User> {
+    const user = await this.users.add(email, name, isAdmin, kind);
     if (!user) {
       throw new DomainError('conflict', 'A user with this email address exists already.');
     }
@@ -81,21 +103,58 @@ export class UsersService {
    * @throws DomainError not_found, or conflict for the last administrator; InvalidInputError for no other user
    */
   async remove(id: string, handOverTo: string | null = null): Promise<void> {
-    const removed = await this.users.removeUnlessLastAdministrator(id, async (manager, user) => {
+    await this.users.change(id, async (manager, user) => {
       const heir = await this.heirOf(manager, user, handOverTo);
       if (heir !== null) {
         await this.work.handOver(manager, id, heir);
       }
+      await this.users.removeWithin(manager, id);
     });
-    switch (removed) {
-      case 'last_administrator':
-        throw lastAdministrator();
-      case 'unknown':
-        throw new DomainError('not_found', 'There is no user with this id.');
-      case 'removed':
-        this.verifier.forget();
-        this.work.handedOver();
-    }
+    this.changes.tell(id);
+    this.work.changed();
+  }
+
+  /**
+   * Nobody and nothing acts in the user's name until `enable`: sessions and keys of devices end for good, other keys for so long.
+   * @throws DomainError not_found, or conflict for the last administrator
+   */
+  async disable(id: string, sandboxes: SandboxesOfDisabled): Promise<User> {
+    const now = new Date(this.clock.now());
+    const user = await this.users.change(id, async (manager, known) => {
+      await this.users.setDisabled(manager, present(known), now);
+      await this.sessions.endAll(manager, id);
+      await this.keys.revokeOfDevices(manager, id, now);
+      if (sandboxes !== 'keep') {
+        await this.work.suspend(manager, id, sandboxes);
+      }
+      return manager.findOneByOrFail(User, { id });
+    });
+    this.changes.tell(id);
+    this.work.changed();
+    return user;
+  }
+
+  /** Keys are valid again; what has waited goes on. @throws DomainError not_found */
+  async enable(id: string): Promise<User> {
+    return this.users.change(id, async (manager, known) => {
+      await this.users.setDisabled(manager, present(known), null);
+      return manager.findOneByOrFail(User, { id });
+    });
+  }
+
+  /** Whether anything may be done in the name of a user now. */
+  async mayAct(id: string): Promise<boolean> {
+    return (await this.users.acting([id])).has(id);
+  }
+
+  /** @throws DomainError not_found, or conflict for the last administrator */
+  async setAdministrator(id: string, isAdmin: boolean): Promise<User> {
+    const user = await this.users.change(id, async (manager, known) => {
+      await this.users.setAdministrator(manager, present(known).id, isAdmin);
+      return manager.findOneByOrFail(User, { id });
+    });
+    this.changes.tell(id);
+    return user;
   }
 
   /** Null: nothing is to be kept. */
@@ -114,6 +173,7 @@ export class UsersService {
   }
 }
 
-export function lastAdministrator(): DomainError {
-  return new DomainError('conflict', 'The last administrator cannot be removed.');
+/** @throws DomainError not_found for the row that stands for a removed user */
+function present(user: User): User {
+  return found(user.removedAt === null ? user : null, 'user');
 }

@@ -7,6 +7,8 @@ import { type CommandOutput, EXIT, newProgram, printRows, runProgram } from './c
 import { TERMINAL, UsageError } from './command-output.js';
 import { type KeysCommand, defineKeys } from './keys-program.js';
 import { type KeysSession, openKeysSession } from './keys-session.js';
+import type { UsersCommand } from './users-program.js';
+import { parseHexId } from '../common/identifiers.js';
 import { reencrypt } from './reencrypt.js';
 import { CreateApiKeyDto, toApiKeyDto } from '../auth/api-keys.dto.js';
 import { ADMIN_EMAIL, type User } from '../auth/user.repository.js';
@@ -43,9 +45,50 @@ export async function executeKeys(
       `DATA_DIR: there is no database in ${config.dataDir}: give DATA_DIR, or DATABASE_URL, as the service has it`,
     );
   }
+  await withSession(config, output, async (session) => await execute(command, session, config, output));
+}
+
+/** @throws UsageError, ConfigError or what the database says */
+export async function executeUsers(
+  { name, user: given, issuer, subject }: UsersCommand,
+  config: AppConfig,
+  output: CommandOutput,
+): Promise<void> {
+  const from = issuer === '' ? (config.oidc?.issuer ?? '') : issuer;
+  if (from === '') {
+    throw new UsageError('--issuer is needed where OIDC_ISSUER is not set');
+  }
+  await withSession(config, output, async ({ users, identities }) => {
+    const id = parseHexId(given);
+    const user = id === null ? await users.findByEmail(given) : await users.findOneBy({ id });
+    if (user === null) {
+      throw new UsageError('there is no user with this id or address');
+    }
+    const person = { issuer: from, subject, emailVerified: true };
+    const now = new Date();
+    if (name === 'link') {
+      if (!(await identities.link(user.id, person, now))) {
+        throw new UsageError('this sign-in belongs to a user already');
+      }
+      return output.note(`${user.email} signs in as ${subject} now`);
+    }
+    const known = await identities.findOneBy({ issuer: from, subject, userId: user.id });
+    if (known === null) {
+      throw new UsageError('this sign-in does not belong to the user');
+    }
+    await identities.unlink(user.id, known.id, now, true);
+    output.note(`${user.email} does not sign in as ${subject} any more`);
+  });
+}
+
+async function withSession(
+  config: AppConfig,
+  output: CommandOutput,
+  work: (session: KeysSession) => Promise<void>,
+): Promise<void> {
   const session = await openKeysSession(config, (line) => output.note(line));
   try {
-    await execute(command, session, config, output);
+    await work(session);
   } finally {
     await session.close();
   }
@@ -90,10 +133,12 @@ async function createKey(
   });
   const owner = await findOrCreateUser(session, email, options.admin, output);
   if (options.admin && !owner.isAdmin) {
-    await session.users.makeAdministrator(owner.id);
+    await session.usersService.setAdministrator(owner.id, true);
     output.note(`${owner.email} is an administrator now`);
   }
-  const issue = session.keysService.issue(owner.id, name, expires_at ?? null).catch(throwUsageError);
+  const issue = session.keysService
+    .issue({ userId: owner.id, name, expiresAt: expires_at ?? null })
+    .catch(throwUsageError);
   const { key, record } = await issue;
   output.note(`key ${record.id} of ${owner.email}; it is not shown again:`);
   output.result(key);
@@ -110,7 +155,7 @@ async function findOrCreateUser(
     return known;
   }
   try {
-    const created = await usersService.create(email, null, isAdmin);
+    const created = await usersService.create(email, null, { isAdmin });
     output.note(`made the ${created.isAdmin ? 'administrator' : 'user'} ${created.email}`);
     return created;
   } catch (error) {

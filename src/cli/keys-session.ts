@@ -1,8 +1,10 @@
 import { DataSource } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { AccessChanges } from '../auth/access-changes.js';
 import { ApiKey, ApiKeyRepository } from '../auth/api-key.repository.js';
-import { ApiKeyVerifier } from '../auth/api-key.verifier.js';
 import { ApiKeysService } from '../auth/api-keys.service.js';
+import { Identity, IdentityRepository } from '../auth/oidc/identity.repository.js';
+import { SessionRepository } from '../auth/sessions/session.repository.js';
 import { User, UserRepository } from '../auth/user.repository.js';
 import { UsersService, UserWork } from '../auth/users.service.js';
 import { AutomationWebhook } from '../automations/events/automation-webhook.repository.js';
@@ -21,6 +23,7 @@ export interface KeysSession {
   keys: ApiKeyRepository;
   usersService: UsersService;
   keysService: ApiKeysService;
+  identities: IdentityRepository;
   audit: AuditRepository;
   close(): Promise<void>;
 }
@@ -39,20 +42,22 @@ export async function openKeysSession(
     await runMigrations(database.addresses.direct);
     const dataSource = new DataSource({
       ...dataSourceOptions(database.addresses.direct, 2),
-      entities: [User, ApiKey, ServiceState, Automation, AutomationWebhook, WebhookEndpoint],
+      entities: [User, ApiKey, Identity, ServiceState, Automation, AutomationWebhook, WebhookEndpoint],
     });
     await dataSource.initialize();
     const clock = new SystemClock();
     const audit = new AuditRepository('operator');
     const users = new UserRepository(dataSource, audit);
-    const keys = new ApiKeyRepository(dataSource, audit);
-    const verifier = new ApiKeyVerifier(keys, clock);
+    const keys = new ApiKeyRepository(dataSource, audit, config);
+    const changes = new AccessChanges();
+    const sessions = new SessionRepository(dataSource, audit);
     return {
       dataSource,
       users,
       keys,
-      usersService: new UsersService(users, verifier, new UserWork(), config, clock),
-      keysService: new ApiKeysService(keys, users, verifier, clock),
+      usersService: new UsersService(users, keys, sessions, changes, new UserWork(), config, clock),
+      keysService: new ApiKeysService(keys, users, changes, clock),
+      identities: new IdentityRepository(dataSource, users, audit),
       audit,
       close: async () => {
         await dataSource.destroy();

@@ -16,6 +16,7 @@ import { PUSH_SUBSCRIPTION_ENCRYPTED_COLUMNS } from '../outbound-webhooks/push/p
 import { CUSTOM_SECRET_ENCRYPTED_COLUMNS } from '../settings/secrets/custom-secret.repository.js';
 import { LLM_PROFILE_ENCRYPTED_COLUMNS } from '../settings/profiles/llm-profile.repository.js';
 import { SETTINGS_ENCRYPTED_COLUMNS } from '../settings/settings-table.js';
+import { SESSION_ENCRYPTED_COLUMNS } from '../auth/sessions/session-renewal.js';
 import { KEPT_CHANGES_ENCRYPTED_COLUMNS } from '../v1/app-conversations/kept-changes/kept-changes.repository.js';
 import { START_TASK_ENCRYPTED_COLUMNS } from '../v1/app-conversations/start-task.entity.js';
 import { SANDBOX_ENCRYPTED_COLUMNS } from '../v1/sandboxes/session-key.js';
@@ -92,6 +93,7 @@ class EncryptedColumnQueries {
 
 const ENCRYPTED_COLUMNS: readonly EncryptedColumn[] = [
   ...SETTINGS_ENCRYPTED_COLUMNS,
+  ...SESSION_ENCRYPTED_COLUMNS,
   ...LLM_PROFILE_ENCRYPTED_COLUMNS,
   ...CUSTOM_SECRET_ENCRYPTED_COLUMNS,
   ...MCP_CONFIG_ENCRYPTED_COLUMNS,

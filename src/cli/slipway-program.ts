@@ -8,6 +8,7 @@ import { defineKeys } from './keys-program.js';
 import { runRemoteKeys } from './remote-keys.js';
 import { defineSandboxes } from './sandbox-commands.js';
 import { type Invoke, ServiceClient } from './service-client.js';
+import { defineUsers } from './users-program.js';
 
 const FOOTER = `
 SLIPWAY_URL and SLIPWAY_KEY say which service is asked, and as whom; without them it is the one of this folder.
@@ -47,6 +48,9 @@ export async function runSlipway(
     }
     // Without an address on the database, which also makes the first key.
     await (await import('./keys-commands.js')).executeKeys(command, loadConfig(), output);
+  });
+  defineUsers(program.command('users'), async (command) => {
+    await (await import('./keys-commands.js')).executeUsers(command, loadConfig(), output);
   });
   defineSandboxes(program.command('sandboxes'), invoke);
   program

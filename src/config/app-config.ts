@@ -7,6 +7,7 @@ import type { AgentConfig } from './agent-config.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
 import type { GitConfig } from './git-config.js';
+import type { OidcConfig } from './oidc-config.js';
 import type { SandboxConfig } from './sandbox-config.js';
 import type { TelemetryConfig } from './telemetry-config.js';
 import {
@@ -297,6 +298,7 @@ export class AppConfig implements Readonly<GeneralConfig> {
   readonly log: LogConfig;
   readonly database: DatabaseConfig;
   readonly trust: TrustConfig;
+  readonly oidc: OidcConfig | null;
   readonly git: GitConfig;
   readonly agent: AgentConfig;
   readonly sandboxes: SandboxConfig;

@@ -34,6 +34,7 @@ describe('docs/configuration.md', () => {
       'DATABASE_DIRECT_URL',
       'BOOTSTRAP_API_KEY',
       'ENCRYPTION_KEYS',
+      'OIDC_CLIENT_SECRET',
       'ENTERPRISE_SSO_CLIENT_SECRET',
       'DEFAULT_LLM_API_KEY',
       'HTTPS_PROXY',

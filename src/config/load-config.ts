@@ -19,6 +19,7 @@ import {
   PUBLIC_GIT_SERVERS,
   type PublicGitServer,
 } from './git-config.js';
+import { OidcConfig } from './oidc-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
@@ -38,6 +39,7 @@ const GROUPS: Readonly<Record<string, readonly (new () => object)[]>> = {
   'The log': [LogConfig],
   'The database': [DatabaseConfig],
   Keys: [TrustConfig],
+  'Sign-in by OpenID Connect': [OidcConfig],
   'Git hosts': [GitConfig, ...GIT_SERVER_GROUPS.values()],
   'Git tokens from Keycloak': [EnterpriseSsoConfig],
   Agents: [AgentConfig],
@@ -129,6 +131,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     log: readLog(variables, terminal, database),
     database,
     trust,
+    oidc: readOidc(variables),
     git: readGit(variables),
     agent: readAgent(variables),
     sandboxes,
@@ -229,6 +232,23 @@ function readEnterpriseSso(variables: Variables): EnterpriseSsoConfig | null {
     );
   }
   return sso;
+}
+
+function readOidc(variables: Variables): OidcConfig | null {
+  const oidc = readGroup(OidcConfig, variables);
+  if (oidc.issuer === null) {
+    const other = variablesOf(OidcConfig).find(({ name }) => variables[name]);
+    if (other !== undefined) {
+      throw new ConfigError(`OIDC_ISSUER: is required when ${other.name} is set`);
+    }
+    return null;
+  }
+  if (oidc.clientId === null && oidc.audiences.length === 0) {
+    throw new ConfigError(
+      'OIDC_CLIENT_ID: is required with OIDC_ISSUER for people who sign in, or OIDC_AUDIENCE for callers with its tokens',
+    );
+  }
+  return oidc;
 }
 
 function readSandboxes(variables: Variables, http: HttpConfig): SandboxConfig {

@@ -6,8 +6,10 @@ import { KeepChanges1766550000000 } from './migrations/1766550000000-keep-change
 import { AddCheckoutSettings1766560000000 } from './migrations/1766560000000-add-checkout-settings.js';
 import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
 import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
+import { AddIdentities1766740000000 } from './migrations/1766740000000-add-identities.js';
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
+import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -21,4 +23,6 @@ export const MIGRATIONS = [
   LeaseRunsAndStarts1766610000000,
   LeaseFollowedPullRequests1766620000000,
   AddPushSubscriptions1766700000000,
+  LimitKeysAndUsers1766710000000,
+  AddIdentities1766740000000,
 ];

@@ -11,6 +11,7 @@ import {
   PrimaryColumn,
   Repository,
 } from 'typeorm';
+import { mayAct } from '../auth/user.repository.js';
 import { lockUser } from '../auth/user.repository.js';
 import { Clock } from '../common/clock.js';
 import {
@@ -130,7 +131,7 @@ const HEADS = `
     SELECT id, next_attempt_at FROM webhook_deliveries
     WHERE endpoint_id = e.id AND status = 'pending' AND next_attempt_at <= $2
     ORDER BY next_attempt_at LIMIT 1) due
-  WHERE e.enabled AND NOT EXISTS (${IS_BUSY})`;
+  WHERE e.enabled AND ${mayAct('e.user_id')} AND NOT EXISTS (${IS_BUSY})`;
 
 /** `next_attempt_at` is its `due_at`: the release before this one writes it, and knows no lease but that it lies ahead. */
 const LEASED: LeasedTable = {
@@ -139,8 +140,8 @@ const LEASED: LeasedTable = {
   columns: { due_at: 'next_attempt_at' },
   owner: '(SELECT user_id FROM webhook_endpoints WHERE id = r.endpoint_id)',
   condition: "r.status = 'pending'",
-  counted:
-    "r.status = 'pending' AND EXISTS (SELECT FROM webhook_endpoints WHERE id = r.endpoint_id AND enabled)",
+  counted: `r.status = 'pending' AND EXISTS (
+    SELECT FROM webhook_endpoints e WHERE e.id = r.endpoint_id AND e.enabled AND ${mayAct('e.user_id')})`,
   candidates: HEADS,
   returning: `r.event_type AS "eventType", r.data, r.created_at AS "createdAt", e.id AS "endpointId", e.user_id AS "userId",
     e.url, e.secret, e.previous_secret AS "previousSecret", e.previous_until AS "previousUntil"`,

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuthModule } from '../auth/auth.module.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { SettingsModule } from '../settings/settings.module.js';
 import { SuggestedTasksModule } from '../suggested-tasks/suggested-tasks.module.js';
@@ -24,6 +25,7 @@ import { AgentServerWebhooksService } from './webhooks/agent-server-webhooks.ser
 /** Routes over the services of others, which nothing else builds on. */
 @Module({
   imports: [
+    AuthModule,
     AppConversationsModule,
     EventsModule,
     GitProvidersModule,

@@ -147,6 +147,14 @@ const CHANGES: Record<string, Change> = {
     body: () => ({ email: `${randomUUID()}@example.com` }),
     as: (_scene, admin) => admin,
   },
+  update_user: {
+    actions: ['user.make_admin'],
+    of: ({ other }) => other.id,
+    body: () => ({ is_admin: true }),
+    as: (_scene, admin) => admin,
+  },
+  disable_user: { actions: ['user.disable'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
+  enable_user: { actions: ['user.enable'], of: ({ disabledId }) => disabledId, as: (_scene, admin) => admin },
   delete_user: { actions: ['user.delete'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
   create_sandbox: { actions: ['sandbox.create'] },
   pause_sandbox: { actions: ['sandbox.pause'], of: sandbox, meanwhile: (scene) => scene.finishPause() },
@@ -228,6 +236,11 @@ export const NOT_AUDITED: Record<string, string> = {
   exchange_code:
     'A link that the operator has opened is exchanged for the key it stands for; nothing is changed.',
   sign_out: 'It is, but the scene has no browser whose session could end: test/auth/sessions.e2e-spec.ts.',
+  link_sign_in: 'It is, once the issuer has answered: test/auth/oidc-sign-in.e2e-spec.ts.',
+  unlink_identity: 'It is, but the scene has no issuer: test/auth/oidc-sign-in.e2e-spec.ts.',
+  restore_user: 'It is, but the scene has no issuer: test/auth/oidc-tokens.e2e-spec.ts.',
+  backchannel_logout:
+    'It is, as session.end, but the scene has no issuer: test/auth/oidc-sign-in.e2e-spec.ts.',
   push_branch:
     'It is, as conversation.open_pull_request, but in the scene the user may push: test/app-conversations/forks.e2e-spec.ts.',
   forward_to_agent_server:

@@ -1,4 +1,5 @@
 import { randomUUID } from 'node:crypto';
+import { UsersService } from '../../src/auth/users.service.js';
 import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { OneTimeCodes } from '../../src/auth/one-time-codes.js';
 import type { ProviderType } from '../../src/git-providers/git-provider.js';
@@ -67,8 +68,9 @@ const STATE = `SELECT ${Object.entries(TABLES)
 async function makeScene(app: TestApp, hosts: GitHosts) {
   const agent = await FakeConversationServer.start();
   const rows = new ConversationRows(app);
-  const [user, other] = [await app.createUser(), await app.createUser()];
-  const issued = await app.app.get(ApiKeysService).issue(user.id, 'ci', null);
+  const [user, other, disabled] = [await app.createUser(), await app.createUser(), await app.createUser()];
+  await app.app.get(UsersService).disable(disabled.id, 'keep');
+  const issued = await app.app.get(ApiKeysService).issue({ userId: user.id, name: 'ci', expiresAt: null });
   const sandbox = await rows.sandbox(user.id, { key: agent.key, address: agent.address });
   const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
   const { id } = await rows.conversation(user.id, {
@@ -121,6 +123,7 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
     agent,
     user,
     other,
+    disabledId: disabled.id,
     keyId: issued.record.id,
     endpointId,
     browser,

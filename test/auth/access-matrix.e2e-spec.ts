@@ -1,12 +1,14 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import type { OpenAPIObject } from '@nestjs/swagger';
 import { NO_KEY } from '../../src/common/errors/problem.js';
+import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { NO_CSRF_TOKEN } from '../../src/auth/request-authenticator.js';
 import {
   type DocumentedOperation,
   type Operation,
   operationsOf,
 } from '../../src/common/openapi/operations.js';
+import { type Scope, SCOPES } from '../../src/common/scopes.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import {
   addressOf,
@@ -28,9 +30,13 @@ const OPEN: Record<string, number> = {
   'POST /api/automation/v1/events/{org_id}/{source}': 401,
   'GET /api/options/config': 200,
   'GET /api/v1/web-client/config': 200,
+  'POST /auth/backchannel-logout': 422,
   'POST /auth/code': 422,
   'POST /auth/code/key': 422,
   'POST /auth/key': 422,
+  'POST /auth/link': 422,
+  // No issuer is configured here.
+  'GET /auth/login': 404,
   'POST /auth/logout': 204,
   'GET /auth/session': 200,
   'GET /health': 200,
@@ -56,6 +62,10 @@ const FOR_ADMINISTRATORS = [
   'GET /api/v1/users',
   'POST /api/v1/users',
   'DELETE /api/v1/users/{id}',
+  'PATCH /api/v1/users/{id}',
+  'POST /api/v1/users/{id}/disable',
+  'POST /api/v1/users/{id}/enable',
+  'POST /api/v1/users/{id}/restore',
 ];
 const ADMINISTRATORS_ONLY = 'Only administrators may do this.';
 const UNKNOWN_KEY = `slw_AAAAAAAA_${'A'.repeat(43)}`;
@@ -74,6 +84,8 @@ const NO_ADMINISTRATOR = `403 forbidden ${ADMINISTRATORS_ONLY}`;
 let app: TestApp;
 /** Everybody who may ask, with what they send. */
 let callers: Record<'nobody' | 'unknown' | 'unknownBearer' | 'user' | 'admin', Headers>;
+/** Keys of the administrator, and a session that was begun with each, that may do one thing. */
+let limited: { scope: Scope; headers: Headers }[];
 let sessions: Record<'withoutToken' | 'withTokenOfAnother' | 'withEmptyToken', Headers>;
 
 beforeAll(async () => {
@@ -91,6 +103,17 @@ beforeAll(async () => {
     withTokenOfAnother: { Cookie: cookie, 'X-CSRF-Token': token },
     withEmptyToken: { Cookie: cookie, 'X-CSRF-Token': '' },
   };
+  limited = [];
+  for (const scope of SCOPES) {
+    const { key } = await app.app
+      .get(ApiKeysService)
+      .issue({ userId: app.admin.id, name: scope, expiresAt: null, scopes: [scope] });
+    const session = await signIn({ key });
+    limited.push(
+      { scope, headers: { 'X-Session-API-Key': key } },
+      { scope, headers: { Cookie: session.cookie, 'X-CSRF-Token': session.token } },
+    );
+  }
 });
 
 afterAll(() => app.close());
@@ -161,6 +184,70 @@ describe('a closed operation', () => {
   );
 });
 
+describe('a scope', () => {
+  it('is named by each operation, and by the open ones as none', () => {
+    for (const { name, operation } of operations) {
+      const isOpen = name in OPEN || FOR_SANDBOXES.includes(name);
+      expect([name, scopeIn(operation)]).toEqual([
+        name,
+        isOpen ? 'none' : expect.stringMatching(new RegExp(`^(?:${SCOPES.join('|')})$`)),
+      ]);
+    }
+  });
+
+  it.each(closed.filter(({ name }) => !FOR_SANDBOXES.includes(name)))(
+    '$name needs the one that is documented, of a key as of a session',
+    async ({ name, operation }) => {
+      const needed = scopeIn(operation);
+      for (const { scope, headers } of limited) {
+        const answer = await ask(name, headers);
+        if (scope === needed) {
+          expect([scope, missingScope(answer)]).toEqual([scope, null]);
+        } else {
+          expect([scope, missingScope(answer)]).toEqual([scope, needed]);
+          expect(documentProblems(operation, answer)).toEqual([]);
+        }
+      }
+    },
+  );
+
+  it.each([
+    ['DELETE', '/API/V1/Api-Keys/x', {}, 'settings'],
+    ['DELETE', '/api/v1/api-keys/x/', {}, 'settings'],
+    ['DELETE', '/api/v1/api-keys/x?_method=GET', { 'X-HTTP-Method-Override': 'GET' }, 'settings'],
+    // No route is at this address.
+    ['POST', '/api/v1/%61pi-keys', { 'X-HTTP-Method': 'GET' }, null],
+    ['POST', '/api/v1/users/me/', { 'X-Original-URL': '/api/v1/settings' }, null],
+    ['HEAD', '/api/v1/audit', {}, 'admin'],
+    ['GET', '/api/v1/users/me%2F..%2F..%2Faudit', {}, null],
+    ['POST', '/api/automation/v1/me/Dispatch', {}, 'run'],
+    ['POST', '/MCP/', {}, 'run'],
+  ])('%s %s is what the router makes of it', async (method, path, more, needed) => {
+    const reading = limited.find(({ scope }) => scope === 'read');
+    const response = await fetch(`${app.url}${path}`, { method, headers: { ...reading?.headers, ...more } });
+
+    expect([response.status === 403, await scopeMissing(response, method)]).toEqual([
+      needed !== null,
+      method === 'HEAD' ? null : needed,
+    ]);
+  });
+});
+
+function scopeIn(operation: Operation): unknown {
+  return Object(operation)['x-scope'];
+}
+
+async function scopeMissing(response: Response, method: string): Promise<unknown> {
+  const body = await response.text();
+  return method === 'HEAD' ? null : missingScope({ status: response.status, type: '', body });
+}
+
+/** Null where the caller was not refused for one. */
+function missingScope({ status, body }: Answer): unknown {
+  const { code, scope } = status === 403 ? Object(JSON.parse(body)) : {};
+  return code === 'insufficient_scope' ? scope : null;
+}
+
 function accessOf(all: DocumentedOperation[]): object {
   return Object.fromEntries(all.map(({ name, operation: { security } }) => [name, security ?? null]));
 }
@@ -169,7 +256,7 @@ function isForAdministrators({ responses }: Operation): boolean {
   return JSON.stringify(responses['403'] ?? {}).includes(`"${ADMINISTRATORS_ONLY}"`);
 }
 
-async function signIn({ key }: TestUser): Promise<{ cookie: string; token: string }> {
+async function signIn({ key }: Pick<TestUser, 'key'>): Promise<{ cookie: string; token: string }> {
   const response = await fetch(`${app.url}/auth/key`, {
     method: 'POST',
     headers: { 'Content-Type': 'application/json' },

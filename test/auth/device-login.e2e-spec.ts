@@ -96,7 +96,12 @@ describe('the login of a device', () => {
     expect(key).toMatchObject({ name: 'python-httpx/0.28.1 at 127.0.0.1' });
     expect(body.access_token).toContain(`slw_${key?.id}_`);
     expect(await new AuditClient(app).find({ action: 'api_key.create', resource_id: key?.id ?? '' })).toEqual(
-      [expect.objectContaining({ owner_user_id: user.id, details: { name: key?.name } })],
+      [
+        expect.objectContaining({
+          owner_user_id: user.id,
+          details: { name: key?.name, scopes: ['read', 'run'] },
+        }),
+      ],
     );
     expect((await poll(device).expect(400)).body).toEqual(refusedWith('invalid_grant'));
   });

@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { SCOPES } from '../../src/common/scopes.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 describe('keys of one user', () => {
@@ -14,7 +15,7 @@ describe('keys of one user', () => {
   it('outlive none that they were issued with, nor the key of a session', async () => {
     const { headers } = app.admin;
     const [soon, sooner] = ['2099-01-31T12:00:00.000Z', '2099-01-30T12:00:00.000Z'];
-    const { body: temporary } = await issue(headers, { expires_at: soon }).expect(201);
+    const { body: temporary } = await issue(headers, { expires_at: soon, scopes: SCOPES }).expect(201);
     const signedIn = await request(app.url).post('/auth/key').send({ key: temporary.key }).expect(200);
     const [cookie = ''] = signedIn.get('Set-Cookie') ?? [];
     const session = { Cookie: cookie.replace(/;.*/, ''), 'X-CSRF-Token': signedIn.body.csrf_token };

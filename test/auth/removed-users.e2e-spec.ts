@@ -52,6 +52,14 @@ describe('a user who is removed', () => {
     expect(listed).not.toContain(Object(await sandbox()).name);
     expect(listed.filter((email) => email.endsWith('.invalid'))).toEqual([]);
 
+    const [kept] = await app.dataSource.query<[{ user_id: string }]>(
+      'SELECT user_id FROM sandboxes WHERE id = $1',
+      [sandboxId],
+    );
+    const standIn = `/api/v1/users/${kept.user_id}`;
+    await request(app.url).patch(standIn).set(app.admin.headers).send({ is_admin: true }).expect(404);
+    await request(app.url).post(`${standIn}/disable`).set(app.admin.headers).expect(404);
+
     const worker = app.app.get(RemovedUsersWorker);
     await worker.work();
     expect(await sandbox()).toBeDefined();

@@ -159,6 +159,20 @@ describe('a notification', () => {
     expect(await rows('push_subscriptions')).toBe(1);
   });
 
+  it('is not sent while its user is disabled, whose browsers are asked again afterwards', async () => {
+    service.injectFault({ kind: 'status', status: 503 }, { times: 1 });
+    await subscribe();
+    await publish(event('conversation.finished'));
+    await until(async () => service.requests.length === 1 && !(await isLeased()));
+    await call('post', app.admin, `/api/v1/users/${user.id}/disable`).expect(200);
+    app.clock.advance(6_000);
+    await look();
+    await until(async () => (await rows('push_messages')) === 0);
+
+    expect(service.requests).toHaveLength(1);
+    expect(await rows('push_subscriptions')).toBe(1);
+  });
+
   it('that a service refuses is not repeated', async () => {
     service.injectFault({ kind: 'status', status: 413 });
     await subscribe();

@@ -117,7 +117,7 @@ export async function createTestApp(
   waitLonger(dataSource);
   const createUser = async (): Promise<TestUser> => {
     const user = await app.get(UsersService).create(`${randomBytes(6).toString('hex')}@example.com`, null);
-    const { key } = await app.get(ApiKeysService).issue(user.id, 'test', null);
+    const { key } = await app.get(ApiKeysService).issue({ userId: user.id, name: 'test', expiresAt: null });
     return { id: user.id, key, headers: { 'X-Session-API-Key': key } };
   };
   const administrator = await app.get(UserRepository).findByEmail('admin@localhost');

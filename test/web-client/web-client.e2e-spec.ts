@@ -1,5 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { SCOPES } from '../../src/common/scopes.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const app = useTestApp();
@@ -35,7 +36,13 @@ describe('a user as web applications for organizations see them', () => {
     const keyId = app.user.key.split('_')[1];
     const [{ email }] = await app.dataSource.query('SELECT email FROM users WHERE id = $1', [id]);
 
-    expect(await get('keys/current')).toEqual({ id: keyId, org_id: id, user_id: id, auth_type: 'bearer' });
+    expect(await get('keys/current')).toEqual({
+      id: keyId,
+      org_id: id,
+      user_id: id,
+      auth_type: 'bearer',
+      scopes: SCOPES,
+    });
     expect(await get('keys/llm/byor')).toEqual({ key: null });
     expect(await get('organizations')).toEqual({
       items: [{ id, name: email, is_personal: true }],

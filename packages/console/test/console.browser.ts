@@ -692,6 +692,49 @@ describe('the console', () => {
     await bo.leave();
   });
 
+  it('disables a user until the user is enabled again, and makes an administrator', async () => {
+    const { page } = nadia;
+    await page.reload();
+    const bo = row('bo@quayside.example');
+    await bo.getByRole('button', { name: 'Keys' }).click();
+    await form('Key of bo@quayside.example').getByLabel('Name of the key').fill('dashboard');
+    await form('Key of bo@quayside.example').getByLabel('Start and continue work').uncheck();
+    await form('Key of bo@quayside.example').getByLabel('Change settings').uncheck();
+    await form('Key of bo@quayside.example').getByRole('button', { name: 'Issue key' }).click();
+    const key = await page.getByRole('dialog').locator('code').innerText();
+    await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
+    await bo.getByRole('cell', { name: 'read', exact: true }).waitFor();
+    const statusOf = async (method: string): Promise<number> => {
+      const headers = { 'X-Session-API-Key': key };
+      return (await fetch(`${demo.url}/api/v1/api-keys`, { method, headers })).status;
+    };
+    expect([await statusOf('GET'), await statusOf('POST')]).toEqual([200, 403]);
+
+    const guest = await Visitor.come(browser, demo.url);
+    await guest.signIn(key);
+    await bo.getByRole('button', { name: 'Disable' }).click();
+    const dialog = page.getByRole('dialog', { name: 'Disable bo@quayside.example?' });
+    await dialog.getByText('sandboxes are paused').waitFor();
+    await dialog.getByText('bo@quayside.example has').waitFor();
+    await nadia.expectSound();
+    await dialog.getByRole('button', { name: 'Disable' }).click();
+    await bo.getByText('disabled', { exact: true }).waitFor();
+    await guest.page.reload();
+    await guest.page.getByRole('heading', { name: 'Sign in' }).waitFor();
+    await guest.leave();
+    expect(await statusOf('GET')).toBe(401);
+
+    await bo.getByRole('button', { name: 'Enable' }).click();
+    await bo.getByText('disabled', { exact: true }).waitFor({ state: 'detached' });
+    expect(await statusOf('GET')).toBe(200);
+    await bo.getByRole('button', { name: 'Make administrator' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make administrator' }).click();
+    await bo.getByText('Administrator', { exact: true }).waitFor();
+    await bo.getByRole('button', { name: 'Make ordinary user' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Make ordinary user' }).click();
+    await bo.getByText('User', { exact: true }).waitFor();
+  });
+
   it('shows administrators who did what, and all sandboxes', async () => {
     await nadia.page.reload();
     const sandboxes = nadia.page.getByRole('region', { name: 'Sandboxes of all' });

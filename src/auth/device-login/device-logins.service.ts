@@ -5,11 +5,13 @@ import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { randomBase62 } from '../../common/identifiers.js';
 import { currentRequest } from '../../common/requests/request-context.js';
+import { DEVICE_SCOPES } from '../../common/scopes.js';
 import { AppConfig } from '../../config/app-config.js';
 import { generateApiKey, parseApiKey } from '../api-key-format.js';
 import { ApiKeyRepository } from '../api-key.repository.js';
 import { ApiKeysService } from '../api-keys.service.js';
 import type { AuthUser } from '../auth.decorators.js';
+import { requirePerson } from '../user.repository.js';
 import { RateLimit } from '../rate-limit.js';
 import { networkOf } from '../request-admission.js';
 import { DeviceLogin, DeviceLoginRepository, VALID_MS } from './device-login.repository.js';
@@ -131,8 +133,10 @@ export class DeviceLoginsService {
     const { client, address, userCodeHash } = await this.find(user, userCode);
     const { deviceKeyDays: days } = this.config.trust;
     const end = days === 0 ? null : new Date(this.clock.now() + days * DAY_MS);
-    await this.apiKeys.issueAs(user, `${client} at ${address}`, end, {
-      alongside: (manager, apiKeyId) => this.decide(manager, userCodeHash, { apiKeyId }),
+    const wanted = { name: `${client} at ${address}`, expiresAt: end, scopes: DEVICE_SCOPES, ofDevice: true };
+    await this.apiKeys.issueAs(user, wanted, async (manager, apiKeyId) => {
+      await requirePerson(manager, user.id);
+      await this.decide(manager, userCodeHash, { apiKeyId });
     });
   }
 

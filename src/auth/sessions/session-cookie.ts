@@ -4,8 +4,9 @@ import { randomBase62 } from '../../common/identifiers.js';
 
 /** Pages of sandboxes may share the host, and with it the cookies: every proxy strips this one. */
 export const SESSION_COOKIE = 'slipway_session';
-/** Browsers let no other host set it, siblings and parent domains neither. They take it by https alone. */
-const HTTPS_COOKIE = `__Host-${SESSION_COOKIE}`;
+/** Of a sign-in that has begun; as worth stealing as a session. */
+export const SIGN_IN_COOKIE = 'slipway_login';
+const OWN_COOKIES = [SESSION_COOKIE, SIGN_IN_COOKIE].flatMap((name) => [name, hostCookie(name, true)]);
 const VALUE = /^(ses_[0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;
 /** Milliseconds after its begin. */
 export const SESSION_MAX_MS = 7 * 86_400_000;
@@ -42,28 +43,33 @@ export function isSessionId(id: string): boolean {
  * The session of a request. Two different cookies of the name mean none: pages at other ports or subdomains can add a
  * cookie beside ours, and which of them the browser sends first is their choice.
  */
-export function presentedSession({ cookie }: IncomingHttpHeaders, isHttps: boolean): SessionToken | null {
-  const expected = isHttps ? HTTPS_COOKIE : SESSION_COOKIE;
-  const values = new Set(
-    cookiesOf(cookie)
-      .filter((pair) => nameOf(pair) === expected)
-      .map((pair) => pair.slice(pair.indexOf('=') + 1)),
-  );
-  const [value] = values;
-  return value === undefined || values.size > 1 ? null : parseSession(value);
+export function presentedSession(headers: IncomingHttpHeaders, isHttps: boolean): SessionToken | null {
+  const [value, ...others] = cookieValues(headers, hostCookie(SESSION_COOKIE, isHttps));
+  return value === undefined || others.length > 0 ? null : parseSession(value);
+}
+
+/** Different values of cookies with the name. */
+export function cookieValues({ cookie }: IncomingHttpHeaders, name: string): string[] {
+  const pairs = cookiesOf(cookie).filter((pair) => nameOf(pair) === name);
+  return [...new Set(pairs.map((pair) => pair.slice(pair.indexOf('=') + 1)))];
 }
 
 export function hasSessionCookie({ cookie }: IncomingHttpHeaders): boolean {
-  return cookiesOf(cookie).some(isSessionCookie);
+  return cookiesOf(cookie).some((pair) => nameOf(pair).endsWith(SESSION_COOKIE));
 }
 
 function cookiesOf(header: string | undefined): string[] {
   return (header ?? '').split(/; */).filter((pair) => pair !== '');
 }
 
-/** Whether a pair of `Cookie`, or a whole `Set-Cookie`, is about our cookie, under either name. */
+/** Whether a pair of `Cookie`, or a whole `Set-Cookie`, is about a cookie of ours, under either name. */
 export function isSessionCookie(pair: string): boolean {
-  return [SESSION_COOKIE, HTTPS_COOKIE].includes(nameOf(pair));
+  return OWN_COOKIES.includes(nameOf(pair));
+}
+
+/** Browsers let no other host set one by that name, siblings and parent domains neither. They take it by https alone. */
+export function hostCookie(name: string, isHttps: boolean): string {
+  return isHttps ? `__Host-${name}` : name;
 }
 
 /** Browsers send a cookie without a name (`=slipway_session=…`) as its bare value. */
@@ -75,7 +81,7 @@ function nameOf(pair: string): string {
 export function sessionSetCookie(value: string | null, isHttps: boolean): string {
   const age = value === null ? 0 : SESSION_MAX_MS / 1000;
   const attributes = `Path=/; Max-Age=${age}; HttpOnly; SameSite=Strict${isHttps ? '; Secure' : ''}`;
-  return `${isHttps ? HTTPS_COOKIE : SESSION_COOKIE}=${value ?? ''}; ${attributes}`;
+  return `${hostCookie(SESSION_COOKIE, isHttps)}=${value ?? ''}; ${attributes}`;
 }
 
 export function isCsrfToken(presented: string | string[] | undefined, { csrfToken }: SessionToken): boolean {

@@ -1,65 +1,22 @@
 import { ApiProperty, PickType, ApiTags } from '@nestjs/swagger';
-import { Body, Controller, Get, Injectable, Post, Req, Res } from '@nestjs/common';
+import { Body, Controller, Get, Post, Req, Res } from '@nestjs/common';
 import type { Request, Response } from 'express';
 import { ShownOrNull } from '../../common/openapi/responses.js';
 import { Text } from '../../common/validation/field-decorators.js';
 import { UserDto } from '../users.dto.js';
-import { isCsrfToken, presentedSession, sessionSetCookie } from './session-cookie.js';
-import { type SignedInUser, SessionsService } from './sessions.service.js';
+import { type BrowserSession, BrowserSessions } from './browser-sessions.js';
 import { DomainError } from '../../common/errors/domain-error.js';
-import { ApiRoute, documented } from '../../common/openapi/api-route.js';
+import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
+import { SCOPES, type Scope } from '../../common/scopes.js';
+import { serviceSignsIn } from '../user.repository.js';
+import { Public } from '../auth.decorators.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { type AuthUser, Public } from '../auth.decorators.js';
+import { OidcIssuer } from '../oidc/oidc.issuer.js';
 import { OneTimeCodes, UNUSABLE_CODE } from '../one-time-codes.js';
 import { FOREIGN_PAGE, NO_CSRF_TOKEN, RequestAuthenticator } from '../request-authenticator.js';
-
-interface BrowserSession {
-  user: SignedInUser;
-  csrfToken: string;
-}
-
-/** Sessions as browsers carry them: in a cookie that no script can read. */
-@Injectable()
-export class BrowserSessions {
-  constructor(
-    private readonly sessions: SessionsService,
-    private readonly address: ServiceAddress,
-  ) {}
-
-  async find(request: Request): Promise<BrowserSession | null> {
-    const session = presentedSession(request.headers, this.address.isHttps(request));
-    const user = session === null ? null : await this.sessions.verify(session);
-    return session === null || user === null ? null : { user, csrfToken: session.csrfToken };
-  }
-
-  /** Never continues a session that the browser has brought along: others may know its secret. */
-  async begin(request: Request, response: Response, user: AuthUser): Promise<BrowserSession> {
-    const opened = await this.sessions.open(user);
-    const isHttps = this.address.isHttps(request);
-    const earlier = presentedSession(request.headers, isHttps);
-    if (earlier !== null) {
-      await this.sessions.end(earlier);
-    }
-    response.setHeader('Set-Cookie', sessionSetCookie(opened.value, isHttps));
-    return opened;
-  }
-
-  /** @throws DomainError forbidden without the session's token */
-  async end(request: Request, response: Response): Promise<void> {
-    const isHttps = this.address.isHttps(request);
-    const session = presentedSession(request.headers, isHttps);
-    if (session !== null && (await this.sessions.verify(session)) !== null) {
-      if (!isCsrfToken(request.headers['x-csrf-token'], session)) {
-        throw new DomainError('forbidden', NO_CSRF_TOKEN);
-      }
-      await this.sessions.end(session);
-    }
-    response.setHeader('Set-Cookie', sessionSetCookie(null, isHttps));
-  }
-}
 
 const EXAMPLE_KEY = 'slw_4nKxq0Zt_kD2w8q5X0bYtR7mNc1ZpLs9VhGjEaUiOfQ3xTy6WrAe';
 const EXAMPLE_CODE = 'jTq0mJ0cV4mXQm2y8b1u3bZ6r9d5fQw7eTn2sLxK4aU';
@@ -81,7 +38,16 @@ export class ExchangeCodeDto {
   code: string;
 }
 
-class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin']) {}
+class SessionUserDto extends PickType(UserDto, ['id', 'email', 'name', 'is_admin']) {
+  @ApiProperty({
+    enum: SCOPES,
+    enumName: 'Scope',
+    isArray: true,
+    description: 'What the session may do.',
+    example: SCOPES,
+  })
+  scopes: Scope[];
+}
 
 export class SessionDto {
   @ApiProperty({ type: SessionUserDto, nullable: true, description: 'Null: nobody is signed in.' })
@@ -92,14 +58,21 @@ export class SessionDto {
     'b0Zk3m3R9c1w8Xq5hT2yV7uJ4aN6sLdPfGtEoIiQrYk',
   )
   csrf_token: string | null;
+
+  @ShownOrNull(
+    'Where a browser signs in by the identity provider; null where none is configured.',
+    '/auth/login',
+  )
+  sign_in_url: string | null;
 }
 
-export function toSessionDto(session: BrowserSession | null): SessionDto {
+function toSessionDto(session: BrowserSession | null, signInUrl: string | null): SessionDto {
   if (session === null) {
-    return { user: null, csrf_token: null };
+    return { user: null, csrf_token: null, sign_in_url: signInUrl };
   }
-  const { id, email, name, isAdmin } = session.user;
-  return { user: { id, email, name, is_admin: isAdmin }, csrf_token: session.csrfToken };
+  const { id, email, name, isAdmin, scopes } = session.user;
+  const user = { id, email, name, is_admin: isAdmin, scopes: [...scopes] };
+  return { user, csrf_token: session.csrfToken, sign_in_url: signInUrl };
 }
 
 const WRONG_KEY =
@@ -121,6 +94,8 @@ export class SessionsController {
     private readonly authenticator: RequestAuthenticator,
     private readonly keys: ApiKeyVerifier,
     private readonly codes: OneTimeCodes,
+    private readonly issuer: OidcIssuer,
+    private readonly address: ServiceAddress,
   ) {}
 
   @Get('session')
@@ -129,7 +104,7 @@ export class SessionsController {
     answer: { type: SessionDto, description: 'The user, or null' },
   })
   async show(@Req() request: Request): Promise<SessionDto> {
-    return toSessionDto(await this.sessions.find(request));
+    return this.shown(await this.sessions.find(request));
   }
 
   @Post('key')
@@ -137,7 +112,11 @@ export class SessionsController {
   @ApiRoute('sign_in_with_key', 'Sign in with an API key', {
     description: 'Twelve hours without use end the session, and so do seven days and the end of the key.',
     answer: SIGNED_IN,
-    problems: [{ status: 401, detail: WRONG_KEY, description: 'Unknown, revoked or expired' }, FOREIGN],
+    problems: [
+      { status: 401, detail: WRONG_KEY, description: 'Unknown, revoked or expired' },
+      FOREIGN,
+      thrown(serviceSignsIn()),
+    ],
   })
   async signInWithKey(
     @Req() request: Request,
@@ -149,7 +128,7 @@ export class SessionsController {
     if (!user) {
       throw new DomainError('unauthorized', WRONG_KEY);
     }
-    return toSessionDto(await this.sessions.begin(request, response, user));
+    return this.shown(await this.sessions.begin(request, response, user));
   }
 
   @Post('code')
@@ -166,7 +145,7 @@ export class SessionsController {
   ): Promise<SessionDto> {
     this.authenticator.requireOwnOrigin(request);
     const { user } = await this.codes.exchange(code, 'session');
-    return toSessionDto(await this.sessions.begin(request, response, user));
+    return this.shown(await this.sessions.begin(request, response, user));
   }
 
   @Post('logout')
@@ -179,5 +158,9 @@ export class SessionsController {
   async signOut(@Req() request: Request, @Res({ passthrough: true }) response: Response): Promise<void> {
     this.authenticator.requireOwnOrigin(request);
     await this.sessions.end(request, response);
+  }
+
+  private shown(session: BrowserSession | null): SessionDto {
+    return toSessionDto(session, this.issuer.signsIn ? `${this.address.pathPrefix}/auth/login` : null);
   }
 }

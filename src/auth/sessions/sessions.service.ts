@@ -1,27 +1,21 @@
 import { timingSafeEqual } from 'node:crypto';
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { BoundedCache } from '../../common/bounded-cache.js';
 import { Clock } from '../../common/clock.js';
+import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
+import { scopesWithin } from '../../common/scopes.js';
+import { AccessChanges, type Verified, VerifiedUsers } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
 import { generateSession, parseSession, type SessionToken } from './session-cookie.js';
-import { SessionRepository } from './session.repository.js';
+import { SessionRenewal } from './session-renewal.js';
+import { type SessionOrigin, SessionRepository } from './session.repository.js';
 
-/** Milliseconds: the end of a session must hold within 5 s on every replica. */
-const CACHE_MS = 4_000;
-const MAX_CACHED = 10_000;
 /** How old `last_used_at` may get before it is written again. */
 const LAST_USED_MS = 60_000;
 
 export interface SignedInUser extends AuthUser {
   name: string | null;
-}
-
-interface VerifiedSession {
-  user: SignedInUser;
-  endsAt: number;
-  verifiedAt: number;
 }
 
 export interface OpenedSession {
@@ -35,49 +29,42 @@ export interface OpenedSession {
 @Injectable()
 export class SessionsService {
   private readonly logger = new Logger(SessionsService.name);
-  private readonly verified = new BoundedCache<string, VerifiedSession>(MAX_CACHED);
+  private readonly verified: VerifiedUsers<SignedInUser>;
 
   constructor(
     private readonly sessions: SessionRepository,
     private readonly clock: Clock,
-  ) {}
+    private readonly changes: AccessChanges,
+    private readonly renewal: SessionRenewal,
+  ) {
+    this.verified = new VerifiedUsers(changes, clock);
+  }
 
-  /** For the user of a key, always with a new secret. @throws DomainError unauthorized for a removed user */
-  async open({ id: userId, keyId }: AuthUser): Promise<OpenedSession> {
+  /** For the user of a key, or by another origin, always with a new secret. Throws as `SessionRepository.add`. */
+  async open(
+    { id: userId, keyId }: Pick<AuthUser, 'id' | 'keyId'>,
+    origin: SessionOrigin = { apiKeyId: keyId },
+  ): Promise<OpenedSession> {
     const value = generateSession();
     const token = parseSession(value);
     if (!token) {
       throw new Error('a generated session has the wrong format');
     }
     noteCaller(userId, userId, keyId);
-    await this.sessions.add(token, { userId, apiKeyId: keyId }, new Date(this.clock.now()));
+    const refreshToken = origin.refreshToken ? this.renewal.seal(token.id, origin.refreshToken) : null;
+    await this.sessions.add(token, { userId, ...origin, refreshToken }, new Date(this.clock.now()));
     const user = await this.verify(token);
     if (!user) {
-      throw new Error('a session ended as it was opened');
+      throw new DomainError('unauthorized', 'Unauthorized');
     }
     return { value, user, csrfToken: token.csrfToken };
   }
 
   /** The user of a session; null for unknown and ended ones alike. */
-  async verify({ id, secretHash }: SessionToken): Promise<SignedInUser | null> {
-    const now = this.clock.now();
-    const cacheKey = `${id}.${secretHash.toString('base64')}`;
-    const cached = this.verified.get(cacheKey);
-    if (cached && now >= cached.verifiedAt && now - cached.verifiedAt < CACHE_MS && now < cached.endsAt) {
-      return cached.user;
-    }
-    const stored = await this.sessions.findValid(id, new Date(now));
-    if (!stored || !timingSafeEqual(stored.secret_hash, secretHash)) {
-      this.verified.delete(cacheKey);
-      return null;
-    }
-    const { user_id: userId, email, name, is_admin: isAdmin } = stored;
-    const user = { id: userId, email, name, isAdmin, keyId: id };
-    this.verified.set(cacheKey, { user, endsAt: stored.ends_at.getTime(), verifiedAt: now });
-    if (now - stored.last_used_at.getTime() >= LAST_USED_MS) {
-      this.noteUse(id, now);
-    }
-    return user;
+  async verify(token: SessionToken): Promise<SignedInUser | null> {
+    return this.verified.find(`${token.id}.${token.secretHash.toString('base64')}`, (now) =>
+      this.read(token, now),
+    );
   }
 
   /** Which of the sessions are valid now, uncached. */
@@ -92,12 +79,27 @@ export class SessionsService {
       noteCaller(user.id, user.id, user.keyId);
       await this.sessions.end(token.id, user.id);
     }
-    this.forget();
+    this.changes.tell(user?.id ?? null);
   }
 
-  /** Forgets verified sessions on this replica; the others follow within {@link CACHE_MS}. */
-  forget(): void {
-    this.verified.clear();
+  private async read({ id, secretHash }: SessionToken, now: number): Promise<Verified<SignedInUser> | null> {
+    const stored = await this.sessions.findValid(id, new Date(now));
+    if (!stored || !timingSafeEqual(stored.secret_hash, secretHash)) {
+      return null;
+    }
+    if (now - stored.last_used_at.getTime() >= LAST_USED_MS) {
+      this.noteUse(id, now);
+    }
+    if (stored.renewed_at !== null) {
+      this.renewal.renewIfDue(id, stored.renewed_at, now);
+    }
+    const { user_id: userId, email, name } = stored;
+    const scopes = scopesWithin(stored.scopes, stored.reads_only);
+    const isAdmin = stored.is_admin && scopes.includes('admin');
+    return {
+      user: { id: userId, email, name, isAdmin, scopes, keyId: id },
+      endsAt: stored.ends_at.getTime(),
+    };
   }
 
   /** Not awaited: a request never waits for its own bookkeeping. */

@@ -10,9 +10,11 @@ import {
   JsonContains,
   LessThanOrEqual,
   UpdateDateColumn,
+  Raw,
 } from 'typeorm';
 import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { KeyedLimit } from '@slipway/common/async.js';
+import { mayAct } from '../../auth/user.repository.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
 import { newestPage } from '../../database/page-bytes.js';
@@ -113,7 +115,7 @@ export class AutomationRepository extends OwnedRepository<Automation> {
   async ofSource(orgId: string, source: string): Promise<TriggeredAutomation[]> {
     return this.find({
       select: { id: true, userId: true, trigger: true, state: true },
-      where: { orgId, trigger: JsonContains({ source }) },
+      where: { orgId, trigger: JsonContains({ source }), userId: Raw(mayAct) },
       order: { id: 'ASC' },
     });
   }
@@ -121,7 +123,7 @@ export class AutomationRepository extends OwnedRepository<Automation> {
   /** Locked, without those that another replica has locked. */
   async lockDue(manager: EntityManager, now: Date, limit: number): Promise<Automation[]> {
     return manager.find(Automation, {
-      where: { state: 'ACTIVE', nextRunAt: LessThanOrEqual(now) },
+      where: { state: 'ACTIVE', nextRunAt: LessThanOrEqual(now), userId: Raw(mayAct) },
       order: { nextRunAt: 'ASC' },
       take: limit,
       lock: { mode: 'pessimistic_write', onLocked: 'skip_locked' },

@@ -12,6 +12,7 @@ import {
   Raw,
   Repository,
 } from 'typeorm';
+import { mayAct } from '../../auth/user.repository.js';
 import type { AuditAction } from '../../audit/audit-action.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import type { Owner } from '../../auth/owned.repository.js';
@@ -61,7 +62,7 @@ const LEASED: LeasedTable = {
   table: 'automation_runs',
   key: { column: 'id', type: 'uuid' },
   owner: 'r.user_id',
-  condition: "r.status IN ('PENDING', 'RUNNING') AND r.start_task_ids IS NULL",
+  condition: `r.status IN ('PENDING', 'RUNNING') AND r.start_task_ids IS NULL AND ${mayAct('r.user_id')}`,
   returning: 'r.traceparent',
   channel: 'automation_runs',
 };

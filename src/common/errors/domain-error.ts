@@ -2,6 +2,7 @@
 const KINDS = {
   unauthorized: 'unauthorized',
   forbidden: 'forbidden',
+  insufficient_scope: 'forbidden',
   not_found: 'not_found',
   method_not_allowed: 'method_not_allowed',
   malformed_request: 'bad_request',
@@ -23,6 +24,9 @@ const KINDS = {
   unavailable: 'unavailable',
   overloaded: 'unavailable',
   storage_full: 'storage_full',
+  no_role: 'forbidden',
+  groups_overage: 'forbidden',
+  address_taken: 'conflict',
   invalid_signature: 'unauthorized',
   not_offered: 'not_offered',
   access_denied: 'bad_request',

@@ -48,10 +48,20 @@ const scriptBelow = (prefix: string): string => `function withoutGuesses(name, p
   if (part && part.in && part.schema && !part.required) delete part.schema.example;
   return part;
 }
+// Who is signed in needs no key here: changes by a session carry its token.
+function withSession(request) {
+  var hasKey = ['X-Session-API-Key', 'Authorization'].some(function (name) { return name in request.headers; });
+  if (request.loadSpec || hasKey || /^(?:GET|HEAD)$/i.test(request.method || 'GET')) return request;
+  return fetch('${prefix}/auth/session').then(function (answer) { return answer.json(); }).then(function (session) {
+    if (session.csrf_token) request.headers['X-CSRF-Token'] = session.csrf_token;
+    return request;
+  });
+}
 var ui = SwaggerUIBundle({
   url: '${prefix}${DOCUMENT}',
   dom_id: '#swagger-ui',
   deepLinking: true,
+  requestInterceptor: withSession,
   presets: [SwaggerUIBundle.presets.apis],
   plugins: [function () {
     return { statePlugins: { spec: { wrapActions: {

@@ -1,19 +1,26 @@
 import type { InputProblem } from '../errors/domain-error.js';
 import { dereferenced, type MediaType, type Operation, type Schema, type Schemas } from './operations.js';
-import { ADMINISTRATORS_ONLY, OPEN_TO_EVERYONE, ROUTE_RULES, type RouteRules } from './api-route.js';
+import { insufficientScope, type Scope } from '../scopes.js';
+import { ADMINISTRATORS_ONLY, OPEN_TO_EVERYONE, ROUTE_RULES, type RouteRules, thrown } from './api-route.js';
 import { invalidInputResponse, problemResponses } from './problem-responses.js';
 
 export const API_KEY_SCHEME = 'APIKeyHeader';
 export const SESSION_SCHEME = 'SessionCookie';
 
 export interface Marks {
+  /** What a key needs. */
+  'x-scope'?: Scope | 'none';
   [OPEN_TO_EVERYONE]?: boolean;
   [ADMINISTRATORS_ONLY]?: boolean;
   [ROUTE_RULES]?: RouteRules;
 }
 
-/** Adds what follows from guards, body and parameters: the key, and how a request can fail. */
-export function completeOperation(operation: Operation & Marks, schemas: Schemas): void {
+/** Adds what follows from guards, body and parameters: the key, its scope, and how a request can fail. */
+export function completeOperation(
+  operation: Operation & Marks,
+  schemas: Schemas,
+  scope: Scope | 'none' = 'none',
+): void {
   const { problems = [], invalid, examples } = operation[ROUTE_RULES] ?? {};
   const body = jsonBodyOf(operation);
   if (operation[OPEN_TO_EVERYONE] !== true) {
@@ -27,6 +34,7 @@ export function completeOperation(operation: Operation & Marks, schemas: Schemas
   const derived = [
     ...(operation.security ? [401, 429, 500, 503] : [431, 500]),
     ...(operation[ADMINISTRATORS_ONLY] === true ? [403] : []),
+    ...(scope === 'none' ? [] : [thrown(insufficientScope(scope))]),
     // A route with a limit of its own says what it is.
     ...(body ? [413, 415].filter((status) => !isOwn(status)) : []),
   ];
@@ -40,6 +48,7 @@ export function completeOperation(operation: Operation & Marks, schemas: Schemas
       ),
     }),
   };
+  operation['x-scope'] = scope;
   delete operation[OPEN_TO_EVERYONE];
   delete operation[ADMINISTRATORS_ONLY];
   delete operation[ROUTE_RULES];

@@ -10,7 +10,8 @@ import {
   type Schema,
   type Schemas,
 } from './operations.js';
-import { ROUTE_RULES } from './api-route.js';
+import { scopeOf } from '../scopes.js';
+import { OPEN_TO_EVERYONE, ROUTE_RULES } from './api-route.js';
 import { API_KEY_SCHEME, completeOperation, type Marks, SESSION_SCHEME } from './invalid-input-example.js';
 import { API_VERSION, DESCRIPTION, FIRST_TAG, START_HERE, TAGS } from './introduction.js';
 import { ProblemDto, ValidationErrorDto, ValidationProblemDto } from './problem.dto.js';
@@ -126,7 +127,9 @@ function withDerivedResponses(document: OpenAPIObject): OpenAPIObject {
     operation.operationId = operation.operationId?.replace(/_$/, address);
     const { [ROUTE_RULES]: rules }: typeof operation & Marks = operation;
     copy.webhooks = { ...copy.webhooks, ...rules?.webhooks };
-    completeOperation(operation, copy.components?.schemas ?? {});
+    const { [OPEN_TO_EVERYONE]: isOpen = false }: typeof operation & Marks = operation;
+    const scope = isOpen ? 'none' : scopeOf(method, path);
+    completeOperation(operation, copy.components?.schemas ?? {}, scope);
   }
   return copy;
 }

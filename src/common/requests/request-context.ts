@@ -3,6 +3,7 @@ import { randomUUID } from 'node:crypto';
 import type { IncomingMessage, ServerResponse } from 'node:http';
 import { isIP } from 'node:net';
 import { Logger } from '@nestjs/common';
+import type { Scope } from '../scopes.js';
 import type { Next } from '@slipway/common/requests/json-body.js';
 
 /** A UUID with dashes: no id in our addresses is longer. */
@@ -26,6 +27,8 @@ interface RequestContext {
   caller?: string;
   /** Sandboxes have none. */
   keyId?: string;
+  /** Of the key. */
+  scopes?: readonly Scope[];
 }
 
 const storage = new AsyncLocalStorage<RequestContext>();
@@ -85,16 +88,27 @@ export function currentRequest(): RequestContext | undefined {
   return storage.getStore();
 }
 
-/** Records whose key came with the request; a sandbox's has no `keyId`. */
-export function noteCaller(userId: string, caller: string, keyId?: string): void {
+/** Records whose key came with the request; a sandbox's has no `keyId` and no `scopes`. */
+export function noteCaller(
+  userId: string,
+  caller: string,
+  keyId?: string,
+  scopes: readonly Scope[] = [],
+): void {
   const current = storage.getStore();
   if (current) {
     current.userId = userId;
     current.caller = caller;
+    current.scopes = scopes;
     if (keyId !== undefined) {
       current.keyId = keyId;
     }
   }
+}
+
+/** Whether what opens a sandbox may stand in the answer. */
+export function callerMayRun(): boolean {
+  return storage.getStore()?.scopes?.includes('run') === true;
 }
 
 /** Leaves out the query, and parts that are too long for an id: they may be a misplaced key or token. */

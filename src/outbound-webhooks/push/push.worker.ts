@@ -52,9 +52,11 @@ export class PushWorker extends LeasedWorker<LeasedMessage> {
 
   protected async work(message: LeasedMessage, signal: AbortSignal): Promise<LeaseEnd | 'ended'> {
     const { subscriptionId: id, userId, attempts, createdAt } = message;
-    const isPresent = await this.users.isPresent(this.users.manager, userId);
-    const answer = isPresent ? await this.send(message, signal) : null;
-    if (answer === null || GONE.includes(answer.status)) {
+    if (!(await this.users.acting([userId])).has(userId)) {
+      return (await this.messages.remove(message)) ? 'ended' : { dueAt: null };
+    }
+    const answer = await this.send(message, signal);
+    if (GONE.includes(answer.status)) {
       await this.subscriptions.drop({ id, userId }, 'service');
       return 'ended';
     }

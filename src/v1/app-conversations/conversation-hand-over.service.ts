@@ -1,6 +1,6 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
-import { UserWork, type UserWorkOwner } from '../../auth/users.service.js';
+import { type SuspendedSandboxes, UserWork, type UserWorkOwner } from '../../auth/users.service.js';
 import { FollowedConversation } from '../events/followed-conversation.repository.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
@@ -22,9 +22,10 @@ const ROWS = [
   KeptChanges,
 ];
 
+const DISABLED = 'Paused because its user was disabled.';
 const STOPPED = 'Paused because its user was removed.';
 
-/** Gives conversations and sandboxes of a removed user to another one. */
+/** Gives conversations and sandboxes of a removed user to another one, and pauses those of a disabled user. */
 @Injectable()
 export class ConversationHandOverService implements OnModuleInit, UserWorkOwner {
   constructor(
@@ -55,7 +56,18 @@ export class ConversationHandOverService implements OnModuleInit, UserWorkOwner 
     }
   }
 
-  handedOver(): void {
+  async suspend(manager: EntityManager, userId: string, how: SuspendedSandboxes): Promise<void> {
+    const select = { id: true, generation: true };
+    for (const { id, generation } of await manager.find(Sandbox, { select, where: { userId } })) {
+      const stopped = how === 'stop' && { stoppedGeneration: generation };
+      await this.sandboxes.transition(id, 'pause', {
+        manager,
+        change: { statusDetail: DISABLED, ...stopped },
+      });
+    }
+  }
+
+  changed(): void {
     this.worker.wake();
   }
 }

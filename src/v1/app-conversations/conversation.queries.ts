@@ -23,7 +23,7 @@ import { joinSandbox } from '../sandboxes/sandbox.queries.js';
 import { type ShownState, IS_STOPPED, STATE } from './shown-state.js';
 import type { ConversationPullRequest } from './conversation.entity.js';
 import type { FollowRow } from './followed/followed-pull-request.entity.js';
-import { hasUnfinishedStart } from './start-task.queries.js';
+import { mayGoOn } from './start-task.queries.js';
 
 export interface ConversationRow {
   id: string;
@@ -185,7 +185,7 @@ export interface ResumableConversation {
 
 /** Conversations that are being started get their credentials from the start. */
 const TO_RESUME = `
-  s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND NOT ${hasUnfinishedStart('c.id')}`;
+  s.status = 'RUNNING' AND c.sandbox_generation < s.generation AND ${mayGoOn('c')}`;
 
 const FIND_SANDBOXES_TO_RESUME = `
   SELECT DISTINCT s.id FROM app_conversations c ${joinSandbox('c')}

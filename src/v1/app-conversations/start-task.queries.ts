@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource } from 'typeorm';
+import { mayAct } from '../../auth/user.repository.js';
 import { parseHexId } from '../../common/identifiers.js';
 import {
   formatTimeCursor,
@@ -185,4 +186,9 @@ function filterValues({ conversationId, createdFrom }: StartTaskFilter): unknown
 export function hasUnfinishedStart(column: string): string {
   return `EXISTS (SELECT FROM app_conversation_start_tasks t
     WHERE t.app_conversation_id = ${column} AND t.status NOT IN ('READY', 'ERROR'))`;
+}
+
+/** An SQL condition: the service may take up work of the conversation: its start is over, its user not disabled. */
+export function mayGoOn(conversation: string): string {
+  return `${mayAct(`${conversation}.user_id`)} AND NOT ${hasUnfinishedStart(`${conversation}.id`)}`;
 }

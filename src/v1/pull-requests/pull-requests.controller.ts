@@ -8,11 +8,7 @@ import { InputValidationPipe } from '../../common/validation/validation.pipe.js'
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
-import {
-  CurrentSandbox,
-  SandboxAuthenticated,
-  type SandboxKeyHolder,
-} from '../sandboxes/sandbox-key.guard.js';
+import { CurrentSandbox, ActsForOwner, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
   OpenConversationPullRequestDto,
   OpenedPullRequestDto,
@@ -46,7 +42,7 @@ const INVALID_BRANCH = badInput(
 );
 
 @ApiTags('Webhooks')
-@SandboxAuthenticated()
+@ActsForOwner()
 @Controller('api/v1/webhooks/pull-requests')
 export class PullRequestsController {
   constructor(private readonly pullRequests: PullRequestsService) {}

@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuthModule } from '../../auth/auth.module.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
@@ -10,6 +11,7 @@ import { PullRequestsService } from './pull-requests.service.js';
 @Module({
   imports: [
     AgentServersModule,
+    AuthModule,
     AppConversationsModule,
     GitProvidersModule,
     SandboxesModule,

@@ -2,6 +2,7 @@ import type { IncomingMessage, OutgoingHttpHeaders, ServerResponse } from 'node:
 import type { Socket } from 'node:net';
 import { parse as parseQuery } from 'node:querystring';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
+import { OpenConnections } from '../../auth/open-connections.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
 import { toWireStatus } from '../sandboxes/sandbox-status.js';
@@ -63,7 +64,7 @@ const RETRY_SECONDS = 2;
 /** Refuses a wrong session key, which the agent server checks too. */
 @Injectable()
 export class AgentServerProxy implements BeforeApplicationShutdown {
-  private readonly forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.');
+  private readonly forwarder: SandboxForwarder;
 
   constructor(
     private readonly addresses: AgentServerAddresses,
@@ -72,7 +73,10 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     private readonly repository: SandboxRepository,
     private readonly keys: SandboxKeyQueries,
     private readonly urls: SandboxUrls,
-  ) {}
+    connections: OpenConnections,
+  ) {
+    this.forwarder = new SandboxForwarder('The agent server of the sandbox did not answer.', connections);
+  }
 
   async upgrade(request: IncomingMessage, socket: Socket, head: Buffer): Promise<void> {
     const address = this.addresses.find(request);
@@ -127,6 +131,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
     const { sandbox, connections } = await this.findOwn(userId, host, key);
     this.touchWith(response, sandbox.sandboxId, method);
     await this.forwarder.forwardRequest(request, response, {
+      ownerId: sandbox.userId,
       target: sandbox.address,
       connections,
       path,
@@ -178,8 +183,8 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
   /** @throws DomainError unauthorized for a wrong key; not_found or unavailable where no agent server runs */
   private async authorize(request: IncomingMessage, address: AgentServerAddress): Promise<ProxiedRequest> {
     const keys = presentedKeys(request, address.rest);
-    const isRight = ({ keyHash }: ConnectedSandbox): boolean =>
-      keys.every((key) => isKeyOfHash(key, keyHash));
+    const isRight = ({ keyHash, sandbox: { mayOwnerAct } }: ConnectedSandbox): boolean =>
+      mayOwnerAct && keys.every((key) => isKeyOfHash(key, keyHash));
     const known = keys.length === 0 ? null : await this.targets.find(address.sandboxId);
     // The sandbox may have been resumed with a new key since.
     const found = known && isRight(known) ? known : await this.targets.findAnew(address.sandboxId);
@@ -193,6 +198,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
       );
     }
     return {
+      ownerId: found.sandbox.userId,
       target: found.sandbox.address,
       connections: found.connections,
       path: address.rest,

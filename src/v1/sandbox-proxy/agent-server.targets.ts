@@ -2,6 +2,7 @@ import { Agent, type ClientRequestArgs, type IncomingMessage } from 'node:http';
 import { connect, Socket } from 'node:net';
 import { urlToHttpOptions } from 'node:url';
 import { Injectable, type OnApplicationShutdown } from '@nestjs/common';
+import { AccessChanges } from '../../auth/access-changes.js';
 import { requireSandboxAddress, type SandboxAddress } from '../agent-servers/sandbox-address.js';
 import { connectToSandbox } from '../agent-servers/sandbox-connection.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
@@ -83,8 +84,10 @@ export class AgentServerTargets implements OnApplicationShutdown {
 
   constructor(
     private readonly running: RunningSandboxQueries,
+    private readonly changes: AccessChanges,
     events: SandboxEvents,
   ) {
+    changes.listen((userId) => this.forgetOf(userId));
     events.on('starting', (id) => this.forget(id));
     events.on('stopping', (id) => this.forget(id));
     events.on('stopped', (id) => this.forget(id));
@@ -99,7 +102,7 @@ export class AgentServerTargets implements OnApplicationShutdown {
   /** As the row is now; null when the sandbox is not running. */
   async findAnew(sandboxId: string): Promise<ConnectedSandbox | null> {
     const readAt = performance.now();
-    const sandbox = await this.running.lastTarget(sandboxId);
+    const sandbox = await this.changes.settled(() => this.running.lastTarget(sandboxId));
     // A sandbox that is being paused is shown as RUNNING, and answers until it is paused.
     if (sandbox?.status !== 'RUNNING' && sandbox?.status !== 'PAUSING') {
       this.forget(sandboxId);
@@ -124,6 +127,11 @@ export class AgentServerTargets implements OnApplicationShutdown {
     this.#known.delete(sandboxId);
   }
 
+  private forgetOf(userId: string | null): void {
+    const known = [...this.#known].filter(([, { sandbox }]) => userId === null || sandbox.userId === userId);
+    known.forEach(([id]) => this.forget(id));
+  }
+
   onApplicationShutdown(): void {
     [...this.#known.keys()].forEach((id) => this.forget(id));
   }
@@ -139,6 +147,7 @@ export class AgentServerTargets implements OnApplicationShutdown {
 function isSameStart(one: RunningSandbox, other: RunningSandbox): boolean {
   return (
     one.generation === other.generation &&
+    one.mayOwnerAct === other.mayOwnerAct &&
     one.address === other.address &&
     one.sessionKey === other.sessionKey
   );

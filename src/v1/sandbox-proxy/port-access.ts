@@ -112,7 +112,7 @@ export function proxyToPort(
   target: string,
   origin: string,
   request: Pick<PortRequest, 'url' | 'otherCookies'>,
-): ProxiedRequest {
+): Omit<ProxiedRequest, 'ownerId'> {
   const inner = requestOrigin(requireSandboxAddress(target));
   return {
     target,

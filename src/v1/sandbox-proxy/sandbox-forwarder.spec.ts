@@ -25,7 +25,7 @@ describe.each([
   beforeEach(async () => {
     received = [];
     programs = [];
-    forwarder = new SandboxForwarder('No answer.');
+    forwarder = new SandboxForwarder('No answer.', { add: () => undefined });
     const app = express();
     app.use(async (request: Request, response: Response) => {
       await forwarder.forwardRequest(request, response, { ...proxied, path: request.url });
@@ -76,6 +76,7 @@ describe.each([
       target,
       ...(isShared && { connections: new SandboxConnections({ address: target }) }),
       path: '/',
+      ownerId: 'owner',
       isProven: true,
       rewriteRequestHeaders: nothing,
       rewriteResponseHeaders: nothing,

@@ -11,6 +11,7 @@ import type { Socket } from 'node:net';
 import type { Writable } from 'node:stream';
 import { finished } from 'node:stream/promises';
 import { jsonText } from '@slipway/common/json-access.js';
+import type { OpenConnections } from '../../auth/open-connections.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { SharedLimit } from '../../common/shared-limit.js';
 import {
@@ -42,6 +43,8 @@ const MAX_UNPROVEN = 64;
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
 export interface ProxiedRequest {
+  /** Whose sandbox it is. */
+  ownerId: string;
   /** `http://host:port` or `unix:/absolute/path`. */
   target: string;
   /** Shared by proven callers; without it, each request opens a connection. */
@@ -68,7 +71,10 @@ export class SandboxForwarder {
   readonly #underWay = new SharedLimit(Infinity, MAX_PER_PROGRAM);
   #isStopping = false;
 
-  constructor(unreachable: string) {
+  constructor(
+    unreachable: string,
+    private readonly open: Pick<OpenConnections, 'add'>,
+  ) {
     this.#unreachable = unreachable;
   }
 
@@ -156,7 +162,7 @@ export class SandboxForwarder {
   }
 
   /** Counts a request as under way until the client's end closes; false when too many are. */
-  #begin({ target, isProven }: ProxiedRequest, client: Writable): boolean {
+  #begin({ target, isProven, ownerId }: ProxiedRequest, client: Writable): boolean {
     // The keys cannot collide, because an address has no spaces.
     const callers = isProven ? target : `${target} unproven`;
     const place = this.#underWay.take(callers, limitOf({ isProven }));
@@ -164,6 +170,7 @@ export class SandboxForwarder {
       return false;
     }
     client.once('close', place);
+    this.open.add(client, { userId: ownerId, keyId: null });
     return true;
   }
 

@@ -2,6 +2,8 @@ import type { IncomingMessage } from 'node:http';
 import type { Socket } from 'node:net';
 import { type BeforeApplicationShutdown, Injectable } from '@nestjs/common';
 import type { Request, Response } from 'express';
+import { AccessChanges } from '../../auth/access-changes.js';
+import { OpenConnections } from '../../auth/open-connections.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { statusOf } from '../../common/errors/problem.js';
 import { namesMediaType } from '../../common/requests/response-headers.js';
@@ -45,16 +47,21 @@ interface AuthorizedRequest {
  */
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {
-  private readonly forwarder = new SandboxForwarder(
-    'No web server answers at this port of the sandbox. Has the agent started one there yet?',
-  );
+  private readonly forwarder: SandboxForwarder;
 
   constructor(
     private readonly urls: SandboxUrls,
     private readonly running: RunningSandboxQueries,
     private readonly sandboxes: SandboxRepository,
     private readonly agentServers: AgentServerAddresses,
-  ) {}
+    private readonly changes: AccessChanges,
+    connections: OpenConnections,
+  ) {
+    this.forwarder = new SandboxForwarder(
+      'No web server answers at this port of the sandbox. Has the agent started one there yet?',
+      connections,
+    );
+  }
 
   isFor(request: IncomingMessage): boolean {
     return this.urls.isPortHost(request.headers.host) && this.agentServers.find(request) === null;
@@ -65,7 +72,8 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
     const { portRequest, target, origin, sandbox } = await this.authorize(request);
     const onClientData = (): void => this.sandboxes.touch(sandbox.sandboxId);
     onClientData();
-    const proxied = { ...proxyToPort(target, origin, portRequest), onClientData };
+    const { userId: ownerId } = sandbox;
+    const proxied = { ...proxyToPort(target, origin, portRequest), ownerId, onClientData };
     await this.forwarder.forwardUpgrade(request, socket, head, proxied);
   }
 
@@ -95,7 +103,8 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
       return;
     }
     this.sandboxes.touch(sandbox.sandboxId);
-    await this.forwarder.forwardRequest(request, response, proxyToPort(target, origin, portRequest));
+    const proxied = { ...proxyToPort(target, origin, portRequest), ownerId: sandbox.userId };
+    await this.forwarder.forwardRequest(request, response, proxied);
   }
 
   /** @throws DomainError not_found where there is no such port; unauthorized or forbidden where access is denied */
@@ -106,7 +115,7 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
       throw new DomainError('not_found', 'No port of a sandbox has this host name.');
     }
     const { sandboxId, name } = port;
-    const sandbox = await this.running.target(sandboxId);
+    const sandbox = await this.changes.settled(() => this.running.target(sandboxId));
     const target = sandbox?.ports[name];
     if (!sandbox || target === undefined) {
       throw new DomainError(
@@ -115,7 +124,10 @@ export class SandboxPortProxy implements BeforeApplicationShutdown {
       );
     }
     const portRequest = parsePortRequest(request, isSecure(origin));
-    switch (judgePortAccess(portRequest, sandbox.sessionKey, origin)) {
+    const access = sandbox.mayOwnerAct
+      ? judgePortAccess(portRequest, sandbox.sessionKey, origin)
+      : 'unauthorized';
+    switch (access) {
       case 'granted':
         return { sandbox, target, origin, portRequest };
       case 'cross-site':

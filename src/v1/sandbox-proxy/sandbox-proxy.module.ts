@@ -1,4 +1,5 @@
 import { Module } from '@nestjs/common';
+import { AuthModule } from '../../auth/auth.module.js';
 import { DatabaseNotificationsModule } from '../../database/notifications/database-notifications.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { AgentServerAddresses, AgentServerTargets } from './agent-server.targets.js';
@@ -9,7 +10,7 @@ import { SandboxPortProxy } from './sandbox-port.proxy.js';
 import { WebSocketRouter } from './websocket.router.js';
 
 @Module({
-  imports: [DatabaseNotificationsModule, SandboxesModule],
+  imports: [AuthModule, DatabaseNotificationsModule, SandboxesModule],
   controllers: [CloudProxyController],
   providers: [
     AgentServerProxy,

@@ -1,14 +1,11 @@
 import { Controller, Get, Header, Headers, Param, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { BesideSandboxKey, UserId } from '../../auth/auth.decorators.js';
+import { type AuthUser, BesideSandboxKey, CurrentUser } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput, documented, thrown } from '../../common/openapi/api-route.js';
+import { requireScope } from '../../common/scopes.js';
 import { badSecretName } from '../../settings/secrets/secrets.dto.js';
 import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
-import {
-  CurrentSandbox,
-  SandboxAuthenticated,
-  type SandboxKeyHolder,
-} from '../sandboxes/sandbox-key.guard.js';
+import { CurrentSandbox, ActsForOwner, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
 import {
   SandboxIdDto,
   SandboxSecretPathDto,
@@ -39,22 +36,26 @@ export class CurrentUserController {
   @Get()
   @ApiRoute('get_current_user', 'Show the user behind the key', {
     description:
-      'The settings with the id of the user; the defaults when nothing was stored. Keys are masked. With `expose_secrets=true` they, and those of tool servers, come in clear: only for a running sandbox of the user, whose key is in `X-Session-API-Key` beside the key of the user in `Authorization` or `X-Access-Token`.',
+      'The settings with the id of the user; the defaults when nothing was stored. Keys are masked. With `expose_secrets=true` they, and those of tool servers, come in clear: only for a running sandbox of the user, whose key is in `X-Session-API-Key` beside the key of the user, which has the scope `run`, in `Authorization` or `X-Access-Token`.',
     answer: { type: UserInfoDto, description: 'The user' },
     problems: [NO_KEY, SANDBOX_OF_ANOTHER],
     invalid: 'expose_secrets',
   })
   async get(
-    @UserId() id: string,
+    @CurrentUser() user: AuthUser,
     @Query() { expose_secrets: expose = false }: UserInfoQueryDto,
     @Headers('x-session-api-key') sandboxKey: string | undefined,
   ): Promise<UserInfoDto> {
-    return expose ? this.settings.userInfoInClear(id, sandboxKey) : this.settings.userInfo(id);
+    if (!expose) {
+      return this.settings.userInfo(user.id);
+    }
+    requireScope(user, 'run');
+    return this.settings.userInfoInClear(user.id, sandboxKey);
   }
 }
 
 @ApiTags('Sandboxes')
-@SandboxAuthenticated()
+@ActsForOwner()
 @Controller('api/v1/sandboxes/:sandbox_id/settings/secrets')
 export class SandboxSecretsController {
   constructor(private readonly settings: SandboxSettingsService) {}

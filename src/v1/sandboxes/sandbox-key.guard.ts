@@ -11,6 +11,7 @@ import { ApiSecurity } from '@nestjs/swagger';
 import type { Request } from 'express';
 import { InjectRepository } from '@nestjs/typeorm';
 import { Not, Repository } from 'typeorm';
+import { UsersService } from '../../auth/users.service.js';
 import { Public } from '../../auth/auth.decorators.js';
 import { presentedKey } from '../../auth/api-key-format.js';
 import { DomainError } from '../../common/errors/domain-error.js';
@@ -87,7 +88,26 @@ export const CurrentSandbox = createParamDecorator(
   },
 );
 
+/** Refuses what would be done with the credentials of a user who is disabled. */
+@Injectable()
+class ActingOwnerGuard implements CanActivate {
+  constructor(private readonly users: UsersService) {}
+
+  async canActivate(context: ExecutionContext): Promise<boolean> {
+    const { sandbox } = context.switchToHttp().getRequest<SandboxRequest>();
+    if (!sandbox || !(await this.users.mayAct(sandbox.userId))) {
+      throw new DomainError('unauthorized', 'Unauthorized');
+    }
+    return true;
+  }
+}
+
 /** For routes that take the key of a sandbox in place of a user's. */
 export function SandboxAuthenticated(): MethodDecorator & ClassDecorator {
   return applyDecorators(Public(), UseGuards(SandboxKeyGuard), ApiSecurity('APIKeyHeader'));
+}
+
+/** For those that act in the name of the sandbox's user. */
+export function ActsForOwner(): MethodDecorator & ClassDecorator {
+  return applyDecorators(Public(), UseGuards(SandboxKeyGuard, ActingOwnerGuard), ApiSecurity('APIKeyHeader'));
 }

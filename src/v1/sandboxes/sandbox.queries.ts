@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, Not } from 'typeorm';
+import { mayAct } from '../../auth/user.repository.js';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import {
@@ -219,7 +220,7 @@ export class SandboxQueries {
 const FIND_TARGET = `
   SELECT id AS "sandboxId", user_id AS "userId", address, port_addresses AS "portAddresses", session_key AS "encryptedKey",
     generation, stopped_generation AS "stoppedGeneration", spec_id AS "specId", status,
-    overrides ->> 'image' IS NOT NULL AS "hasOwnImage"
+    overrides ->> 'image' IS NOT NULL AS "hasOwnImage", ${mayAct('user_id')} AS "mayOwnerAct"
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -241,11 +242,13 @@ export interface RunningSandbox extends AgentServerTarget {
   status: SandboxRowStatus;
   /** Its user chose the image: what runs there is the user's. */
   hasOwnImage: boolean;
+  /** Its user is not disabled: its key lets in. */
+  mayOwnerAct: boolean;
 }
 
 interface TargetRow extends Pick<
   RunningSandbox,
-  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status' | 'hasOwnImage'
+  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status' | 'hasOwnImage' | 'mayOwnerAct'
 > {
   portAddresses: PortAddresses | null;
   encryptedKey: string;

@@ -5,6 +5,7 @@ import type { AuthUser } from '../../auth/auth.decorators.js';
 import { Clock } from '../../common/clock.js';
 import { DomainError, found, InvalidInputError, unknownId } from '../../common/errors/domain-error.js';
 import type { Page } from '../../common/pagination/page.js';
+import { requireScope } from '../../common/scopes.js';
 import { IdempotencyService } from '../idempotency/idempotency.service.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxCreator } from './sandbox-creator.js';
@@ -63,9 +64,10 @@ export class SandboxesService {
     return view;
   }
 
-  /** @throws DomainError forbidden unless an administrator asks */
-  async searchAll({ isAdmin }: AuthUser, limit: number, pageId?: string): Promise<Page<SandboxView>> {
-    if (!isAdmin) {
+  /** @throws DomainError forbidden unless an administrator asks, insufficient_scope */
+  async searchAll(user: AuthUser, limit: number, pageId?: string): Promise<Page<SandboxView>> {
+    requireScope(user, 'admin');
+    if (!user.isAdmin) {
       throw onlyAdministratorsListAll();
     }
     return this.queries.searchAll(limit, pageId);

@@ -5,7 +5,7 @@ import { Page } from '../shell/layout.js';
 import { Ago, Badge, Button, Contents, duration, Loaded, Pairs } from '../ui/blocks.js';
 import { Row, Rows, Section, Table, usePages } from '../ui/blocks.js';
 import { ActionButton, Confirmed, useSecretOnce } from '../ui/actions.js';
-import { type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
+import { CheckField, type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
 import { AUDIT_ACTIONS } from '../../generated/audit-actions.js';
 
 const REFRESH_MS = 10_000;
@@ -154,16 +154,54 @@ function Users() {
   );
 }
 
-function UserRow({ user: { id, email, name, is_admin: isAdmin, created_at: made } }: { user: User }) {
+function UserRow({ user }: { user: User }) {
+  const { id, email, name, is_admin: isAdmin, kind, created_at: made, disabled_at: disabled } = user;
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
-  const facts = [name, isAdmin ? 'Administrator' : 'User', <Ago time={made} />];
+  const role = isAdmin ? 'Administrator' : 'User';
+  const facts = [name, kind === 'service' ? `${role}, a service` : role, <Ago time={made} />];
   return (
-    <Row title={email} facts={facts} more={isOpen && <Keys userId={id} email={email} />}>
+    <Row title={email} facts={facts} more={isOpen && <Keys user={user} />}>
+      {disabled !== null && <Badge state="disabled" />}
       <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
-      {session.data?.id !== id && <RemoveUser id={id} email={email} />}
+      {session.data?.id !== id && (
+        <>
+          <Administer user={user} />
+          {disabled === null ? <DisableUser id={id} email={email} /> : <EnableUser id={id} email={email} />}
+          <RemoveUser id={id} email={email} />
+        </>
+      )}
     </Row>
   );
+}
+
+const MAKE = 'Administrators manage users, see the audit, and stop the sandboxes of all.';
+const UNMAKE = 'What this user has stays. The keys of this user do no more what administrators do.';
+
+function Administer({ user: { id, email, is_admin: isAdmin } }: { user: User }) {
+  const act = () => bodyOf(api.PATCH('/api/v1/users/{id}', { params: { path: { id } }, body: { is_admin: !isAdmin } }));
+  return isAdmin ? (
+    <Confirmed name="Make ordinary user" of={email} text={UNMAKE} act={act} />
+  ) : (
+    <Confirmed name="Make administrator" of={email} text={MAKE} act={act} />
+  );
+}
+
+const DISABLED =
+  'Signed out everywhere within a second. Keys are refused, automations and messages wait, sandboxes are paused. Nothing is deleted, and you can enable this user again.';
+
+function DisableUser({ id, email }: { id: string; email: string }) {
+  const disable = () => bodyOf(api.POST('/api/v1/users/{id}/disable', at(id)));
+  return (
+    <Confirmed name="Disable" of={email} text={DISABLED} act={disable}>
+      <SandboxCount userId={id} email={email} />
+    </Confirmed>
+  );
+}
+
+function EnableUser({ id, email }: { id: string; email: string }) {
+  const enable = () => bodyOf(api.POST('/api/v1/users/{id}/enable', at(id)));
+  return <ActionButton title={`Enable ${email}`} act={enable} text="Enable" />;
 }
 
 const REMOVED = 'Keys, tokens, secrets, settings and automations are deleted at once.';
@@ -230,7 +268,7 @@ function SandboxCount({ userId, email }: { userId: string; email: string }) {
 }
 
 const revoke = (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id)));
-const REVOKED = 'It ends in five seconds.';
+const REVOKED = 'It ends within a second.';
 const DAY_MS = 86_400_000;
 const DAYS = [
   ['', 'Never'],
@@ -240,22 +278,30 @@ const DAYS = [
 ] as const;
 const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
 
-function Keys({ userId, email }: { userId: string; email: string }) {
+const MAY = [
+  ['read', 'Read'],
+  ['run', 'Start and continue work'],
+  ['settings', 'Change settings, secrets, keys and automations'],
+] as const;
+
+function Keys({ user: { id: userId, email, is_admin: isAdmin } }: { user: User }) {
   const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
   const keys = useQuery(bodyQuery(['keys', userId], () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
   const issue = async (field: Fields) => {
     const days = Number(field('expires'));
     const expires = days === 0 ? {} : { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() };
-    const body = { name: field('name of the key'), user_id: userId, ...expires };
+    const scopes = field('scopes').split(',') as Schemas['Scope'][];
+    const body = { name: field('name of the key'), user_id: userId, scopes, ...expires };
     show((await bodyOf(api.POST('/api/v1/api-keys', { body }))).key);
   };
   return (
     <>
-      <Table query={keys} name={`keys of ${email}`} columns={['Key', 'Made', 'Expires', 'Last used', '']}>
-        {({ id, name, created_at: made, expires_at: expires, last_used_at: used, revoked_at: revoked }) => [
+      <Table query={keys} name={`keys of ${email}`} columns={['Key', 'May', 'Made', 'Expires', 'Last used', '']}>
+        {({ id, name, scopes, created_at: made, expires_at: expires, last_used_at: used, revoked_at: revoked }) => [
           <>
             {name} <code>{id}</code>
           </>,
+          scopes.join(', '),
           <Ago time={made} />,
           expires === null ? 'never' : <Ago time={expires} />,
           used === null ? 'never' : <Ago time={used} />,
@@ -267,6 +313,13 @@ function Keys({ userId, email }: { userId: string; email: string }) {
           <TextField label="Name of the key" required placeholder="laptop" />
           <SelectField label="Expires" options={DAYS} />
         </div>
+        <fieldset className="checks">
+          <legend>What the key may do</legend>
+          {MAY.map(([scope, label]) => (
+            <CheckField key={scope} label={label} name="scopes" value={scope} defaultChecked />
+          ))}
+          {isAdmin && <CheckField label="Administer" name="scopes" value="admin" />}
+        </fieldset>
       </Form>
       {dialog}
     </>

@@ -27,7 +27,7 @@ export class ProblemError extends Error {
 }
 
 /** Of the session that the cookie stands for; `onLost` is called when a request shows that it has ended. */
-export const session = { csrfToken: '', onLost: (): void => undefined };
+export const session = { csrfToken: '', signInUrl: null as string | null, onLost: (): void => undefined };
 
 /** Proxies that sign people in answer 401 to who accepts JSON, and lead everything else to pages of another origin. */
 export const api = createClient<paths>({ baseUrl: PATH_PREFIX, headers: { Accept: 'application/json, */*' } });
@@ -118,8 +118,9 @@ export function providerName(provider: string): string {
 
 /** One whose session has ended comes back to the page as it was. */
 async function readSession(): Promise<(Schemas['SessionUser'] & { hasEnded?: boolean }) | null> {
-  const { user, csrf_token: token } = await bodyOf(api.GET('/auth/session'));
+  const { user, csrf_token: token, sign_in_url: signInUrl } = await bodyOf(api.GET('/auth/session'));
   session.csrfToken = token ?? '';
+  session.signInUrl = signInUrl;
   return user;
 }
 

@@ -1,5 +1,5 @@
 import { useQuery } from '@tanstack/react-query';
-import { api, bodyOf, meQuery, type Schemas } from '../api/client.js';
+import { api, bodyOf, meQuery, type Schemas, session } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Contents, Loaded, Section } from '../ui/blocks.js';
 import { amountOf, CheckField, type Fields, Form, given, NumberField, TextField } from '../ui/form.js';
@@ -9,6 +9,7 @@ import { Keys } from './keys.js';
 import { ModelTest } from './model-test.js';
 import { Notifications } from './notifications.js';
 import { Secrets } from './secrets.js';
+import { SignIns } from './sign-ins.js';
 import { ToolServers } from './tool-servers.js';
 import { Webhooks } from './webhooks.js';
 
@@ -18,7 +19,10 @@ export function SettingsPage() {
   return (
     <Page title="Settings">
       <Contents
-        titles={['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks', 'Notifications', 'Keys']}
+        titles={[
+          ...['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks', 'Notifications', 'Keys'],
+          ...(session.signInUrl === null ? [] : ['Company account']),
+        ]}
       />
       <Loaded query={me} name="settings">
         {(settings) => (
@@ -31,6 +35,7 @@ export function SettingsPage() {
             <Webhooks />
             <Notifications />
             <Keys />
+            <SignIns />
           </>
         )}
       </Loaded>

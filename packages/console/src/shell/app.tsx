@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Activity, Component, type ComponentType, lazy, type PropsWithChildren, Suspense, useEffect } from 'react';
 import { Route, Switch, useLocation } from 'wouter';
-import { api, bodyOf, sessionQuery, useSessionChange } from '../api/client.js';
+import { api, bodyOf, session, sessionQuery, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
 import { Button, Callout, Empty, Loaded } from '../ui/blocks.js';
 import { Form, TextField } from '../ui/form.js';
@@ -20,9 +20,9 @@ const DevicePage = later(async () => (await import('./device-page.js')).DevicePa
 /** @param refusal why the one-time link that opened the page does not work */
 export function App({ refusal }: { refusal: string | null }) {
   const [path] = useLocation();
-  const session = useQuery(sessionQuery);
+  const who = useQuery(sessionQuery);
   return (
-    <Loaded query={session} name="Slipway">
+    <Loaded query={who} name="Slipway">
       {(user) => (
         <>
           {(user === null || user.hasEnded) && <SignInPage refusal={refusal} />}
@@ -73,6 +73,16 @@ function SignInPage({ refusal }: { refusal: string | null }) {
       </div>
       <h1>Sign in</h1>
       {refusal !== null && <Callout kind="error" title="The link does not work" text={refusal} />}
+      {session.signInUrl !== null && (
+        <>
+          <a
+            className="button primary"
+            href={`${session.signInUrl}?return_to=${encodeURIComponent(location.pathname)}`}>
+            Sign in with your company account
+          </a>
+          <p className="hint">Or with an API key:</p>
+        </>
+      )}
       <Form
         name="Sign in"
         submit="Sign in"

@@ -57,7 +57,7 @@ function WaitingDevice({ code, user, onOther }: WaitingDeviceProps) {
       </Callout>
     );
   }
-  const key = `An API key of ${user.email}: all that you may do${user.is_admin ? ', as an administrator' : ''}`;
+  const key = `An API key of ${user.email}: it reads, and starts and continues work; it changes no settings`;
   return (
     <Loaded query={login} name="the device">
       {({ user_code, client, address, created_at }) => (

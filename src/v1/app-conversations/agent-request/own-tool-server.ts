@@ -1,6 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
+import { UsersService } from '../../../auth/users.service.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { parseHexId, toHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -39,6 +40,7 @@ export class OwnToolServer {
     private readonly cipher: SecretCipher,
     private readonly starts: StartTaskRepository,
     private readonly conversations: ConversationQueries,
+    private readonly users: UsersService,
   ) {}
 
   /** Of a start, whose id is never used again; that of a deleted conversation may be. */
@@ -55,7 +57,7 @@ export class OwnToolServer {
     }
     const start = await this.starts.byId(startId);
     const row = start && (await this.conversations.find(start.userId, start.appConversationId));
-    return row?.sandbox_status === 'RUNNING'
+    return row?.sandbox_status === 'RUNNING' && (await this.users.mayAct(row.user_id))
       ? { userId: row.user_id, conversationId: row.id, sandboxId: row.sandbox_id }
       : null;
   }

@@ -3,6 +3,7 @@ import { jsonText } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../../common/identifiers.js';
+import { callerMayRun } from '../../../common/requests/request-context.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { sessionKeyBinding } from '../../sandboxes/session-key.js';
@@ -51,7 +52,9 @@ export class ConversationPresenter {
       error: row.error,
       conversation_url: isRunning ? `${this.agentServer(row)}/api/conversations/${toHexId(row.id)}` : null,
       session_api_key:
-        row.session_key && this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id)),
+        row.session_key && callerMayRun()
+          ? this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id))
+          : null,
       acp_server: row.agent === null ? null : row.agent.replace(/^acp:/, ''),
       launched_agent_profile: null,
     };

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager, In, IsNull, MoreThanOrEqual, Not, Repository } from 'typeorm';
+import { mayAct } from '../../../auth/user.repository.js';
 import { Clock } from '../../../common/clock.js';
 import { LeasedRows, type LeasedTable } from '../../../database/leased-rows/leased-rows.js';
 import type { ToldChangeRequest } from '../../../git-providers/git-provider.js';
@@ -36,7 +37,7 @@ const LEASED: LeasedTable = {
   key: { column: 'conversation_id', type: 'uuid' },
   columns: { due_at: 'next_look_at', attempts: 'attempt' },
   owner: 'r.user_id',
-  condition: 'r.next_look_at IS NOT NULL',
+  condition: `r.next_look_at IS NOT NULL AND ${mayAct('r.user_id')}`,
   channel: 'followed_pull_requests',
 };
 

@@ -12,7 +12,7 @@ import {
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { OwnedRow } from '../../../auth/user.repository.js';
 import { joinSandbox } from '../../sandboxes/sandbox.queries.js';
-import { hasUnfinishedStart } from '../start-task.queries.js';
+import { hasUnfinishedStart, mayGoOn } from '../start-task.queries.js';
 
 /** Removed once the agent server has it. */
 @Entity('pending_messages')
@@ -57,7 +57,7 @@ const DELIVERABLE = `
   ${joinSandbox('c')}
   WHERE s.host_id = $1 AND ($2::uuid IS NULL OR c.id = $2)
     AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
-    AND p.due_at <= now() AND NOT ${hasUnfinishedStart('c.id')}
+    AND p.due_at <= now() AND ${mayGoOn('c')}
     AND NOT EXISTS (
       SELECT FROM pending_messages earlier
       WHERE earlier.conversation_id = p.conversation_id AND earlier.position < p.position)

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DataSource } from 'typeorm';
 import { errorStack } from '@slipway/common/errors/error-message.js';
+import { mayAct } from '../../../auth/user.repository.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';
 import { Clock } from '../../../common/clock.js';
 import { DomainError } from '../../../common/errors/domain-error.js';
@@ -36,7 +37,7 @@ export interface LeasedStart extends Lease {
   traceparent: string | null;
 }
 
-const IS_UNFINISHED = `r.status NOT IN ('READY', 'ERROR')`;
+const IS_UNFINISHED = `r.status NOT IN ('READY', 'ERROR') AND ${mayAct('r.user_id')}`;
 
 /** Unfinished starts of a host. What takes one up counts in `attempt`, which the release before this one does too. */
 export function startsOf(hostId: string): LeasedTable {

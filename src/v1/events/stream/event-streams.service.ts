@@ -7,7 +7,6 @@ import {
 import type { Response } from 'express';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import type { AuthUser } from '../../../auth/auth.decorators.js';
-import { RequestAuthenticator } from '../../../auth/request-authenticator.js';
 import { Clock } from '../../../common/clock.js';
 import { isDatabaseAway } from '../../../common/errors/database-failure.js';
 import { DomainError, InvalidInputError } from '../../../common/errors/domain-error.js';
@@ -49,7 +48,6 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     private readonly events: EventsService,
     private readonly queries: EventQueries,
     private readonly conversations: FollowedConversationRepository,
-    private readonly authenticator: RequestAuthenticator,
     private readonly notifications: DatabaseNotifications,
     private readonly updates: ConversationUpdates,
     private readonly clock: Clock,
@@ -166,22 +164,20 @@ export class EventStreamsService implements OnApplicationBootstrap, BeforeApplic
     this.audiences.get(conversationId)?.close();
   }
 
-  /** Ends streams whose key, session or conversation is gone, and finds events whose notification was missed. */
+  /** Ends streams whose conversation is gone, and finds events whose notification was missed. */
   private async check(): Promise<void> {
     const open = [...this.audiences].flatMap(([conversationId, { streams }]) =>
-      [...streams].map(([stream, { keyId }]) => ({ stream, keyId, conversationId })),
+      [...streams.keys()].map((stream) => ({ stream, conversationId })),
     );
     if (open.length === 0) {
       return;
     }
     try {
-      const [eventCounts, validKeys] = await Promise.all([
-        this.conversations.eventCounts([...new Set(open.map(({ conversationId }) => conversationId))]),
-        this.authenticator.stillValid([...new Set(open.map(({ keyId }) => keyId))]),
-      ]);
-      for (const { stream, keyId, conversationId } of open) {
+      const ids = [...new Set(open.map(({ conversationId }) => conversationId))];
+      const eventCounts = await this.conversations.eventCounts(ids);
+      for (const { stream, conversationId } of open) {
         const eventCount = eventCounts.get(conversationId);
-        if (eventCount === undefined || !validKeys.has(keyId)) {
+        if (eventCount === undefined) {
           stream.close();
         } else if (eventCount > stream.sent) {
           this.audiences.get(conversationId)?.wake();

@@ -1,4 +1,5 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { callerMayRun } from '../../../common/requests/request-context.js';
 import { thrown } from '../../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
@@ -84,7 +85,7 @@ export class SandboxDto {
   status_detail: string | null;
 
   @ShownOrNull(
-    'What its agent server wants to see in `X-Session-API-Key`; only while it is RUNNING.',
+    'What its agent server wants to see in `X-Session-API-Key`; only while it is RUNNING, and for keys with the scope `run`.',
     'iLq0Rz7gqj1mS5bq3cW9xYh2VtKd8PnEoUaFfGsJ4Me',
   )
   session_api_key: string | null;
@@ -93,7 +94,7 @@ export class SandboxDto {
     type: [ExposedUrlDto],
     nullable: true,
     description:
-      'Addresses of what runs in it; only while it is RUNNING. `AGENT_SERVER` wants `session_api_key`; the ports of ' +
+      'Addresses of what runs in it; only while it is RUNNING, and for keys with the scope `run`. `AGENT_SERVER` wants `session_api_key`; the ports of ' +
       'what agents start (`WORKER_1`, …) are links for a browser.',
   })
   exposed_urls: ExposedUrlDto[] | null;
@@ -118,8 +119,8 @@ export function toSandboxDto(view: SandboxView, urls: SandboxUrls): SandboxDto {
     sandbox_spec_id: view.specId,
     status: toWireStatus(view.status, view.address),
     status_detail: view.statusDetail,
-    session_api_key: view.sessionKey,
-    exposed_urls: view.address === null ? null : exposedUrls(view, urls),
+    session_api_key: callerMayRun() ? view.sessionKey : null,
+    exposed_urls: view.address === null || !callerMayRun() ? null : exposedUrls(view, urls),
     created_at: view.createdAt.toISOString(),
   };
 }

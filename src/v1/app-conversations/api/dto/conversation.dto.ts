@@ -323,7 +323,7 @@ export class AppConversationDto {
   conversation_url: string | null;
 
   @ShownOrNull(
-    'What the agent server wants in X-Session-API-Key; null unless the sandbox is RUNNING.',
+    'What the agent server wants in X-Session-API-Key; null unless the sandbox is RUNNING, and the key of the request has the scope `run`.',
     'sandbox-key-example',
   )
   session_api_key: string | null;

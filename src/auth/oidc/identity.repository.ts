@@ -1,0 +1,251 @@
+import { randomUUID } from 'node:crypto';
+import { Injectable } from '@nestjs/common';
+import {
+  Column,
+  CreateDateColumn,
+  DataSource,
+  Entity,
+  type EntityManager,
+  Index,
+  PrimaryColumn,
+  Repository,
+  Unique,
+} from 'typeorm';
+import { AuditRepository } from '../../audit/audit.repository.js';
+import { found } from '../../common/errors/domain-error.js';
+import { NamedStatement } from '../../database/named-statement.js';
+import { publishAccessChange } from '../access-changes.js';
+import { lockUser, UserRepository } from '../user.repository.js';
+import type { Person } from './person-claims.js';
+import type { RoleDecision } from './role-decision.js';
+
+/**
+ * Who a user is at the issuer. It has no foreign key: that of a removed user stays, without data of theirs, so that no
+ * token brings them back.
+ */
+@Entity('user_identities')
+@Unique('user_identities_issuer_subject_key', ['issuer', 'subject'])
+@Index('user_identities_user_id_idx', ['userId'])
+export class Identity {
+  @PrimaryColumn('uuid') id: string;
+  @Column('uuid') userId: string;
+  @Column('text') issuer: string;
+  @Column('text') subject: string;
+  @Column('boolean') emailVerified: boolean;
+
+  /** False for a program that was seen before anybody gave it a role. */
+  @Column('boolean') hasRole: boolean;
+  @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
+
+  /** By a sign-in, a renewal or a token; written at most once a minute. */
+  @Column('timestamptz') lastSeenAt: Date;
+}
+
+export interface KnownPerson {
+  identity_id: string;
+  user_id: string;
+  last_seen_at: Date;
+  /** Null: the user was removed. */
+  email: string | null;
+  name: string | null;
+  is_admin: boolean;
+  reads_only: boolean;
+  has_role: boolean;
+  is_disabled: boolean;
+}
+
+const FIND = new NamedStatement<KnownPerson>(
+  'identity_find',
+  `SELECT i.id AS identity_id, i.user_id, i.last_seen_at, u.email, u.name, u.is_admin, u.reads_only,
+    i.has_role OR u.is_admin AS has_role, u.disabled_at IS NOT NULL AS is_disabled
+  FROM user_identities i LEFT JOIN users u ON u.id = i.user_id AND u.removed_at IS NULL
+  WHERE i.issuer = $1 AND i.subject = $2`,
+);
+
+const FIND_ENABLED = `
+  SELECT i.id FROM user_identities i JOIN users u ON u.id = i.user_id
+  WHERE i.id = ANY ($1::uuid[]) AND u.removed_at IS NULL AND u.disabled_at IS NULL`;
+
+const LOCK_SUBJECT = "SELECT pg_advisory_xact_lock(hashtext('user_identities'), hashtext($1))";
+
+/** At most once a minute. */
+const SEE = `
+  UPDATE user_identities SET last_seen_at = $2, email_verified = $3
+  WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3)`;
+
+/** The last administrator stays one, or nobody could mend the map. */
+const SET_ROLE = `
+  UPDATE users SET is_admin = $2, reads_only = $3
+  WHERE id = $1 AND (is_admin, reads_only) IS DISTINCT FROM ($2, $3)
+    AND ($2 OR NOT is_admin OR EXISTS (
+      SELECT FROM users o WHERE o.is_admin AND o.id <> $1 AND o.disabled_at IS NULL))
+  RETURNING id`;
+
+const FIND_SERVICE =
+  "SELECT id FROM users WHERE kind = 'service' AND name = $1 AND removed_at IS NULL ORDER BY created_at LIMIT 1";
+
+/** Whether the user can get in without this identity: by a key, or by another one. */
+const HAS_ANOTHER_WAY = `
+  SELECT EXISTS (SELECT FROM user_identities WHERE user_id = $1 AND id <> $2)
+    OR EXISTS (SELECT FROM api_keys WHERE user_id = $1 AND revoked_at IS NULL
+      AND (expires_at IS NULL OR expires_at > $3)) AS found`;
+
+type IssuedIdentity = Pick<Person, 'issuer' | 'subject' | 'emailVerified'>;
+
+export type PersonRefusal = 'groups_overage' | 'no_role' | 'address_taken';
+
+@Injectable()
+export class IdentityRepository extends Repository<Identity> {
+  constructor(
+    dataSource: DataSource,
+    private readonly users: UserRepository,
+    private readonly audit: AuditRepository,
+  ) {
+    super(Identity, dataSource.manager);
+  }
+
+  async findPerson({ issuer, subject }: Pick<Person, 'issuer' | 'subject'>): Promise<KnownPerson | null> {
+    const [row] = await FIND.run(this.manager.connection, [issuer, subject]);
+    return row ?? null;
+  }
+
+  /** Which of the identities have users that may act now. */
+  async findEnabled(ids: readonly string[]): Promise<Set<string>> {
+    const rows = await this.query<{ id: string }[]>(FIND_ENABLED, [ids]);
+    return new Set(rows.map(({ id }) => id));
+  }
+
+  async listOf(userId: string): Promise<Identity[]> {
+    return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
+  }
+
+  /** Adds a user for somebody who was never seen, once, however many tokens of theirs come at a time. */
+  async addPerson(person: Person, role: RoleDecision, now: Date): Promise<KnownPerson | PersonRefusal> {
+    const added = await this.manager.transaction(async (manager) => {
+      await manager.query(LOCK_SUBJECT, [`${person.issuer} ${person.subject}`]);
+      if (await manager.existsBy(Identity, { issuer: person.issuer, subject: person.subject })) {
+        return 'known';
+      }
+      if (role === 'groups_overage' || (role === 'no_role' && person.client === null)) {
+        return role;
+      }
+      const service = await this.serviceOf(manager, person);
+      const user = service ?? (await this.addUser(manager, person));
+      if (user === null) {
+        return 'address_taken';
+      }
+      await this.addIdentity(manager, user, person, now, service !== null || role !== 'no_role');
+      await this.giveRole(manager, user, role);
+      return 'known';
+    });
+    return added === 'known' ? found(await this.findPerson(person), 'identity') : added;
+  }
+
+  /** Notes a token of somebody who is known, and the role that it gives. @returns whether the role has changed */
+  async see(known: KnownPerson, { emailVerified }: Person, role: RoleDecision, now: Date): Promise<boolean> {
+    const isRole = role === 'admin' || role === 'member' || role === 'viewer';
+    const isAsBefore = known.is_admin === (role === 'admin') && known.reads_only === (role === 'viewer');
+    await this.query(SEE, [known.identity_id, now, emailVerified]);
+    return isRole && !isAsBefore
+      ? this.manager.transaction(async (manager) => this.giveRole(manager, known.user_id, role))
+      : false;
+  }
+
+  /** @returns false where the person is linked already */
+  async link(userId: string, person: IssuedIdentity, now: Date): Promise<boolean> {
+    return this.manager.transaction(async (manager) => {
+      await manager.query(LOCK_SUBJECT, [`${person.issuer} ${person.subject}`]);
+      if (await manager.existsBy(Identity, { issuer: person.issuer, subject: person.subject })) {
+        return false;
+      }
+      await lockUser(manager, userId);
+      await this.addIdentity(manager, userId, person, now);
+      await this.audit.append(manager, { action: 'user.link', resourceId: userId, ownerId: userId });
+      return true;
+    });
+  }
+
+  /** @param anyway also the only way in of a user, for operators */
+  async unlink(
+    userId: string,
+    id: string,
+    now: Date,
+    anyway = false,
+  ): Promise<'unlinked' | 'unknown' | 'only_way_in'> {
+    return this.manager.transaction(async (manager) => {
+      await lockUser(manager, userId);
+      const [other] = await manager.query<{ found: boolean }[]>(HAS_ANOTHER_WAY, [userId, id, now]);
+      if (!anyway && other?.found !== true && (await manager.existsBy(Identity, { id, userId }))) {
+        return 'only_way_in';
+      }
+      const { affected } = await manager.delete(Identity, { id, userId });
+      if (affected !== 1) {
+        return 'unknown';
+      }
+      await publishAccessChange(manager, userId);
+      await this.audit.append(manager, { action: 'user.unlink', resourceId: userId, ownerId: userId });
+      return 'unlinked';
+    });
+  }
+
+  /** Lets a removed person in again, as a new user. @returns false where no removed user of that id is kept out */
+  async letIn(userId: string): Promise<boolean> {
+    return this.manager.transaction(async (manager) => {
+      if (await this.users.isPresent(manager, userId)) {
+        return false;
+      }
+      const { affected } = await manager.delete(Identity, { userId });
+      if (affected === 0) {
+        return false;
+      }
+      await this.audit.append(manager, { action: 'user.restore', resourceId: userId, ownerId: userId });
+      return true;
+    });
+  }
+
+  private async addIdentity(
+    manager: EntityManager,
+    userId: string,
+    person: IssuedIdentity,
+    now: Date,
+    hasRole = true,
+  ): Promise<void> {
+    const { issuer, subject, emailVerified } = person;
+    const id = randomUUID();
+    await manager.insert(Identity, { id, userId, issuer, subject, emailVerified, hasRole, lastSeenAt: now });
+  }
+
+  /** What an administrator made for the client before. */
+  private async serviceOf(manager: EntityManager, { client }: Person): Promise<string | null> {
+    const [service] = client === null ? [] : await manager.query<{ id: string }[]>(FIND_SERVICE, [client]);
+    return service?.id ?? null;
+  }
+
+  /** Null where the address is another user's: an address gives no right. */
+  private async addUser(manager: EntityManager, { email, name, client }: Person): Promise<string | null> {
+    const kind = client === null ? 'person' : 'service';
+    return this.users.addWithin(manager, { email, name, isAdmin: false, kind });
+  }
+
+  private async giveRole(manager: EntityManager, userId: string, role: RoleDecision): Promise<boolean> {
+    if (role !== 'admin' && role !== 'member' && role !== 'viewer') {
+      return false;
+    }
+    const [changed] = await manager.query<[unknown[], number]>(SET_ROLE, [
+      userId,
+      role === 'admin',
+      role === 'viewer',
+    ]);
+    if (changed.length === 0) {
+      return false;
+    }
+    await publishAccessChange(manager, userId);
+    await this.audit.append(manager, {
+      action: 'user.set_role',
+      resourceId: userId,
+      ownerId: userId,
+      details: { role },
+    });
+    return true;
+  }
+}

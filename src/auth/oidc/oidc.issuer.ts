@@ -1,0 +1,392 @@
+import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
+import {
+  createRemoteJWKSet,
+  customFetch as jwksFetch,
+  decodeJwt,
+  errors as joseErrors,
+  type JWTPayload,
+  type JWTVerifyOptions,
+  jwtVerify,
+} from 'jose';
+import * as client from 'openid-client';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { HostAllowlist, isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
+import { Clock } from '../../common/clock.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
+import { UpstreamError } from '../../common/http/upstream-error.js';
+import { AppConfig, proxyOf } from '../../config/app-config.js';
+import type { OidcConfig } from '../../config/oidc-config.js';
+
+const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
+/** Seconds that clocks may differ. */
+const CLOCK_TOLERANCE = 30;
+/** Milliseconds between two requests for keys, however many tokens name a key that nobody knows. */
+const KEYS_PAUSE_MS = 10_000;
+/** After which keys and addresses are asked for again beside the request that notices. */
+const FRESH_MS = 5 * 60_000;
+/** Issuers whose access tokens are known to be no JWTs. */
+const OPAQUE_TOKENS: readonly string[] = ['accounts.google.com'];
+const TIMEOUT_MS = 8_000;
+const MAX_RESPONSE_BYTES = 1024 * 1024;
+
+/** The state of one sign-in, which its browser keeps. */
+export interface SignInChecks {
+  state: string;
+  nonce: string;
+  verifier: string;
+}
+
+/** What a back-channel logout names: a subject, a sign-in, or both; those that begin later are others. */
+export interface EndedSignIn {
+  issuer: string;
+  subject: string | null;
+  sid: string | null;
+  at: Date;
+}
+
+interface Discovered {
+  configuration: client.Configuration;
+  keys: ReturnType<typeof createRemoteJWKSet>;
+  at: number;
+}
+
+export class OidcHttpClient extends GuardedHttpClient {}
+
+/** The operator chose the issuer's address, so it may be a private one. */
+export function createOidcHttpClient({ oidc, outbound }: AppConfig): OidcHttpClient {
+  return new OidcHttpClient({
+    allowlist: HostAllowlist.parse(oidc?.issuer ? [new URL(oidc.issuer).origin] : []),
+    maxResponseBytes: MAX_RESPONSE_BYTES,
+    timeoutMs: TIMEOUT_MS,
+    proxy: proxyOf(outbound),
+  });
+}
+
+/** The company's issuer (OpenID Connect Discovery 1.0): its addresses, its keys, its tokens. */
+@Injectable()
+export class OidcIssuer implements OnApplicationBootstrap {
+  private readonly logger = new Logger(OidcIssuer.name);
+  private discovered: Discovered | null = null;
+  private discovering: Promise<Discovered> | null = null;
+  private lastKeys: { at: number; answer: Promise<Response> | null } = { at: -Infinity, answer: null };
+
+  constructor(
+    private readonly config: AppConfig,
+    private readonly http: OidcHttpClient,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Not awaited: who has a key or a session gets in without the issuer. */
+  onApplicationBootstrap(): void {
+    const { issuer, audiences } = this.config.oidc ?? {};
+    if (!issuer) {
+      return;
+    }
+    if (issuer.startsWith('http:') && !isLoopbackHost(new URL(issuer).hostname)) {
+      this.logger.warn('the issuer is asked without TLS: everybody on the way can sign in as anybody', {
+        issuer,
+      });
+    }
+    if (audiences?.length && OPAQUE_TOKENS.includes(new URL(issuer).hostname)) {
+      this.logger.warn('access tokens of this issuer are no JWTs, so OIDC_AUDIENCE has no effect', {
+        issuer,
+      });
+    }
+    // What is wrong is logged there.
+    this.discover().catch(() => undefined);
+  }
+
+  /** Whether people can sign in by it. */
+  get signsIn(): boolean {
+    return this.config.oidc !== null && this.config.oidc.clientId !== null;
+  }
+
+  /** Whether a bearer token claims to be of this issuer; proxies in front of the service may add tokens of others. */
+  isOwnToken(token: string): boolean {
+    const { issuer, audiences } = this.config.oidc ?? { issuer: null, audiences: [] };
+    if (issuer === null || audiences.length === 0) {
+      return false;
+    }
+    try {
+      return withoutSlash(decodeJwt(token).iss ?? '') === withoutSlash(issuer);
+    } catch {
+      return false;
+    }
+  }
+
+  /** @throws DomainError unauthorized with what is wrong with the token, unavailable while no key can be had */
+  async verifyAccessToken(token: string): Promise<JWTPayload> {
+    const payload = await this.verify(token, { audience: [...this.required.audiences] });
+    // An ID token proves to a client who signed in, and lets nobody in elsewhere; a logout token even less.
+    const isOther =
+      payload['nonce'] !== undefined || payload['events'] !== undefined || payload['typ'] === 'ID';
+    if (isOther) {
+      throw new DomainError('unauthorized', 'Unauthorized: this is no access token.');
+    }
+    return payload;
+  }
+
+  /** OpenID Connect Back-Channel Logout 1.0, section 2.6. @throws DomainError unauthorized */
+  async verifyLogoutToken(token: string): Promise<EndedSignIn> {
+    const payload = await this.verify(token, {
+      audience: this.clientId,
+      maxTokenAge: '5m',
+      requiredClaims: ['iat', 'jti', 'events'],
+    });
+    const events = payload['events'] as Record<string, unknown> | null;
+    const isLogout = typeof events?.['http://schemas.openid.net/event/backchannel-logout'] === 'object';
+    const { sub: subject = null, iat = 0 } = payload;
+    const sid = typeof payload['sid'] === 'string' ? payload['sid'] : null;
+    if (!isLogout || payload['nonce'] !== undefined || (subject === null && sid === null)) {
+      throw new DomainError('unauthorized', 'This is no logout token.');
+    }
+    return { issuer: payload.iss ?? '', subject, sid, at: new Date((iat + CLOCK_TOLERANCE) * 1000) };
+  }
+
+  /** Where a browser begins a sign-in. @throws DomainError unavailable */
+  async signInAddress(callback: string, { state, nonce, verifier }: SignInChecks): Promise<string> {
+    const { configuration } = await this.discover();
+    return client.buildAuthorizationUrl(configuration, {
+      redirect_uri: callback,
+      scope: this.required.scopes,
+      state,
+      nonce,
+      code_challenge: await client.calculatePKCECodeChallenge(verifier),
+      code_challenge_method: 'S256',
+    }).href;
+  }
+
+  /**
+   * Exchanges the code of a callback.
+   * @param address of the callback, as the browser asked for it
+   * @throws DomainError unauthorized for a code or a token that is not right, unavailable
+   */
+  async exchange(
+    address: URL,
+    { state, nonce, verifier }: SignInChecks,
+  ): Promise<{ claims: JWTPayload; refreshToken: string | null }> {
+    const { configuration } = await this.discover();
+    const tokens = await this.call('sign-in', () =>
+      client.authorizationCodeGrant(configuration, address, {
+        expectedState: state,
+        expectedNonce: nonce,
+        pkceCodeVerifier: verifier,
+        idTokenExpected: true,
+      }),
+    );
+    const claims = await this.verify(tokens.id_token ?? '', { audience: this.clientId });
+    return {
+      claims: await this.withUserInfo(configuration, tokens.access_token, claims),
+      refreshToken: tokens.refresh_token ?? null,
+    };
+  }
+
+  /** @throws DomainError unauthorized where the issuer refuses, unavailable */
+  async refresh(refreshToken: string): Promise<{ claims: JWTPayload | null; refreshToken: string }> {
+    const { configuration } = await this.discover();
+    const tokens = await this.call('renewal', () => client.refreshTokenGrant(configuration, refreshToken));
+    const claims =
+      tokens.id_token === undefined ? null : await this.verify(tokens.id_token, { audience: this.clientId });
+    return { claims, refreshToken: tokens.refresh_token ?? refreshToken };
+  }
+
+  /** @throws DomainError not_found without an issuer */
+  get required(): OidcConfig {
+    if (this.config.oidc === null) {
+      throw new DomainError('not_found', 'No issuer is configured: set OIDC_ISSUER.');
+    }
+    return this.config.oidc;
+  }
+
+  private get clientId(): string {
+    const { clientId } = this.required;
+    if (clientId === null) {
+      throw new DomainError('not_found', 'People do not sign in by the issuer: set OIDC_CLIENT_ID.');
+    }
+    return clientId;
+  }
+
+  /** Claims that an issuer keeps out of its ID tokens, as Okta does with groups and addresses. */
+  private async withUserInfo(
+    configuration: client.Configuration,
+    accessToken: string,
+    claims: JWTPayload,
+  ): Promise<JWTPayload> {
+    const { emailClaim, groupsClaim } = this.required;
+    const isComplete = [emailClaim, groupsClaim].every(
+      (name) => claims[name.split('.')[0] ?? ''] !== undefined,
+    );
+    if (isComplete || configuration.serverMetadata().userinfo_endpoint === undefined) {
+      return claims;
+    }
+    const more = await this.call('userinfo', () =>
+      client.fetchUserInfo(configuration, accessToken, String(claims.sub)),
+    );
+    return { ...more, ...claims };
+  }
+
+  private async verify(token: string, rules: JWTVerifyOptions): Promise<JWTPayload> {
+    const { keys, configuration } = await this.discover();
+    try {
+      const { payload } = await jwtVerify(token, keys, {
+        issuer: configuration.serverMetadata().issuer,
+        algorithms: ALGORITHMS,
+        clockTolerance: CLOCK_TOLERANCE,
+        currentDate: new Date(this.clock.now()),
+        requiredClaims: ['sub', 'exp'],
+        ...rules,
+      });
+      return payload;
+    } catch (error) {
+      throw this.refusal('token', error);
+    }
+  }
+
+  private async discover(): Promise<Discovered> {
+    const known = this.discovered;
+    const now = this.clock.now();
+    if (known === null || now - known.at >= FRESH_MS || now < known.at) {
+      this.discovering ??= this.ask().finally(() => {
+        this.discovering = null;
+      });
+      if (known === null) {
+        return this.discovering;
+      }
+      // What is known goes on while the issuer is away.
+      this.discovering.catch((error: unknown) => {
+        this.logger.warn('failed to ask the issuer again', { error: errorMessage(error) });
+      });
+    }
+    return known;
+  }
+
+  private async ask(): Promise<Discovered> {
+    const { issuer, clientSecret } = this.required;
+    const configuration = await this.call('discovery', () =>
+      client.discovery(
+        new URL(issuer ?? ''),
+        this.required.clientId ?? 'unused',
+        {
+          ...(clientSecret !== null && { client_secret: clientSecret }),
+          [client.clockTolerance]: CLOCK_TOLERANCE,
+        },
+        clientSecret === null ? client.None() : secretAuthentication(clientSecret),
+        {
+          [client.customFetch]: async (url, { body, headers, method, signal }) =>
+            this.http.fetch(url, {
+              method,
+              headers,
+              ...(body instanceof URLSearchParams && { body: body.toString() }),
+              ...(signal && { signal }),
+            }),
+          ...(issuer?.startsWith('http:') && { execute: [client.allowInsecureRequests] }),
+        },
+      ),
+    );
+    const { jwks_uri: address } = configuration.serverMetadata();
+    if (address === undefined) {
+      throw new DomainError('unavailable', 'The issuer names no keys (jwks_uri).');
+    }
+    const keys = createRemoteJWKSet(new URL(address), {
+      cooldownDuration: 0,
+      cacheMaxAge: Infinity,
+      timeoutDuration: TIMEOUT_MS,
+      [jwksFetch]: async (url, { signal }) => this.fetchKeys(url, signal),
+    });
+    // Keys that the issuer has withdrawn go with these.
+    await this.call('keys', () => keys.reload());
+    this.discovered = { configuration, keys, at: this.clock.now() };
+    return this.discovered;
+  }
+
+  /** Made-up tokens make it ask no more often than this, also an issuer that is away. */
+  private async fetchKeys(url: string, signal: AbortSignal): Promise<Response> {
+    const now = this.clock.now();
+    const { at, answer: last } = this.lastKeys;
+    const isFresh = last !== null && now >= at && now - at < KEYS_PAUSE_MS;
+    const answer = isFresh ? last : this.http.fetch(url, { signal, headers: { accept: 'application/json' } });
+    this.lastKeys = isFresh ? this.lastKeys : { at: now, answer };
+    return (await answer).clone();
+  }
+
+  private async call<T>(what: string, work: () => Promise<T>): Promise<T> {
+    try {
+      return await work();
+    } catch (error) {
+      throw this.refusal(what, error);
+    }
+  }
+
+  /** Says what is wrong without a part of the token. */
+  private refusal(what: string, error: unknown): DomainError {
+    if (error instanceof DomainError) {
+      return error;
+    }
+    const isOurs = what === 'discovery' || what === 'keys';
+    const reason = isOurs ? null : reasonOf(error);
+    if (reason === null) {
+      this.logger.warn('failed to ask the issuer', { what, error: errorMessage(error) });
+      return new DomainError(
+        'unavailable',
+        'The identity provider cannot be reached; try again in a moment.',
+        {
+          cause: error,
+        },
+      );
+    }
+    this.logger.log('refused what an issuer sent', { what, reason });
+    return new DomainError('unauthorized', `Unauthorized: ${reason}.`, { cause: error });
+  }
+}
+
+/** What is wrong with a token or a code; null where the issuer itself is away. */
+function reasonOf(error: unknown): string | null {
+  if (error instanceof joseErrors.JWTExpired) {
+    return 'the token has expired';
+  }
+  if (error instanceof joseErrors.JWTClaimValidationFailed) {
+    return `the token is not for this service: its claim ${error.claim} is wrong`;
+  }
+  if (
+    error instanceof joseErrors.JWKSTimeout ||
+    causes(error).some((cause) => cause instanceof UpstreamError)
+  ) {
+    return null;
+  }
+  if (
+    error instanceof joseErrors.JWKSNoMatchingKey ||
+    error instanceof joseErrors.JWSSignatureVerificationFailed
+  ) {
+    return 'the token is not signed by the issuer';
+  }
+  if (error instanceof client.ResponseBodyError || error instanceof client.AuthorizationResponseError) {
+    return `the issuer refused: ${error.error}`;
+  }
+  if (error instanceof joseErrors.JOSEError) {
+    return 'the token cannot be read, or is signed in a way that is not accepted';
+  }
+  return error instanceof client.ClientError && error.code !== 'OAUTH_HTTP_REQUEST_FAILED'
+    ? 'what the issuer sent does not belong to this sign-in'
+    : null;
+}
+
+function withoutSlash(address: string): string {
+  return address.replace(/\/$/, '');
+}
+
+function causes(error: unknown): unknown[] {
+  return error instanceof Error && error.cause !== undefined ? [error, ...causes(error.cause)] : [error];
+}
+
+/**
+ * In the body where the issuer takes it there, since not all decode the header as RFC 6749 (2.3.1) asks. One that does not
+ * say takes the header (OpenID Connect Discovery 1.0, section 3).
+ */
+function secretAuthentication(secret: string): client.ClientAuth {
+  const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)];
+  return (server, ...rest) => {
+    const isInBody = server.token_endpoint_auth_methods_supported?.includes('client_secret_post') === true;
+    return (isInBody ? post : basic)(server, ...rest);
+  };
+}

@@ -1,0 +1,116 @@
+import { describe, expect, it } from '@jest/globals';
+import type { Role } from '../../config/oidc-config.js';
+import { type Claims, mappedRole, personOf } from './person-claims.js';
+import { decideRole } from './role-decision.js';
+
+const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups' };
+const ISSUER = 'https://sso.example.com/realms/main';
+const ADA: Claims = { iss: ISSUER, sub: 'ada-1', email: 'Ada@Example.com', groups: ['dev'] };
+
+describe('the person of a token', () => {
+  it('has the address in lower case, and the groups', () => {
+    expect(personOf({ ...ADA, name: 'Ada' }, NAMES)).toEqual({
+      issuer: ISSUER,
+      subject: 'ada-1',
+      email: 'ada@example.com',
+      emailVerified: true,
+      name: 'Ada',
+      groups: ['dev'],
+      client: null,
+    });
+  });
+
+  it.each<[string, Claims, object]>([
+    ['an address that the issuer has not verified', { email_verified: false }, { emailVerified: false }],
+    ['the same as a text', { email_verified: 'false' }, { emailVerified: false }],
+    ['one group as a text', { groups: 'dev' }, { groups: ['dev'] }],
+    ['no groups', { groups: undefined }, { groups: [] }],
+    ['groups that are no texts', { groups: [1, null, 'dev', {}] }, { groups: ['dev'] }],
+    [
+      'groups that Entra ID left out',
+      { groups: undefined, _claim_names: { groups: 'src1' } },
+      { groups: null },
+    ],
+    ['groups that its implicit flow left out', { groups: undefined, hasgroups: 'true' }, { groups: null }],
+    [
+      'no address',
+      { email: undefined },
+      { email: expect.stringMatching(/^[0-9a-f]{16}@sso\.example\.com\.invalid$/) },
+    ],
+    ['an address that is none', { email: 'ada' }, { email: expect.stringMatching(/\.invalid$/) }],
+    ['an address with a line break', { email: 'a@b\nc' }, { email: expect.stringMatching(/\.invalid$/) }],
+    ['a client by RFC 9068', { sub: 'ci', client_id: 'ci' }, { client: 'ci', name: 'ci' }],
+    [
+      'a service account of Keycloak',
+      { azp: 'ci', preferred_username: 'service-account-ci' },
+      { client: 'ci' },
+    ],
+    ['an app of Entra ID', { appid: 'ci', idtyp: 'app' }, { client: 'ci' }],
+    ['a client of Auth0', { sub: 'ci@clients', azp: 'ci', gty: 'client-credentials' }, { client: 'ci' }],
+    ['a person behind a client', { azp: 'console' }, { client: null }],
+  ])('knows %s', (_what, claims, expected) => {
+    expect(personOf({ ...ADA, ...claims }, NAMES)).toMatchObject(expected);
+  });
+
+  it.each<[string, Claims]>([
+    ['no subject', { sub: undefined }],
+    ['an empty subject', { sub: ' ' }],
+    ['a subject that is no text', { sub: 7 }],
+    ['a subject without end', { sub: 'a'.repeat(256) }],
+    ['no issuer', { iss: undefined }],
+  ])('is nobody with %s', (_what, claims) => {
+    expect(personOf({ ...ADA, ...claims }, NAMES)).toBeNull();
+  });
+
+  it.each<[string, Claims]>([
+    ['realm_access.roles', { realm_access: { roles: ['dev'] } }],
+    ['https://slipway.example.com/groups', { 'https://slipway.example.com/groups': ['dev'] }],
+  ])('reads the groups of %s', (groupsClaim, claims) => {
+    expect(personOf({ ...ADA, groups: [], ...claims }, { ...NAMES, groupsClaim })?.groups).toEqual(['dev']);
+  });
+
+  it('takes no member of the prototype for a claim', () => {
+    expect(personOf(ADA, { ...NAMES, groupsClaim: 'constructor.name' })?.groups).toEqual([]);
+  });
+});
+
+describe('the role of a token', () => {
+  const map = new Map<string, Role>([
+    ['readers', 'viewer'],
+    ['dev', 'member'],
+    ['ops', 'admin'],
+  ]);
+  const none = new Map<string, Role>();
+
+  it('is the highest of the groups', () => {
+    expect([mappedRole(['readers', 'ops', 'dev'], map), mappedRole(['others'], map)]).toEqual([
+      'admin',
+      null,
+    ]);
+  });
+
+  it.each<[string, string[] | null, string | null, boolean, Map<string, Role>, Role | 'none', string]>([
+    ['mapped', ['dev'], null, false, map, 'none', 'member'],
+    ['the default', ['others'], null, false, map, 'viewer', 'viewer'],
+    ['refused without a default', ['others'], null, false, map, 'none', 'no_role'],
+    ['taken from who left the group', ['others'], null, true, map, 'none', 'no_role'],
+    ['lowered to the default', [], null, true, map, 'member', 'member'],
+    ['as it was where no map says anything', [], null, true, none, 'member', 'unchanged'],
+    ['the default at first sight without a map', [], null, false, none, 'member', 'member'],
+    ['as it was where the groups were left out', null, null, true, map, 'member', 'unchanged'],
+    [
+      'refused at first sight where the groups were left out',
+      null,
+      null,
+      false,
+      map,
+      'member',
+      'groups_overage',
+    ],
+    ['never the default for a program', [], 'ci', false, map, 'member', 'no_role'],
+    ['mapped for a program, too', ['ops'], 'ci', false, map, 'member', 'admin'],
+    ['what an administrator gave a program', [], 'ci', true, map, 'member', 'unchanged'],
+  ])('is %s', (_what, groups, client, isKnown, roleMap, defaultRole, expected) => {
+    expect(decideRole({ groups, client }, isKnown, { roleMap, defaultRole })).toBe(expected);
+  });
+});

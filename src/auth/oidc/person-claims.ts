@@ -1,0 +1,106 @@
+import { hash } from 'node:crypto';
+import type { OidcConfig, Role } from '../../config/oidc-config.js';
+
+export type Claims = Readonly<Record<string, unknown>>;
+
+/** What a token says of a person or a service. */
+export interface Person {
+  issuer: string;
+  subject: string;
+  /** Lower case; made up for a token without one. */
+  email: string;
+  emailVerified: boolean;
+  name: string | null;
+  /** Null: left out for their number, which is not the same as none. */
+  groups: readonly string[] | null;
+  /** The client that speaks for itself; null for a person. */
+  client: string | null;
+}
+
+type ClaimNames = Pick<OidcConfig, 'userClaim' | 'emailClaim' | 'groupsClaim'>;
+
+const MAX_SUBJECT = 255;
+const MAX_EMAIL = 254;
+const MAX_NAME = 200;
+const EMAIL = /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u;
+const RANK: Record<Role, number> = { viewer: 0, member: 1, admin: 2 };
+
+/** Null for a token that names nobody. */
+export function personOf(claims: Claims, names: ClaimNames): Person | null {
+  const [issuer, subject] = [text(claims['iss']), text(claimAt(claims, names.userClaim))];
+  if (issuer === null || subject === null || subject.length > MAX_SUBJECT) {
+    return null;
+  }
+  const client = clientOf(claims);
+  const email = text(claimAt(claims, names.emailClaim))?.toLowerCase() ?? '';
+  return {
+    issuer,
+    subject,
+    email: EMAIL.test(email) && email.length <= MAX_EMAIL ? email : placeholderAddress(issuer, subject),
+    emailVerified: claims['email_verified'] !== false && claims['email_verified'] !== 'false',
+    name: (client ?? text(claims['name']) ?? text(claims['preferred_username']))?.slice(0, MAX_NAME) ?? null,
+    groups: areLeftOut(claims, names.groupsClaim) ? null : groupsOf(claimAt(claims, names.groupsClaim)),
+    client,
+  };
+}
+
+/** The highest role of the groups; null where no group has one. */
+export function mappedRole(groups: readonly string[], map: ReadonlyMap<string, Role>): Role | null {
+  const roles = groups.flatMap((group) => map.get(group) ?? []);
+  return roles.reduce<Role | null>(
+    (highest, role) => (highest === null || RANK[role] > RANK[highest] ? role : highest),
+    null,
+  );
+}
+
+/** A claim of that very name (Auth0's are addresses, with dots), else the path. */
+function claimAt(claims: Claims, name: string): unknown {
+  return Object.hasOwn(claims, name)
+    ? claims[name]
+    : name.split('.').reduce<unknown>((value, part) => memberOf(value, part), claims);
+}
+
+function memberOf(value: unknown, name: string): unknown {
+  return typeof value === 'object' && value !== null && Object.hasOwn(value, name)
+    ? (value as Claims)[name]
+    : undefined;
+}
+
+/**
+ * Entra ID refers to Microsoft Graph where the groups are too many
+ * (https://learn.microsoft.com/entra/identity-platform/access-token-claims-reference#groups-overage-claim).
+ */
+function areLeftOut(claims: Claims, groupsClaim: string): boolean {
+  const { hasgroups: hasGroups } = claims;
+  return (
+    memberOf(claims['_claim_names'], groupsClaim) !== undefined || hasGroups === true || hasGroups === 'true'
+  );
+}
+
+function groupsOf(value: unknown): string[] {
+  return [value].flat().filter((group) => typeof group === 'string');
+}
+
+/**
+ * A token of client credentials: RFC 9068 has the client as its subject, and these providers say it in a claim of their
+ * own: Keycloak (the name of its service accounts), Entra ID (`idtyp`), Auth0 (`gty`).
+ */
+function clientOf(claims: Claims): string | null {
+  const { sub, gty, idtyp } = claims;
+  const client = text(claims['azp']) ?? text(claims['client_id']) ?? text(claims['appid']);
+  const isClient =
+    (client !== null && sub === client) ||
+    text(claims['preferred_username'])?.startsWith('service-account-') === true ||
+    idtyp === 'app' ||
+    gty === 'client-credentials';
+  return isClient ? (client ?? text(sub)) : null;
+}
+
+function text(value: unknown): string | null {
+  return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
+}
+
+function placeholderAddress(issuer: string, subject: string): string {
+  const digest = hash('sha256', `${issuer}\n${subject}`, 'hex').slice(0, 16);
+  return `${digest}@${new URL(issuer).hostname}.invalid`;
+}

@@ -1,0 +1,128 @@
+import { Injectable } from '@nestjs/common';
+import { Clock } from '../../common/clock.js';
+import { DomainError, unknownId } from '../../common/errors/domain-error.js';
+import { scopesWithin } from '../../common/scopes.js';
+import { AccessChanges } from '../access-changes.js';
+import type { AuthUser } from '../auth.decorators.js';
+import { type Identity, IdentityRepository, type KnownPerson } from './identity.repository.js';
+import { OidcIssuer } from './oidc.issuer.js';
+import { type Claims, type Person, personOf } from './person-claims.js';
+import { decideRole } from './role-decision.js';
+
+export const ADDRESS_TAKEN =
+  'Another user has this email address. Sign in with a key of that user and link the sign-in under Settings, or ask the operator to run: slipway users link.';
+export const NO_ROLE =
+  'The identity provider lets you in, but no group of yours has a role here. Ask an administrator to add you to one.';
+export const GROUPS_OVERAGE =
+  'The identity provider left your groups out of the token because there are too many. Ask its administrator to send assigned groups or app roles only.';
+export const REMOVED = 'Your user was removed here. An administrator can let you in again.';
+export const DISABLED = 'Your user is disabled here. An administrator can enable it.';
+export const LINKED_ELSEWHERE = 'This sign-in belongs to a user already.';
+export const ONLY_WAY_IN = 'This is the only way in for you; make an API key first.';
+
+export interface SignedIn {
+  identityId: string;
+  /** Without a key. */
+  user: Omit<AuthUser, 'keyId'>;
+}
+
+/** People and programs of the issuer: (issuer, subject) is a user, made at first sight. */
+@Injectable()
+export class PersonsService {
+  constructor(
+    private readonly issuer: OidcIssuer,
+    private readonly identities: IdentityRepository,
+    private readonly clock: Clock,
+    private readonly changes: AccessChanges,
+  ) {}
+
+  /**
+   * The user of verified claims, with the role that they give.
+   * @throws DomainError forbidden, no_role, groups_overage, address_taken with what to do
+   */
+  async signIn(claims: Claims): Promise<SignedIn> {
+    const person = this.person(claims);
+    const known = (await this.identities.findPerson(person)) ?? (await this.add(person));
+    if (known.email === null) {
+      throw new DomainError('forbidden', REMOVED);
+    }
+    if (known.is_disabled) {
+      throw new DomainError('forbidden', DISABLED);
+    }
+    const role = decideRole(person, true, this.rules);
+    if (role === 'no_role' || (role === 'unchanged' && !known.has_role)) {
+      throw new DomainError('no_role', NO_ROLE);
+    }
+    const now = new Date(this.clock.now());
+    const hasChanged = await this.identities.see(known, person, role, now);
+    if (!hasChanged) {
+      return { identityId: known.identity_id, user: userOf(known, known.email) };
+    }
+    this.changes.tell(known.user_id);
+    return this.signIn(claims);
+  }
+
+  /** Lets a user sign in by the issuer. @throws DomainError conflict for a person who is linked already */
+  async link(userId: string, claims: Claims): Promise<SignedIn> {
+    const person = this.person(claims);
+    if (!(await this.identities.link(userId, person, new Date(this.clock.now())))) {
+      throw new DomainError('conflict', LINKED_ELSEWHERE);
+    }
+    return this.signIn(claims);
+  }
+
+  async listOf(userId: string): Promise<Identity[]> {
+    return this.identities.listOf(userId);
+  }
+
+  /** @throws DomainError not_found, conflict for the only way in */
+  async unlink(userId: string, id: string): Promise<void> {
+    switch (await this.identities.unlink(userId, id, new Date(this.clock.now()))) {
+      case 'unknown':
+        throw unknownId('identity');
+      case 'only_way_in':
+        throw new DomainError('conflict', ONLY_WAY_IN);
+      case 'unlinked':
+        this.changes.tell(userId);
+    }
+  }
+
+  /** @throws DomainError not_found where nobody of that id is kept out */
+  async restore(userId: string): Promise<void> {
+    if (!(await this.identities.letIn(userId))) {
+      throw new DomainError('not_found', 'No removed user with this id is kept out.');
+    }
+  }
+
+  private get rules(): Parameters<typeof decideRole>[2] {
+    return this.issuer.required;
+  }
+
+  private person(claims: Claims): Person {
+    const person = personOf(claims, this.issuer.required);
+    if (person === null) {
+      throw new DomainError('unauthorized', 'Unauthorized: the token names nobody.');
+    }
+    return person;
+  }
+
+  private async add(person: Person): Promise<KnownPerson> {
+    const now = new Date(this.clock.now());
+    const added = await this.identities.addPerson(person, decideRole(person, false, this.rules), now);
+    switch (added) {
+      case 'groups_overage':
+        throw new DomainError('groups_overage', GROUPS_OVERAGE);
+      case 'no_role':
+        throw new DomainError('no_role', NO_ROLE);
+      case 'address_taken':
+        throw new DomainError('address_taken', ADDRESS_TAKEN);
+      default:
+        return added;
+    }
+  }
+}
+
+function userOf(known: KnownPerson, email: string): SignedIn['user'] {
+  const { user_id: id, is_admin: isAdmin, reads_only: readsOnly } = known;
+  return { id, email, isAdmin, scopes: scopesWithin(null, readsOnly) };
+}

@@ -1,0 +1,82 @@
+import { Injectable, Logger } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { Clock } from '../../common/clock.js';
+import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { DomainError } from '../../common/errors/domain-error.js';
+import { AccessChanges } from '../access-changes.js';
+import { ApiKeyRepository } from '../api-key.repository.js';
+import { OidcIssuer } from '../oidc/oidc.issuer.js';
+import { PersonsService } from '../oidc/persons.service.js';
+import { SessionRepository } from './session.repository.js';
+
+const REFRESH_TOKEN = columnById('sessions', 'refresh_token');
+export const SESSION_ENCRYPTED_COLUMNS = [REFRESH_TOKEN];
+
+/** Milliseconds after which the issuer is asked whether a session goes on. */
+const RENEW_MS = 3_600_000;
+/** Where the issuer was away. */
+const RETRY_MS = 300_000;
+
+/** Asks the issuer once an hour whether who signed in by it may go on; a refusal ends the session. */
+@Injectable()
+export class SessionRenewal {
+  private readonly logger = new Logger(SessionRenewal.name);
+
+  constructor(
+    private readonly sessions: SessionRepository,
+    private readonly keys: ApiKeyRepository,
+    private readonly issuer: OidcIssuer,
+    private readonly persons: PersonsService,
+    private readonly cipher: SecretCipher,
+    private readonly clock: Clock,
+    private readonly changes: AccessChanges,
+  ) {}
+
+  seal(id: string, refreshToken: string): string {
+    return this.cipher.encrypt(refreshToken, REFRESH_TOKEN.binding({ id }));
+  }
+
+  /** Not awaited: no request waits for the issuer. */
+  renewIfDue(id: string, renewedAt: Date, now: number): void {
+    if (now - renewedAt.getTime() >= RENEW_MS) {
+      this.renew(id, now).catch((error: unknown) => {
+        this.logger.warn('failed to renew a session', { session_id: id, error: errorMessage(error) });
+      });
+    }
+  }
+
+  /** Ends a session with the keys that were made by it. */
+  async end(id: string): Promise<void> {
+    await this.endAs({ id });
+  }
+
+  async endAs(which: Parameters<SessionRepository['endByIssuer']>[0]): Promise<void> {
+    const now = new Date(this.clock.now());
+    await this.sessions.endByIssuer(which, (manager, madeBy) => this.keys.revokeWithin(manager, madeBy, now));
+    this.changes.tell(null);
+  }
+
+  private async renew(id: string, now: number): Promise<void> {
+    const due = await this.sessions.beginRenewal(id, new Date(now), new Date(now - RENEW_MS));
+    if (due === null) {
+      return;
+    }
+    try {
+      const renewed = await this.issuer.refresh(this.cipher.decrypt(due, REFRESH_TOKEN.binding({ id })));
+      await this.sessions.update({ id }, { refreshToken: this.seal(id, renewed.refreshToken) });
+      if (renewed.claims !== null) {
+        await this.persons.signIn(renewed.claims);
+      }
+    } catch (error) {
+      if (!(error instanceof DomainError)) {
+        throw error;
+      }
+      if (error.code === 'unavailable') {
+        await this.sessions.update({ id }, { renewedAt: new Date(now - RENEW_MS + RETRY_MS) });
+        return;
+      }
+      this.logger.log('ended a session that the issuer does not renew', { session_id: id, code: error.code });
+      await this.end(id);
+    }
+  }
+}

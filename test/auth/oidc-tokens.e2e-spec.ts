@@ -1,0 +1,332 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { UnsecuredJWT, SignJWT } from 'jose';
+import request from 'supertest';
+import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+
+const ME = '/api/v1/users/me/identities';
+const SETTINGS = '/api/settings';
+const HOUR = 3_600;
+
+describe('tokens of the issuer', () => {
+  let issuer: FakeOidcIssuer;
+  let app: TestApp;
+  let people = 0;
+
+  beforeAll(async () => {
+    issuer = await FakeOidcIssuer.start();
+    app = await createTestApp({
+      ...issuer.environment,
+      OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member',
+    });
+  });
+  afterAll(async () => {
+    await app.close();
+    await issuer.server.close();
+  });
+  beforeEach(() => {
+    people += 1;
+    issuer.server.clearFaults();
+  });
+
+  const someone = (claims: object = {}): Record<string, unknown> => ({
+    sub: `person-${people}`,
+    email: `person-${people}@example.com`,
+    groups: ['dev'],
+    ...claims,
+  });
+  const ask = (token: string, path = ME): request.Test =>
+    request(app.url).get(path).set('Authorization', `Bearer ${token}`);
+  const asked = async (claims: object = {}, path = ME): Promise<request.Response> =>
+    ask(await issuer.accessToken(someone(claims)), path);
+  const now = (): number => Math.floor(app.clock.now() / 1000);
+
+  it('make a user at first sight, once, however many come at a time', async () => {
+    const token = await issuer.accessToken(someone());
+    const answers = await Promise.all(Array.from({ length: 8 }, () => ask(token)));
+
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+    expect(new Set(answers.map(({ body }) => body.items[0].id)).size).toBe(1);
+    const { body } = await request(app.url)
+      .get(`/api/v1/users?email__eq=person-${people}@example.com`)
+      .set(app.admin.headers);
+    expect(body.items).toMatchObject([{ is_admin: false }]);
+  });
+
+  it('are the same user with another address, and never another user with theirs', async () => {
+    const first = await asked();
+    const moved = await asked({ email: 'ada@new.example.com' });
+    const thief = await ask(await issuer.accessToken(someone({ sub: 'thief' })));
+
+    expect(moved.body.items[0].id).toBe(first.body.items[0].id);
+    expect([thief.status, thief.body.code]).toEqual([409, 'address_taken']);
+    expect(thief.body.detail).toContain('slipway users link');
+  });
+
+  it.each<[string, (now: number) => object, string]>([
+    ['has expired', (at) => ({ exp: at - 60 }), 'expired'],
+    ['is not valid yet', (at) => ({ nbf: at + HOUR }), 'nbf'],
+    ['has no end', () => ({ exp: undefined }), 'exp'],
+    ['is for another service', () => ({ aud: 'other' }), 'aud'],
+    ['has no subject', () => ({ sub: undefined }), 'sub'],
+    ['is an ID token', () => ({ nonce: 'n' }), 'no access token'],
+    ['is an ID token of Keycloak', () => ({ typ: 'ID' }), 'no access token'],
+    ['ends sessions', () => ({ events: {} }), 'no access token'],
+  ])('are refused where one %s', async (_what, claims, reason) => {
+    const { status, body } = await asked(claims(now()));
+
+    expect([status, body.code]).toEqual([401, 'unauthorized']);
+    expect(body.detail).toContain(reason);
+  });
+
+  it('are for this service where it is one of several audiences', async () => {
+    expect((await asked({ aud: ['other', 'slipway-api'] })).status).toBe(200);
+  });
+
+  describe('that nobody signed for us', () => {
+    const claims = (): Record<string, unknown> => ({ ...someone(), aud: 'slipway-api', iss: issuer.issuer });
+
+    it.each<[string, () => Promise<string>]>([
+      ['no signature', async () => new UnsecuredJWT(claims()).setExpirationTime('1h').encode()],
+      [
+        'the public key as a secret',
+        async () =>
+          new SignJWT(claims())
+            .setProtectedHeader({ alg: 'HS256', kid: issuer.currentKey.kid })
+            .setExpirationTime('1h')
+            .sign(Buffer.from(JSON.stringify(issuer.currentKey.publicJwk))),
+      ],
+      [
+        'a key of the attacker under the known name',
+        async () => {
+          const other = await FakeOidcIssuer.start();
+          const { kid } = issuer.currentKey;
+          const token = await other.sign(claims(), { kid });
+          await other.server.close();
+          return token;
+        },
+      ],
+      [
+        'a key that the token brings along',
+        async () => {
+          const other = await FakeOidcIssuer.start();
+          const { publicJwk, kid } = other.currentKey;
+          const token = await other.sign(claims(), { kid, jwk: publicJwk, jku: `${other.issuer}/jwks` });
+          const { length } = other.server.requests;
+          await other.server.close();
+          expect(length).toBe(0);
+          return token;
+        },
+      ],
+      [
+        'a header that must be understood',
+        async () =>
+          new SignJWT(claims())
+            .setProtectedHeader({ alg: 'RS256', kid: issuer.currentKey.kid, crit: ['made-up'], 'made-up': 1 })
+            .setExpirationTime('1h')
+            .sign(issuer.currentKey.privateKey, { crit: { 'made-up': true } }),
+      ],
+    ])('are refused with %s', async (_what, make) => {
+      const { status, body } = await ask(await make());
+
+      expect([status, body.code]).toEqual([401, 'unauthorized']);
+    });
+
+    it('are nothing at all where they are of another issuer, as proxies add them', async () => {
+      const other = await FakeOidcIssuer.start();
+      const token = await other.accessToken(someone());
+      await other.server.close();
+
+      expect((await ask(token)).body.detail).toContain('X-Session-API-Key');
+      await ask(token).set(app.user.headers).expect(200);
+    });
+  });
+
+  it.each(['ES256', 'EdDSA', 'RS256'])('hold after the issuer has changed to a key of %s', async (alg) => {
+    const old = await issuer.accessToken(someone());
+    await ask(old).expect(200);
+    await issuer.rotate(alg);
+    app.clock.advance(10_001);
+
+    await ask(await issuer.accessToken(someone())).expect(200);
+    expect((await ask(old)).status).toBe(401);
+  });
+
+  it('with unknown keys make the service ask for keys once in ten seconds', async () => {
+    await asked();
+    app.clock.advance(10_001);
+    const before = issuer.keyRequests;
+    const unknown = async (): Promise<string> =>
+      issuer.accessToken(someone(), { kid: `made-up-${Math.random()}` });
+    for (const token of [await unknown(), await unknown(), await unknown()]) {
+      await ask(token).expect(401);
+    }
+
+    expect(issuer.keyRequests - before).toBeLessThanOrEqual(1);
+  });
+
+  it('go on while the issuer is away, also those of newcomers', async () => {
+    await asked();
+    app.clock.advance(600_000);
+    issuer.server.injectFault({ kind: 'reset' });
+    const newcomer = someone({ sub: `newcomer-${people}`, email: `newcomer-${people}@example.com` });
+
+    await ask(await issuer.accessToken(newcomer)).expect(200);
+    await ask(await issuer.accessToken(someone(), { kid: 'unknown' })).expect((response) => {
+      expect([401, 503]).toContain(response.status);
+    });
+    issuer.server.clearFaults();
+    app.clock.advance(600_000);
+    await ask(await issuer.accessToken(newcomer)).expect(200);
+  });
+
+  describe('give the role', () => {
+    const may = async (claims: object): Promise<number[]> => {
+      const token = await issuer.accessToken(someone(claims));
+      const [read, change, administer] = [
+        await ask(token),
+        await request(app.url)
+          .post(SETTINGS)
+          .set('Authorization', `Bearer ${token}`)
+          .send({ language: 'en' }),
+        await ask(token, '/api/v1/users'),
+      ];
+      return [read.status, change.status, administer.status];
+    };
+
+    it('of the groups, anew with each token', async () => {
+      expect(await may({ groups: ['dev'] })).toEqual([200, 200, 403]);
+      expect(await may({ groups: ['readers'] })).toEqual([200, 403, 403]);
+      expect(await may({ groups: ['dev', 'ops'] })).toEqual([200, 200, 200]);
+      expect(await may({ groups: [] })).toEqual([200, 200, 403]);
+    });
+
+    it('also to the keys of the person', async () => {
+      const token = await issuer.accessToken(someone({ groups: ['ops'] }));
+      const { body } = await request(app.url)
+        .post('/api/v1/api-keys')
+        .set('Authorization', `Bearer ${token}`)
+        .send({ name: 'mine', scopes: ['read', 'settings', 'admin'] })
+        .expect(201);
+      const withKey = (): request.Test =>
+        request(app.url).get('/api/v1/users').set('X-Session-API-Key', body.key);
+      await withKey().expect(200);
+      await asked({ groups: ['readers'] });
+
+      await withKey().expect(403);
+    });
+
+    it('as the last whole token gave it, where the groups were left out', async () => {
+      await asked({ groups: ['ops'] });
+
+      expect(await may({ groups: undefined, _claim_names: { groups: 'src1' } })).toEqual([200, 200, 200]);
+    });
+
+    it('to nobody at first sight whose groups were left out', async () => {
+      const { status, body } = await asked({ groups: undefined, hasgroups: true });
+
+      expect([status, body.code]).toEqual([403, 'groups_overage']);
+    });
+  });
+
+  it('leave the last administrator one, whatever the map says', async () => {
+    const alone = await createTestApp({ ...issuer.environment, OIDC_ROLE_MAP: 'ops=admin' });
+    const first = await issuer.accessToken(someone({ groups: ['ops'] }));
+    const list = (token: string): request.Test =>
+      request(alone.url).get('/api/v1/users').set('Authorization', `Bearer ${token}`);
+    await list(first).expect(200);
+    await request(alone.url)
+      .delete(`/api/v1/users/${alone.admin.id}`)
+      .set('Authorization', `Bearer ${first}`)
+      .expect(204);
+
+    await list(await issuer.accessToken(someone({ groups: [] }))).expect(200);
+    await alone.close();
+  });
+
+  describe('of programs', () => {
+    const program = (name: string, claims: object = {}): object => ({
+      sub: name,
+      client_id: name,
+      email: undefined,
+      groups: undefined,
+      ...claims,
+    });
+
+    it('get no role by default, but one of the map', async () => {
+      const refused = await asked(program(`ci-${people}`));
+      expect([refused.status, refused.body.code]).toEqual([403, 'no_role']);
+      expect((await asked(program(`ci-${people}`))).status).toBe(403);
+
+      expect((await asked(program(`ci-${people}`, { groups: ['dev'] }))).status).toBe(200);
+    });
+
+    it('are the service user of that name that an administrator made', async () => {
+      await request(app.url)
+        .post('/api/v1/users')
+        .set(app.admin.headers)
+        .send({ kind: 'service', email: `ci-${people}@example.com`, name: `ci-${people}` })
+        .expect(201);
+
+      expect((await asked(program(`ci-${people}`))).status).toBe(200);
+    });
+  });
+
+  describe('of leavers', () => {
+    const idOf = async (): Promise<string> => {
+      const { body } = await request(app.url)
+        .get(`/api/v1/users?email__eq=person-${people}@example.com`)
+        .set(app.admin.headers);
+      return body.items[0].id;
+    };
+
+    it('are refused after a removal, until an administrator lets the person in again', async () => {
+      await asked();
+      const id = await idOf();
+      await request(app.url).delete(`/api/v1/users/${id}`).set(app.admin.headers).expect(204);
+      const removed = await asked();
+      expect([removed.status, removed.body.code]).toEqual([403, 'forbidden']);
+      expect(removed.body.detail).toContain('removed');
+
+      await request(app.url).post(`/api/v1/users/${id}/restore`).set(app.user.headers).expect(403);
+      await request(app.url).post(`/api/v1/users/${id}/restore`).set(app.admin.headers).expect(204);
+      await request(app.url).post(`/api/v1/users/${id}/restore`).set(app.admin.headers).expect(404);
+      expect((await asked()).status).toBe(200);
+      expect(await idOf()).not.toBe(id);
+      const entries = await app.dataSource.query<object[]>(
+        "SELECT actor_user_id FROM audit_entries WHERE action = 'user.restore' AND resource_id = $1",
+        [id],
+      );
+      expect(entries).toEqual([{ actor_user_id: app.admin.id }]);
+    });
+
+    it('are refused while the user is disabled', async () => {
+      await asked();
+      const id = await idOf();
+      await request(app.url).post(`/api/v1/users/${id}/disable`).set(app.admin.headers).expect(200);
+      expect((await asked()).status).toBe(403);
+
+      await request(app.url).post(`/api/v1/users/${id}/enable`).set(app.admin.headers).expect(200);
+      expect((await asked()).status).toBe(200);
+    });
+  });
+
+  // The last one, since it moves the clock beyond the end of the other tokens.
+  it('keep the keys of a person alive, which stop when the person is not seen for a month', async () => {
+    const token = await issuer.accessToken(someone({ exp: now() + 1_000 * HOUR }));
+    const { body } = await request(app.url)
+      .post('/api/v1/api-keys')
+      .set('Authorization', `Bearer ${token}`)
+      .send({ name: 'mine' })
+      .expect(201);
+    const withKey = (): request.Test =>
+      request(app.url).get('/api/v1/api-keys').set('X-Session-API-Key', body.key);
+    const [shown] = (await withKey().expect(200)).body;
+    expect(Date.parse(shown.expires_at) - app.clock.now()).toBeGreaterThan(29 * 24 * HOUR * 1000);
+
+    app.clock.advance(30 * 24 * HOUR * 1000);
+    await withKey().expect(401);
+    await ask(token).expect(200);
+    await withKey().expect(200);
+  });
+});

@@ -1,0 +1,162 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { SCOPES } from '../../src/common/scopes.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+const KEYS = '/api/v1/api-keys';
+const ORDINARY = ['read', 'run', 'settings'];
+
+describe('scopes', () => {
+  const app = useTestApp();
+
+  type Headers = Record<string, string>;
+  const issue = (headers: Headers, members: object = {}): request.Test =>
+    request(app.url)
+      .post(KEYS)
+      .set(headers)
+      .send({ name: 'limited', ...members });
+  const keyOf = async (headers: Headers, members: object = {}): Promise<Headers> => ({
+    'X-Session-API-Key': (await issue(headers, members).expect(201)).body.key,
+  });
+  const get = (headers: Headers, path: string): request.Test => request(app.url).get(path).set(headers);
+  const missing = (scope: string): object => ({ status: 403, code: 'insufficient_scope', scope });
+  const signIn = async (headers: Headers): Promise<{ session: Headers; user: unknown }> => {
+    const key = headers['X-Session-API-Key'];
+    const answer = await request(app.url).post('/auth/key').send({ key }).expect(200);
+    const [cookie = ''] = answer.get('Set-Cookie') ?? [];
+    const session = { Cookie: cookie.replace(/;.*/, ''), 'X-CSRF-Token': answer.body.csrf_token };
+    return { session, user: answer.body.user };
+  };
+
+  it('are all that the asking key has, but for admin', async () => {
+    const { body } = await issue(app.admin.headers).expect(201);
+    expect(body.scopes).toEqual(ORDINARY);
+    const { body: less } = await issue({ 'X-Session-API-Key': body.key }, { scopes: ['settings', 'read'] });
+    const { body: least } = await issue({ 'X-Session-API-Key': less.key }).expect(201);
+
+    expect(least.scopes).toEqual(['settings', 'read']);
+    const { body: listed } = await get(app.admin.headers, KEYS).expect(200);
+    expect(listed).toContainEqual(expect.objectContaining({ id: least.id, scopes: ['settings', 'read'] }));
+  });
+
+  it('are never more than the asking key has', async () => {
+    const settings = await keyOf(app.admin.headers, { scopes: ['settings'] });
+    for (const scope of ['read', 'run', 'admin']) {
+      const { body } = await issue(settings, { scopes: ['settings', scope] }).expect(403);
+      expect(body).toMatchObject(missing(scope));
+    }
+    const { session } = await signIn(settings);
+    expect((await issue(session, { scopes: ['run'] }).expect(403)).body).toMatchObject(missing('run'));
+    expect((await issue(session).expect(201)).body.scopes).toEqual(['settings']);
+    const { body } = await issue(settings, { user_id: app.user.id }).expect(403);
+    expect(body).toMatchObject(missing('admin'));
+  });
+
+  it('keep a key that reads from making a key, and its session from changing anything', async () => {
+    const reading = await keyOf(app.user.headers, { scopes: ['read'] });
+    expect((await issue(reading, { scopes: ['read'] }).expect(403)).body).toMatchObject(missing('settings'));
+    const { session, user } = await signIn(reading);
+
+    expect(user).toMatchObject({ scopes: ['read'] });
+    await get(session, KEYS).expect(200);
+    const paths = [KEYS, '/api/settings', '/api/v1/secrets', '/api/automation/v1/preset/prompt'];
+    for (const path of paths) {
+      const { body } = await request(app.url).post(path).set(session).send({ name: 'x' }).expect(403);
+      expect(body).toMatchObject(missing('settings'));
+    }
+  });
+
+  it('keep a key of an administrator without admin from what administrators do', async () => {
+    const ordinary = await keyOf(app.admin.headers);
+    const { body: all } = await get(ordinary, '/api/v1/sandboxes/search?all=true').expect(403);
+    expect(all).toMatchObject(missing('admin'));
+    const { body: others } = await get(ordinary, `${KEYS}?user_id=${app.user.id}`).expect(403);
+    expect(others).toMatchObject(missing('admin'));
+    expect((await signIn(ordinary)).user).toMatchObject({ is_admin: false, scopes: ORDINARY });
+
+    const admin = await keyOf(app.admin.headers, { scopes: SCOPES });
+    await get(admin, '/api/v1/sandboxes/search?all=true').expect(200);
+    expect((await signIn(admin)).user).toMatchObject({ is_admin: true, scopes: SCOPES });
+  });
+
+  it('make nobody an administrator', async () => {
+    const admin = await keyOf(app.user.headers, { scopes: ['admin'] });
+
+    expect((await get(admin, '/api/v1/audit').expect(403)).body).toMatchObject({ code: 'forbidden' });
+  });
+
+  it('begin when not_before says so', async () => {
+    const soon = new Date(app.clock.now() + 3_600_000).toISOString();
+    const key = await keyOf(app.user.headers, { not_before: soon });
+    await get(key, KEYS).expect(401);
+    await request(app.url).post('/auth/key').send({ key: key['X-Session-API-Key'] }).expect(401);
+    app.clock.advance(3_600_001);
+
+    await get(key, KEYS).expect(200);
+    const never = { not_before: '2099-01-02T00:00:00Z', expires_at: '2099-01-01T00:00:00Z' };
+    const { body } = await issue(app.user.headers, never).expect(422);
+    expect(body.detail).toMatchObject([{ loc: ['body', 'expires_at'] }]);
+  });
+
+  it('of keys that are older than scopes are all', async () => {
+    const { body } = await get(app.user.headers, '/api/keys/current').expect(200);
+
+    expect(body.scopes).toEqual(SCOPES);
+    const [row] = await app.dataSource.query<unknown[]>('SELECT scopes FROM api_keys WHERE id = $1', [
+      body.id,
+    ]);
+    expect(row).toEqual({ scopes: null });
+  });
+
+  describe('show what opens a sandbox', () => {
+    const rows = new ConversationRows(app);
+    let user: TestUser;
+    let sandboxId: string;
+    let hex: string;
+
+    beforeAll(async () => {
+      user = await app.createUser();
+      sandboxId = (await rows.sandbox(user.id, { address: 'http://127.0.0.1:9' })).id;
+      ({ hex } = await rows.conversation(user.id, { sandboxId }));
+    });
+
+    it('with run alone', async () => {
+      const shown = async (headers: Headers): Promise<unknown[]> => {
+        const answers = await Promise.all([
+          get(headers, `/api/v1/sandboxes?id=${sandboxId}`),
+          get(headers, '/api/v1/sandboxes/search'),
+          get(headers, `/api/v1/app-conversations?ids=${hex}`),
+          get(headers, '/api/v1/app-conversations/search'),
+          get(headers, `/api/conversations/${hex}`),
+        ]);
+        return answers.map(({ status, text }) => [
+          status,
+          /"session_api_key":"/.test(text) || /"exposed_urls":\[/.test(text),
+        ]);
+      };
+      const without = await keyOf(user.headers, { scopes: ['read', 'settings'] });
+      const all = (isShown: boolean): unknown[] => Array.from({ length: 5 }, () => [200, isShown]);
+
+      expect(await shown(user.headers)).toEqual(all(true));
+      expect(await shown(without)).toEqual(all(false));
+      expect(await shown((await signIn(without)).session)).toEqual(all(false));
+    });
+
+    it('and the settings in clear', async () => {
+      const without = await keyOf(user.headers, { scopes: ['read', 'settings'] });
+      const path = '/api/v1/users/me?expose_secrets=true';
+
+      expect((await get(without, path).expect(403)).body).toMatchObject(missing('run'));
+    });
+
+    it('and no proxy of a sandbox takes the key of a user', async () => {
+      const reading = await keyOf(user.headers, { scopes: ['read'] });
+      await get(reading, `/api/v1/sandboxes/${sandboxId}/agent-server/api/conversations`).expect(401);
+      const { body } = await request(app.url).post('/api/cloud-proxy').set(reading).send({}).expect(403);
+
+      expect(body).toMatchObject(missing('run'));
+    });
+  });
+});
