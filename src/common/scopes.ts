@@ -26,7 +26,11 @@ const TABLE: readonly (readonly [path: RegExp, reads: Scope, changes: Scope])[] 
   // What is kept, and works on after the key has ended: keys and devices, automations, endpoints, secrets.
   [/^\/oauth\/device\//, 'settings', 'settings'],
   [/^\/api\/automation\/v1(?:\/|$)/, 'read', 'settings'],
-  [/^\/api\/v1\/(?:api-keys|push|secrets|settings|webhook-endpoints|model-check)(?:\/|$)/, 'read', 'settings'],
+  [
+    /^\/api\/v1\/(?:api-keys|push|secrets|settings|webhook-endpoints|model-check)(?:\/|$)/,
+    'read',
+    'settings',
+  ],
   [/^\/api\/v1\/(?:config|git|skills)\//, 'read', 'settings'],
   [/^\/api\/(?:secrets|settings|add-git-providers|unset-provider-tokens)(?:\/|$)/, 'read', 'settings'],
   [/^\/api\/(?:agent-profiles|keys|options|organizations|user)(?:\/|$)/, 'read', 'settings'],

@@ -77,6 +77,7 @@ describe('sessions', () => {
           scopes: ['read', 'run', 'settings', 'admin'],
         },
         csrf_token: expect.stringMatching(/^[\w-]{43}$/),
+        sign_in_url: null,
       });
       expect(text).not.toContain(app.user.key.slice(13));
     });
@@ -162,7 +163,7 @@ describe('sessions', () => {
       }
       app.clock.advance(CACHE_MS);
 
-      expect(await show(opened[0]?.headers)).toEqual({ user: null, csrf_token: null });
+      expect(await show(opened[0]?.headers)).toEqual({ user: null, csrf_token: null, sign_in_url: null });
       expect(await show(opened[1]?.headers)).toMatchObject({ user: { id: user.id } });
     });
   });
@@ -175,7 +176,7 @@ describe('sessions', () => {
       ['a malformed cookie', { Cookie: 'slipway_session=ses_' }],
       ['an empty cookie', { Cookie: 'slipway_session=' }],
     ])('answers 200 to a stranger with %s', async (_name, headers) => {
-      expect(await show(headers)).toEqual({ user: null, csrf_token: null });
+      expect(await show(headers)).toEqual({ user: null, csrf_token: null, sign_in_url: null });
     });
 
     it('names the user, and the token of this session', async () => {
@@ -316,7 +317,7 @@ describe('sessions', () => {
       await use(browser);
       app.clock.advance(12 * HOUR_MS);
 
-      expect(await show(browser.headers)).toEqual({ user: null, csrf_token: null });
+      expect(await show(browser.headers)).toEqual({ user: null, csrf_token: null, sign_in_url: null });
     });
 
     it('comes after seven days, however much it is used', async () => {
@@ -327,7 +328,7 @@ describe('sessions', () => {
       }
       app.clock.advance(8 * HOUR_MS);
 
-      expect(await show(browser.headers)).toEqual({ user: null, csrf_token: null });
+      expect(await show(browser.headers)).toEqual({ user: null, csrf_token: null, sign_in_url: null });
     });
 
     it('comes with the revocation or the end of its key', async () => {
