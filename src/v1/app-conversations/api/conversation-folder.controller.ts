@@ -234,5 +234,5 @@ function withinScope(user: AuthUser, query: GitQueryDto): GitQueryDto {
   if (query.resume === true) {
     requireScope(user, 'run');
   }
-  return user.scopes.includes('run') ? query : { ...query, resume: false };
+  return user.scopes.includes('run') ? query : Object.assign({}, query, { resume: false });
 }
