@@ -144,6 +144,22 @@ describe('scopes', () => {
       expect(await shown((await signIn(without)).session)).toEqual(all(false));
     });
 
+    it('and start what is paused, as a read may', async () => {
+      const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
+      const rested = await rows.conversation(user.id, { sandboxId: paused.id });
+      const without = await keyOf(user.headers, { scopes: ['read'] });
+      for (const what of ['git/changes?path=.', 'git/diff?path=a']) {
+        const path = `/api/v1/app-conversations/${rested.hex}/${what}`;
+        expect((await get(without, path).expect(409)).body).toMatchObject({ code: 'sandbox_not_running' });
+        expect((await get(without, `${path}&resume=true`).expect(403)).body).toMatchObject(missing('run'));
+      }
+      const [row] = await app.dataSource.query<unknown[]>('SELECT status FROM sandboxes WHERE id = $1', [
+        paused.id,
+      ]);
+
+      expect(row).toEqual({ status: 'PAUSED' });
+    });
+
     it('and the settings in clear', async () => {
       const without = await keyOf(user.headers, { scopes: ['read', 'settings'] });
       const path = '/api/v1/users/me?expose_secrets=true';

@@ -1,9 +1,10 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { UserId } from '../../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
 import { Shown } from '../../../common/openapi/responses.js';
+import { requireScope } from '../../../common/scopes.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import {
   ConversationWorkspaceService,
@@ -204,11 +205,11 @@ export class ConversationFolderController {
     problems: FILE_PROBLEMS,
   })
   async changes(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
     @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.changes(userId, id, query);
+    return this.workspace.changes(user.id, id, withinScope(user, query));
   }
 
   @Get('git/diff')
@@ -231,10 +232,18 @@ export class ConversationFolderController {
     problems: FILE_PROBLEMS,
   })
   async diff(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
     @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.diff(userId, id, query);
+    return this.workspace.diff(user.id, id, withinScope(user, query));
   }
+}
+
+/** A resume starts work: a key that may not run gets what is there without one. @throws DomainError insufficient_scope */
+function withinScope(user: AuthUser, query: GitQueryDto): GitQueryDto {
+  if (query.resume === true) {
+    requireScope(user, 'run');
+  }
+  return user.scopes.includes('run') ? query : Object.assign({}, query, { resume: false });
 }

@@ -162,7 +162,7 @@ export class ResumeQueryDto {
 
 export class GitQueryDto {
   @Flag(
-    'Whether a sandbox that is paused or has failed is started first, which takes a few seconds. Unless given, only where nothing was kept of it.',
+    'Whether a sandbox that is paused or has failed is started first, which takes a few seconds. Unless given, only where nothing was kept of it. Never for a key without the scope `run`.',
     { example: false },
   )
   resume?: boolean;
