@@ -13,17 +13,14 @@ import { SignIns } from './sign-ins.js';
 import { ToolServers } from './tool-servers.js';
 import { Webhooks } from './webhooks.js';
 
+const TITLES = ['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks', 'Notifications', 'Keys'];
+
 /** What a user connects: all of it on one page, in the order in which a newcomer needs it. */
 export function SettingsPage() {
   const me = useQuery(meQuery);
   return (
     <Page title="Settings">
-      <Contents
-        titles={[
-          ...['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks', 'Notifications', 'Keys'],
-          ...(session.signInUrl === null ? [] : ['Company account']),
-        ]}
-      />
+      <Contents titles={session.signInUrl === null ? TITLES : [...TITLES, 'Company account']} />
       <Loaded query={me} name="settings">
         {(settings) => (
           <>
