@@ -26,13 +26,27 @@ export async function benchAutomations(): Promise<Outcome[]> {
     await post('preset/prompt', {
       name: 'Bench',
       prompt: 'Fix: {{ event.issue.title }}',
-      trigger: { type: 'event', source: 'github', on: 'issues.labeled', filter: "label.name == 'agent'" },
+      // No host is there to ask who may write.
+      trigger: {
+        type: 'event',
+        source: 'github',
+        on: 'issues.labeled',
+        filter: "label.name == 'agent'",
+        from: 'anyone',
+      },
+      secret_names: [],
+      git: 'none',
+      max_budget_per_run: null,
+      max_budget_per_month: null,
       concurrency: { limit: 20 },
     });
     const starts: number[] = [];
     for (let number = 1; number <= WARM_UPS + EVENTS; number += 1) {
       const issue: FakeIssue = { repository: 'bench/app', number, title: 'It is broken', updatedAt: '' };
-      const event = issueLabeledDelivery(sampleWorld(), issue, 'agent');
+      const world = sampleWorld();
+      // One account may cause ten runs a day.
+      world.user.login = `person-${number}`;
+      const event = issueLabeledDelivery(world, issue, 'agent');
       const sentAt = performance.now();
       const response: unknown = await (await deliver(webhook, event)).json();
       const taskId = await startTaskOf(database, jsonText(jsonList(response, 'matched')[0], 'run_id'));
