@@ -149,6 +149,20 @@ describe('work on forks', () => {
     expect((await open(task).expect(201)).body).toEqual(body);
   });
 
+  it('pushes what begins at the newest commit of a repository to a fork that is behind it', async () => {
+    const world = arrange({ writable: false });
+    world.repositories.push({ name: 'mona/app', activeAt: '2026-11-20T16:45:12Z', forkOf: 'octo/app' });
+    const before = await git.tip('mona/app', 'main');
+    const newest = await git.commit('octo/app', 'main', { 'new.txt': 'new' });
+    const task = await start();
+    const head = await work(task, 'from-newest');
+    await open(task).expect(201);
+    expect(world.changeRequests.at(-1)).toMatchObject({ fork: 'mona/app', sourceBranch: 'from-newest' });
+    expect(await git.tip('mona/app', 'from-newest')).toBe(head);
+    expect(await inClone(task, 'rev-parse', 'HEAD^')).toBe(newest ?? (await git.tip('octo/app', 'main')));
+    expect(await git.tip('mona/app', 'main')).toBe(before);
+  });
+
   it("begins on the branch of a pull request from the user's fork, and pushes there", async () => {
     const world = arrange({ writable: false }, OWN);
     const count = world.changeRequests.length;
