@@ -2,6 +2,7 @@ import { GIT_MODES } from '@slipway/agent-protocol/git.js';
 import { z } from 'zod';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { TASK_TYPES } from '../suggested-tasks/collect-candidates.js';
+import { FORK_POLICIES } from '../v1/app-conversations/work-places/work-place.js';
 
 /** Answered before a client (60 s, by default of the SDK) or a proxy in between gives up. */
 const USUAL_WAIT_SECONDS = 45;
@@ -50,6 +51,12 @@ export const start = z.object({
     .nullish()
     .describe(
       'What the agent may do with the repository: write (by default), read, or none after the clone.',
+    ),
+  fork: z
+    .enum(FORK_POLICIES)
+    .nullish()
+    .describe(
+      "Whether a fork of the user's is made where they may not push; by default as in their settings.",
     ),
 });
 export const wait = z.object({

@@ -50,13 +50,14 @@ export function registerTools(server: McpServer, { calls, caller, answer }: Tool
     [schemas.start, schemas.progress],
     { title: 'Start a conversation', ...WORKS },
     'Hands a task to an agent that works in a sandbox, and answers at once: call wait_for_conversation next. An agent that calls it shares its own sandbox and files with the new one, which may at most what it may itself.',
-    (by, { message: text, repository, provider: host, branch, git }) =>
+    (by, { message: text, repository, provider: host, branch, git, fork }) =>
       calls.start(by, {
         message: text,
         selected_repository: repository || null,
         selected_branch: branch || null,
         git_provider: host ?? null,
         ...(git && { git }),
+        ...(fork && { fork }),
       }),
   );
   add(

@@ -1,4 +1,5 @@
 import { execFile } from 'node:child_process';
+import { createHmac, randomUUID } from 'node:crypto';
 import { existsSync } from 'node:fs';
 import path from 'node:path';
 import { promisify } from 'node:util';
@@ -15,6 +16,7 @@ import type { TestUser } from '../support/create-test-app.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
 import { StartsClient } from '../support/starts-client.js';
 import { TokensClient } from '../support/tokens-client.js';
+import { until } from '../support/until.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const run = promisify(execFile);
@@ -147,6 +149,20 @@ describe('work on forks', () => {
     expect((await open(task).expect(201)).body).toEqual(body);
   });
 
+  it('pushes what begins at the newest commit of a repository to a fork that is behind it', async () => {
+    const world = arrange({ writable: false });
+    world.repositories.push({ name: 'mona/app', activeAt: '2026-11-20T16:45:12Z', forkOf: 'octo/app' });
+    const before = await git.tip('mona/app', 'main');
+    const newest = await git.commit('octo/app', 'main', { 'new.txt': 'new' });
+    const task = await start();
+    const head = await work(task, 'from-newest');
+    await open(task).expect(201);
+    expect(world.changeRequests.at(-1)).toMatchObject({ fork: 'mona/app', sourceBranch: 'from-newest' });
+    expect(await git.tip('mona/app', 'from-newest')).toBe(head);
+    expect(await inClone(task, 'rev-parse', 'HEAD^')).toBe(newest ?? (await git.tip('octo/app', 'main')));
+    expect(await git.tip('mona/app', 'main')).toBe(before);
+  });
+
   it("begins on the branch of a pull request from the user's fork, and pushes there", async () => {
     const world = arrange({ writable: false }, OWN);
     const count = world.changeRequests.length;
@@ -166,6 +182,82 @@ describe('work on forks', () => {
       task.appConversationId,
     ]);
     expect(row).toEqual({ working_branch: 'parser' });
+  });
+
+  describe('a run whose event is about a pull request', () => {
+    const AUTOMATIONS = '/api/automation/v1';
+    const SECRET = 'a-secret-of-the-hook';
+    const WRITER = { id: '71', login: 'writer', permission: 'write' } as const;
+    const make = (path: string, body: object): request.Test =>
+      request(app.url).post(`${AUTOMATIONS}${path}`).set(user.headers).send(body);
+
+    /** The start that an event makes of an automation for the repository. */
+    async function started(payload: object, members: object = {}): Promise<StartTask> {
+      hosts.worlds.github.members = [WRITER];
+      await make('/webhooks', { name: 'Host', source: 'github', webhook_secret: SECRET }).expect(201);
+      const trigger = { type: 'event', source: 'github', on: '*' };
+      const repos = [{ url: 'octo/app', provider: 'github' }];
+      await make('/preset/prompt', { name: 'Look', prompt: 'Look.', trigger, repos, ...members }).expect(201);
+      const sender = { id: Number(WRITER.id), login: WRITER.login, type: 'User' };
+      const text = JSON.stringify({ ...payload, repository: { full_name: 'octo/app' }, sender });
+      await request(app.url)
+        .post(`${AUTOMATIONS}/events/${user.id}/github`)
+        .set({
+          'content-type': 'application/json',
+          'x-github-event':
+            'pull_request' in payload ? 'pull_request' : 'comment' in payload ? 'issue_comment' : 'issues',
+          'x-github-delivery': randomUUID(),
+          'x-hub-signature-256': `sha256=${createHmac('sha256', SECRET).update(text).digest('hex')}`,
+        })
+        .send(text)
+        .expect(202);
+      let id = '';
+      await until(async () => {
+        const rows = await app.dataSource.query<{ id: string }[]>(
+          'SELECT id FROM app_conversation_start_tasks WHERE user_id = $1',
+          [user.id],
+        );
+        id = rows[0]?.id ?? '';
+        return id !== '';
+      });
+      return await client.reached({ id }, 'READY');
+    }
+
+    const PULL = { action: 'opened', pull_request: { number: 12 } };
+    const COMMENT = {
+      action: 'created',
+      issue: { number: 12, pull_request: {} },
+      comment: { id: 1, body: 'Look' },
+    };
+
+    it.each([
+      ['is opened', PULL],
+      ['has a comment', COMMENT],
+    ])('begins on the branch of a fork where it %s', async (_what, payload) => {
+      arrange({}, OWN);
+      const task = await started(payload, { fork: 'never' });
+      expect(await inClone(task, 'branch', '--show-current')).toBe('parser');
+      expect(await inClone(task, 'remote', 'get-url', 'origin')).toBe(`${git.origin}/mona/app.git`);
+      expect(await inClone(task, 'remote', 'get-url', 'upstream')).toBe(`${git.origin}/octo/app.git`);
+      expect(task.request.fork).toBe('never');
+    });
+
+    it("runs no script of a stranger's fork, which its limits keep from pushing", async () => {
+      arrange({}, FOREIGN);
+      const task = await started(PULL, { git: 'read', secret_names: [] });
+      expect(await inClone(task, 'show', '--format=', '--name-only', 'HEAD')).toContain('setup.sh');
+      expect(existsSync(path.join(task.workingDir ?? '', 'ran.txt'))).toBe(false);
+      expect(task.request.work_place).toMatchObject({ push: 'none', because: 'git' });
+    });
+
+    it.each<[string, object, object]>([
+      ['is about an issue of that number', { action: 'opened', issue: { number: 12 } }, {}],
+      ['has a branch of its own', PULL, { repos: [{ url: 'octo/app', provider: 'github', ref: 'main' }] }],
+    ])('begins in the repository where it %s', async (_what, payload, members) => {
+      arrange({}, OWN);
+      const task = await started(payload, members);
+      expect(await inClone(task, 'remote')).toBe('origin');
+    });
   });
 
   it('lets the agent push to a fork, and open a pull request from there', async () => {

@@ -116,7 +116,7 @@ describe('a run', () => {
       .set(user.headers)
       .send({ url: `${receiver.origin}/hook`, events: ['automation.run.finished'] })
       .expect(201);
-    const limits = { git: 'read', secret_names: ['DEPLOY_KEY'] };
+    const limits = { git: 'read', secret_names: ['DEPLOY_KEY'], fork: 'never' };
     const id = await create({ max_budget_per_run: 2.5, ...limits });
     const made = await dispatch(id);
     expect(made).toMatchObject({ status: 'PENDING', trigger_source: 'manual', conversation_id: null });

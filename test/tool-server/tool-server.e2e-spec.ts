@@ -162,7 +162,13 @@ describe('the tool server', () => {
 
   it('starts a conversation once under an idempotency key', async () => {
     const keyed = await connect(user, { 'Idempotency-Key': 'only-once' });
-    const given = { message: 'Fix it.', repository: 'octo/app', provider: 'github', branch: 'main' };
+    const given = {
+      message: 'Fix it.',
+      repository: 'octo/app',
+      provider: 'github',
+      branch: 'main',
+      fork: 'never',
+    };
     const { found } = await call('start_conversation', given, keyed);
     const again = await call('start_conversation', given, keyed);
     await keyed.close();
@@ -175,6 +181,7 @@ describe('the tool server', () => {
         selected_repository: 'octo/app',
         selected_branch: 'main',
         git_provider: 'github',
+        fork: 'never',
         parent_conversation_id: null,
         initial_message: { content: [{ type: 'text', text: 'Fix it.' }] },
       },

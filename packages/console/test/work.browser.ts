@@ -156,7 +156,14 @@ describe('the console at work', () => {
   });
 
   it('waits for the user before a step, shows what it would do, and takes a reason for no', async () => {
-    await saveAgent((fields) => fields.getByLabel('Ask me before each step').check());
+    const saved = nadia.page.waitForRequest(
+      (sent) => sent.method() === 'POST' && sent.url().endsWith('/settings'),
+    );
+    await saveAgent(async (fields) => {
+      await fields.getByLabel('Ask me before each step').check();
+      await fields.getByLabel('Where I may not push').selectOption('Push nothing');
+    });
+    expect((await saved).postDataJSON()).toMatchObject({ confirmation_mode: true, fork: 'never' });
     await nadia.open('Conversations');
     await nadia.page.getByText('New conversation', { exact: true }).click();
     await nadia.page.getByLabel('Message').fill(EDIT);

@@ -93,6 +93,7 @@ class AutomationFieldsDto extends PickType(StartConversationDto, [
   'result_schema',
   'secret_names',
   'git',
+  'fork',
 ]) {
   @Text('For people.', { nullable: true, maxLength: 2_000 }) description?: string | null;
 

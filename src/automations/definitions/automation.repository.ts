@@ -19,6 +19,7 @@ import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../auth/owned.repository.js';
 import { newestPage } from '../../database/page-bytes.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
+import type { ForkPolicy } from '../../v1/app-conversations/work-places/work-place.js';
 import type { ListAutomationsQueryDto, RepoDto, TasksDto, TemplateDto } from './automation.dto.js';
 import type { Trigger } from './trigger.dto.js';
 
@@ -43,6 +44,7 @@ const USUAL_WORK = {
   result_schema: null as object | null,
   secret_names: null as string[] | null,
   git: 'write' as GitMode,
+  fork: null as ForkPolicy | null,
   agent: null as string | null,
   /** USD. */
   max_budget_per_run: 5 as number | null,

@@ -23,7 +23,7 @@ import {
 import { AutomationWebhook, AutomationWebhookRepository } from './automation-webhook.repository.js';
 import { actorId, type EventActor, EventActors, problemWith } from './event-actors.service.js';
 import { identityOf, parseEvent, rulesOf, smallEvent, timeOf } from './event-source.js';
-import { subjectOf } from './event-subject.js';
+import { runEvent, subjectOf } from './event-subject.js';
 
 const PRUNE_EVERY_MS = 60_000;
 /** Of one organization: under way, and waiting for that. */
@@ -143,7 +143,12 @@ export class AutomationEventsService extends BackgroundLoop {
     }
     const outcomes: EventOutcome[] = [];
     const actor = actorId(source, payload);
-    const cause = { id: `${source}:${event.deliveryId}`, payload, actor, event: subject };
+    const cause = {
+      id: `${source}:${event.deliveryId}`,
+      payload,
+      actor,
+      event: runEvent(subject, source, told, payload),
+    };
     const known = await this.runs.transaction(async (manager) => {
       const before = await this.events.add(manager, event);
       if (before === null) {

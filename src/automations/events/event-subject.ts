@@ -2,6 +2,7 @@ import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { jsonAt, jsonNumber, jsonText } from '@slipway/common/json-access.js';
 import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
 import { OrNull } from '../../common/openapi/responses.js';
+import type { ToldChangeRequest } from '../../git-providers/git-provider.js';
 
 /** What an event is about, for people; strangers wrote it. Members are named as on the wire. */
 export interface EventSubject {
@@ -13,6 +14,12 @@ export interface EventSubject {
   url: string | null;
   /** Name of the account that caused the event. */
   by: string | null;
+}
+
+/** What a run keeps of its event. */
+export interface RunEvent extends EventSubject {
+  /** Absent where it is about none, and in rows of earlier versions; what it is, its host is asked. */
+  change_request?: { source: string; repository: string; number: number };
 }
 
 @ApiSchema({ name: 'AutomationEventSubject' })
@@ -66,6 +73,21 @@ export function subjectOf(key: string, payload: unknown): EventSubject {
     url: webAddress(first(URLS, about)),
     by: lineOrNull(first(NAMES, payload), MAX_NAME),
   };
+}
+
+/** @param told by the event, which a stranger may have caused: it names a pull request, and says nothing about it */
+export function runEvent(
+  subject: EventSubject,
+  source: string,
+  told: ToldChangeRequest | null,
+  payload: unknown,
+): RunEvent {
+  const number = told?.numbers[0];
+  // GitHub tells of issues and of comments on pull requests alike.
+  const isIssue = Boolean(jsonAt(payload, 'issue')) && !jsonAt(payload, 'issue', 'pull_request');
+  return told === null || number === undefined || told.repository.length > MAX_URL || isIssue
+    ? subject
+    : { ...subject, change_request: { source, repository: told.repository, number } };
 }
 
 function first(paths: readonly (readonly string[])[], value: unknown): string | null {

@@ -1,7 +1,7 @@
 import { Column, CreateDateColumn, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { Automation, type AutomationWork } from '../definitions/automation.repository.js';
-import type { EventSubject } from '../events/event-subject.js';
+import type { RunEvent } from '../events/event-subject.js';
 
 export const RUN_STATUSES = ['PENDING', 'RUNNING', 'COMPLETED', 'FAILED', 'CANCELLED', 'SKIPPED'] as const;
 export const RUN_TRIGGERS = ['cron', 'event', 'manual'] as const;
@@ -35,7 +35,7 @@ export class AutomationRun {
   /** Account of the host that caused it, with its source in front; null where the event names no account. */
   @Column('text', { nullable: true }) actor: string | null;
   /** What it was caused by, for people; null without an event, and in rows of earlier versions. */
-  @Column('jsonb', { nullable: true }) event: EventSubject | null;
+  @Column('jsonb', { nullable: true }) event: RunEvent | null;
   @Column('text') status: (typeof RUN_STATUSES)[number];
   /** As the automation was then, with a prompt whose placeholders are filled; its `timeout` alone once it is over. */
   @Column('jsonb') work: AutomationWork;

@@ -28,7 +28,7 @@ import { ConversationQueries } from '../../v1/app-conversations/conversation.que
 import { FollowedPullRequestRepository } from '../../v1/app-conversations/followed/followed-pull-request.repository.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
 import { Automation, AutomationRepository } from '../definitions/automation.repository.js';
-import type { EventSubject } from '../events/event-subject.js';
+import type { RunEvent } from '../events/event-subject.js';
 import { AutomationRun, causeOf, type RunProgress } from './automation-run.entity.js';
 import { admit, type RunCounts, SPENT } from './run-admission.js';
 import { filledPrompt } from './prompt-template.js';
@@ -54,7 +54,7 @@ export interface RunCause {
   id: string;
   payload?: unknown;
   actor?: string | null;
-  event?: EventSubject | null;
+  event?: RunEvent | null;
 }
 
 /** A run that is not begun, or has not started all of its conversations. */

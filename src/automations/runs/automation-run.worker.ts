@@ -1,7 +1,11 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { DomainError, InvalidInputError } from '../../common/errors/domain-error.js';
 import { toDto } from '../../common/validation/field.js';
-import { PUBLIC_GIT_SERVER_NAMES, PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
+import {
+  PUBLIC_GIT_SERVER_NAMES,
+  PUBLIC_GIT_SERVERS,
+  type PublicGitServerName,
+} from '../../config/git-config.js';
 import type { LeaseEnd } from '../../database/leased-rows/leased-rows.js';
 import {
   LeasedWork,
@@ -14,7 +18,7 @@ import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-c
 import { ConversationStarter } from '../../v1/app-conversations/start/conversation-starter.js';
 import { StartTaskQueries } from '../../v1/app-conversations/start-task.queries.js';
 import type { SuggestedTask } from '../../v1/app-conversations/suggested-task/suggested-task-prompt.js';
-import { repositoryName } from '../definitions/automation.dto.js';
+import { type RepoDto, repositoryName } from '../definitions/automation.dto.js';
 import { type AutomationRun, causeOf } from './automation-run.entity.js';
 import { AutomationRunRepository, type LeasedRun } from './automation-run.repository.js';
 
@@ -112,8 +116,10 @@ export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
       return;
     }
     const { max_budget_per_run: budget } = run.work;
+    const change = changeRequestOf(run);
     const terms = {
       ...(budget !== null && { max_budget: budget / run.conversationIds.length }),
+      ...(change !== null && { change_request: change }),
       cause: causeOf(run),
     };
     const startTaskIds: string[] = [];
@@ -128,11 +134,27 @@ export class AutomationRunWorker extends LeasedWorker<LeasedRun> {
   }
 }
 
+/** Number of the pull request that the event is about, where that is one of the repository that the run works in. */
+function changeRequestOf({ event, work, tasks }: AutomationRun): number | null {
+  const [repo] = work.repos;
+  const change = event?.change_request;
+  return repo &&
+    change &&
+    tasks === null &&
+    (repo.provider ?? hostOf(repo) ?? change.source) === change.source &&
+    repositoryName(repo.url).toLowerCase() === change.repository.toLowerCase()
+    ? change.number
+    : null;
+}
+
+function hostOf({ url }: RepoDto): PublicGitServerName | undefined {
+  const host = URL.parse(url)?.hostname;
+  return PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === host);
+}
+
 function startBody(run: AutomationRun, conversationId: string, task?: SuggestedTask): object {
-  const { prompt, model, repos, agent, result_schema, secret_names, git, follow } = run.work;
+  const { prompt, model, repos, agent, result_schema, secret_names, git, fork, follow } = run.work;
   const [repo] = repos;
-  const host = repo && URL.parse(repo.url)?.hostname;
-  const server = PUBLIC_GIT_SERVER_NAMES.find((each) => PUBLIC_GIT_SERVERS[each].host === host);
   return {
     conversation_id: conversationId,
     title: run.event?.title ?? null,
@@ -143,6 +165,7 @@ function startBody(run: AutomationRun, conversationId: string, task?: SuggestedT
     result_schema,
     secret_names,
     git,
+    fork,
     follow,
     ...(task
       ? { suggested_task: task }
@@ -152,7 +175,7 @@ function startBody(run: AutomationRun, conversationId: string, task?: SuggestedT
             selected_repository: repositoryName(repo.url),
             selected_branch: repo.ref,
             // Null: the first provider with a token.
-            git_provider: repo.provider ?? server ?? null,
+            git_provider: repo.provider ?? hostOf(repo) ?? null,
           }),
         }),
   };

@@ -93,6 +93,8 @@ export interface StartRequest {
   follow?: FollowWishes | null;
   /** The agent of the parent asks for it, through the tool server. */
   started_by_agent?: true;
+  /** Number of the pull request that an automation's event is about. */
+  change_request?: number;
   /** USD, beside the limit of the settings. */
   max_budget?: number | null;
   /** What entries in the audit name of the automation's run that it is for, who caused it included. */

@@ -6,6 +6,7 @@ import {
   readProcesses,
   sendSignal,
 } from '@slipway/common/processes/end-processes.js';
+import { isStopped, type Reader, terminalOf, terminalReaders } from './terminal-readers.js';
 
 /** The processes that one command of a shell has started, as long as their parents have not left them. */
 export class CommandProcesses {
@@ -13,13 +14,17 @@ export class CommandProcesses {
   readonly #before: ReadonlySet<number>;
   /** Start times by id: an id may be another process's by now. */
   readonly #seen = new Map<number, string>();
+  #interrupted: readonly number[] | null = null;
 
-  /** Made before the command. A new shell (null) is looked for when it is needed, and has no children yet. */
-  static ofNext(root: number, shell: number | null): () => CommandProcesses | null {
-    const before = new Set(shell === null ? [] : childrenOf(shell));
+  /** Made before the command. A new shell (null) is looked for when it is needed, and has no children yet; `fg` goes on with old ones. */
+  static ofNext(root: number, shell: number | null, command: string): () => CommandProcesses | null {
+    const children = shell === null ? [] : childrenOf(shell);
+    const before = new Set(/\bfg\b/.test(command) ? children.filter((pid) => !isStopped(pid)) : children);
+    let made: CommandProcesses | null = null;
     return () => {
-      const found = shell ?? findShell(root);
-      return found === null ? null : new CommandProcesses(found, before);
+      const found = made === null ? (shell ?? findShell(root)) : null;
+      made ??= found === null ? null : new CommandProcesses(found, before);
+      return made;
     };
   }
 
@@ -32,6 +37,36 @@ export class CommandProcesses {
   interrupt(): void {
     sendSignal(this.#shell, LEAVE_OUT);
     this.#living().forEach((pid) => sendSignal(pid, 'SIGINT'));
+  }
+
+  /** As Ctrl-C does. The rest of the command is left out once what was running has ended, which may go on. */
+  interruptProgram(): void {
+    this.#interrupted = this.#living();
+    this.#interrupted.forEach((pid) => sendSignal(pid, 'SIGINT'));
+    this.leaveOutInterrupted();
+  }
+
+  leaveOutInterrupted(): void {
+    if (this.#interrupted !== null) {
+      const living = new Set(this.#living());
+      if (!this.#interrupted.some((pid) => living.has(pid))) {
+        this.#interrupted = null;
+        sendSignal(this.#shell, LEAVE_OUT);
+      }
+    }
+  }
+
+  /** As Ctrl-Z does. */
+  stop(): void {
+    this.#living().forEach((pid) => sendSignal(pid, 'SIGTSTP'));
+  }
+
+  /** What waits for input from the shell's terminal, the shell itself too; empty where it has none. */
+  readers(): Reader[] {
+    const terminal = terminalOf(this.#shell);
+    return terminal === null
+      ? []
+      : [this.#shell, ...this.#living()].flatMap((pid) => terminalReaders(pid, terminal));
   }
 
   /** Kills them, however often they fork. */
@@ -87,7 +122,7 @@ export function findShell(root: number): number | null {
 
 function isShell(pid: number): boolean {
   try {
-    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('bash\0--noprofile\0--norc\0-c\0');
+    return readFileSync(`/proc/${pid}/cmdline`, 'utf8').startsWith('bash\0--noprofile\0--norc\0-s\0');
   } catch {
     return false;
   }

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { type CommandEnd, EndMarkScanner } from './shell-session.js';
+import { type CommandEnd, EndMarkScanner } from './shell-process.js';
 
 const MARK = '0f3a';
 
@@ -26,6 +26,14 @@ describe('EndMarkScanner', () => {
       output: 'zwölf',
       end: { exitCode: 3, workingDir: '/a b/ü' },
     });
+  });
+
+  it('holds back nothing but the beginning of a mark', () => {
+    const scanner = new EndMarkScanner(MARK);
+    expect(Buffer.from(scanner.scan(Buffer.from('>>> ')).output).toString()).toBe('>>> ');
+    expect(Buffer.from(scanner.scan(Buffer.from(`a\0b\0${MARK.slice(0, 2)}`)).output).toString()).toBe(
+      'a\0b',
+    );
   });
 
   it('takes no mark for an end that nothing follows but more output', () => {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { existsSync } from 'node:fs';
-import { mkdir, readFile } from 'node:fs/promises';
+import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { dirname } from 'node:path';
 import { until } from '../../../../test/support/until.js';
 import { toolEnvironment } from '../tool-view.js';
@@ -80,8 +80,7 @@ describe('the terminal', () => {
     expect(text).toContain("[it's\nnew][gone]");
   });
 
-  it('hides its own descriptors and never makes a program wait for input', async () => {
-    expect((await run('cat; echo "read $?"')).text).toContain('read 0');
+  it('hides its own descriptors', async () => {
     expect((await run('echo x >&3 || echo "no 3"; echo x >&9 || echo "no 9"')).text).toMatch(/no 3[^]*no 9/);
   });
 
@@ -178,6 +177,113 @@ describe('the terminal', () => {
   it('ends the shell where it cannot be interrupted', async () => {
     const { text } = await run('trap "" URG; while :; do :; done', { timeout: 1 });
     expect(text).toContain('[The command was ended after 1 s, with everything that the shell had started.');
+  });
+
+  const WAITS = 'The command goes on, and waits for input.';
+  const type = (text: string, extra = {}) => run(text, { is_input: true, ...extra });
+
+  it.each([
+    ['read', 'read -r LINE; echo "got $LINE"', ['one two'], /^got one two\n\[Exit code 0/],
+    ['read -s', 'read -rsp "Password: " WORD; echo "got $WORD"', ['word'], /got word\n/],
+    ['getpass', `python3 -c 'import getpass; print("got", getpass.getpass())'`, ['word'], /got word\n/],
+    ['cat', 'cat; echo "end $?"', ['one', 'C-d'], /^end 0\n/],
+    ['cat in a pipe', 'cat | tr a-z A-Z', ['one', 'C-d'], /^ONE\n\[Exit code 0/],
+    ['python3', 'python3', ['x = 6', 'print(x * 7)', 'exit(3)'], /Exit code 3/],
+    ['python3 -i', 'python3 -i', ['print(6 * 7)', 'C-d'], /Exit code 0/],
+    ['node', 'node', ['6 * 7', '.exit'], /Exit code 0/],
+    ['a job in the background beside it', 'sleep 1000 & cat', ['one', 'C-d'], /Exit code 0/],
+  ])('gives %s its input', async (_what, command, inputs, end) => {
+    const begun = await run(command);
+    expect(begun).toMatchObject({ is_error: false, exit_code: -1, timeout: false });
+    expect(begun.text).toContain(WAITS);
+    for (const input of inputs.slice(0, -1)) {
+      expect((await type(input)).text).toContain(WAITS);
+    }
+    expect((await type(inputs.at(-1) ?? '')).text).toMatch(end);
+    expect((await run('echo fine')).text).toMatch(/^fine\n\[Exit code 0/);
+  });
+
+  it('shows what a program answers', async () => {
+    await run('python3 -i');
+    expect((await type('print(6 * 7)')).text).toMatch(/^42\n/);
+    await type('C-c');
+    expect((await type('print(7 * 7)')).text).toMatch(/^49\n/);
+    expect((await type('import sys; print(sys.stdin.isatty(), sys.stdout.isatty())')).text).toMatch(
+      /^True False/,
+    );
+  });
+
+  it('does not take a program that is busy for one that waits', async () => {
+    await run('python3 -c "import time; input(); time.sleep(1000)"; echo not reached');
+    const result = await type('go', { timeout: 2 });
+    expect(result).toMatchObject({ timeout: true });
+    expect(result.text).not.toContain('not reached');
+  });
+
+  it.each([
+    ['a program', 'cat; echo not reached'],
+    ['a loop of programs', 'for i in {1..99}; do cat; done; echo not reached'],
+    ['the shell', 'KEPT=1; read -r LINE; echo not reached'],
+  ])('ends %s that waits with C-c, and keeps the shell', async (_what, command) => {
+    await run('export KEPT=1');
+    expect((await run(command)).text).toContain(WAITS);
+    const { text } = await type('C-c');
+    expect(text).toMatch(/^\[Exit code 130/);
+    expect((await run('echo "[$KEPT]"')).text).toMatch(/^\[1\]/);
+  });
+
+  it('stops a program with C-z, and goes on with it by fg', async () => {
+    await run('cat');
+    expect((await type('C-z')).text).toContain('[Exit code 148');
+    expect((await run('jobs')).text).toMatch(/Stopped.*cat/);
+    expect((await run('fg')).text).toContain(WAITS);
+    expect((await type('again')).text).toMatch(/^again\n/);
+    expect((await type('C-d')).text).toContain('[Exit code 0');
+  });
+
+  it('refuses C-z where programs in the background would go on with the terminal', async () => {
+    await run('sleep 1000 & cat');
+    expect((await type('C-z')).text).toContain('cannot be stopped');
+    expect((await type('C-d')).text).toContain('[Exit code 0');
+  });
+
+  it('runs nothing else while a program waits, and waits longer for an empty text', async () => {
+    await run('read -r LINE; echo "got $LINE"');
+    const refused = await run('touch made');
+    expect(refused).toMatchObject({ is_error: true, exit_code: 1 });
+    expect(refused.text).toContain('Not run: the last command still waits for input.');
+    expect((await type('x'.repeat(5_000))).text).toContain('lines of at most 4095 bytes');
+    expect((await type('')).text).toContain(WAITS);
+    expect((await run('')).text).toContain(WAITS);
+    expect((await type('it')).text).toMatch(/^got it\n/);
+    expect(existsSync(folder('made'))).toBe(false);
+  });
+
+  it('goes on after its time where it waits, and is interrupted where it does not', async () => {
+    expect((await run('read -r LINE; echo "got $LINE"; sleep 1000')).text).toContain(WAITS);
+    expect((await type('', { timeout: 0.1 })).text).toContain(WAITS);
+    expect((await type('it', { timeout: 2 })).text).toMatch(
+      /^got it\n\[The command was interrupted after 2 s/,
+    );
+  });
+
+  it('shows with the next command what one that waited wrote before it ended', async () => {
+    const reader = `bash -c '(until [ -e go ]; do sleep 0.02; done; kill $$) & read -r LINE'`;
+    expect((await run(`${reader}; echo over`)).text).toContain(WAITS);
+    await writeFile(folder('go'), '');
+    await until(() => session.waiting === null);
+    expect((await run('echo fine')).text).toMatch(/over\nfine\n\[Exit code 0/);
+  });
+
+  it('gives background jobs no terminal, and leaves it as the next program needs it', async () => {
+    expect((await run('cat & wait; echo "read $?"')).text).toContain('read 0');
+    await run(`python3 -c 'import tty; tty.setraw(0); input()'`);
+    await type('C-c');
+    expect((await run('stty -a')).text).toMatch(/[^-]icanon[^]* -echo /);
+  });
+
+  it('takes a program that wants /dev/tty for one that fails', async () => {
+    expect(await run('read -r LINE </dev/tty')).toMatchObject({ is_error: true, exit_code: 1 });
   });
 
   it.each(['C-c', 'C-d', 'C-z', 'touch made'])('never runs input as a command: %s', async (command) => {

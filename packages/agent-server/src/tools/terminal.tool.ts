@@ -5,6 +5,8 @@ import { builtInTool, type Tool } from './tool.js';
 
 const DEFAULT_TIMEOUT_SECONDS = 300;
 const MAX_TIMEOUT_SECONDS = 3_600;
+/** Linux cuts longer ones (termios(3), canonical mode). */
+const MAX_LINE_BYTES = 4_095;
 
 const schema = z.object({
   command: z.string().describe('The command for bash. Join several commands with && or ;'),
@@ -28,8 +30,9 @@ export function terminalTool(session: ShellSession): Tool {
   return builtInTool('Terminal', {
     name: 'terminal',
     description:
-      'Run a command in a bash shell that stays between calls: folder, variables and background jobs are kept. Nobody ' +
-      'can type into a program, so pass flags that answer its questions. Start servers in the background ' +
+      'Run a command in a bash shell that stays between calls: folder, variables and background jobs are kept. Pass ' +
+      'flags that answer the questions of programs. One that waits for input goes on: answer with is_input, where C-c, C-d and C-z ' +
+      'are keys, and an empty text waits longer. Start servers in the background ' +
       '(`server > server.log 2>&1 &`). A command that takes longer than its timeout is interrupted, with all that it has started; what earlier ' +
       'commands have started goes on. ' +
       'Of a long output you see the beginning and the end.',
@@ -43,26 +46,50 @@ export function terminalTool(session: ShellSession): Tool {
       reset,
     }),
     run: async ({ command, is_input: isInput, timeout, reset }, { environment, signal }) => {
-      if (isInput && !reset) {
-        return nothingWaits(command, session.workingDir);
-      }
       const seconds = timeout ?? DEFAULT_TIMEOUT_SECONDS;
+      const limits = { timeoutMs: seconds * 1000, isPatient: typeof timeout === 'number', signal };
       if (reset) {
         await session.reset();
+      } else {
+        const types = isInput || (command.trim() === '' && session.waiting !== null);
+        const refusal = whyRefused(session, command, types);
+        if (refusal !== null) {
+          return refused(command, refusal, session.workingDir);
+        }
+        if (types) {
+          return toObservation(command, seconds, await session.type(command, limits));
+        }
       }
-      const result = await session.run({ command, timeoutMs: seconds * 1000, environment, signal });
-      return toObservation(command, seconds, result);
+      return toObservation(command, seconds, await session.run({ command, environment, ...limits }));
     },
   });
 }
 
-/** Each call ends with its command, so no program is left that could read. Run as a command, `y` or `C-c` could do anything. */
-function nothingWaits(command: string, workingDir: string): TerminalObservation {
-  const advice = /^C-[a-z]$/i.test(command.trim())
-    ? 'the last command has ended. `jobs` lists what runs in the background, and `kill %1` ends one of that.'
-    : "give a program its input as you run it, such as `printf 'y\\n' | program`.";
+/** Run as a command, `y` or `C-c` could do anything; sent to a program, a command too. */
+function whyRefused({ waiting }: ShellSession, command: string, types: boolean): string | null {
+  const key = /^C-[a-z]$/i.exec(command.trim())?.[0].toUpperCase();
+  if (!types) {
+    return (
+      waiting &&
+      'Not run: the last command still waits for input. Answer with is_input, end it with C-c, or reset the shell.'
+    );
+  }
+  if (waiting === null) {
+    return key === undefined
+      ? 'Nothing was sent: no program waits in the foreground. Run the program, and send its input once it waits.'
+      : 'Nothing was sent: no program waits in the foreground; the last command has ended. `jobs` lists what runs in the background, and `kill %1` ends one of that.';
+  }
+  if (key === 'C-Z' && !waiting.canStop) {
+    return 'Nothing was sent: a command that starts programs in the background with & cannot be stopped; C-c interrupts it.';
+  }
+  return command.split('\n').some((line) => Buffer.byteLength(line) > MAX_LINE_BYTES)
+    ? `Nothing was sent: a terminal takes lines of at most ${MAX_LINE_BYTES} bytes. Write the text to a file.`
+    : null;
+}
+
+function refused(command: string, reason: string, workingDir: string): TerminalObservation {
   return toObservation(command, 0, {
-    output: `[Nothing was sent: no program waits in the foreground; ${advice}]`,
+    output: `[${reason}]`,
     exitCode: 1,
     ending: 'exited',
     workingDir,
@@ -76,7 +103,7 @@ function toObservation(command: string, seconds: number, result: ShellResult): T
   return {
     kind: 'TerminalObservation',
     content: [{ type: 'text', text }],
-    is_error: result.exitCode !== 0,
+    is_error: result.exitCode !== 0 && result.ending !== 'waiting',
     command,
     exit_code: result.exitCode ?? -1,
     timeout: result.ending === 'timeout',
@@ -92,6 +119,9 @@ function toObservation(command: string, seconds: number, result: ShellResult): T
 
 function describeEnd(seconds: number, { ending, exitCode, shellEnded, workingDir }: ShellResult): string {
   const fresh = `The next command gets a new shell in ${workingDir}.`;
+  if (ending === 'waiting') {
+    return '[The command goes on, and waits for input. Send a text, C-c, C-d or C-z with is_input; an empty text waits longer.]';
+  }
   if (ending !== 'exited') {
     const when = ending === 'timeout' ? ` after ${seconds} s` : '';
     return shellEnded

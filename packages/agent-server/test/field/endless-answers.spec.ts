@@ -5,8 +5,8 @@ import { inOrder } from '../fakes/scripted-llm.js';
 import { answersOf, codesOf, nativeAgent } from './native-agent.js';
 
 const agent = nativeAgent();
-const llm = (parameters: object = {}) => ({
-  llm: { model: 'openai/scripted', apiKey: 'k', baseUrl: agent.llm.url, parameters },
+const llm = (parameters: object = {}, model = 'openai/scripted') => ({
+  llm: { model, apiKey: 'k', baseUrl: agent.llm.url, parameters },
 });
 const inText = { native_tool_calling: false };
 
@@ -53,6 +53,8 @@ describe('an answer without end', () => {
     expect(agent.llm.requests[0]?.body).toMatchObject({ max_tokens: 16_384 });
     await agent.run(inOrder(say('Done.')), llm({ max_output_tokens: 99 }));
     expect(agent.llm.requests[0]?.body).toMatchObject({ max_tokens: 99 });
+    await agent.run(inOrder(say('Done.')), llm({}, 'openai/gpt-4'));
+    expect(agent.llm.requests[0]?.body).toMatchObject({ max_tokens: 8_192 });
   });
 
   it.each([

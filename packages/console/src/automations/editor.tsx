@@ -5,7 +5,7 @@ import { secretsQuery } from '../settings/secrets.js';
 import { Callout, Section } from '../ui/blocks.js';
 import { amountOf, CheckField, type Fields, Form, NumberField, type Options } from '../ui/form.js';
 import { SelectField, TextArea, TextField, useFilter } from '../ui/form.js';
-import { FOLLOW, ModelAndAgent } from '../work/start.js';
+import { FOLLOW, FORKS, ModelAndAgent } from '../work/start.js';
 import { type Kind, KINDS } from '../work/suggested-tasks.js';
 import { type Automation, type AutomationRequest } from './automation-queries.js';
 import {
@@ -27,6 +27,7 @@ const WHAT = 'What an agent does each time: what you write, or what is most pres
 const HINT = '{{ event.issue.title }} is replaced by what the event says. Agents are told that strangers wrote it.';
 const EXAMPLE = 'Solve this issue and open a pull request: {{ event.issue.html_url }}';
 const PROMPT = { required: true, rows: 5, placeholder: EXAMPLE, hint: HINT };
+const FORK = [['', 'As in the settings'] as const, ...FORKS];
 const GIT = Object.entries({ write: 'Fetch and push', read: 'Fetch', none: 'No access after the clone' });
 const SECRETS = Object.entries({ all: 'All that are stored', some: 'Only these' });
 const BUSY = Object.entries({
@@ -110,6 +111,7 @@ export function Editor({ automation, draft = EMPTY }: EditorProps) {
           <ModelAndAgent model={shown.model} agent={more.agent} />
           <SelectField label="Secrets" options={SECRETS} {...bind('secrets')} />
           <SelectField label="Git" options={GIT} defaultValue={more.git} />
+          <SelectField label="Where I may not push" options={FORK} defaultValue={more.fork ?? ''} />
         </div>
         {given.secrets === 'some' && <Checks legend="Which secrets" options={secrets} chosen={names} />}
         <CheckField {...FOLLOW} defaultChecked={Boolean(more.follow)} />
@@ -136,6 +138,7 @@ function requestOf(field: Fields): Omit<AutomationRequest, 'trigger'> {
     model: field('model') || null,
     agent: field('agent') || null,
     git: field('git') as AutomationRequest['git'],
+    fork: (field('where i may not push') || null) as AutomationRequest['fork'],
     secret_names: field('secrets') === 'all' ? null : chosenOf(field, 'Which secrets'),
     concurrency: { limit: Number(field('runs at a time')), when_busy: field('while it is busy') as WhenBusy },
     max_runs_per_day: Number(field('runs per day')),

@@ -2,8 +2,8 @@ import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, meQuery, type Schemas, session } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Contents, Loaded, Section } from '../ui/blocks.js';
-import { amountOf, CheckField, type Fields, Form, given, NumberField, TextField } from '../ui/form.js';
-import { AgentField } from '../work/start.js';
+import { amountOf, CheckField, type Fields, Form, given, NumberField, SelectField, TextField } from '../ui/form.js';
+import { AgentField, FORKS } from '../work/start.js';
 import { GitHosts } from './git-hosts.js';
 import { Keys } from './keys.js';
 import { ModelTest } from './model-test.js';
@@ -89,7 +89,12 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
 
 function saveAgent(field: Fields) {
   const limits = { max_iterations: amountOf(field, 'most steps'), max_budget_per_task: amountOf(field, 'budget') };
-  return store({ confirmation_mode: field('confirm') !== '', ...limits, ...given({ agent: field('agent') }) });
+  return store({
+    confirmation_mode: field('confirm') !== '',
+    ...limits,
+    ...given({ agent: field('agent') }),
+    fork: field('where i may not push') as Schemas['Settings']['fork'],
+  });
 }
 
 function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
@@ -113,6 +118,12 @@ function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
             member="max_budget_per_task"
             {...dollars}
             hint="In US dollars for one conversation; empty for no limit"
+          />
+          <SelectField
+            label="Where I may not push"
+            member="fork"
+            options={FORKS}
+            defaultValue={settings.fork ?? 'auto'}
           />
         </div>
       </Form>

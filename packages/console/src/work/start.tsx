@@ -7,6 +7,8 @@ import { type Fields, given, SelectField } from '../ui/form.js';
 
 const OWN = 'CodeActAgent';
 
+export const FORKS = Object.entries({ auto: 'Work in a fork of mine', never: 'Push nothing' });
+
 export const FOLLOW = { label: 'Follow its pull request until it is green', name: 'follow' };
 
 const agentsQuery = bodyQuery(['agents'], () => api.GET('/api/v1/config/agents'));

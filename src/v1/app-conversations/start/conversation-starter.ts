@@ -62,7 +62,7 @@ export class ConversationStarter {
     userId: string,
     body: StartConversationDto,
     idempotencyKey: string | null,
-    terms: Pick<StartRequest, 'max_budget' | 'started_by_agent' | 'cause'> = {},
+    terms: Pick<StartRequest, 'max_budget' | 'started_by_agent' | 'cause' | 'change_request'> = {},
   ): Promise<StartTaskRow> {
     const request = { ...(await this.requests.read(userId, body)), ...terms };
     const task = await this.start(userId, request, idempotencyKey);

@@ -107,13 +107,17 @@ export function requirePushable(repository: string, place: WorkPlace | null | un
   }
 }
 
-/** Null for a task without one; a branch that was chosen counts more than that of the pull request. */
+/** Null where the start is about none; a branch that was chosen counts more than that of the pull request. */
 export function changeRequestOf({
   suggested_task: task,
   selected_branch: branch,
+  change_request: ofEvent,
 }: StartRequest): number | null {
   const type = jsonText(task, 'task_type');
-  return branch !== null || type === null || ['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(type)
+  if (branch !== null || ofEvent !== undefined) {
+    return branch === null ? (ofEvent ?? null) : null;
+  }
+  return type === null || ['OPEN_ISSUE', 'CREATE_MICROAGENT'].includes(type)
     ? null
     : jsonNumber(task, 'issue_number');
 }

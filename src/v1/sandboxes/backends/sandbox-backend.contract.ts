@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { SandboxBackendError, type SandboxBackend, type SandboxLaunch } from './sandbox-backend.js';
-import { quoteForShell } from '../../../../packages/agent-server/src/tools/shell-session.js';
+import { quoteForShell } from '../../../../packages/agent-server/src/tools/shell-environment.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../test/support/sandbox-client.js';
 import { sandboxFetch } from '../../../../test/support/sandbox-fetch.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../../test/support/tls-certificate.js';

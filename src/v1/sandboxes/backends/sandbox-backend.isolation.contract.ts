@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { quoteForShell } from '../../../../packages/agent-server/src/tools/shell-session.js';
+import { quoteForShell } from '../../../../packages/agent-server/src/tools/shell-environment.js';
 import { type SandboxPromises, type SharedSandbox, startedSandbox } from './sandbox-backend.harness.js';
 
 /** Searches the memory of every readable process for a text, given backwards. */

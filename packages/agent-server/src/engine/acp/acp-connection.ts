@@ -12,7 +12,7 @@ import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { clipText, LineSplitter, OutputWindow } from '../../clipped-text.js';
 import { type StartedProcess, startProcess } from '../../process-tree.js';
 import { inFolder, type ToolView, VIEW_START } from '../../tool-view.js';
-import { loadSetup, ownVariables } from '../../tools/shell-session.js';
+import { loadSetup, ownVariables } from '../../tools/shell-environment.js';
 import type { AcpConversation } from './acp-conversation.js';
 import { permissionSchema, sessionUpdateSchema } from './acp-schemas.js';
 

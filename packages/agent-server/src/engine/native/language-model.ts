@@ -17,6 +17,7 @@ import {
   responsesPlace,
 } from '@slipway/common/model-endpoint.js';
 import type { EngineSettings } from '../agent-engine.js';
+import { answerLimit } from './answer-limits.js';
 import { checkedFetch, idleTimeoutFetch, repairingFetch } from './model-fetch.js';
 import { RefusedParameters } from './refused-parameters.js';
 import { LlmFailure } from './llm-failure.js';
@@ -126,7 +127,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
     });
     const settings = {
       // The SDK knows how much Anthropic's models write, and gives others very little.
-      ...(!CLAUDE.test(endpoint.model) && { maxOutputTokens: MAX_ANSWER_TOKENS }),
+      ...(!CLAUDE.test(endpoint.model) && { maxOutputTokens: answerLimit(endpoint.model) }),
       ...settingsOf(parameters),
       ...anthropicSettings(parameters),
     };
@@ -135,8 +136,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
       middleware: [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)],
     });
   }
-  // Small models write without end.
-  const settings = { maxOutputTokens: MAX_ANSWER_TOKENS, ...settingsOf(parameters) };
+  const settings = { maxOutputTokens: answerLimit(endpoint.model), ...settingsOf(parameters) };
   const middleware = [defaultSettingsMiddleware({ settings }), ...ownMiddleware(parameters)];
   const first = firstApi(endpoint);
   const make = async (api: OpenAiApi): Promise<Model> =>
@@ -270,7 +270,6 @@ function withResponses(model: string, promptCacheKey: string): LanguageModelMidd
 const NOT_REASONING = /gpt-[34]|chat/i;
 
 const CLAUDE = /claude/i;
-const MAX_ANSWER_TOKENS = 16_384;
 
 const EFFORTS = ['none', 'minimal', 'low', 'medium', 'high', 'xhigh', 'max'] as const;
 

@@ -232,9 +232,9 @@ export class StartConversationDto {
 
   @Choice(
     'Whether a fork of yours is made and pushed to where you may not push; by default as in the settings.',
-    { values: FORK_POLICIES, example: 'auto' },
+    { values: FORK_POLICIES, nullable: true, example: 'auto' },
   )
-  fork?: ForkPolicy;
+  fork?: ForkPolicy | null;
 
   @CloneDepthField() clone_depth?: number | null;
   @CloneFilterField() clone_filter?: CloneFilter | null;

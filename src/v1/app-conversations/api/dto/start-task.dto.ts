@@ -14,6 +14,11 @@ import { Choice, Identifier, Instant } from '../../../../common/validation/field
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
+/** As OpenHands has them: its clients know a step for skills, which are set up with the conversation here. */
+const TOLD_STATUSES = START_TASK_STATUSES.flatMap((status) =>
+  status === 'STARTING_CONVERSATION' ? ['SETTING_UP_SKILLS', status] : [status],
+);
+
 @ApiSchema({ name: 'AppConversationStartRequestEcho' })
 class StartRequestEchoDto {
   @OrNull(null) sandbox_id: string | null;
@@ -70,7 +75,7 @@ export class StartTaskDto {
   @OrNull('0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f') created_by_user_id: string | null;
 
   @Shown('In this order; ERROR can follow each but READY.', 'WORKING', {
-    enum: START_TASK_STATUSES,
+    enum: TOLD_STATUSES,
     enumName: 'AppConversationStartTaskStatus',
   })
   status: StartTaskStatus;
