@@ -2,8 +2,8 @@
 const USUAL_LIMIT = 16_384;
 
 /**
- * Families that write less, as their makers said in November 2026; the catalogue of prices knows no lengths. A request for more is
- * refused, which costs each conversation a request.
+ * Families that write less, by the pages of models of OpenAI, Anthropic, DeepSeek and Google; the catalogue of prices knows no
+ * lengths. A request for more is refused, which costs each conversation a request.
  */
 const SMALLER: readonly (readonly [RegExp, number])[] = [
   [/gpt-3\.5|gpt-4-(?:turbo|1106|0125)|gpt-4o-2024-05-13|claude-3-(?:opus|sonnet|haiku)/i, 4_096],
