@@ -20,7 +20,14 @@ export function SettingsPage() {
     <Page title="Settings">
       <Contents
         titles={[
-          ...['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks', 'Notifications', 'Keys'],
+          'Git hosts',
+          'Model',
+          'Agent',
+          'Secrets',
+          'Tool servers',
+          'Webhooks',
+          'Notifications',
+          'Keys',
           ...(session.signInUrl === null ? [] : ['Company account']),
         ]}
       />
@@ -85,7 +92,7 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
         />
         <TextField label="Key" member="llm_api_key" type="password" hint={keyHint(settings)} />
       </Form>
-      <ModelTest />
+      {settings.llm_model && <ModelTest />}
     </Section>
   );
 }
