@@ -297,6 +297,7 @@ describe('the console', () => {
     await nadia.expectSound();
     await nadia.allow('clipboard-read', 'clipboard-write');
     await dialog.getByRole('button', { name: 'Copy' }).click();
+    await dialog.getByRole('button', { name: 'Copied' }).waitFor();
     expect(await nadia.page.evaluate('navigator.clipboard.readText()')).toBe(key);
     await dialog.getByRole('button', { name: 'Done' }).click();
     const made = row('ci of nadia');
@@ -690,6 +691,8 @@ describe('the console', () => {
     await row('bo@quayside.example').getByRole('cell', { name: 'in 90 days' }).waitFor();
 
     const bo = await Visitor.come(browser, demo.url);
+    // As on a page by http of another machine.
+    await bo.page.addInitScript('delete Navigator.prototype.clipboard');
     await bo.signIn(key);
     expect(await bo.page.getByRole('link', { name: 'Administration' }).count()).toBe(0);
     await bo.open('Conversations');
@@ -703,6 +706,14 @@ describe('the console', () => {
     await bo.page.getByLabel('Message').fill('Without a model.');
     await bo.page.getByRole('button', { name: 'Start conversation' }).click();
     expect(await bo.page.getByRole('alert').innerText()).toMatch(/model/i);
+    await bo.page.getByRole('link', { name: 'Choose a model first' }).click();
+    const ownKey = bo.page.getByRole('form', { name: 'Key', exact: true });
+    await ownKey.getByLabel('Name').fill('of bo');
+    expect(await ownKey.getByLabel('Administer').count()).toBe(0);
+    expect(await bo.page.getByRole('button', { name: 'Test this model' }).count()).toBe(0);
+    await ownKey.getByRole('button', { name: 'Make key' }).click();
+    await bo.page.getByRole('dialog', { name: 'Your new key' }).locator('code').waitFor();
+    expect(await bo.page.getByRole('dialog').getByRole('button', { name: 'Copy' }).count()).toBe(0);
     await bo.leave();
   });
 
