@@ -78,11 +78,11 @@ export function defineConversations(program: Command, invoke: Invoke): void {
     .description(
       "open the pull request of a conversation's branch, from a fork of yours where you may not push",
     )
-    .option('--title <text>')
-    .option('--body <text>')
+    .option('--title <text>', 'by default that of the conversation')
+    .option('--body <text>', 'its description')
     .option('--draft', 'not ready for review yet')
-    .option('--source-branch <name>')
-    .option('--target-branch <name>')
+    .option('--source-branch <name>', 'by default the one that is checked out')
+    .option('--target-branch <name>', 'by default that of the repository')
     .option('--json', 'print JSON')
     .action(async (id, { json, sourceBranch: source_branch, targetBranch: target_branch, ...options }) => {
       const { client, output } = invoke(json);

@@ -8,6 +8,8 @@ export type KeysCommand =
   | { name: 'revoke'; keyId: string; made: boolean }
   | { name: 'reencrypt' };
 
+const NAMES = 'there are create, list, revoke and reencrypt';
+
 const ENVIRONMENT = `
 The same environment variables and .env file as the service's say which database this is about.`;
 
@@ -39,7 +41,9 @@ export function defineKeys(keys: Command, execute: (command: KeysCommand) => Pro
       throw reason === undefined ? error : new UsageError(reason);
     })
     .action((command) => {
-      throw new UsageError(command === undefined ? 'a command is missing' : 'this command is not known');
+      throw new UsageError(
+        `${command === undefined ? 'a command is missing' : 'this command is not known'}: ${NAMES}`,
+      );
     });
   keys
     .command('create')

@@ -12,6 +12,7 @@ export function defineSandboxes(sandboxes: Command, invoke: Invoke): void {
   sandboxes
     .description('list and stop sandboxes')
     .command('list')
+    .description('show your sandboxes, and those of all to administrators')
     .option('--json', 'print JSON')
     .action(async ({ json }) => {
       const { client, ...shown } = invoke(json);

@@ -14,6 +14,9 @@ const FOOTER = `
 SLIPWAY_URL and SLIPWAY_KEY say which service is asked, and as whom; without them it is the one of this folder.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 the service cannot be reached, 4 not allowed.`;
 
+const ELSEWHERE = `
+With SLIPWAY_URL and SLIPWAY_KEY, create, list and revoke ask that service.`;
+
 /** Runs one command of `slipway`, and returns its exit status; `serve` returns once the service listens. */
 export async function runSlipway(
   args: readonly string[],
@@ -41,7 +44,7 @@ export async function runSlipway(
       await import('../main.js');
     });
   defineConversations(program, invoke);
-  defineKeys(program.command('keys'), async (command) => {
+  defineKeys(program.command('keys').addHelpText('after', ELSEWHERE), async (command) => {
     const { client } = invoke();
     if (!client.config.isLocal) {
       return await runRemoteKeys(client, command, output);

@@ -259,7 +259,8 @@ describe('slipway', () => {
     [['tasks', '--frob'], 2, 'unknown option'],
     [['watch'], 2, 'missing required argument'],
     [['sandboxes', 'stop'], 2, 'needs ids, or --all'],
-    [['keys', 'frob'], 2, 'this command is not known'],
+    [['keys'], 2, 'a command is missing: there are create, list'],
+    [['keys', 'frob'], 2, 'this command is not known: there are create, list'],
     [['watch', 'no-such'], 1, 'There is no conversation with this id'],
   ])('%j ends with %i', async (args, status, message) => {
     expect(await run(...args)).toMatchObject({ status, stderr: [expect.stringContaining(message)] });

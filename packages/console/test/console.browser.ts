@@ -278,19 +278,31 @@ describe('the console', () => {
   it('makes a key that is shown once, and revokes it', async () => {
     await form('Key').getByLabel('Name').fill('ci of nadia');
     await form('Key').getByLabel('Expires').fill('2099-12-31');
+    const may = form('Key').getByRole('group', { name: 'May' });
+    expect(await may.getByRole('checkbox', { checked: true }).count()).toBe(3);
+    expect(await may.getByLabel('Administer').isChecked()).toBe(false);
+    for (const label of ['Read', 'Start and continue work', 'Change settings']) {
+      await may.getByLabel(label).uncheck();
+    }
+    await form('Key').getByRole('button', { name: 'Make key' }).click();
+    await may.getByText('Expected one scope or more.').waitFor();
+    await nadia.expectSound(1);
+    await may.getByLabel('Read').check();
     await form('Key').getByRole('button', { name: 'Make key' }).click();
     const dialog = nadia.page.getByRole('dialog', { name: 'Your new key' });
     const key = await dialog.locator('code').innerText();
-    const statusOfKey = async (): Promise<number> =>
-      (await fetch(`${demo.url}/api/v1/api-keys`, { headers: { 'X-Session-API-Key': key } })).status;
-    expect(await statusOfKey()).toBe(200);
+    const statusOfKey = async (method = 'GET'): Promise<number> =>
+      (await fetch(`${demo.url}/api/v1/api-keys`, { method, headers: { 'X-Session-API-Key': key } })).status;
+    expect([await statusOfKey(), await statusOfKey('POST')]).toEqual([200, 403]);
     await nadia.expectSound();
     await nadia.allow('clipboard-read', 'clipboard-write');
     await dialog.getByRole('button', { name: 'Copy' }).click();
+    await dialog.getByRole('button', { name: 'Copied' }).waitFor();
     expect(await nadia.page.evaluate('navigator.clipboard.readText()')).toBe(key);
     await dialog.getByRole('button', { name: 'Done' }).click();
     const made = row('ci of nadia');
     await made.getByText(/^Expires in [\d,]+ days$/).waitFor();
+    await made.getByText('May read', { exact: true }).waitFor();
     expect(await nadia.kept()).not.toContain(key);
     await nadia.shoot('keys');
     await nadia.expectSound();
@@ -564,6 +576,8 @@ describe('the console', () => {
   });
 
   it('stops, resumes and goes on with a message', async () => {
+    // The agent has ended: there is nothing to pause.
+    expect(await nadia.page.getByRole('button', { name: 'Pause' }).isDisabled()).toBe(true);
     await nadia.page.getByRole('button', { name: 'Stop' }).click();
     const files = nadia.page.getByRole('tabpanel', { name: 'Files' });
     await files.getByText('These names are from').waitFor();
@@ -677,6 +691,8 @@ describe('the console', () => {
     await row('bo@quayside.example').getByRole('cell', { name: 'in 90 days' }).waitFor();
 
     const bo = await Visitor.come(browser, demo.url);
+    // As on a page by http of another machine.
+    await bo.page.addInitScript('delete Navigator.prototype.clipboard');
     await bo.signIn(key);
     expect(await bo.page.getByRole('link', { name: 'Administration' }).count()).toBe(0);
     await bo.open('Conversations');
@@ -686,9 +702,18 @@ describe('the console', () => {
     await bo.expectSound();
     await bo.open('Conversations');
     await bo.page.getByText('New conversation', { exact: true }).click();
+    await bo.page.getByRole('link', { name: 'Choose a model first' }).waitFor();
     await bo.page.getByLabel('Message').fill('Without a model.');
     await bo.page.getByRole('button', { name: 'Start conversation' }).click();
     expect(await bo.page.getByRole('alert').innerText()).toMatch(/model/i);
+    await bo.page.getByRole('link', { name: 'Choose a model first' }).click();
+    const ownKey = bo.page.getByRole('form', { name: 'Key', exact: true });
+    await ownKey.getByLabel('Name').fill('of bo');
+    expect(await ownKey.getByLabel('Administer').count()).toBe(0);
+    expect(await bo.page.getByRole('button', { name: 'Test this model' }).count()).toBe(0);
+    await ownKey.getByRole('button', { name: 'Make key' }).click();
+    await bo.page.getByRole('dialog', { name: 'Your new key' }).locator('code').waitFor();
+    expect(await bo.page.getByRole('dialog').getByRole('button', { name: 'Copy' }).count()).toBe(0);
     await bo.leave();
   });
 

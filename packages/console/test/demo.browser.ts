@@ -132,6 +132,12 @@ describe('the world of the demo', () => {
 
     expect(states).toHaveLength(TASKS + 1);
     expect(states.filter((state) => !['watching', 'reached'].includes(state))).toEqual([]);
+    await nadia.open('Automations');
+    await nadia.page.getByRole('link', { name: 'Try all labels every night' }).click();
+    const run = nadia.page.getByRole('listitem').filter({ hasText: 'By hand' });
+    await run.getByText('completed').waitFor();
+    // Nobody knows what this model costs.
+    expect(await run.innerText()).not.toContain('$');
     await nadia.open('Conversations');
     await nadia.expectSound();
   });

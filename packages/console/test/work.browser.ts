@@ -510,6 +510,8 @@ describe('the console at work', () => {
     });
     await nadia.page.reload();
     const row = nadia.page.getByRole('listitem').filter({ hasText: 'bo@quayside.example' });
+    await row.getByRole('button', { name: 'Keys' }).click();
+    await row.getByRole('cell', { name: 'revoked' }).waitFor();
     await row.getByRole('button', { name: 'Remove' }).click();
     const dialog = nadia.page.getByRole('dialog', { name: 'Remove bo@quayside.example?' });
     const button = dialog.getByRole('button', { name: 'Remove' });
@@ -523,6 +525,7 @@ describe('the console at work', () => {
     await dialog.getByLabel('Address').fill('bo@quayside.example');
     await button.click();
     await row.waitFor({ state: 'detached' });
+    await nadia.expectSound();
 
     const cy = await Visitor.come(browser, demo.url);
     await cy.signIn(jsonText(issued, 'key') ?? '');

@@ -5,7 +5,8 @@ import { Page } from '../shell/layout.js';
 import { Ago, Badge, Button, Contents, duration, Loaded, Pairs } from '../ui/blocks.js';
 import { Row, Rows, Section, Table, usePages } from '../ui/blocks.js';
 import { ActionButton, Confirmed, useSecretOnce } from '../ui/actions.js';
-import { CheckField, type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
+import { type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
+import { ScopesField, scopesOf } from '../ui/scopes-field.js';
 import { AUDIT_ACTIONS } from '../../generated/audit-actions.js';
 
 const REFRESH_MS = 10_000;
@@ -159,7 +160,13 @@ function UserRow({ user }: { user: User }) {
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
   const role = isAdmin ? 'Administrator' : 'User';
-  const facts = [name, kind === 'service' ? `${role}, a service` : role, <Ago time={made} />];
+  const facts = [
+    name,
+    kind === 'service' ? `${role}, a service` : role,
+    <>
+      Made <Ago time={made} />
+    </>,
+  ];
   return (
     <Row title={email} facts={facts} more={isOpen && <Keys user={user} />}>
       {disabled !== null && <Badge state="disabled" />}
@@ -168,7 +175,7 @@ function UserRow({ user }: { user: User }) {
         <>
           <Administer user={user} />
           {disabled === null ? <DisableUser id={id} email={email} /> : <EnableUser id={id} email={email} />}
-          <RemoveUser id={id} email={email} />
+          <RemoveUser id={id} email={email} onRemove={() => setOpen(false)} />
         </>
       )}
     </Row>
@@ -209,7 +216,7 @@ const KEPT =
   'All conversations and sandboxes are paused and kept for a day, unless the operator has chosen another time.';
 
 /** Nobody removes a colleague by a slip: the address has to be typed. */
-function RemoveUser({ id, email }: { id: string; email: string }) {
+function RemoveUser({ id, email, onRemove }: { id: string; email: string; onRemove: () => void }) {
   const [typed, setTyped] = useState('');
   const [heir, setHeir] = useState('');
   const ask = () => {
@@ -220,6 +227,8 @@ function RemoveUser({ id, email }: { id: string; email: string }) {
   const heirs = others.map((user) => [user.id, user.email] as const);
   const name = others.find((user) => user.id === heir)?.email;
   const remove = () => {
+    // Keys that are shown would be asked for again, of nobody.
+    onRemove();
     const params = { path: { id }, query: given({ hand_over_to: heir }) };
     return bodyOf(api.DELETE('/api/v1/users/{id}', { params }));
   };
@@ -278,20 +287,13 @@ const DAYS = [
 ] as const;
 const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
 
-const MAY = [
-  ['read', 'Read'],
-  ['run', 'Start and continue work'],
-  ['settings', 'Change settings, secrets, keys and automations'],
-] as const;
-
 function Keys({ user: { id: userId, email, is_admin: isAdmin } }: { user: User }) {
   const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
   const keys = useQuery(bodyQuery(['keys', userId], () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
   const issue = async (field: Fields) => {
     const days = Number(field('expires'));
     const expires = days === 0 ? {} : { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() };
-    const scopes = field('scopes').split(',') as Schemas['Scope'][];
-    const body = { name: field('name of the key'), user_id: userId, scopes, ...expires };
+    const body = { name: field('name of the key'), user_id: userId, scopes: scopesOf(field), ...expires };
     show((await bodyOf(api.POST('/api/v1/api-keys', { body }))).key);
   };
   return (
@@ -313,13 +315,7 @@ function Keys({ user: { id: userId, email, is_admin: isAdmin } }: { user: User }
           <TextField label="Name of the key" required placeholder="laptop" />
           <SelectField label="Expires" options={DAYS} />
         </div>
-        <fieldset className="checks">
-          <legend>What the key may do</legend>
-          {MAY.map(([scope, label]) => (
-            <CheckField key={scope} label={label} name="scopes" value={scope} defaultChecked />
-          ))}
-          {isAdmin && <CheckField label="Administer" name="scopes" value="admin" />}
-        </fieldset>
+        <ScopesField isAdmin={isAdmin} />
       </Form>
       {dialog}
     </>

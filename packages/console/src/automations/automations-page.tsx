@@ -185,7 +185,8 @@ function RunRow({ run }: { run: Run }) {
     run.event?.title && run.event.key,
     run.event?.by && `by ${run.event.by}`,
     from !== null && to !== null && duration((Date.parse(to) - Date.parse(from)) / 1000),
-    cost !== null && dollars.format(cost),
+    // Nothing where it is not known what the model costs.
+    cost !== null && cost > 0 && dollars.format(cost),
     ...conversations.map((each, index) => <Link href={`/conversations/${each}`}>{`Conversation ${index + 1}`}</Link>),
   ];
   const why = error !== null && <p className={status === 'FAILED' ? 'bad' : 'hint'}>{error}</p>;

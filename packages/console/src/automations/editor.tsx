@@ -3,7 +3,7 @@ import { Link, useLocation } from 'wouter';
 import { api, at, bodyOf, PROVIDER_NAMES, type Provider, type Schemas } from '../api/client.js';
 import { secretsQuery } from '../settings/secrets.js';
 import { Callout, Section } from '../ui/blocks.js';
-import { amountOf, CheckField, type Fields, Form, NumberField, type Options } from '../ui/form.js';
+import { amountOf, CheckField, Checks, chosenOf, type Fields, Form, NumberField } from '../ui/form.js';
 import { SelectField, TextArea, TextField, useFilter } from '../ui/form.js';
 import { FOLLOW, FORKS, ModelAndAgent } from '../work/start.js';
 import { type Kind, KINDS } from '../work/suggested-tasks.js';
@@ -263,24 +263,4 @@ function outlookOf(
       : `${isChosen ? 'This' : 'The last'} event of ${host} would ${matched ? '' : 'not '}have started it.`;
   const next = ['The next times:', ...times.map((time) => whenText(time, timezone))];
   return { tone: '', words: type === 'cron' ? next : [last, ...reasons] };
-}
-
-type ChecksProps = { legend: string; chosen: readonly string[] | null | undefined } & Options;
-
-/** Any number of choices, under one name in the form. */
-function Checks({ legend, options, chosen }: ChecksProps) {
-  const own = legend.toLowerCase();
-  return (
-    <fieldset className="checks">
-      <legend>{legend}</legend>
-      {[...options].map(([value, name]) => (
-        <CheckField key={value} label={name} name={own} value={value} defaultChecked={chosen?.includes(value)} />
-      ))}
-    </fieldset>
-  );
-}
-
-/** The values of the choices that are ticked. */
-function chosenOf(field: Fields, legend: string): string[] {
-  return field(legend.toLowerCase()).split(',').filter(Boolean);
 }

@@ -22,11 +22,13 @@ export function Controls({ conversation }: { conversation: Conversation }) {
       await bodyOf(api.POST('/api/v1/app-conversations/{id}/run', at(id)));
     }
   };
+  // What it does not do at the moment cannot be paused: the button would do nothing.
+  const canPause = ['running', 'waiting'].includes(stateOf(conversation));
   const canResume = state === 'PAUSED' || state === 'ERROR' || (isRunning && agent === 'paused');
   return (
     <div className="actions" role="group" aria-label="Agent">
       <ActionButton
-        disabled={!isRunning || agent === 'paused'}
+        disabled={!canPause}
         title="The agent stops after its current step; its sandbox keeps running"
         act={() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id)))}
         text="Pause"

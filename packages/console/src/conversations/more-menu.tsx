@@ -3,7 +3,7 @@ import { useRef, useState } from 'react';
 import { useLocation } from 'wouter';
 import { api, at, bodyOf } from '../api/client.js';
 import { PATH_PREFIX } from '../api/path-prefix.js';
-import { Modal, tell, useAction } from '../ui/actions.js';
+import { CAN_COPY, Modal, tell, useAction } from '../ui/actions.js';
 import { Button } from '../ui/blocks.js';
 import { Form, TextField } from '../ui/form.js';
 import type { Conversation } from './conversation-queries.js';
@@ -63,9 +63,11 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
               <Menu.Item className="choice" onClick={fork}>
                 Fork
               </Menu.Item>
-              <Menu.Item className="choice" onClick={() => void copyLink()}>
-                Copy link
-              </Menu.Item>
+              {CAN_COPY && (
+                <Menu.Item className="choice" onClick={() => void copyLink()}>
+                  Copy link
+                </Menu.Item>
+              )}
               <Menu.Item className="choice" onClick={() => ask('delete')}>
                 Delete
               </Menu.Item>

@@ -82,7 +82,7 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
         />
         <TextField label="Key" member="llm_api_key" type="password" hint={keyHint(settings)} />
       </Form>
-      <ModelTest />
+      {settings.llm_model && <ModelTest />}
     </Section>
   );
 }

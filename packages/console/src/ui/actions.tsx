@@ -95,11 +95,19 @@ export function Modal({ title, text, isOpen, onClose, leave, button, children }:
   );
 }
 
+/** Browsers have no clipboard for pages by http, but for those of their own machine. */
+export const CAN_COPY = 'clipboard' in navigator;
+
 /** A secret that the service tells only once: what shows it, and the dialog. */
 export function useSecretOnce(title: string, text: string) {
   const [secret, show] = useState<string | null>(null);
-  const copy = () => void navigator.clipboard.writeText(secret ?? '');
-  const button = <Button look="primary" onClick={copy} text="Copy" />;
+  const [copied, setCopied] = useState<string | null>(null);
+  const copy = async () => {
+    await navigator.clipboard.writeText(secret ?? '');
+    setCopied(secret);
+  };
+  const copyText = secret !== null && copied === secret ? 'Copied' : 'Copy';
+  const button = CAN_COPY && <Button look="primary" onClick={() => void copy()} text={copyText} />;
   const dialog = (
     <Modal title={title} text={text} isOpen={secret !== null} onClose={() => show(null)} leave="Done" button={button}>
       <code className="secret">{secret}</code>

@@ -59,6 +59,32 @@ export function CheckField({ label, ...rest }: Labelled & ComponentProps<'input'
   );
 }
 
+type ChecksProps = { legend: string; chosen: readonly string[] | null | undefined; member?: string } & Options;
+
+/** Any number of choices, under one name in the form. */
+export function Checks({ legend, options, chosen, member = legend.toLowerCase() }: ChecksProps) {
+  const own = legend.toLowerCase();
+  const problem = use(Problems).get(member);
+  return (
+    <fieldset className="checks" data-member={member}>
+      <legend>{legend}</legend>
+      {[...options].map(([value, name]) => (
+        <CheckField key={value} label={name} name={own} value={value} defaultChecked={chosen?.includes(value)} />
+      ))}
+      {problem !== undefined && (
+        <p className="bad" role="alert">
+          {problem}
+        </p>
+      )}
+    </fieldset>
+  );
+}
+
+/** The values of the choices that are ticked. */
+export function chosenOf(field: Fields, legend: string): string[] {
+  return field(legend.toLowerCase()).split(',').filter(Boolean);
+}
+
 type Drawn = { id: string; name: string; 'aria-describedby': string | undefined; 'aria-invalid': boolean };
 
 interface FieldProps extends Labelled {

@@ -1,6 +1,6 @@
 import { queryOptions, useMutation, useQuery } from '@tanstack/react-query';
 import { type ComponentProps, useEffect } from 'react';
-import { useLocation } from 'wouter';
+import { Link, useLocation } from 'wouter';
 import { api, bodyOf, bodyQuery, by, meQuery, type Schemas } from '../api/client.js';
 import { Callout } from '../ui/blocks.js';
 import { type Fields, given, SelectField } from '../ui/form.js';
@@ -22,9 +22,15 @@ export function ModelAndAgent({ model = '', agent = '' }: { model?: string | nul
   const settings = useQuery(meQuery).data;
   const profiles = (useQuery(profilesQuery).data ?? []).map(({ name, model: of }) => [name, `${name}: ${of}`] as const);
   const models = new Map([[model ?? '', model ?? ''], ...profiles, ['', settings?.llm_model ?? 'No model yet']]);
+  const isMissing = settings?.llm_model === null && models.size === 1;
   return (
     <>
-      <SelectField label="Model" options={models} defaultValue={model ?? ''} />
+      <SelectField
+        label="Model"
+        options={models}
+        defaultValue={model ?? ''}
+        hint={isMissing ? <Link href="/settings#model">Choose a model first</Link> : undefined}
+      />
       <AgentField preselected={settings?.agent} defaultValue={agent ?? ''} />
     </>
   );
