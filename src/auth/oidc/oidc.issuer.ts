@@ -15,6 +15,7 @@ import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
+import { subjectOf } from './person-claims.js';
 import { AppConfig, proxyOf } from '../../config/app-config.js';
 import type { OidcConfig } from '../../config/oidc-config.js';
 
@@ -136,7 +137,9 @@ export class OidcIssuer implements OnApplicationBootstrap {
     });
     const events = payload['events'] as Record<string, unknown> | null;
     const isLogout = typeof events?.['http://schemas.openid.net/event/backchannel-logout'] === 'object';
-    const { sub: subject = null, iat = 0 } = payload;
+    // `sub` names nobody here where people are told apart by another claim.
+    const subject = subjectOf(payload, this.required.userClaim);
+    const { iat = 0 } = payload;
     const sid = typeof payload['sid'] === 'string' ? payload['sid'] : null;
     if (!isLogout || payload['nonce'] !== undefined || (subject === null && sid === null)) {
       throw new DomainError('unauthorized', 'This is no logout token.');
@@ -186,8 +189,12 @@ export class OidcIssuer implements OnApplicationBootstrap {
   async refresh(refreshToken: string): Promise<{ claims: JWTPayload | null; refreshToken: string }> {
     const { configuration } = await this.discover();
     const tokens = await this.call('renewal', () => client.refreshTokenGrant(configuration, refreshToken));
-    const claims =
-      tokens.id_token === undefined ? null : await this.verify(tokens.id_token, { audience: this.clientId });
+    if (tokens.id_token === undefined) {
+      return { claims: null, refreshToken: tokens.refresh_token ?? refreshToken };
+    }
+    const verified = await this.verify(tokens.id_token, { audience: this.clientId });
+    // The role is decided by the same claims as at the sign-in.
+    const claims = await this.withUserInfo(configuration, tokens.access_token, verified);
     return { claims, refreshToken: tokens.refresh_token ?? refreshToken };
   }
 
@@ -323,8 +330,10 @@ export class OidcIssuer implements OnApplicationBootstrap {
     if (error instanceof DomainError) {
       return error;
     }
-    const isOurs = what === 'discovery' || what === 'keys';
-    const reason = isOurs ? null : reasonOf(error);
+    const isOurs = what === 'discovery' || what === 'keys' || what === 'userinfo';
+    // Whatever else goes wrong there says nothing of the person: a wrong secret, a limit, an error of the issuer.
+    const isAnswer = what !== 'renewal' || isRefusedGrant(error);
+    const reason = isOurs || !isAnswer ? null : reasonOf(error);
     if (reason === null) {
       this.logger.warn('failed to ask the issuer', { what, error: errorMessage(error) });
       return new DomainError(
@@ -338,6 +347,10 @@ export class OidcIssuer implements OnApplicationBootstrap {
     this.logger.log('refused what an issuer sent', { what, reason });
     return new DomainError('unauthorized', `Unauthorized: ${reason}.`, { cause: error });
   }
+}
+
+function isRefusedGrant(error: unknown): boolean {
+  return error instanceof client.ResponseBodyError && error.error === 'invalid_grant';
 }
 
 /** What is wrong with a token or a code; null where the issuer itself is away. */
