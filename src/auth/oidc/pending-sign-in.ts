@@ -1,22 +1,25 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { SecretCipher, SecretDecryptionError } from '../../common/crypto/secret-cipher.js';
+import type { AuthUser } from '../auth.decorators.js';
 import { cookieValues, hostCookie, SIGN_IN_COOKIE as COOKIE } from '../sessions/session-cookie.js';
 import type { SignInChecks } from './oidc.issuer.js';
 
 const VALID_MS = 600_000;
 const BINDING = 'oidc-sign-in';
 
+export type LinkedBy = Pick<AuthUser, 'id' | 'keyId'>;
+
 /** What a browser keeps between the beginning and the end of its sign-in; encrypted, as it is worth a session. */
 export interface PendingSignIn extends SignInChecks {
   /** Path of our own to go on at. */
   returnTo: string;
-  /** Who is to be linked with the person; null for an ordinary sign-in. */
-  linkTo: string | null;
+  /** The user who is to be linked with the person, and by which key; null for an ordinary sign-in. */
+  linkTo: LinkedBy | null;
   expiresAt: number;
 }
 
-export function beginSignIn(returnTo: string, linkTo: string | null, now: number): PendingSignIn {
+export function beginSignIn(returnTo: string, linkTo: LinkedBy | null, now: number): PendingSignIn {
   return {
     state: randomText(),
     nonce: randomText(),
