@@ -117,6 +117,18 @@ describe('nobody gets more by the issuer than it says:', () => {
     });
   });
 
+  it('a person with 10,000 groups and odd texts in the token signs in', async () => {
+    const groups = Array.from({ length: 10_000 }, (_, index) => `a-group-with-a-long-name-${index}`);
+    Object.assign(issuer.state.person, { name: 'Eve\0\n\u202e\ud800', groups: [...groups, 'dev'] });
+    const who = await signedIn();
+
+    expect(await who.user()).toMatchObject({
+      name: 'Eve\ufffd  \ufffd',
+      scopes: [...SCOPES],
+      is_admin: false,
+    });
+  });
+
   it('who came in by a sign-in does not leave it for a key of their own', async () => {
     const who = await signedIn();
     const headers = await who.headers();
@@ -243,6 +255,30 @@ describe('nobody gets more by the issuer than it says:', () => {
       .expect(200);
     expect(await automations.ofSource(id, 'github')).toHaveLength(1);
     await agent.close();
+  });
+});
+
+describe('an issuer that is away', () => {
+  it('is asked once in ten seconds, however many strangers begin to sign in', async () => {
+    const issuer = await FakeOidcIssuer.start();
+    issuer.server.injectFault({ kind: 'status', status: 503 });
+    const app = await createTestApp(issuer.environment);
+    app.clock.stop();
+    const asked = (): number => issuer.server.requests.length;
+    const begin = async (): Promise<number> =>
+      (await request(app.url).get('/auth/login').redirects(0)).status;
+    expect(await begin()).toBe(503);
+    const before = asked();
+    for (let stranger = 0; stranger < 5; stranger += 1) {
+      expect(await begin()).toBe(503);
+    }
+    expect(asked()).toBe(before);
+
+    issuer.server.clearFaults();
+    app.clock.advance(10_000);
+    expect(await begin()).toBe(302);
+    await app.close();
+    await issuer.server.close();
   });
 });
 

@@ -22,8 +22,8 @@ import type { OidcConfig } from '../../config/oidc-config.js';
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 /** Seconds that clocks may differ. */
 const CLOCK_TOLERANCE = 30;
-/** Milliseconds between two requests for keys, however many tokens name a key that nobody knows. */
-const KEYS_PAUSE_MS = 10_000;
+/** Milliseconds between two requests for keys, however many tokens name a key that nobody knows, and after a failure. */
+const PAUSE_MS = 10_000;
 /** After which keys and addresses are asked for again beside the request that notices. */
 const FRESH_MS = 5 * 60_000;
 /** Issuers whose access tokens are known to be no JWTs. */
@@ -70,6 +70,8 @@ export class OidcIssuer implements OnApplicationBootstrap {
   private readonly logger = new Logger(OidcIssuer.name);
   private discovered: Discovered | null = null;
   private discovering: Promise<Discovered> | null = null;
+  /** When {@link discovering} failed; null while it goes on. */
+  private failedAt: number | null = null;
   private lastKeys: { at: number; answer: Promise<Response> | null } = { at: -Infinity, answer: null };
 
   constructor(
@@ -254,18 +256,33 @@ export class OidcIssuer implements OnApplicationBootstrap {
     const known = this.discovered;
     const now = this.clock.now();
     if (known === null || now - known.at >= FRESH_MS || now < known.at) {
-      this.discovering ??= this.ask().finally(() => {
-        this.discovering = null;
-      });
+      const asked = this.askInTurn(now);
       if (known === null) {
-        return this.discovering;
+        return asked;
       }
-      // What is known goes on while the issuer is away.
-      this.discovering.catch((error: unknown) => {
-        this.logger.warn('failed to ask the issuer again', { error: errorMessage(error) });
-      });
+      // What is known goes on while the issuer is away. What is wrong is logged there.
+      asked.catch(() => undefined);
     }
     return known;
+  }
+
+  /** Strangers may ask as often as they like: all share one request, and a failure counts for a while. */
+  private async askInTurn(now: number): Promise<Discovered> {
+    if (this.failedAt !== null && (now < this.failedAt || now - this.failedAt >= PAUSE_MS)) {
+      this.discovering = null;
+      this.failedAt = null;
+    }
+    this.discovering ??= this.ask().then(
+      (found) => {
+        this.discovering = null;
+        return found;
+      },
+      (error: unknown) => {
+        this.failedAt = this.clock.now();
+        throw error;
+      },
+    );
+    return this.discovering;
   }
 
   private async ask(): Promise<Discovered> {
@@ -311,7 +328,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
   private async fetchKeys(url: string, signal: AbortSignal): Promise<Response> {
     const now = this.clock.now();
     const { at, answer: last } = this.lastKeys;
-    const isFresh = last !== null && now >= at && now - at < KEYS_PAUSE_MS;
+    const isFresh = last !== null && now >= at && now - at < PAUSE_MS;
     const answer = isFresh ? last : this.http.fetch(url, { signal, headers: { accept: 'application/json' } });
     this.lastKeys = isFresh ? this.lastKeys : { at: now, answer };
     return (await answer).clone();

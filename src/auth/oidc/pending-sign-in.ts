@@ -7,6 +7,8 @@ import type { SignInChecks } from './oidc.issuer.js';
 
 const VALID_MS = 600_000;
 const BINDING = 'oidc-sign-in';
+/** Browsers keep no cookie beyond 4 KB. */
+const MAX_PATH = 2_000;
 
 export type LinkedBy = Pick<AuthUser, 'id' | 'keyId'>;
 
@@ -68,13 +70,14 @@ export function pendingSignIn(
 
 /** The path to go on at; anything that could lead to another origin is the console's first page. */
 export function ownPath(asked: string | undefined, publicUrl: string): string {
-  const home = `${new URL(publicUrl).pathname.replace(/\/$/, '')}/console/`;
+  const prefix = new URL(publicUrl).pathname.replace(/\/$/, '');
+  const home = `${prefix}/console/`;
   if (asked === undefined || !asked.startsWith('/') || !URL.canParse(asked, publicUrl)) {
     return home;
   }
   const { origin, pathname, search, hash } = new URL(asked, publicUrl);
+  const path = `${pathname}${search}${hash}`;
   // Browsers read `//host` and `/\host` as another host, and take tabs and line breaks out before.
-  return origin === new URL(publicUrl).origin && !pathname.startsWith('//')
-    ? `${pathname}${search}${hash}`
-    : home;
+  const isOwn = origin === new URL(publicUrl).origin && pathname.startsWith(`${prefix}/`);
+  return isOwn && !pathname.startsWith('//') && path.length <= MAX_PATH ? path : home;
 }
