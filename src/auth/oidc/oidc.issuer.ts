@@ -3,7 +3,6 @@ import {
   createRemoteJWKSet,
   customFetch as jwksFetch,
   decodeJwt,
-  errors as joseErrors,
   type JWTPayload,
   type JWTVerifyOptions,
   jwtVerify,
@@ -14,10 +13,10 @@ import { HostAllowlist, isLoopbackHost } from '@slipway/common/http/host-allowli
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { UpstreamError } from '../../common/http/upstream-error.js';
-import { subjectOf } from './person-claims.js';
 import { AppConfig, proxyOf } from '../../config/app-config.js';
 import type { OidcConfig } from '../../config/oidc-config.js';
+import { isRefusedGrant, reasonOf } from './issuer-failure.js';
+import { personSubject } from './person-claims.js';
 
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 /** Seconds that clocks may differ. */
@@ -140,7 +139,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
     const events = payload['events'] as Record<string, unknown> | null;
     const isLogout = typeof events?.['http://schemas.openid.net/event/backchannel-logout'] === 'object';
     // `sub` names nobody here where people are told apart by another claim.
-    const subject = subjectOf(payload, this.required.userClaim);
+    const subject = personSubject(payload, this.required.userClaim);
     const { iat = 0 } = payload;
     const sid = typeof payload['sid'] === 'string' ? payload['sid'] : null;
     if (!isLogout || payload['nonce'] !== undefined || (subject === null && sid === null)) {
@@ -366,47 +365,8 @@ export class OidcIssuer implements OnApplicationBootstrap {
   }
 }
 
-function isRefusedGrant(error: unknown): boolean {
-  return error instanceof client.ResponseBodyError && error.error === 'invalid_grant';
-}
-
-/** What is wrong with a token or a code; null where the issuer itself is away. */
-function reasonOf(error: unknown): string | null {
-  if (error instanceof joseErrors.JWTExpired) {
-    return 'the token has expired';
-  }
-  if (error instanceof joseErrors.JWTClaimValidationFailed) {
-    return `the token is not for this service: its claim ${error.claim} is wrong`;
-  }
-  if (
-    error instanceof joseErrors.JWKSTimeout ||
-    causes(error).some((cause) => cause instanceof UpstreamError)
-  ) {
-    return null;
-  }
-  if (
-    error instanceof joseErrors.JWKSNoMatchingKey ||
-    error instanceof joseErrors.JWSSignatureVerificationFailed
-  ) {
-    return 'the token is not signed by the issuer';
-  }
-  if (error instanceof client.ResponseBodyError || error instanceof client.AuthorizationResponseError) {
-    return `the issuer refused: ${error.error}`;
-  }
-  if (error instanceof joseErrors.JOSEError) {
-    return 'the token cannot be read, or is signed in a way that is not accepted';
-  }
-  return error instanceof client.ClientError && error.code !== 'OAUTH_HTTP_REQUEST_FAILED'
-    ? 'what the issuer sent does not belong to this sign-in'
-    : null;
-}
-
 function withoutSlash(address: string): string {
   return address.replace(/\/$/, '');
-}
-
-function causes(error: unknown): unknown[] {
-  return error instanceof Error && error.cause !== undefined ? [error, ...causes(error.cause)] : [error];
 }
 
 /**

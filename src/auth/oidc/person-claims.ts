@@ -29,7 +29,7 @@ const RANK: Record<Role, number> = { viewer: 0, member: 1, admin: 2 };
 
 /** Null for a token that names nobody. */
 export function personOf(claims: Claims, names: ClaimNames): Person | null {
-  const [issuer, subject] = [text(claims['iss']), subjectOf(claims, names.userClaim)];
+  const [issuer, subject] = [text(claims['iss']), personSubject(claims, names.userClaim)];
   if (issuer === null || subject === null) {
     return null;
   }
@@ -50,7 +50,7 @@ export function personOf(claims: Claims, names: ClaimNames): Person | null {
  * Who a token is about, letter by letter: two that differ in a space at the end are two people. Null for none, and for what
  * cannot be stored as it is.
  */
-export function subjectOf(claims: Claims, userClaim: string): string | null {
+export function personSubject(claims: Claims, userClaim: string): string | null {
   const subject = claimAt(claims, userClaim);
   const isUsable =
     typeof subject === 'string' &&
