@@ -272,6 +272,13 @@ export function serviceSignsIn(): DomainError {
   return new DomainError('forbidden', 'This key is of a service, and nobody signs in as one.');
 }
 
+export function roleOfMap(): DomainError {
+  return new DomainError(
+    'conflict',
+    'The groups of this person decide at the identity provider (OIDC_ROLE_MAP).',
+  );
+}
+
 export function lastAdministrator(): DomainError {
   return new DomainError('conflict', 'Nobody else who is enabled is an administrator.');
 }
