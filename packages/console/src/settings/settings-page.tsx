@@ -20,7 +20,14 @@ export function SettingsPage() {
     <Page title="Settings">
       <Contents
         titles={[
-          ...['Git hosts', 'Model', 'Agent', 'Secrets', 'Tool servers', 'Webhooks', 'Notifications', 'Keys'],
+          'Git hosts',
+          'Model',
+          'Agent',
+          'Secrets',
+          'Tool servers',
+          'Webhooks',
+          'Notifications',
+          'Keys',
           ...(session.signInUrl === null ? [] : ['Company account']),
         ]}
       />
