@@ -177,7 +177,7 @@ export class UserRepository extends Repository<User> {
   async acting(ids: readonly string[]): Promise<Set<string>> {
     const rows = await this.find({
       select: { id: true },
-      where: { id: In([...ids]), disabledAt: IsNull(), removedAt: IsNull() },
+      where: { id: In([...ids]), disabledAt: IsNull(), removedAt: IsNull(), readsOnly: false },
     });
     return new Set(rows.map(({ id }) => id));
   }
@@ -235,10 +235,10 @@ export class UserRepository extends Repository<User> {
 
 /**
  * SQL: whether anything may be done in the name of the user whose id is in the column. Whatever takes up work of users by
- * itself has it in its condition, so that the work of a disabled user waits.
+ * itself has it in its condition, so that the work of a disabled user waits, and of one who may only read now.
  */
 export function mayAct(column: string): string {
-  return `NOT EXISTS (SELECT FROM users WHERE id = ${column} AND disabled_at IS NOT NULL)`;
+  return `NOT EXISTS (SELECT FROM users WHERE id = ${column} AND (disabled_at IS NOT NULL OR reads_only))`;
 }
 
 const LOCK_USER = new NamedStatement<{ disabled: boolean }>(
@@ -270,6 +270,13 @@ export async function requirePerson(manager: EntityManager, userId: string): Pro
 
 export function serviceSignsIn(): DomainError {
   return new DomainError('forbidden', 'This key is of a service, and nobody signs in as one.');
+}
+
+export function roleOfMap(): DomainError {
+  return new DomainError(
+    'conflict',
+    'The groups of this person decide at the identity provider (OIDC_ROLE_MAP).',
+  );
 }
 
 export function lastAdministrator(): DomainError {

@@ -14,7 +14,7 @@ import {
   UserIdDto,
   UserPageDto,
 } from './users.dto.js';
-import { lastAdministrator } from './user.repository.js';
+import { lastAdministrator, roleOfMap } from './user.repository.js';
 import { UsersService } from './users.service.js';
 
 const UNKNOWN = { status: 404, detail: 'There is no user with this id.', description: 'Unknown user' };
@@ -54,7 +54,11 @@ export class UsersController {
     description:
       'Administrators only. Of the keys of the user, those with the scope `admin` are for administrators.',
     answer: { type: UserDto, description: 'The user' },
-    problems: [UNKNOWN, LAST_ADMINISTRATOR],
+    problems: [
+      UNKNOWN,
+      LAST_ADMINISTRATOR,
+      thrown(roleOfMap(), 'The role of a person of the identity provider'),
+    ],
   })
   async update(@Param() { id }: UserIdDto, @Body() { is_admin: isAdmin }: UpdateUserDto): Promise<UserDto> {
     return toUserDto(await this.users.setAdministrator(id, isAdmin));

@@ -6,8 +6,9 @@ import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import { AccessChanges } from './access-changes.js';
 import { ApiKeyRepository } from './api-key.repository.js';
+import { Identity } from './oidc/identity.repository.js';
 import { SessionRepository } from './sessions/session.repository.js';
-import { User, type UserKind, UserRepository } from './user.repository.js';
+import { roleOfMap, User, type UserKind, UserRepository } from './user.repository.js';
 
 /** A feature whose rows may outlive the user who made them. */
 export interface UserWorkOwner {
@@ -147,9 +148,13 @@ export class UsersService {
     return (await this.users.acting([id])).has(id);
   }
 
-  /** @throws DomainError not_found, or conflict for the last administrator */
+  /** @throws DomainError not_found, or conflict for the last administrator, and for whom a map gives the role */
   async setAdministrator(id: string, isAdmin: boolean): Promise<User> {
+    const hasMap = (this.config.oidc?.roleMap.size ?? 0) > 0;
     const user = await this.users.change(id, async (manager, known) => {
+      if (hasMap && known.kind === 'person' && (await manager.existsBy(Identity, { userId: id }))) {
+        throw roleOfMap();
+      }
       await this.users.setAdministrator(manager, present(known).id, isAdmin);
       return manager.findOneByOrFail(User, { id });
     });

@@ -17,6 +17,8 @@ const READS: readonly string[] = ['GET', 'HEAD'];
 const TABLE: readonly (readonly [path: RegExp, reads: Scope, changes: Scope])[] = [
   [/^\/api\/v1\/users\/(?:me(?:\/|$)|git-info$)/, 'read', 'settings'],
   [/^\/api\/v1\/(?:users|audit|diagnostics)(?:\/|$)/, 'admin', 'admin'],
+  // Its links open what runs in the sandbox.
+  [/^\/api\/v1\/sandboxes\/[^/]+\/ports$/, 'run', 'run'],
   // Starting, continuing and ending work.
   [/^\/api\/automation\/v1\/(?:[^/]+\/dispatch|runs\/[^/]+\/cancel)$/, 'read', 'run'],
   [/^\/api\/v1\/(?:app-conversations|conversations?|events|sandboxes|sandbox-specs)(?:\/|$)/, 'read', 'run'],

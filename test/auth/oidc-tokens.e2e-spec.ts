@@ -201,6 +201,24 @@ describe('tokens of the issuer', () => {
       expect(await may({ groups: [] })).toEqual([200, 200, 403]);
     });
 
+    it('alone: an administrator does not change it, but that of other users', async () => {
+      await asked();
+      const found = await request(app.url)
+        .get(`/api/v1/users?email__eq=person-${people}@example.com`)
+        .set(app.admin.headers);
+      const patch = (id: string): request.Test =>
+        request(app.url).patch(`/api/v1/users/${id}`).set(app.admin.headers).send({ is_admin: true });
+      const { body } = await patch(found.body.items[0].id).expect(409);
+      expect(body.detail).toContain('OIDC_ROLE_MAP');
+
+      await patch(app.user.id).expect(200);
+      await request(app.url)
+        .patch(`/api/v1/users/${app.user.id}`)
+        .set(app.admin.headers)
+        .send({ is_admin: false })
+        .expect(200);
+    });
+
     it('also to the keys of the person', async () => {
       const token = await issuer.accessToken(someone({ groups: ['ops'] }));
       const { body } = await request(app.url)

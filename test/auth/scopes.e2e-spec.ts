@@ -144,6 +144,14 @@ describe('scopes', () => {
       expect(await shown((await signIn(without)).session)).toEqual(all(false));
     });
 
+    it('and the links to its ports', async () => {
+      const without = await keyOf(user.headers, { scopes: ['read', 'settings'] });
+      const path = `/api/v1/sandboxes/${sandboxId}/ports`;
+
+      expect((await get(without, path).expect(403)).body).toMatchObject(missing('run'));
+      await get(await keyOf(user.headers, { scopes: ['run'] }), path).expect(200);
+    });
+
     it('and start what is paused, as a read may', async () => {
       const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
       const rested = await rows.conversation(user.id, { sandboxId: paused.id });

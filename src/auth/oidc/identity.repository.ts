@@ -84,11 +84,15 @@ const SET_ROLE = `
 const FIND_SERVICE =
   "SELECT id FROM users WHERE kind = 'service' AND name = $1 AND removed_at IS NULL ORDER BY created_at LIMIT 1";
 
-/** Whether the user can get in without this identity: by a key, or by another one. */
+/**
+ * Whether the user can get in without this identity: by a key, or by another one. Who was made by it stays the issuer's
+ * affair: a key that they made would outlast all that the issuer says of them.
+ */
 const HAS_ANOTHER_WAY = `
-  SELECT EXISTS (SELECT FROM user_identities WHERE user_id = $1 AND id <> $2)
+  SELECT NOT EXISTS (SELECT FROM users u JOIN user_identities i ON i.id = $2 AND i.created_at = u.created_at
+    WHERE u.id = $1) AND (EXISTS (SELECT FROM user_identities WHERE user_id = $1 AND id <> $2)
     OR EXISTS (SELECT FROM api_keys WHERE user_id = $1 AND revoked_at IS NULL
-      AND (expires_at IS NULL OR expires_at > $3)) AS found`;
+      AND (expires_at IS NULL OR expires_at > $3))) AS found`;
 
 type IssuedIdentity = Pick<Person, 'issuer' | 'subject' | 'emailVerified'>;
 
@@ -160,7 +164,8 @@ export class IdentityRepository extends Repository<Identity> {
       }
       await lockUser(manager, userId);
       await this.addIdentity(manager, userId, person, now);
-      await this.audit.append(manager, { action: 'user.link', resourceId: userId, ownerId: userId });
+      const details = { issuer: person.issuer, subject: person.subject };
+      await this.audit.append(manager, { action: 'user.link', resourceId: userId, ownerId: userId, details });
       return true;
     });
   }
@@ -174,16 +179,23 @@ export class IdentityRepository extends Repository<Identity> {
   ): Promise<'unlinked' | 'unknown' | 'only_way_in'> {
     return this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
-      const [other] = await manager.query<{ found: boolean }[]>(HAS_ANOTHER_WAY, [userId, id, now]);
-      if (!anyway && other?.found !== true && (await manager.existsBy(Identity, { id, userId }))) {
-        return 'only_way_in';
-      }
-      const { affected } = await manager.delete(Identity, { id, userId });
-      if (affected !== 1) {
+      const known = await manager.findOneBy(Identity, { id, userId });
+      if (known === null) {
         return 'unknown';
       }
+      const [other] = await manager.query<{ found: boolean }[]>(HAS_ANOTHER_WAY, [userId, id, now]);
+      if (!anyway && other?.found !== true) {
+        return 'only_way_in';
+      }
+      await manager.delete(Identity, { id });
       await publishAccessChange(manager, userId);
-      await this.audit.append(manager, { action: 'user.unlink', resourceId: userId, ownerId: userId });
+      const details = { issuer: known.issuer, subject: known.subject };
+      await this.audit.append(manager, {
+        action: 'user.unlink',
+        resourceId: userId,
+        ownerId: userId,
+        details,
+      });
       return 'unlinked';
     });
   }

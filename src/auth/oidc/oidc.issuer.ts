@@ -3,7 +3,6 @@ import {
   createRemoteJWKSet,
   customFetch as jwksFetch,
   decodeJwt,
-  errors as joseErrors,
   type JWTPayload,
   type JWTVerifyOptions,
   jwtVerify,
@@ -14,15 +13,16 @@ import { HostAllowlist, isLoopbackHost } from '@slipway/common/http/host-allowli
 import { Clock } from '../../common/clock.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
-import { UpstreamError } from '../../common/http/upstream-error.js';
 import { AppConfig, proxyOf } from '../../config/app-config.js';
 import type { OidcConfig } from '../../config/oidc-config.js';
+import { isRefusedGrant, reasonOf } from './issuer-failure.js';
+import { personSubject } from './person-claims.js';
 
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 /** Seconds that clocks may differ. */
 const CLOCK_TOLERANCE = 30;
-/** Milliseconds between two requests for keys, however many tokens name a key that nobody knows. */
-const KEYS_PAUSE_MS = 10_000;
+/** Milliseconds between two requests for keys, however many tokens name a key that nobody knows, and after a failure. */
+const PAUSE_MS = 10_000;
 /** After which keys and addresses are asked for again beside the request that notices. */
 const FRESH_MS = 5 * 60_000;
 /** Issuers whose access tokens are known to be no JWTs. */
@@ -69,6 +69,8 @@ export class OidcIssuer implements OnApplicationBootstrap {
   private readonly logger = new Logger(OidcIssuer.name);
   private discovered: Discovered | null = null;
   private discovering: Promise<Discovered> | null = null;
+  /** When {@link discovering} failed; null while it goes on. */
+  private failedAt: number | null = null;
   private lastKeys: { at: number; answer: Promise<Response> | null } = { at: -Infinity, answer: null };
 
   constructor(
@@ -136,7 +138,9 @@ export class OidcIssuer implements OnApplicationBootstrap {
     });
     const events = payload['events'] as Record<string, unknown> | null;
     const isLogout = typeof events?.['http://schemas.openid.net/event/backchannel-logout'] === 'object';
-    const { sub: subject = null, iat = 0 } = payload;
+    // `sub` names nobody here where people are told apart by another claim.
+    const subject = personSubject(payload, this.required.userClaim);
+    const { iat = 0 } = payload;
     const sid = typeof payload['sid'] === 'string' ? payload['sid'] : null;
     if (!isLogout || payload['nonce'] !== undefined || (subject === null && sid === null)) {
       throw new DomainError('unauthorized', 'This is no logout token.');
@@ -186,8 +190,12 @@ export class OidcIssuer implements OnApplicationBootstrap {
   async refresh(refreshToken: string): Promise<{ claims: JWTPayload | null; refreshToken: string }> {
     const { configuration } = await this.discover();
     const tokens = await this.call('renewal', () => client.refreshTokenGrant(configuration, refreshToken));
-    const claims =
-      tokens.id_token === undefined ? null : await this.verify(tokens.id_token, { audience: this.clientId });
+    if (tokens.id_token === undefined) {
+      return { claims: null, refreshToken: tokens.refresh_token ?? refreshToken };
+    }
+    const verified = await this.verify(tokens.id_token, { audience: this.clientId });
+    // The role is decided by the same claims as at the sign-in.
+    const claims = await this.withUserInfo(configuration, tokens.access_token, verified);
     return { claims, refreshToken: tokens.refresh_token ?? refreshToken };
   }
 
@@ -247,18 +255,33 @@ export class OidcIssuer implements OnApplicationBootstrap {
     const known = this.discovered;
     const now = this.clock.now();
     if (known === null || now - known.at >= FRESH_MS || now < known.at) {
-      this.discovering ??= this.ask().finally(() => {
-        this.discovering = null;
-      });
+      const asked = this.askInTurn(now);
       if (known === null) {
-        return this.discovering;
+        return asked;
       }
-      // What is known goes on while the issuer is away.
-      this.discovering.catch((error: unknown) => {
-        this.logger.warn('failed to ask the issuer again', { error: errorMessage(error) });
-      });
+      // What is known goes on while the issuer is away. What is wrong is logged there.
+      asked.catch(() => undefined);
     }
     return known;
+  }
+
+  /** Strangers may ask as often as they like: all share one request, and a failure counts for a while. */
+  private async askInTurn(now: number): Promise<Discovered> {
+    if (this.failedAt !== null && (now < this.failedAt || now - this.failedAt >= PAUSE_MS)) {
+      this.discovering = null;
+      this.failedAt = null;
+    }
+    this.discovering ??= this.ask().then(
+      (found) => {
+        this.discovering = null;
+        return found;
+      },
+      (error: unknown) => {
+        this.failedAt = this.clock.now();
+        throw error;
+      },
+    );
+    return this.discovering;
   }
 
   private async ask(): Promise<Discovered> {
@@ -304,7 +327,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
   private async fetchKeys(url: string, signal: AbortSignal): Promise<Response> {
     const now = this.clock.now();
     const { at, answer: last } = this.lastKeys;
-    const isFresh = last !== null && now >= at && now - at < KEYS_PAUSE_MS;
+    const isFresh = last !== null && now >= at && now - at < PAUSE_MS;
     const answer = isFresh ? last : this.http.fetch(url, { signal, headers: { accept: 'application/json' } });
     this.lastKeys = isFresh ? this.lastKeys : { at: now, answer };
     return (await answer).clone();
@@ -323,8 +346,10 @@ export class OidcIssuer implements OnApplicationBootstrap {
     if (error instanceof DomainError) {
       return error;
     }
-    const isOurs = what === 'discovery' || what === 'keys';
-    const reason = isOurs ? null : reasonOf(error);
+    const isOurs = what === 'discovery' || what === 'keys' || what === 'userinfo';
+    // Whatever else goes wrong there says nothing of the person: a wrong secret, a limit, an error of the issuer.
+    const isAnswer = what !== 'renewal' || isRefusedGrant(error);
+    const reason = isOurs || !isAnswer ? null : reasonOf(error);
     if (reason === null) {
       this.logger.warn('failed to ask the issuer', { what, error: errorMessage(error) });
       return new DomainError(
@@ -340,43 +365,8 @@ export class OidcIssuer implements OnApplicationBootstrap {
   }
 }
 
-/** What is wrong with a token or a code; null where the issuer itself is away. */
-function reasonOf(error: unknown): string | null {
-  if (error instanceof joseErrors.JWTExpired) {
-    return 'the token has expired';
-  }
-  if (error instanceof joseErrors.JWTClaimValidationFailed) {
-    return `the token is not for this service: its claim ${error.claim} is wrong`;
-  }
-  if (
-    error instanceof joseErrors.JWKSTimeout ||
-    causes(error).some((cause) => cause instanceof UpstreamError)
-  ) {
-    return null;
-  }
-  if (
-    error instanceof joseErrors.JWKSNoMatchingKey ||
-    error instanceof joseErrors.JWSSignatureVerificationFailed
-  ) {
-    return 'the token is not signed by the issuer';
-  }
-  if (error instanceof client.ResponseBodyError || error instanceof client.AuthorizationResponseError) {
-    return `the issuer refused: ${error.error}`;
-  }
-  if (error instanceof joseErrors.JOSEError) {
-    return 'the token cannot be read, or is signed in a way that is not accepted';
-  }
-  return error instanceof client.ClientError && error.code !== 'OAUTH_HTTP_REQUEST_FAILED'
-    ? 'what the issuer sent does not belong to this sign-in'
-    : null;
-}
-
 function withoutSlash(address: string): string {
   return address.replace(/\/$/, '');
-}
-
-function causes(error: unknown): unknown[] {
-  return error instanceof Error && error.cause !== undefined ? [error, ...causes(error.cause)] : [error];
 }
 
 /**

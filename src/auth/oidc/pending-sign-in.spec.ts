@@ -17,6 +17,10 @@ describe('the path after a sign-in', () => {
     ['/\\evil.example/', '/slipway/console/'],
     ['/\t/evil.example/', '/slipway/console/'],
     ['/.//evil.example', '/slipway/console/'],
+    ['/another-application', '/slipway/console/'],
+    ['/slipway/../another-application', '/slipway/console/'],
+    ['/slipwayer/console/', '/slipway/console/'],
+    [`/slipway/${'€'.repeat(700)}`, '/slipway/console/'],
     ['javascript:alert(1)', '/slipway/console/'],
     ['console', '/slipway/console/'],
   ])('of %j is %s', (asked, expected) => {

@@ -1,22 +1,27 @@
 import { randomBytes } from 'node:crypto';
 import type { IncomingHttpHeaders } from 'node:http';
 import { SecretCipher, SecretDecryptionError } from '../../common/crypto/secret-cipher.js';
+import type { AuthUser } from '../auth.decorators.js';
 import { cookieValues, hostCookie, SIGN_IN_COOKIE as COOKIE } from '../sessions/session-cookie.js';
 import type { SignInChecks } from './oidc.issuer.js';
 
 const VALID_MS = 600_000;
 const BINDING = 'oidc-sign-in';
+/** Browsers keep no cookie beyond 4 KB. */
+const MAX_PATH = 2_000;
+
+export type LinkedBy = Pick<AuthUser, 'id' | 'keyId'>;
 
 /** What a browser keeps between the beginning and the end of its sign-in; encrypted, as it is worth a session. */
 export interface PendingSignIn extends SignInChecks {
   /** Path of our own to go on at. */
   returnTo: string;
-  /** Who is to be linked with the person; null for an ordinary sign-in. */
-  linkTo: string | null;
+  /** The user who is to be linked with the person, and by which key; null for an ordinary sign-in. */
+  linkTo: LinkedBy | null;
   expiresAt: number;
 }
 
-export function beginSignIn(returnTo: string, linkTo: string | null, now: number): PendingSignIn {
+export function beginSignIn(returnTo: string, linkTo: LinkedBy | null, now: number): PendingSignIn {
   return {
     state: randomText(),
     nonce: randomText(),
@@ -65,13 +70,14 @@ export function pendingSignIn(
 
 /** The path to go on at; anything that could lead to another origin is the console's first page. */
 export function ownPath(asked: string | undefined, publicUrl: string): string {
-  const home = `${new URL(publicUrl).pathname.replace(/\/$/, '')}/console/`;
+  const prefix = new URL(publicUrl).pathname.replace(/\/$/, '');
+  const home = `${prefix}/console/`;
   if (asked === undefined || !asked.startsWith('/') || !URL.canParse(asked, publicUrl)) {
     return home;
   }
   const { origin, pathname, search, hash } = new URL(asked, publicUrl);
+  const path = `${pathname}${search}${hash}`;
   // Browsers read `//host` and `/\host` as another host, and take tabs and line breaks out before.
-  return origin === new URL(publicUrl).origin && !pathname.startsWith('//')
-    ? `${pathname}${search}${hash}`
-    : home;
+  const isOwn = origin === new URL(publicUrl).origin && pathname.startsWith(`${prefix}/`);
+  return isOwn && !pathname.startsWith('//') && path.length <= MAX_PATH ? path : home;
 }

@@ -7,6 +7,10 @@ const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups' };
 const ISSUER = 'https://sso.example.com/realms/main';
 const ADA: Claims = { iss: ISSUER, sub: 'ada-1', email: 'Ada@Example.com', groups: ['dev'] };
 
+const NO_ADDRESS = {
+  email: expect.stringMatching(/^(?!0123456789abcdef)[0-9a-f]{16}@sso[.]example[.]com[.]invalid$/),
+};
+
 describe('the person of a token', () => {
   it('has the address in lower case, and the groups', () => {
     expect(personOf({ ...ADA, name: 'Ada' }, NAMES)).toEqual({
@@ -48,6 +52,22 @@ describe('the person of a token', () => {
     ['an app of Entra ID', { appid: 'ci', idtyp: 'app' }, { client: 'ci' }],
     ['a client of Auth0', { sub: 'ci@clients', azp: 'ci', gty: 'client-credentials' }, { client: 'ci' }],
     ['a person behind a client', { azp: 'console' }, { client: null }],
+    [
+      'a person who calls themselves like a service account',
+      { azp: 'console', preferred_username: 'service-account-ci' },
+      { client: null },
+    ],
+    [
+      'a person who calls themselves like that of the client they use',
+      { azp: 'console', preferred_username: 'service-account-console', sid: '1' },
+      { client: null },
+    ],
+    ['a subject letter by letter', { sub: ' ada-1\u00a0' }, { subject: ' ada-1\u00a0' }],
+    ['a name in one line', { name: 'Ada\u0000\n\u202eecila\ud800' }, { name: 'Ada\ufffd  ecila\ufffd' }],
+    ['a name that would be cut in a letter', { name: `${'a'.repeat(199)}😀` }, { name: 'a'.repeat(199) }],
+    ['the address of our own administrator', { email: 'Admin@Localhost' }, NO_ADDRESS],
+    ['an address that we make up', { email: '0123456789abcdef@sso.example.com.invalid' }, NO_ADDRESS],
+    ['an address with half a letter', { email: 'a\ud800@example.com' }, NO_ADDRESS],
   ])('knows %s', (_what, claims, expected) => {
     expect(personOf({ ...ADA, ...claims }, NAMES)).toMatchObject(expected);
   });
@@ -56,6 +76,8 @@ describe('the person of a token', () => {
     ['no subject', { sub: undefined }],
     ['an empty subject', { sub: ' ' }],
     ['a subject that is no text', { sub: 7 }],
+    ['a subject with half a letter', { sub: 'ada\ud800' }],
+    ['a subject with a NUL', { sub: 'ada\0' }],
     ['a subject without end', { sub: 'a'.repeat(256) }],
     ['no issuer', { iss: undefined }],
   ])('is nobody with %s', (_what, claims) => {

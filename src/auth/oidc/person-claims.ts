@@ -1,5 +1,7 @@
 import { hash } from 'node:crypto';
+import { cleanText, textHead } from '@slipway/common/well-formed-text.js';
 import type { OidcConfig, Role } from '../../config/oidc-config.js';
+import { ADMIN_EMAIL } from '../user.repository.js';
 
 export type Claims = Readonly<Record<string, unknown>>;
 
@@ -27,8 +29,8 @@ const RANK: Record<Role, number> = { viewer: 0, member: 1, admin: 2 };
 
 /** Null for a token that names nobody. */
 export function personOf(claims: Claims, names: ClaimNames): Person | null {
-  const [issuer, subject] = [text(claims['iss']), text(claimAt(claims, names.userClaim))];
-  if (issuer === null || subject === null || subject.length > MAX_SUBJECT) {
+  const [issuer, subject] = [text(claims['iss']), personSubject(claims, names.userClaim)];
+  if (issuer === null || subject === null) {
     return null;
   }
   const client = clientOf(claims);
@@ -36,12 +38,27 @@ export function personOf(claims: Claims, names: ClaimNames): Person | null {
   return {
     issuer,
     subject,
-    email: EMAIL.test(email) && email.length <= MAX_EMAIL ? email : placeholderAddress(issuer, subject),
+    email: isAddress(email) ? email : placeholderAddress(issuer, subject),
     emailVerified: claims['email_verified'] !== false && claims['email_verified'] !== 'false',
-    name: (client ?? text(claims['name']) ?? text(claims['preferred_username']))?.slice(0, MAX_NAME) ?? null,
+    name: shownName(client ?? text(claims['name']) ?? text(claims['preferred_username'])),
     groups: areLeftOut(claims, names.groupsClaim) ? null : groupsOf(claimAt(claims, names.groupsClaim)),
     client,
   };
+}
+
+/**
+ * Who a token is about, letter by letter: two that differ in a space at the end are two people. Null for none, and for what
+ * cannot be stored as it is.
+ */
+export function personSubject(claims: Claims, userClaim: string): string | null {
+  const subject = claimAt(claims, userClaim);
+  const isUsable =
+    typeof subject === 'string' &&
+    subject.trim() !== '' &&
+    subject.length <= MAX_SUBJECT &&
+    subject.isWellFormed() &&
+    !/\p{Cc}/u.test(subject);
+  return isUsable ? subject : null;
 }
 
 /** The highest role of the groups; null where no group has one. */
@@ -90,14 +107,36 @@ function clientOf(claims: Claims): string | null {
   const client = text(claims['azp']) ?? text(claims['client_id']) ?? text(claims['appid']);
   const isClient =
     (client !== null && sub === client) ||
-    text(claims['preferred_username'])?.startsWith('service-account-') === true ||
+    isServiceAccount(claims, client) ||
     idtyp === 'app' ||
     gty === 'client-credentials';
   return isClient ? (client ?? text(sub)) : null;
 }
 
+/**
+ * Of Keycloak, where people may choose such a name for themselves: theirs comes with a sign-in (`sid`), and hardly with the
+ * name of the client that they use.
+ */
+function isServiceAccount(claims: Claims, client: string | null): boolean {
+  const name = `service-account-${client ?? ''}`.toLowerCase();
+  return client !== null && claims['sid'] === undefined && text(claims['preferred_username']) === name;
+}
+
 function text(value: unknown): string | null {
   return typeof value === 'string' && value.trim() !== '' ? value.trim() : null;
+}
+
+/** One line of what can be stored. */
+function shownName(name: string | null): string | null {
+  return name === null
+    ? null
+    : textHead(cleanText(name).replace(/[\p{Cc}\p{Bidi_Control}]/gu, ' '), MAX_NAME).trim() || null;
+}
+
+/** Those of users that we make ourselves are nobody's at an issuer. */
+function isAddress(email: string): boolean {
+  const isReserved = email.endsWith('.invalid') || email === ADMIN_EMAIL;
+  return EMAIL.test(email) && email.length <= MAX_EMAIL && email.isWellFormed() && !isReserved;
 }
 
 function placeholderAddress(issuer: string, subject: string): string {

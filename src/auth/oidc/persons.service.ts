@@ -1,9 +1,10 @@
 import { Injectable } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
-import { scopesWithin } from '../../common/scopes.js';
+import { requireScope, SCOPES, scopesWithin } from '../../common/scopes.js';
 import { AccessChanges } from '../access-changes.js';
 import type { AuthUser } from '../auth.decorators.js';
+import { serviceSignsIn, UserRepository } from '../user.repository.js';
 import { type Identity, IdentityRepository, type KnownPerson } from './identity.repository.js';
 import { OidcIssuer } from './oidc.issuer.js';
 import { type Claims, type Person, personOf } from './person-claims.js';
@@ -18,7 +19,8 @@ export const GROUPS_OVERAGE =
 export const REMOVED = 'Your user was removed here. An administrator can let you in again.';
 export const DISABLED = 'Your user is disabled here. An administrator can enable it.';
 export const LINKED_ELSEWHERE = 'This sign-in belongs to a user already.';
-export const ONLY_WAY_IN = 'This is the only way in for you; make an API key first.';
+export const ONLY_WAY_IN =
+  'This is the only way in for you, so make an API key first; or you came in by it, and only the operator takes it away.';
 
 export interface SignedIn {
   identityId: string;
@@ -32,6 +34,7 @@ export class PersonsService {
   constructor(
     private readonly issuer: OidcIssuer,
     private readonly identities: IdentityRepository,
+    private readonly users: UserRepository,
     private readonly clock: Clock,
     private readonly changes: AccessChanges,
   ) {}
@@ -60,6 +63,23 @@ export class PersonsService {
     }
     this.changes.tell(known.user_id);
     return this.signIn(claims);
+  }
+
+  /**
+   * Whoever is linked may do all that the user may, so the key of a link may do no less.
+   * @throws DomainError forbidden for a service, insufficient_scope, unauthorized
+   */
+  async requireLinkable({ id, scopes }: Pick<AuthUser, 'id' | 'scopes'>): Promise<void> {
+    const user = await this.users.findOneBy({ id });
+    if (user === null) {
+      throw new DomainError('unauthorized', 'Unauthorized');
+    }
+    if (user.kind === 'service') {
+      throw serviceSignsIn();
+    }
+    SCOPES.filter((scope) => scope !== 'admin' || user.isAdmin).forEach((scope) =>
+      requireScope({ scopes }, scope),
+    );
   }
 
   /** Lets a user sign in by the issuer. @throws DomainError conflict for a person who is linked already */

@@ -6,12 +6,15 @@ import { statusOf } from '../../common/errors/problem.js';
 import { ApiRoute, documented, thrown } from '../../common/openapi/api-route.js';
 import { Shown } from '../../common/openapi/responses.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
+import { insufficientScope } from '../../common/scopes.js';
 import { Text } from '../../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { ApiKeyVerifier } from '../api-key.verifier.js';
 import { Public } from '../auth.decorators.js';
+import { serviceSignsIn } from '../user.repository.js';
 import { FOREIGN_PAGE, RequestAuthenticator } from '../request-authenticator.js';
+import { PersonsService } from './persons.service.js';
 import { PAGE_POLICY, refusedPage, signedInPage } from './sign-in.page.js';
 import { SignInService } from './sign-in.service.js';
 
@@ -71,6 +74,7 @@ export class SignInController {
     private readonly signIns: SignInService,
     private readonly authenticator: RequestAuthenticator,
     private readonly keys: ApiKeyVerifier,
+    private readonly persons: PersonsService,
     private readonly address: ServiceAddress,
   ) {}
 
@@ -115,11 +119,13 @@ export class SignInController {
   @JsonBodyBounds({ bytes: 1_024 })
   @ApiRoute('link_sign_in', 'Link a user with the identity provider', {
     description:
-      'Begins a sign-in that ends in the link: who signs in there is the user of the key from then on.',
+      'Begins a sign-in that ends in the link: who signs in there is the user of the key from then on. The key must be one that may do all that its user may.',
     answer: { type: SignInAddressDto, description: 'Where the browser goes on' },
     problems: [
       { status: 401, detail: WRONG_KEY, description: 'Unknown, revoked or expired' },
       documented(403, FOREIGN_PAGE, 'A page of another origin asks'),
+      thrown(serviceSignsIn(), 'A key of a service'),
+      thrown(insufficientScope('admin'), 'The key may do less than its user'),
       NO_ISSUER,
       AWAY,
     ],
@@ -134,8 +140,9 @@ export class SignInController {
     if (!user) {
       throw new DomainError('unauthorized', WRONG_KEY);
     }
+    await this.persons.requireLinkable(user);
     const returnTo = `${this.address.pathPrefix}/console/settings`;
-    return { url: await this.signIns.begin(request, response, { returnTo, linkTo: user.id }) };
+    return { url: await this.signIns.begin(request, response, { returnTo, linkTo: user }) };
   }
 
   @Post('backchannel-logout')

@@ -3,15 +3,27 @@ import type { Request, Response } from 'express';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError } from '../../common/errors/domain-error.js';
+import { noteCaller } from '../../common/requests/request-context.js';
 import { ServiceAddress } from '../../config/service-address.js';
+import { ApiKeyVerifier } from '../api-key.verifier.js';
 import { BrowserSessions } from '../sessions/browser-sessions.js';
 import { SessionRenewal } from '../sessions/session-renewal.js';
 import { OidcIssuer } from './oidc.issuer.js';
-import { beginSignIn, endedSignInCookie, ownPath, pendingSignIn, signInCookie } from './pending-sign-in.js';
-import { PersonsService } from './persons.service.js';
+import {
+  beginSignIn,
+  endedSignInCookie,
+  type LinkedBy,
+  ownPath,
+  pendingSignIn,
+  signInCookie,
+} from './pending-sign-in.js';
+import type { Claims } from './person-claims.js';
+import { PersonsService, type SignedIn } from './persons.service.js';
 
 export const NOT_BEGUN_HERE =
   'This sign-in was not begun in this browser, or longer than ten minutes ago. Begin again.';
+export const KEY_ENDED =
+  'The key that was to link this sign-in has ended meanwhile. Begin again with another one.';
 
 /** Signs people in by the issuer: authorization code with PKCE (RFC 7636), bound to the browser that began. */
 @Injectable()
@@ -21,6 +33,7 @@ export class SignInService {
   constructor(
     private readonly issuer: OidcIssuer,
     private readonly persons: PersonsService,
+    private readonly keys: ApiKeyVerifier,
     private readonly browsers: BrowserSessions,
     private readonly renewal: SessionRenewal,
     private readonly address: ServiceAddress,
@@ -29,17 +42,18 @@ export class SignInService {
   ) {}
 
   /**
-   * @param linkTo the user to link; null for an ordinary sign-in
+   * @param linkTo the user to link, and the key that says so; none for an ordinary sign-in
    * @returns the issuer's address to go to
    * @throws DomainError not_found without an issuer, unavailable
    */
   async begin(
     request: Request,
     response: Response,
-    { returnTo, linkTo = null }: { returnTo?: string | undefined; linkTo?: string | null },
+    { returnTo, linkTo }: { returnTo?: string | undefined; linkTo?: LinkedBy },
   ): Promise<string> {
     const publicUrl = this.address.urlFor(request);
-    const pending = beginSignIn(ownPath(returnTo, publicUrl), linkTo, this.clock.now());
+    const by = linkTo === undefined ? null : { id: linkTo.id, keyId: linkTo.keyId };
+    const pending = beginSignIn(ownPath(returnTo, publicUrl), by, this.clock.now());
     const address = await this.issuer.signInAddress(`${publicUrl}/auth/callback`, pending);
     response.append('Set-Cookie', signInCookie(this.cipher, pending, this.address.isHttps(request)));
     return address;
@@ -62,9 +76,7 @@ export class SignInService {
     const callback = new URL(`${this.address.urlFor(request)}/auth/callback${search}`);
     const { claims, refreshToken } = await this.issuer.exchange(callback, pending);
     const { linkTo } = pending;
-    const signedIn = await (linkTo === null
-      ? this.persons.signIn(claims)
-      : this.persons.link(linkTo, claims));
+    const signedIn = await (linkTo === null ? this.persons.signIn(claims) : this.link(linkTo, claims));
     const { identityId, user } = signedIn;
     const sid = typeof claims['sid'] === 'string' ? claims['sid'] : null;
     await this.browsers.begin(
@@ -74,6 +86,15 @@ export class SignInService {
       { identityId, sid, refreshToken, renewedAt: refreshToken === null ? null : new Date(now) },
     );
     return pending.returnTo;
+  }
+
+  /** The key may have ended since the beginning. */
+  private async link({ id, keyId }: LinkedBy, claims: Claims): Promise<SignedIn> {
+    if (!(await this.keys.stillValid([keyId])).has(keyId)) {
+      throw new DomainError('unauthorized', KEY_ENDED);
+    }
+    noteCaller(id, id, keyId);
+    return this.persons.link(id, claims);
   }
 
   /** OpenID Connect Back-Channel Logout 1.0. @throws DomainError unauthorized for a token that is not right */

@@ -1,0 +1,317 @@
+import { once } from 'node:events';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { WebSocket } from 'ws';
+import { ApiKeysService } from '../../src/auth/api-keys.service.js';
+import { AutomationRepository } from '../../src/automations/definitions/automation.repository.js';
+import { SCOPES, type Scope } from '../../src/common/scopes.js';
+import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
+import { AuditClient } from '../support/audit-client.js';
+import { ConversationRows } from '../support/conversation-rows.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { RawServer } from '../support/raw-server.js';
+import { SignInBrowser } from '../support/sign-in-browser.js';
+import { until } from '../support/until.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+const HOUR_MS = 3_600_000;
+const ME = '/api/v1/users/me/identities';
+const KEYS = '/api/v1/api-keys';
+
+describe('nobody gets more by the issuer than it says:', () => {
+  let issuer: FakeOidcIssuer;
+
+  beforeAll(async () => {
+    issuer = await FakeOidcIssuer.start();
+  });
+
+  const app = useTestApp(() => ({
+    ...issuer.environment,
+    OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member',
+  }));
+  let people = 0;
+
+  afterAll(() => issuer.server.close());
+
+  beforeEach(() => {
+    people += 1;
+    issuer.server.clearFaults();
+    Object.assign(issuer.state, {
+      person: { sub: `sub-${people}`, email: `p${people}@example.com`, name: 'Eve', groups: ['dev'] },
+      userInfo: {},
+      sid: `sid-${people}`,
+      refreshTokens: null,
+      renewed: null,
+      tamper: null,
+    });
+  });
+
+  const browser = (): SignInBrowser => new SignInBrowser(app.url);
+  const signedIn = async (): Promise<SignInBrowser> => {
+    const who = browser();
+    expect((await who.signIn()).status).toBe(200);
+    return who;
+  };
+  const keyOf = async (userId: string, scopes: Scope[]): Promise<{ key: string; id: string }> => {
+    const wanted = { userId, name: 'limited', expiresAt: null, scopes };
+    const { key, record } = await app.app.get(ApiKeysService).issue(wanted);
+    return { key, id: record.id };
+  };
+
+  describe('a link', () => {
+    it.each<[string, () => Promise<string>, string]>([
+      ['of what reads', async () => (await keyOf(app.user.id, ['read'])).key, 'run'],
+      ['of a device', async () => (await keyOf(app.user.id, ['read', 'run'])).key, 'settings'],
+      ['of settings', async () => (await keyOf(app.user.id, ['settings'])).key, 'read'],
+      [
+        'of an administrator, for what is no administration',
+        async () => (await keyOf(app.admin.id, ['read', 'run', 'settings'])).key,
+        'admin',
+      ],
+    ])('is not begun by a key %s', async (_what, key, scope) => {
+      const who = browser();
+      const { status, body } = await who.beginLink(await key());
+
+      expect([status, body.code, body.scope]).toEqual([403, 'insufficient_scope', scope]);
+      expect(who.cookies.size).toBe(0);
+    });
+
+    it('is not begun by a key of a service, as nobody signs in as one', async () => {
+      const { body: service } = await request(app.url)
+        .post('/api/v1/users')
+        .set(app.admin.headers)
+        .send({ kind: 'service', email: `robot-${people}@example.com` })
+        .expect(201);
+      const { key } = await keyOf(service.id, [...SCOPES]);
+
+      expect((await browser().beginLink(key)).status).toBe(403);
+    });
+
+    it('is not ended by a key that has ended meanwhile', async () => {
+      const user = await app.createUser();
+      const who = browser();
+      const { body } = await who.beginLink(user.key);
+      const spare = await keyOf(user.id, [...SCOPES]);
+      await request(app.url)
+        .delete(`${KEYS}/${user.key.split('_')[1]}`)
+        .set(user.headers)
+        .expect(204);
+      const page = await who.goOn(body.url);
+
+      expect(page.status).toBe(401);
+      expect(page.text).toContain('The key that was to link this sign-in has ended');
+      const { body: links } = await request(app.url).get(ME).set('X-Session-API-Key', spare.key).expect(200);
+      expect(links.items).toEqual([]);
+    });
+
+    it('stands in the audit with who made it, by which key, and with whom', async () => {
+      const user = await app.createUser();
+      const who = browser();
+      await who.goOn((await who.beginLink(user.key)).body.url);
+      const entries = await new AuditClient(app).find({ owner_user_id: user.id });
+
+      expect(entries.find(({ action }) => action === 'user.link')).toMatchObject({
+        actor: { kind: 'user', user_id: user.id, key_id: user.key.split('_')[1] },
+        details: { issuer: issuer.issuer, subject: `sub-${people}` },
+      });
+    });
+  });
+
+  it('a person with 10,000 groups and odd texts in the token signs in', async () => {
+    const groups = Array.from({ length: 10_000 }, (_, index) => `a-group-with-a-long-name-${index}`);
+    Object.assign(issuer.state.person, { name: 'Eve\0\n\u202e\ud800', groups: [...groups, 'dev'] });
+    const who = await signedIn();
+
+    expect(await who.user()).toMatchObject({
+      name: 'Eve\ufffd  \ufffd',
+      scopes: [...SCOPES],
+      is_admin: false,
+    });
+  });
+
+  it('who came in by a sign-in does not leave it for a key of their own', async () => {
+    const who = await signedIn();
+    const headers = await who.headers();
+    const { body } = await request(app.url).post(KEYS).set(headers).send({ name: 'for ever' }).expect(201);
+    const [own] = (await who.get(ME)).body.items;
+    await request(app.url).delete(`${ME}/${own.id}`).set('X-Session-API-Key', body.key).expect(409);
+
+    // Nor by way of a second one.
+    issuer.state.person['sub'] = `second-${people}`;
+    const other = browser();
+    await other.goOn((await other.beginLink(body.key)).body.url);
+    expect((await other.get(ME)).body.items).toHaveLength(2);
+    await request(app.url).delete(`${ME}/${own.id}`).set('X-Session-API-Key', body.key).expect(409);
+  });
+
+  describe('a renewal', () => {
+    const renewal = async (who: SignInBrowser): Promise<void> => {
+      const asked = (): number => issuer.server.requests.filter(({ path }) => path.endsWith('/token')).length;
+      const before = asked();
+      app.clock.advance(HOUR_MS);
+      await who.user();
+      await until(() => asked() > before);
+    };
+
+    it('leaves a viewer one whose groups stand at the userinfo endpoint alone', async () => {
+      const { person } = issuer.state;
+      Object.assign(issuer.state, {
+        person: { sub: person['sub'] },
+        userInfo: { email: `p${people}@example.com`, groups: ['readers'] },
+        renewed: { sub: person['sub'] },
+        refreshTokens: [],
+      });
+      const who = await signedIn();
+      const atUserInfo = (): number =>
+        issuer.server.requests.filter(({ path }) => path.endsWith('/userinfo')).length;
+      const before = atUserInfo();
+      await renewal(who);
+      await until(() => atUserInfo() > before);
+      issuer.state.userInfo['groups'] = ['ops'];
+      await renewal(who);
+
+      await until(async () => (await who.user())?.is_admin === true);
+      const roles = await app.dataSource.query<{ role: string }[]>(
+        "SELECT details ->> 'role' AS role FROM audit_entries WHERE action = 'user.set_role' AND owner_user_id = $1 ORDER BY at",
+        [(await who.user())?.id],
+      );
+      expect(roles.map(({ role }) => role)).toEqual(['viewer', 'admin']);
+    });
+
+    it.each([
+      [500, { error: 'server_error' }],
+      [400, { error: 'temporarily_unavailable' }],
+      [429, { error: 'too_many_requests' }],
+      [401, { error: 'invalid_client' }],
+      [502, 'Bad Gateway'],
+    ])('that the issuer answers %i %j to ends neither sessions nor keys', async (status, body) => {
+      issuer.state.refreshTokens = [];
+      const who = await signedIn();
+      const id = (who.cookies.get('slipway_session') ?? '').slice(0, 12);
+      const { body: made } = await request(app.url)
+        .post(KEYS)
+        .set(await who.headers())
+        .send({ name: 'of the session' })
+        .expect(201);
+      issuer.server.injectFault(
+        { kind: 'status', status, body },
+        { match: ({ path }) => path.endsWith('/token') },
+      );
+      await renewal(who);
+      // It had its turn just now, and is asked again five minutes later, as if the turn had been long ago.
+      await until(async () => {
+        const rows = await app.dataSource.query<{ renewed_at: Date }[]>(
+          'SELECT renewed_at FROM sessions WHERE id = $1',
+          [id],
+        );
+        return rows.every(({ renewed_at: at }) => at.getTime() < app.clock.now() - HOUR_MS / 2);
+      });
+
+      expect(await who.user()).not.toBeNull();
+      await request(app.url).get(KEYS).set('X-Session-API-Key', made.key).expect(200);
+    });
+  });
+
+  it('who only reads from now on: what was theirs does nothing, and its sockets end', async () => {
+    const token = async (group: string): Promise<Record<string, string>> => {
+      const claims = { ...issuer.state.person, groups: [group] };
+      return { Authorization: `Bearer ${await issuer.accessToken(claims)}` };
+    };
+    const member = await token('dev');
+    const automation = {
+      name: 'on push',
+      prompt: 'Look.',
+      trigger: { type: 'event', source: 'github', on: 'push' },
+    };
+    await request(app.url).post('/api/automation/v1/preset/prompt').set(member).send(automation).expect(201);
+    const { body } = await request(app.url)
+      .get(`/api/v1/users?email__eq=p${people}@example.com`)
+      .set(app.admin.headers);
+    const id: string = body.items[0].id;
+    const agent = await RawServer.start(
+      (_incoming, response) => void response.end('{}'),
+      (socket) => socket.send('open'),
+    );
+    const sandbox = await new ConversationRows(app).sandbox(id, {
+      key: 'sandbox-key',
+      address: agent.origin,
+    });
+    const address = `${app.url.replace('http', 'ws')}/api/v1/sandboxes/${sandbox.id}/agent-server/sockets?session_api_key=sandbox-key`;
+    const opened = new WebSocket(address);
+    await once(opened, 'message');
+    const closed = once(opened, 'close');
+
+    await request(app.url)
+      .get(ME)
+      .set(await token('readers'))
+      .expect(200);
+    await closed;
+    expect(String(await once(new WebSocket(address), 'error'))).toContain('401');
+    const automations = app.app.get(AutomationRepository);
+    expect(await automations.ofSource(id, 'github')).toEqual([]);
+    await request(app.url)
+      .get(ME)
+      .set(await token('dev'))
+      .expect(200);
+    expect(await automations.ofSource(id, 'github')).toHaveLength(1);
+    await agent.close();
+  });
+});
+
+describe('an issuer that is away', () => {
+  it('is asked once in ten seconds, however many strangers begin to sign in', async () => {
+    const issuer = await FakeOidcIssuer.start();
+    issuer.server.injectFault({ kind: 'status', status: 503 });
+    const app = await createTestApp(issuer.environment);
+    app.clock.stop();
+    const asked = (): number => issuer.server.requests.length;
+    const begin = async (): Promise<number> =>
+      (await request(app.url).get('/auth/login').redirects(0)).status;
+    expect(await begin()).toBe(503);
+    const before = asked();
+    for (let stranger = 0; stranger < 5; stranger += 1) {
+      expect(await begin()).toBe(503);
+    }
+    expect(asked()).toBe(before);
+
+    issuer.server.clearFaults();
+    app.clock.advance(10_000);
+    expect(await begin()).toBe(302);
+    await app.close();
+    await issuer.server.close();
+  });
+});
+
+describe('people who are told apart by another claim than sub', () => {
+  let issuer: FakeOidcIssuer;
+  let app: TestApp;
+
+  beforeAll(async () => {
+    issuer = await FakeOidcIssuer.start();
+    app = await createTestApp({ ...issuer.environment, OIDC_USER_CLAIM: 'oid' });
+  });
+  afterAll(async () => {
+    await app.close();
+    await issuer.server.close();
+  });
+
+  const logOut = async (claims: Record<string, unknown>): Promise<number> => {
+    const token = await issuer.logoutToken(claims);
+    const form = { logout_token: token };
+    return (await request(app.url).post('/auth/backchannel-logout').type('form').send(form)).status;
+  };
+
+  it.each<[string, Record<string, unknown>, number, boolean]>([
+    ['that sign-in, beside a subject', { sub: 'pairwise', sid: 'sid-1' }, 200, true],
+    ['that claim', { sub: 'pairwise', oid: 'person-1' }, 200, true],
+    ['a subject alone, which is refused', { sub: 'pairwise' }, 400, false],
+  ])('are logged out by %s', async (_what, claims, status, isOut) => {
+    issuer.state.person = { sub: 'pairwise', oid: 'person-1', email: 'p@example.com' };
+    const who = new SignInBrowser(app.url);
+    await who.signIn();
+    expect(await who.user()).not.toBeNull();
+
+    expect(await logOut(claims)).toBe(status);
+    expect((await who.user()) === null).toBe(isOut);
+  });
+});

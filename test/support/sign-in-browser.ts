@@ -1,0 +1,55 @@
+import request from 'supertest';
+
+/** A browser that signs in: keeps cookies, and goes to the issuer and back. */
+export class SignInBrowser {
+  readonly cookies = new Map<string, string>();
+
+  constructor(private readonly url: string) {}
+
+  get cookie(): string {
+    return [...this.cookies].map((pair) => pair.join('=')).join('; ');
+  }
+
+  async get(path: string): Promise<request.Response> {
+    return this.keep(await request(this.url).get(path).set('Cookie', this.cookie).redirects(0));
+  }
+
+  /** @returns the answer of the callback */
+  async signIn(): Promise<request.Response> {
+    const { headers } = await this.get('/auth/login');
+    return this.goOn(headers['location'] ?? '');
+  }
+
+  /** As far as the address of the issuer. */
+  async beginLink(key: string): Promise<request.Response> {
+    return this.keep(await request(this.url).post('/auth/link').set('Origin', this.url).send({ key }));
+  }
+
+  async goOn(addressAtIssuer: string): Promise<request.Response> {
+    const { headers } = await fetch(addressAtIssuer, { redirect: 'manual' });
+    const { pathname, search } = new URL(headers.get('location') ?? '');
+    return this.get(pathname + search);
+  }
+
+  async user(): Promise<{ id: string; is_admin: boolean; scopes: string[] } | null> {
+    return (await this.get('/auth/session')).body.user;
+  }
+
+  /** For changes by the session. */
+  async headers(): Promise<Record<string, string>> {
+    const { body } = await this.get('/auth/session');
+    return { Cookie: this.cookie, 'X-CSRF-Token': body.csrf_token };
+  }
+
+  private keep(answer: request.Response): request.Response {
+    for (const line of [answer.headers['set-cookie'] ?? []].flat()) {
+      const [, name = '', value = ''] = /^([^=]+)=([^;]*)/.exec(line) ?? [];
+      if (value === '') {
+        this.cookies.delete(name);
+      } else {
+        this.cookies.set(name, value);
+      }
+    }
+    return answer;
+  }
+}
