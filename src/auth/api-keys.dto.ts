@@ -77,7 +77,7 @@ export class CreateApiKeyDto {
 
   @ChoiceList(
     'What the key may do, within what the key of the request may; none includes another. Without it: all that that one may, but for `admin`.',
-    { values: SCOPES, nullable: true, example: ['read'] },
+    { values: SCOPES, nullable: true, example: ['read'], form: { minItems: 1 } },
   )
   scopes?: Scope[] | null;
 

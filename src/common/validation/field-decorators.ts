@@ -123,7 +123,9 @@ const choice = ({ values, enumName }: { values: readonly string[]; enumName?: st
 });
 
 export const Choice = fieldOf(choice);
-export const ChoiceList = fieldOf((from: Parameters<typeof choice>[0]) => listOf(choice(from), ''));
+export const ChoiceList = fieldOf(({ form, ...from }: Parameters<typeof choice>[0] & { form?: Form }) =>
+  listOf(choice(from), '', form),
+);
 
 /** A query parameter that may be repeated (`?id=a&id=b`); arrives as an array. */
 export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: Form }) => {

@@ -12,9 +12,7 @@ export const stolenKey: Attack = {
   finding: 'not tried',
   what: 'With a key of Alice that he stole, Bob makes an automation, a webhook, an endpoint and another key; then she revokes the stolen one.',
   expected: ofService(
-    held(
-      'what the key made rests when it is revoked with that, and a key that is asked for with less than all rights is refused',
-    ),
+    held('what the key made rests when it is revoked with that, and a key that only reads makes none'),
   ),
   run: attack,
 };
@@ -38,7 +36,13 @@ async function attack({ alice: { client: alice } }: HostileWorld): Promise<{ hel
   const webhook = await make(`${AUTOMATIONS}/webhooks`, { name: 'Stays', source: 'stays' });
   const endpoint = await make(ENDPOINTS, { url: 'https://collector.example.com/stays' });
   const key = await make(KEYS, { name: 'stays' });
-  const narrow = await alice.send('POST', KEYS, { name: 'reader', scopes: ['read'] });
+  const narrow = await make(KEYS, { name: 'reader', scopes: ['read'] });
+  const wide = await alice.send(
+    'POST',
+    KEYS,
+    { name: 'more', scopes: ['read', 'settings'] },
+    { 'X-Session-API-Key': text(narrow, 'key') },
+  );
 
   await alice.remove(`${KEYS}/${text(stolen, 'id')}?made=pause`);
 
@@ -56,12 +60,14 @@ async function attack({ alice: { client: alice } }: HostileWorld): Promise<{ hel
     await alice.remove(`${path}/${text(made, 'id')}`);
   }
   const keys = await alice.get(KEYS);
-  const second = jsonList({ keys }, 'keys').find((each) => jsonText(each, 'id') === text(key, 'id'));
-  if (jsonText(second, 'revoked_at') === null) {
-    left.push('key');
+  for (const made of [key, narrow]) {
+    const shown = jsonList({ keys }, 'keys').find((each) => jsonText(each, 'id') === text(made, 'id'));
+    if (jsonText(shown, 'revoked_at') === null) {
+      left.push('key');
+    }
   }
   return {
-    held: left.length === 0 && narrow.status === 422,
-    seen: `at work after it was revoked: ${left.join(', ') || 'nothing'}; a key with scopes was answered with ${narrow.status}`,
+    held: left.length === 0 && wide.status === 403,
+    seen: `at work after it was revoked: ${left.join(', ') || 'nothing'}; a reading key that asked for another key was answered with ${wide.status}`,
   };
 }
