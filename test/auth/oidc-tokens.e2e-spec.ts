@@ -154,6 +154,7 @@ describe('tokens of the issuer', () => {
 
   it('with unknown keys make the service ask for keys once in ten seconds', async () => {
     await asked();
+    app.clock.stop();
     app.clock.advance(10_001);
     const before = issuer.keyRequests;
     const unknown = async (): Promise<string> =>
@@ -162,7 +163,9 @@ describe('tokens of the issuer', () => {
       await ask(token).expect(401);
     }
 
-    expect(issuer.keyRequests - before).toBeLessThanOrEqual(1);
+    app.clock.resume();
+
+    expect(issuer.keyRequests - before).toBe(1);
   });
 
   it('go on while the issuer is away, also those of newcomers', async () => {
@@ -172,9 +175,7 @@ describe('tokens of the issuer', () => {
     const newcomer = someone({ sub: `newcomer-${people}`, email: `newcomer-${people}@example.com` });
 
     await ask(await issuer.accessToken(newcomer)).expect(200);
-    await ask(await issuer.accessToken(someone(), { kid: 'unknown' })).expect((response) => {
-      expect([401, 503]).toContain(response.status);
-    });
+    await ask(await issuer.accessToken(someone(), { kid: 'unknown' })).expect(503);
     issuer.server.clearFaults();
     app.clock.advance(600_000);
     await ask(await issuer.accessToken(newcomer)).expect(200);

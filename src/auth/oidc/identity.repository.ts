@@ -73,7 +73,7 @@ const SEE = `
   UPDATE user_identities SET last_seen_at = $2, email_verified = $3
   WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3)`;
 
-/** The last administrator stays one, or nobody could mend the map. */
+/** The last administrator stays one, to be able to mend the map. */
 const SET_ROLE = `
   UPDATE users SET is_admin = $2, reads_only = $3
   WHERE id = $1 AND (is_admin, reads_only) IS DISTINCT FROM ($2, $3)
@@ -123,7 +123,7 @@ export class IdentityRepository extends Repository<Identity> {
     return this.find({ where: { userId }, order: { createdAt: 'ASC', id: 'ASC' } });
   }
 
-  /** Adds a user for somebody who was never seen, once, however many tokens of theirs come at a time. */
+  /** Adds a user for a new person, once, however many tokens of theirs arrive at a time. */
   async addPerson(person: Person, role: RoleDecision, now: Date): Promise<KnownPerson | PersonRefusal> {
     const added = await this.manager.transaction(async (manager) => {
       await manager.query(LOCK_SUBJECT, [`${person.issuer} ${person.subject}`]);
@@ -145,7 +145,7 @@ export class IdentityRepository extends Repository<Identity> {
     return added === 'known' ? found(await this.findPerson(person), 'identity') : added;
   }
 
-  /** Notes a token of somebody who is known, and the role that it gives. @returns whether the role has changed */
+  /** Notes a token of a known person, and the role that it gives. @returns whether the role has changed */
   async see(known: KnownPerson, { emailVerified }: Person, role: RoleDecision, now: Date): Promise<boolean> {
     const isRole = role === 'admin' || role === 'member' || role === 'viewer';
     const isAsBefore = known.is_admin === (role === 'admin') && known.reads_only === (role === 'viewer');

@@ -21,7 +21,7 @@ import { personSubject } from './person-claims.js';
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 /** Seconds that clocks may differ. */
 const CLOCK_TOLERANCE = 30;
-/** Milliseconds between two requests for keys, however many tokens name a key that nobody knows, and after a failure. */
+/** Milliseconds between two requests for keys, however many tokens name unknown keys, and after a failure. */
 const PAUSE_MS = 10_000;
 /** After which keys and addresses are asked for again beside the request that notices. */
 const FRESH_MS = 5 * 60_000;
@@ -86,7 +86,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
       return;
     }
     if (issuer.startsWith('http:') && !isLoopbackHost(new URL(issuer).hostname)) {
-      this.logger.warn('the issuer is asked without TLS: everybody on the way can sign in as anybody', {
+      this.logger.warn('OIDC_ISSUER has no TLS, so others on the way can sign in as any user', {
         issuer,
       });
     }
@@ -120,7 +120,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
   /** @throws DomainError unauthorized with what is wrong with the token, unavailable while no key can be had */
   async verifyAccessToken(token: string): Promise<JWTPayload> {
     const payload = await this.verify(token, { audience: [...this.required.audiences] });
-    // An ID token proves to a client who signed in, and lets nobody in elsewhere; a logout token even less.
+    // An ID token tells a client who signed in; neither it nor a logout token is meant for an API.
     const isOther =
       payload['nonce'] !== undefined || payload['events'] !== undefined || payload['typ'] === 'ID';
     if (isOther) {
@@ -138,7 +138,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
     });
     const events = payload['events'] as Record<string, unknown> | null;
     const isLogout = typeof events?.['http://schemas.openid.net/event/backchannel-logout'] === 'object';
-    // `sub` names nobody here where people are told apart by another claim.
+    // Where another claim tells people apart, `sub` is not the subject that is stored.
     const subject = personSubject(payload, this.required.userClaim);
     const { iat = 0 } = payload;
     const sid = typeof payload['sid'] === 'string' ? payload['sid'] : null;

@@ -27,7 +27,7 @@ const MAX_NAME = 200;
 const EMAIL = /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u;
 const RANK: Record<Role, number> = { viewer: 0, member: 1, admin: 2 };
 
-/** Null for a token that names nobody. */
+/** Null for a token without issuer or subject. */
 export function personOf(claims: Claims, names: ClaimNames): Person | null {
   const [issuer, subject] = [text(claims['iss']), personSubject(claims, names.userClaim)];
   if (issuer === null || subject === null) {

@@ -66,7 +66,7 @@ export class PersonsService {
   }
 
   /**
-   * Whoever is linked may do all that the user may, so the key of a link may do no less.
+   * A linked person may do all that the user may, so the key of a link must be able to as well.
    * @throws DomainError forbidden for a service, insufficient_scope, unauthorized
    */
   async requireLinkable({ id, scopes }: Pick<AuthUser, 'id' | 'scopes'>): Promise<void> {
@@ -107,7 +107,7 @@ export class PersonsService {
     }
   }
 
-  /** @throws DomainError not_found where nobody of that id is kept out */
+  /** @throws DomainError not_found where no removed user of that id is kept out */
   async restore(userId: string): Promise<void> {
     if (!(await this.identities.letIn(userId))) {
       throw new DomainError('not_found', 'No removed user with this id is kept out.');

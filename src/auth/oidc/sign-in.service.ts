@@ -101,6 +101,6 @@ export class SignInService {
   async logOut(logoutToken: string): Promise<void> {
     const ended = await this.issuer.verifyLogoutToken(logoutToken);
     this.logger.log('the issuer ended sessions', { sid: ended.sid });
-    await this.renewal.endAs(ended);
+    await this.renewal.end(ended);
   }
 }

@@ -45,12 +45,8 @@ export class SessionRenewal {
     }
   }
 
-  /** Ends a session with the keys that were made by it. */
-  async end(id: string): Promise<void> {
-    await this.endAs({ id });
-  }
-
-  async endAs(which: Parameters<SessionRepository['endByIssuer']>[0]): Promise<void> {
+  /** Ends sessions with the keys that were made by them. */
+  async end(which: Parameters<SessionRepository['endByIssuer']>[0]): Promise<void> {
     const now = new Date(this.clock.now());
     await this.sessions.endByIssuer(which, (manager, madeBy) => this.keys.revokeWithin(manager, madeBy, now));
     this.changes.tell(null);
@@ -76,7 +72,7 @@ export class SessionRenewal {
         return;
       }
       this.logger.log('ended a session that the issuer does not renew', { session_id: id, code: error.code });
-      await this.end(id);
+      await this.end({ id });
     }
   }
 }
