@@ -1,0 +1,111 @@
+import { z } from 'zod';
+
+/**
+ * What the service tells an egress proxy about a sandbox, and what it is told. The proxy asks over HTTP with the key
+ * that both were started with, and names the sandbox by the credential that the sandbox gave it.
+ */
+export const EGRESS_PATHS = {
+  /** GET: the policy of the sandbox whose credential is in `CREDENTIAL_HEADER`; 404 where no running one has it. */
+  policy: '/api/v1/egress-proxy/policy',
+  /** POST: uses up what the owner allowed once; 200 with `{allowed}`. */
+  once: '/api/v1/egress-proxy/once',
+  /** POST: what sandboxes asked for since the last report; 204. */
+  reports: '/api/v1/egress-proxy/reports',
+} as const;
+
+/** The credential of a sandbox, as it stands in the proxy's address: `http://ID:CREDENTIAL@proxy`. */
+export const CREDENTIAL_HEADER = 'x-slipway-sandbox-credential';
+
+/** Why a request was refused. */
+export const DENIALS = ['rule', 'address', 'credential', 'method', 'path', 'protocol'] as const;
+export type Denial = (typeof DENIALS)[number];
+
+export const PHASES = ['setup', 'agent'] as const;
+export type EgressPhase = (typeof PHASES)[number];
+
+/** A host by its name in lower case and punycode, `*.name` for names below it, or an address. */
+const hostSchema = z.object({
+  host: z.string().min(1).max(253),
+  /** Without: 80 and 443. */
+  port: z.int().min(1).max(65_535).optional(),
+  /** In upper case. Without: all. */
+  methods: z.array(z.string()).optional(),
+  /** Exact, or prefixes where they end in `*`. Without: all. */
+  paths: z.array(z.string()).optional(),
+});
+export type EgressHost = z.infer<typeof hostSchema>;
+
+/** One place's rules, presets expanded. `deny` is stronger than `allow`, and what neither names follows `default`. */
+const rulesSchema = z.object({
+  default: z.enum(['allow', 'deny']),
+  allow: z.array(hostSchema),
+  deny: z.array(hostSchema.pick({ host: true, port: true })),
+});
+export type EgressRules = z.infer<typeof rulesSchema>;
+
+/** A credential that stays outside: where a placeholder becomes its value. */
+const injectionSchema = z.object({
+  placeholder: z.string().min(16),
+  value: z.string().min(1),
+  /** Towards these alone. `http` only where an entry says so. */
+  hosts: z.array(hostSchema.extend({ http: z.boolean().optional() })).min(1),
+  /** Names of headers in lower case; in `authorization` inside of Basic credentials too. */
+  headers: z.array(z.string()),
+  /** Members of the query. */
+  query: z.array(z.string()).optional(),
+});
+export type EgressInjection = z.infer<typeof injectionSchema>;
+
+export const policySchema = z.object({
+  sandbox: z.string(),
+  phase: z.enum(PHASES),
+  /** A request passes where each layer lets it pass; without layers everything does. */
+  layers: z.array(rulesSchema),
+  /**
+   * Open whatever the layers say, for these methods and paths, and there only with a credential of the sandbox or none:
+   * the hosts of the model, of the repository and of tool servers. `plain`: also without TLS (the service itself).
+   */
+  open: z.array(hostSchema.extend({ plain: z.boolean().optional() })),
+  injections: z.array(injectionSchema),
+  /** Networks and `address:port` that may be dialled besides public addresses. */
+  networks: z.array(z.string()),
+  /** The sandbox's own certificate authority, in PEM. */
+  authority: z.object({ certificate: z.string(), key: z.string() }),
+  /** Hosts (`name` or `name:port`) that the owner allowed for one request; the proxy asks `once` before it passes one. */
+  once: z.array(z.string()),
+  /** For how long the proxy may go on with this answer, in seconds. */
+  maxAgeSeconds: z.int().min(0).max(60),
+});
+export type EgressPolicy = z.infer<typeof policySchema>;
+
+export const onceSchema = z.object({ sandbox: z.string(), host: z.string().max(260) });
+export const onceAnswerSchema = z.object({ allowed: z.boolean() });
+
+/** A request, or a tunnel that was passed through. Has no values of credentials. */
+export const reportedRequestSchema = z.object({
+  /** ISO 8601. */
+  at: z.iso.datetime(),
+  host: z.string().max(260),
+  port: z.int().min(0).max(65_535),
+  method: z.string().max(32).nullable(),
+  path: z.string().max(1_024).nullable(),
+  /** Null: it passed. */
+  denied: z.enum(DENIALS).nullable(),
+  /** The rule that decided, as it was written; null where only a default did. */
+  rule: z.string().max(300).nullable(),
+  phase: z.enum(PHASES),
+  /** Of the answer; null for tunnels and for what was refused. */
+  status: z.int().nullable(),
+  sentBytes: z.int().min(0),
+  receivedBytes: z.int().min(0),
+  durationMs: z.int().min(0),
+});
+export type ReportedRequest = z.infer<typeof reportedRequestSchema>;
+
+export const MAX_REPORTED = 500;
+export const reportsSchema = z.object({
+  reports: z
+    .array(z.object({ sandbox: z.string(), requests: z.array(reportedRequestSchema).max(MAX_REPORTED) }))
+    .max(MAX_REPORTED),
+});
+export type EgressReports = z.infer<typeof reportsSchema>;
