@@ -16,6 +16,7 @@ import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
 import { ToolServerModule } from './tool-server/tool-server.module.js';
 import { V0Module } from './v0/v0.module.js';
+import { EgressModule } from './v1/egress/egress.module.js';
 import { V1Module } from './v1/v1.module.js';
 import { SandboxProxyModule } from './v1/sandbox-proxy/sandbox-proxy.module.js';
 import { AppConversationsModule } from './v1/app-conversations/app-conversations.module.js';
@@ -43,6 +44,7 @@ export class AppModule {
         SettingsModule,
         OutboundWebhooksModule,
         SuggestedTasksModule,
+        EgressModule,
         V1Module,
         SandboxProxyModule,
         AppConversationsModule,

@@ -7,6 +7,7 @@ import { AddCheckoutSettings1766560000000 } from './migrations/1766560000000-add
 import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-lease-webhook-deliveries.js';
 import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
 import { AddIdentities1766740000000 } from './migrations/1766740000000-add-identities.js';
+import { AddEgress1766890000000 } from './migrations/1766890000000-add-egress.js';
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
@@ -25,4 +26,5 @@ export const MIGRATIONS = [
   AddPushSubscriptions1766700000000,
   LimitKeysAndUsers1766710000000,
   AddIdentities1766740000000,
+  AddEgress1766890000000,
 ];

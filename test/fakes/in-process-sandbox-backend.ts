@@ -85,6 +85,7 @@ export class InProcessSandboxBackend extends SandboxBackend {
       throw new SandboxBackendError(this.failure);
     }
     await this.gate.pass();
+    box.launch = launch;
     if (!box.running) {
       await box.server.restart({ sessionKeys: keysOf(launch) });
       box.running = true;

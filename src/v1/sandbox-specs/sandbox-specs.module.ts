@@ -1,6 +1,7 @@
 import { Module } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
+import { EgressRulebook, loadEgressRulebook } from './egress-rulebook.js';
 import { loadSandboxSpecs, SandboxSpecs } from './sandbox-specs.js';
 import { SandboxSpecsController } from './sandbox-specs.controller.js';
 
@@ -8,12 +9,21 @@ import { SandboxSpecsController } from './sandbox-specs.controller.js';
   controllers: [SandboxSpecsController],
   providers: [
     {
+      provide: EgressRulebook,
+      inject: [AppConfig],
+      useFactory: async ({ sandboxes }: AppConfig): Promise<EgressRulebook> => loadEgressRulebook(sandboxes),
+    },
+    {
       provide: SandboxSpecs,
-      inject: [AppConfig, Clock],
-      useFactory: async ({ sandboxes }: AppConfig, clock: Clock): Promise<SandboxSpecs> =>
-        new SandboxSpecs(await loadSandboxSpecs(sandboxes.specsFile, new Date(clock.now()))),
+      inject: [AppConfig, Clock, EgressRulebook],
+      useFactory: async (
+        { sandboxes }: AppConfig,
+        clock: Clock,
+        { presets }: EgressRulebook,
+      ): Promise<SandboxSpecs> =>
+        new SandboxSpecs(await loadSandboxSpecs(sandboxes.specsFile, new Date(clock.now()), presets)),
     },
   ],
-  exports: [SandboxSpecs],
+  exports: [EgressRulebook, SandboxSpecs],
 })
 export class SandboxSpecsModule {}

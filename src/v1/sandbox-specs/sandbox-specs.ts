@@ -2,6 +2,12 @@ import { readFile } from 'node:fs/promises';
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
 import { parseConfigured, readConfigured } from '../../config/config.error.js';
+import {
+  BUILT_IN_PRESETS,
+  type EgressPresets,
+  type EgressRules,
+  egressSchema,
+} from '../../config/egress-rules.js';
 import { podTemplateSchema, type SandboxConfig } from '../../config/sandbox-config.js';
 
 export type SandboxSpecProgram =
@@ -29,6 +35,8 @@ export interface SandboxSpec {
   } | null;
   /** Ports for programs that agents start, by name. The sandbox gets each number in a variable of that name. */
   ports: Readonly<Record<string, number>>;
+  /** What sandboxes may reach, besides what the operator's own rules say. Null: those alone. */
+  egress: EgressRules | null;
   createdAt: Date;
 }
 
@@ -61,12 +69,16 @@ export class SandboxSpecs {
  * Loads `SANDBOX_SPECS_FILE`, or the built-in list when it is null.
  * @throws ConfigError with one line that names the file and where the mistake is
  */
-export async function loadSandboxSpecs(file: string | null, now: Date): Promise<SandboxSpec[]> {
+export async function loadSandboxSpecs(
+  file: string | null,
+  now: Date,
+  presets: EgressPresets,
+): Promise<SandboxSpec[]> {
   if (file === null) {
     return builtInSpecs(now);
   }
   return readConfigured('SANDBOX_SPECS_FILE', file, async () =>
-    parseSandboxSpecs(await readFile(file, 'utf8'), now),
+    parseSandboxSpecs(await readFile(file, 'utf8'), now, presets),
   );
 }
 
@@ -85,6 +97,7 @@ export function builtInSpecs(now: Date): SandboxSpec[] {
       network: null,
       pod: null,
       ports: DEFAULT_PORTS,
+      egress: null,
       createdAt: now,
     },
   ];
@@ -142,6 +155,8 @@ const entrySchema = z
         `must be different ports, and not ${AGENT_PORT}, which is the agent server's`,
       )
       .optional(),
+    /** Read with the presets. */
+    egress: z.unknown().optional(),
   })
   .superRefine((entry, context) => {
     const problem = programProblem(entry) ?? variableProblem(entry);
@@ -150,7 +165,7 @@ const entrySchema = z
     }
   });
 
-const fileSchema = z
+const entriesSchema = z
   .array(entrySchema)
   .min(1, 'must list at least one specification')
   .superRefine((entries, context) => {
@@ -166,8 +181,24 @@ const fileSchema = z
 type Entry = z.infer<typeof entrySchema>;
 
 /** Parses the operator's list of sandbox specifications. @throws TypeError as `parseConfigured` */
-export async function parseSandboxSpecs(file: string, now: Date): Promise<SandboxSpec[]> {
-  return (await parseConfigured(file, fileSchema)).map((entry) => toSpec(entry, now));
+export async function parseSandboxSpecs(
+  file: string,
+  now: Date,
+  presets: EgressPresets = BUILT_IN_PRESETS,
+): Promise<SandboxSpec[]> {
+  const egress = egressSchema(presets).nullable().default(null);
+  return await parseConfigured(
+    file,
+    entriesSchema.transform((entries, context) =>
+      entries.map((entry, index) => {
+        const rules = egress.safeParse(entry.egress);
+        rules.error?.issues.forEach(({ message, path }) =>
+          context.addIssue({ code: 'custom', message, path: [index, 'egress', ...path] }),
+        );
+        return toSpec(entry, rules.data ?? null, now);
+      }),
+    ),
+  );
 }
 
 function programProblem({ agent_server: agentServer, image, command, args }: Entry): string | null {
@@ -190,7 +221,7 @@ function variableProblem({ ports, env }: Entry): string | null {
   return both === undefined ? null : `takes ${both} as a variable of env or as a port, not both`;
 }
 
-function toSpec(entry: Entry, now: Date): SandboxSpec {
+function toSpec(entry: Entry, egress: EgressRules | null, now: Date): SandboxSpec {
   return {
     id: entry.id,
     program: toProgram(entry),
@@ -210,6 +241,7 @@ function toSpec(entry: Entry, now: Date): SandboxSpec {
         }
       : null,
     ports: entry.ports ?? DEFAULT_PORTS,
+    egress,
     createdAt: now,
   };
 }

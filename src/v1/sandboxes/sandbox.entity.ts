@@ -55,6 +55,9 @@ export class Sandbox extends OwnedRow {
   /** What each of the deleted conversations could: all that its key may while nothing that was started in it is left. */
   @Column('jsonb', { nullable: true }) limits: SandboxLimits | null;
 
+  /** The certificate authority that it trusts, with its key, encrypted; null until it is started with rules. */
+  @Column('text', { nullable: true }) egressAuthority: string | null;
+
   /** The process that works on a transitional status, and how long its lease lasts. */
   @Column('text', { nullable: true }) leaseOwner: string | null;
   @Column('timestamptz', { nullable: true }) leaseUntil: Date | null;

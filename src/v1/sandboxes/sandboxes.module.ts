@@ -16,6 +16,7 @@ import { HostIdentity, loadHostId, HostRegistry } from './host-identity.js';
 import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.js';
 import { DriftDetector } from './lifecycle/drift.js';
 import { IdleReaper, LostHostReaper, IdlenessProbe } from './lifecycle/idle-reaper.js';
+import { SandboxEgress } from './lifecycle/egress-access.js';
 import { LaunchPlanner } from './lifecycle/launch-plan.js';
 import { SandboxReconciler } from './lifecycle/sandbox.reconciler.js';
 import { AgentServerProbe, SandboxStarter } from './lifecycle/sandbox-starter.js';
@@ -99,6 +100,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     SandboxStarter,
     AgentServerProbe,
     LaunchPlanner,
+    SandboxEgress,
     SandboxReconciler,
     DriftDetector,
     IdleReaper,
@@ -114,6 +116,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     RunningSandboxQueries,
     SandboxCallback,
     SandboxCreator,
+    SandboxEgress,
     SandboxEvents,
     SandboxKeyQueries,
     SandboxLifecycleRepository,

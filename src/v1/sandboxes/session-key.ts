@@ -1,5 +1,5 @@
 import { hash, timingSafeEqual } from 'node:crypto';
-import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
+import { columnById, type EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { randomBase62 } from '../../common/identifiers.js';
 
 /** 22 characters of base62: 130 random bits. */
@@ -26,7 +26,10 @@ export function sessionKeyBinding(sandboxId: string): string {
   return `sandboxes.session_key:${sandboxId}`;
 }
 
+export const EGRESS_AUTHORITY = columnById('sandboxes', 'egress_authority');
+
 export const SANDBOX_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
+  EGRESS_AUTHORITY,
   {
     table: 'sandboxes',
     column: 'session_key',

@@ -2,10 +2,12 @@ import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { CLUSTER_NAMES, proxyExemptions } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
-import type { SandboxLaunch } from './sandbox-backend.js';
+import type { EgressAccess, SandboxLaunch } from './sandbox-backend.js';
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
+/** As others of an operator, by number: our agent server trusts it, and has the programs of tools trust it. */
+const EGRESS_AUTHORITY = 'SLIPWAY_AUTHORITY_1000';
 /** Variables that our agent server passes on to tools, besides those it knows by name. */
 export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
 /** Variables that are not of the image, which cannot be inspected here: our agent server passes on all others. */
@@ -44,6 +46,20 @@ export function proxyVariables(
   const specified = new Set(Object.keys(env).map((name) => name.toLowerCase()));
   const variables = [...proxies, ...inBothCases('NO_PROXY', noProxy), ['NODE_USE_ENV_PROXY', '1'] as const];
   return Object.fromEntries(variables.filter(([name]) => !specified.has(name.toLowerCase())));
+}
+
+/** For programs in a sandbox that reaches nothing but through its own proxy. */
+export function egressVariables(
+  id: string,
+  { port, credential, authority }: EgressAccess,
+): Record<string, string> {
+  const proxy = `http://${id}:${credential}@127.0.0.1:${port}`;
+  const exempt = [...LOOPBACK_HOSTS, '127.0.0.0/8'].flatMap(spellings).join(',');
+  const variables = [
+    ...PROXY_VARIABLES.flatMap((name) => inBothCases(name, proxy)),
+    ...inBothCases('NO_PROXY', exempt),
+  ];
+  return { ...Object.fromEntries(variables), NODE_USE_ENV_PROXY: '1', [EGRESS_AUTHORITY]: authority };
 }
 
 /** Some programs read only one of them: wget and apt the lower case, others the upper. */

@@ -49,6 +49,16 @@ export interface PodSettings {
   template: PodTemplatePatch;
 }
 
+/** The way out of a sandbox that has rules. */
+export interface EgressAccess {
+  /** Of the proxy, on loopback of the sandbox's host. */
+  port: number;
+  /** By which the proxy knows the sandbox. */
+  credential: string;
+  /** In PEM: by it the proxy opens TLS where rules need that. */
+  authority: string;
+}
+
 /** Everything a backend needs to start or resume a sandbox; read from the row each time. */
 export interface SandboxLaunch {
   /** 22 characters of base62, chosen before the backend is called. */
@@ -67,6 +77,8 @@ export interface SandboxLaunch {
   pod: PodSettings | null;
   /** Numbers inside a network of its own; elsewhere the backend picks them. Variables of these names tell programs. */
   ports: Readonly<Record<string, number>>;
+  /** Set where it may reach nothing but through a proxy. */
+  egress?: EgressAccess | undefined;
   /** Base address of the service's webhooks (`…/api/v1/webhooks`) as seen from the sandbox; null sends none. */
   callbackUrl: string | null;
   /** Receives a line for users about long work (an image being pulled). */
@@ -80,7 +92,8 @@ export type WarmLaunch = Omit<SandboxLaunch, 'sessionKey'>;
 /** Either of the two: without a key, the program waits for it. */
 export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
 
-export type WarmTemplate = Omit<WarmLaunch, 'id' | 'onProgress' | 'onShortfall'>;
+/** What differs between sandboxes is added for each. */
+export type WarmTemplate = Omit<WarmLaunch, 'id' | 'egress' | 'onProgress' | 'onShortfall'>;
 
 /** Starts programs that wait for their session keys. The service tracks them and hands each out once. */
 export interface WarmStarts {

@@ -37,6 +37,7 @@ const SPEC: SandboxSpec = {
   network: 'none',
   pod: null,
   ports: { WORKER_1: 8011 },
+  egress: null,
   createdAt: new Date(0),
 };
 

@@ -26,9 +26,9 @@ const STORAGE_KEY = 'OH_SECRET_KEY';
 const AUTHORITY = 'SLIPWAY_AUTHORITY_';
 
 interface PlannedLaunch {
+  spec: SandboxSpec;
   launch: SandboxLaunch;
   notes: string[];
-  startTimeoutSeconds: number;
 }
 
 /** Plans each start of a sandbox anew, since specifications and addresses may have changed. */
@@ -56,6 +56,7 @@ export class LaunchPlanner {
     }
     const { template, notes } = this.template(spec, sandbox.overrides);
     return {
+      spec,
       launch: {
         ...template,
         env: { ...this.storageVariables(template, sandbox.id), ...template.env },
@@ -63,7 +64,6 @@ export class LaunchPlanner {
         sessionKey: this.cipher.decrypt(sandbox.sessionKey, sessionKeyBinding(sandbox.id)),
       },
       notes,
-      startTimeoutSeconds: spec.startTimeoutSeconds,
     };
   }
 

@@ -17,6 +17,7 @@ import { SandboxRepository } from '../sandbox.repository.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from '../session-key.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { failedWhileStarting, FILES_GONE, startTimedOut } from './exit-diagnosis.js';
+import { SandboxEgress } from './egress-access.js';
 import { LaunchPlanner } from './launch-plan.js';
 
 const CHECK_DEADLINE_MS = 100;
@@ -170,6 +171,7 @@ export class SandboxStarter {
     private readonly clock: Clock,
     private readonly sandboxes: SandboxRepository,
     private readonly cipher: SecretCipher,
+    private readonly egress: SandboxEgress,
   ) {}
 
   /** An abort leaves the rest to the row's next worker. @throws SandboxBackendError; StepInterrupted */
@@ -178,13 +180,14 @@ export class SandboxStarter {
     signal: AbortSignal,
     onProgress: (progress: StartProgress) => void,
   ): Promise<StartedSandbox> {
-    const { launch, notes, startTimeoutSeconds } = this.planner.plan(sandbox);
+    const { spec, launch, notes } = this.planner.plan(sandbox);
     const shortfalls: string[] = [];
-    const deadline = new StartDeadline(this.clock, startTimeoutSeconds, signal);
+    const deadline = new StartDeadline(this.clock, spec.startTimeoutSeconds, signal);
     try {
       await this.readiness.ready();
       const watched: SandboxLaunch = {
         ...launch,
+        egress: await this.egress.access(spec, sandbox),
         onProgress: (detail) => onProgress({ detail, deadlineAt: deadline.extend() }),
         onShortfall: (sentence) => shortfalls.push(sentence),
       };

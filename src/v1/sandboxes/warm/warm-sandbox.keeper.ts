@@ -17,6 +17,7 @@ import {
   type WarmTemplate,
 } from '../backends/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
+import { SandboxEgress } from '../lifecycle/egress-access.js';
 import { LaunchPlanner } from '../lifecycle/launch-plan.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';
 import type { SandboxOverrides } from '../sandbox.entity.js';
@@ -101,6 +102,7 @@ export class WarmSandboxKeeper extends BackgroundLoop {
     private readonly repository: WarmSandboxRepository,
     private readonly specs: SandboxSpecs,
     private readonly planner: LaunchPlanner,
+    private readonly egress: SandboxEgress,
     private readonly backend: SandboxBackend,
     private readonly readiness: BackendReadiness,
     private readonly probe: AgentServerProbe,
@@ -180,7 +182,9 @@ export class WarmSandboxKeeper extends BackgroundLoop {
 
   /** Each specification whose program can wait for a key, anew: images may have been built meanwhile. */
   private async plan(warm: WarmStarts): Promise<WarmPlan[]> {
-    const plans = this.specs.all().map(async (spec) => {
+    // The way out belongs to one sandbox, and is in its environment from the start.
+    const open = this.specs.all().filter((spec) => !this.egress.isRestricted(spec));
+    const plans = open.map(async (spec) => {
       const { template } = this.planner.template(spec, null);
       const fingerprint = await warm.fingerprint(template);
       return fingerprint === null ? [] : [{ spec, template, fingerprint }];

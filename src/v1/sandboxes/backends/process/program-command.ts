@@ -1,5 +1,5 @@
 import { isIPv6 } from 'node:net';
-import { portVariables, proxyVariables } from '../launch-variables.js';
+import { egressVariables, portVariables, proxyVariables } from '../launch-variables.js';
 import {
   PROJECT_FOLDER,
   SandboxBackendError,
@@ -157,13 +157,14 @@ export function sandboxEnvironment(input: EnvironmentInput): Record<string, stri
   return {
     PATH: '/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin',
     ...Object.fromEntries(inherited),
-    ...proxyVariables(serviceEnvironment, launch, true),
+    ...(launch.egress === undefined && proxyVariables(serviceEnvironment, launch, true)),
     HOME: paths.home,
     TMPDIR: tmp,
     ...(launch.program.kind === 'command'
       ? protocolVariables(launch, paths, workspace, port ?? OWN_PORT)
       : {}),
     ...launch.env,
+    ...(launch.egress !== undefined && egressVariables(launch.id, launch.egress)),
     ...portVariables(ports, host),
     [MARKER_VARIABLE]: marker.slice(MARKER_VARIABLE.length + 1),
   };

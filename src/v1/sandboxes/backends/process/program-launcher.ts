@@ -17,6 +17,7 @@ import {
   isInRange,
 } from './isolation.js';
 import {
+  closedNetwork,
   type NetworkRules,
   networkRules,
   resolverConfiguration,
@@ -207,15 +208,22 @@ export class ProgramLauncher {
     return await attachNetwork({ paths, network, pid, run, marker, signal });
   }
 
-  async #networkRules({ callbackUrl }: ProgramLaunch): Promise<NetworkRules | null> {
+  /** @throws SandboxBackendError where what it may reach is restricted, and cannot be */
+  async #networkRules({ callbackUrl, egress }: ProgramLaunch): Promise<NetworkRules | null> {
     if (this.platform.isolation !== 'bwrap' || this.platform.network === null) {
+      if (egress !== undefined) {
+        throw new SandboxBackendError(
+          'The sandbox cannot be started: its rules (SANDBOX_EGRESS) need a network of its own, which bubblewrap and slirp4netns give it. Ask the operator.',
+        );
+      }
       return null;
     }
     const { allow } = this.options.network;
     const callback = callbackUrl === null ? [] : destinationsOf(callbackUrl);
     const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
     const addresses = own.map(({ address }) => address);
-    return await networkRules([...allow, ...callback], addresses, resolveBriefly);
+    const rules = await networkRules([...allow, ...callback], addresses, resolveBriefly);
+    return egress === undefined ? rules : closedNetwork(rules, egress.port);
   }
 
   /** The user that only this sandbox runs as; null when it has none of its own. */

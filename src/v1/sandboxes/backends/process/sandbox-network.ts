@@ -41,6 +41,8 @@ const OPEN_PRIORITY = 100;
 const CLOSED_PRIORITY = 200;
 
 export interface NetworkRules {
+  /** Whether it has no name server. */
+  isNameless?: true;
   closed: readonly string[];
   opened: readonly OpenedDestination[];
   /** TCP ports of the machine's loopback that it reaches at its own. */
@@ -72,13 +74,19 @@ export async function networkRules(
   };
 }
 
+/** Those of a sandbox that leaves by a proxy at a port of the machine's loopback: no name and no other address. */
+export function closedNetwork({ loopbackPorts }: NetworkRules, proxyPort: number): NetworkRules {
+  const ports = [...new Set([...loopbackPorts, proxyPort])];
+  return { isNameless: true, closed: ['0.0.0.0/0'], opened: [], loopbackPorts: ports };
+}
+
 /**
  * Commands for `ip -batch` before the network is connected. IPsec policies (ip-xfrm(8)) also apply to
  * SO_BINDTODEVICE, SO_DONTROUTE and broadcasts, which skip routes; packet filters are on fewer machines.
  */
-export function policyCommands({ closed, opened, loopbackPorts }: NetworkRules): string {
+export function policyCommands({ isNameless, closed, opened, loopbackPorts }: NetworkRules): string {
   const exceptions = [
-    ...['tcp', 'udp'].map((protocol) => `${NAME_SERVER} proto ${protocol} dport 53`),
+    ...(isNameless ? [] : ['tcp', 'udp']).map((protocol) => `${NAME_SERVER} proto ${protocol} dport 53`),
     ...loopbackPorts.map((port) => `${HOST_LOOPBACK} proto tcp dport ${port}`),
     ...opened.map(({ range, port }) => `${range}${port === null ? '' : ` proto tcp dport ${port}`}`),
   ];

@@ -1,0 +1,60 @@
+import { Injectable } from '@nestjs/common';
+import type { EgressPolicy, EgressReports } from '@slipway/egress-proxy/protocol.js';
+import { AppConfig } from '../../config/app-config.js';
+import type { EgressRules } from '../../config/egress-rules.js';
+import { EgressRulebook } from '../sandbox-specs/egress-rulebook.js';
+import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
+import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
+import { configuredDestinations } from '../sandboxes/sandbox-backend.factory.js';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
+import { EgressRequestRepository } from './egress-request.repository.js';
+import { OpenHosts } from './open-hosts.js';
+
+/** A change of rules or settings reaches running sandboxes within this time. */
+const MAX_AGE_SECONDS = 5;
+/** Of a specification that is not configured any more. */
+const NOTHING: EgressRules = { default: 'deny', allow: [], deny: [] };
+
+/** What egress proxies ask and tell. */
+@Injectable()
+export class EgressPoliciesService {
+  constructor(
+    private readonly egress: SandboxEgress,
+    private readonly sandboxes: SandboxRepository,
+    private readonly specs: SandboxSpecs,
+    private readonly rulebook: EgressRulebook,
+    private readonly openHosts: OpenHosts,
+    private readonly requests: EgressRequestRepository,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** Null where no sandbox that runs has the credential. @throws SecretDecryptionError */
+  async policy(credential: string): Promise<EgressPolicy | null> {
+    const id = this.egress.holder(credential);
+    const sandbox = id === null ? null : await this.sandboxes.find(id);
+    const authority = sandbox && this.egress.authorityOf(sandbox);
+    if (!sandbox || !authority || !['STARTING', 'RUNNING'].includes(sandbox.status)) {
+      return null;
+    }
+    const spec = this.specs.find(sandbox.specId);
+    const layers = spec === null ? [NOTHING] : this.rulebook.layersOf(spec);
+    const open = await this.openHosts.of(sandbox.userId, sandbox.id);
+    return {
+      sandbox: sandbox.id,
+      phase: 'agent',
+      layers: layers.map((layer) => ({ ...layer, allow: [...layer.allow, ...open] })),
+      open: [],
+      injections: [],
+      networks: [...this.config.sandboxes.networkAllow, ...configuredDestinations(this.config)],
+      authority,
+      once: [],
+      maxAgeSeconds: MAX_AGE_SECONDS,
+    };
+  }
+
+  async report({ reports }: EgressReports): Promise<void> {
+    for (const { sandbox, requests } of reports) {
+      await this.requests.append(sandbox, requests);
+    }
+  }
+}

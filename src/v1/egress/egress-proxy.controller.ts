@@ -1,0 +1,74 @@
+import {
+  applyDecorators,
+  Body,
+  type CanActivate,
+  Controller,
+  type ExecutionContext,
+  Get,
+  Headers,
+  HttpCode,
+  Injectable,
+  Post,
+  UseGuards,
+} from '@nestjs/common';
+import { ApiExcludeController } from '@nestjs/swagger';
+import type { Request } from 'express';
+import {
+  CREDENTIAL_HEADER,
+  EGRESS_PATHS,
+  type EgressPolicy,
+  reportsSchema,
+} from '@slipway/egress-proxy/protocol.js';
+import { presentedKey } from '../../auth/api-key-format.js';
+import { Public } from '../../auth/auth.decorators.js';
+import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { DomainError, unknownId } from '../../common/errors/domain-error.js';
+import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
+import { EgressPoliciesService } from './egress-policies.service.js';
+
+/** From which the key is derived that the service and its proxies share. */
+export const PROXY_KEY = 'egress-proxy.key';
+
+@Injectable()
+class EgressProxyGuard implements CanActivate {
+  constructor(private readonly cipher: SecretCipher) {}
+
+  canActivate(context: ExecutionContext): boolean {
+    const key = presentedKey(context.switchToHttp().getRequest<Request>().headers);
+    if (key === null || !this.cipher.hasDerived(PROXY_KEY, key)) {
+      throw new DomainError('unauthorized', 'Unauthorized');
+    }
+    return true;
+  }
+}
+
+function ForEgressProxies(): ClassDecorator {
+  return applyDecorators(ApiExcludeController(), Public(), UseGuards(EgressProxyGuard)) as ClassDecorator;
+}
+
+/** For the egress proxies of this installation alone, so it is not in the API document. */
+@ForEgressProxies()
+@Controller()
+export class EgressProxyController {
+  constructor(private readonly policies: EgressPoliciesService) {}
+
+  @Get(EGRESS_PATHS.policy)
+  async policy(@Headers(CREDENTIAL_HEADER) credential: string | undefined): Promise<EgressPolicy> {
+    const policy = await this.policies.policy(credential ?? '');
+    if (policy === null) {
+      throw unknownId('sandbox');
+    }
+    return policy;
+  }
+
+  @Post(EGRESS_PATHS.reports)
+  @HttpCode(204)
+  @JsonBodyBounds({ bytes: 4 * 1024 * 1024, values: 200_000 })
+  async report(@Body() body: unknown): Promise<void> {
+    const reports = reportsSchema.safeParse(body);
+    if (!reports.success) {
+      throw new DomainError('invalid_input', 'Expected the report of an egress proxy.');
+    }
+    await this.policies.report(reports.data);
+  }
+}

@@ -1,0 +1,45 @@
+import { Injectable } from '@nestjs/common';
+import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
+import type { ReportedRequest } from '@slipway/egress-proxy/protocol.js';
+
+/** Of one sandbox; older ones are removed. */
+export const MAX_KEPT = 1_000;
+
+/** What programs in a sandbox with rules asked for. Has no values of credentials. */
+@Entity('egress_requests')
+export class EgressRequest {
+  @PrimaryColumn('text') sandboxId: string;
+  @PrimaryColumn('bigint', { generated: 'identity', generatedIdentity: 'ALWAYS' }) id: string;
+  @Column('timestamptz') at: Date;
+  @Column('jsonb') entry: Omit<ReportedRequest, 'at'>;
+}
+
+/** Nothing for a sandbox that was removed meanwhile. */
+const APPEND = `
+  INSERT INTO egress_requests (sandbox_id, at, entry)
+  SELECT found.id, (request->>'at')::timestamptz, request - 'at'
+  FROM (SELECT id FROM sandboxes WHERE id = $1 FOR KEY SHARE) found, jsonb_array_elements($2::jsonb) request`;
+
+const TRIM = `
+  DELETE FROM egress_requests WHERE sandbox_id = $1 AND id <= (
+    SELECT id FROM egress_requests WHERE sandbox_id = $1 ORDER BY id DESC OFFSET $2 LIMIT 1)`;
+
+@Injectable()
+export class EgressRequestRepository {
+  constructor(private readonly dataSource: DataSource) {}
+
+  async append(sandboxId: string, requests: readonly ReportedRequest[]): Promise<void> {
+    await this.dataSource.query(APPEND, [sandboxId, JSON.stringify(requests)]);
+    await this.dataSource.query(TRIM, [sandboxId, MAX_KEPT]);
+  }
+
+  /** Newest first. */
+  async list(sandboxId: string): Promise<ReportedRequest[]> {
+    const rows = await this.dataSource.manager.find(EgressRequest, {
+      where: { sandboxId },
+      order: { id: 'DESC' },
+      take: MAX_KEPT,
+    });
+    return rows.map(({ at, entry }) => ({ ...entry, at: at.toISOString() }));
+  }
+}

@@ -1,0 +1,27 @@
+import { ApiProperty, ApiSchema } from '@nestjs/swagger';
+import { DENIALS, type Denial, type ReportedRequest } from '@slipway/egress-proxy/protocol.js';
+import { Shown, ShownOrNull, Time } from '../../common/openapi/responses.js';
+
+@ApiSchema({ name: 'EgressRequest' })
+export class EgressRequestDto {
+  @Time() at: string;
+  @ApiProperty({ example: 'registry.npmjs.org' }) host: string;
+  @ApiProperty({ example: 443 }) port: number;
+  @ShownOrNull('Null for a connection that was passed through unread.', 'GET') method: string | null;
+  @ShownOrNull('Null as `method`.', '/left-pad') path: string | null;
+
+  @ShownOrNull('Why it was refused; null: it was not.', null, { enum: [...DENIALS] })
+  denied: Denial | null;
+
+  @ShownOrNull('The rule that decided; null: only a default did.', '*.npmjs.org') rule: string | null;
+  @Shown('Of the answer; null for what was passed through or refused.', 200, { type: Number, nullable: true })
+  status: number | null;
+  @ApiProperty({ example: 512 }) sent_bytes: number;
+  @ApiProperty({ example: 4096 }) received_bytes: number;
+  @ApiProperty({ example: 38 }) duration_ms: number;
+}
+
+export function toEgressRequestDto(request: ReportedRequest): EgressRequestDto {
+  const { sentBytes, receivedBytes, durationMs, phase: _, ...shown } = request;
+  return { ...shown, sent_bytes: sentBytes, received_bytes: receivedBytes, duration_ms: durationMs };
+}

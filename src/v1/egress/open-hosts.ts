@@ -1,0 +1,73 @@
+import { Injectable } from '@nestjs/common';
+import { modelEndpoint } from '@slipway/common/model-endpoint.js';
+import { AppConfig } from '../../config/app-config.js';
+import { type EgressHostRule, parseEgressHost } from '../../config/egress-rules.js';
+import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
+import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
+import { OperatorDefaults } from '../../settings/operator-defaults.js';
+import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
+import { SettingsRepository } from '../../settings/settings.repository.js';
+import { ConversationQueries } from '../app-conversations/conversation.queries.js';
+import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
+
+const ANTHROPIC_URL = 'https://api.anthropic.com';
+
+/** The hosts that an agent of a user cannot do without. */
+@Injectable()
+export class OpenHosts {
+  constructor(
+    private readonly settings: SettingsRepository,
+    private readonly profiles: LlmProfileRepository,
+    private readonly mcpConfigs: McpConfigRepository,
+    private readonly tokens: ProviderTokenRepository,
+    private readonly conversations: ConversationQueries,
+    private readonly defaults: OperatorDefaults,
+    private readonly callback: SandboxCallback,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** Those of models, git servers, tool servers, the search and the service itself. @throws SecretDecryptionError */
+  async of(userId: string, sandboxId: string): Promise<EgressHostRule[]> {
+    const [row, profiles, mcpConfig, gitHosts, models] = await Promise.all([
+      this.settings.load(userId),
+      this.profiles.list(userId),
+      this.mcpConfigs.read(userId),
+      this.tokens.hosts(userId),
+      this.conversations.modelsInSandbox(sandboxId),
+    ]);
+    const { git, agent } = this.config;
+    const operator = { model: agent.defaultLlmModel, baseUrl: agent.defaultLlmBaseUrl };
+    const own = { model: row?.llm_model ?? null, baseUrl: row?.llm_base_url ?? null };
+    const named = profiles.map(({ config }) => ({
+      model: textOf(config['model']),
+      baseUrl: textOf(config['base_url']),
+    }));
+    const servers = this.defaults.completeServers(mcpConfig);
+    const addresses = [
+      ...[operator, own, ...named, ...models].flatMap(addressOfModel),
+      ...[...(servers?.sseServers ?? []), ...(servers?.shttpServers ?? [])].map(({ url }) => url),
+      ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
+      ...[...gitHosts.values()].filter((host) => host !== null),
+      agent.tavilyApiUrl,
+      this.callback.webhooksUrl,
+    ];
+    const hosts = new Map(addresses.flatMap(hostOf).map((rule) => [JSON.stringify(rule), rule]));
+    return [...hosts.values()];
+  }
+}
+
+function textOf(value: unknown): string | null {
+  return typeof value === 'string' ? value : null;
+}
+
+function addressOfModel({ model, baseUrl }: { model: string | null; baseUrl: string | null }): string[] {
+  const endpoint = modelEndpoint(model ?? '', baseUrl);
+  return 'problem' in endpoint ? [] : [endpoint.baseUrl ?? ANTHROPIC_URL];
+}
+
+/** Nothing for text that is no address, which a user may have stored. */
+function hostOf(address: string): EgressHostRule[] {
+  const url = URL.parse(address.includes('://') ? address : `https://${address}`);
+  const host = url === null ? null : parseEgressHost(url.host);
+  return host === null ? [] : [host];
+}

@@ -1,0 +1,85 @@
+import { Injectable } from '@nestjs/common';
+import { z } from 'zod';
+import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
+import { AppConfig } from '../../../config/app-config.js';
+import { EgressRulebook } from '../../sandbox-specs/egress-rulebook.js';
+import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
+import { type EgressAccess, SandboxBackendError } from '../backends/sandbox-backend.js';
+import type { Sandbox } from '../sandbox.entity.js';
+import { SandboxRepository } from '../sandbox.repository.js';
+import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
+
+const authoritySchema = z.object({ certificate: z.string(), key: z.string() });
+/** In PEM. */
+export type SandboxAuthority = z.infer<typeof authoritySchema>;
+
+/** The way out of sandboxes that have rules: the credential for the proxy, and the authority by which it opens TLS. */
+@Injectable()
+export class SandboxEgress {
+  constructor(
+    private readonly rulebook: EgressRulebook,
+    private readonly sandboxes: SandboxRepository,
+    private readonly cipher: SecretCipher,
+    private readonly config: AppConfig,
+  ) {}
+
+  /** Whether rules say what its sandboxes may reach. */
+  isRestricted(spec: SandboxSpec): boolean {
+    return this.rulebook.layersOf(spec).length > 0;
+  }
+
+  /**
+   * Undefined where nothing is restricted. Makes the authority of the sandbox at its first start.
+   * @throws SandboxBackendError where the backend cannot keep the rules
+   */
+  async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
+    if (!this.isRestricted(spec)) {
+      return undefined;
+    }
+    const { backend, egressPort } = this.config.sandboxes;
+    if (backend !== 'process') {
+      throw new SandboxBackendError(
+        `Its rules (SANDBOX_EGRESS, or \`egress\` of ${spec.id}) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process, or take them away.`,
+      );
+    }
+    const { certificate } = this.authorityOf(sandbox) ?? (await this.makeAuthority(sandbox));
+    return { port: egressPort, credential: this.credential(sandbox.id), authority: certificate };
+  }
+
+  /** The id of the sandbox whose credential this is; null for any other text. */
+  holder(credential: string): string | null {
+    const [id = '', secret = ''] = credential.split('.');
+    return isSandboxId(id) && this.cipher.hasDerived(purpose(id), secret) ? id : null;
+  }
+
+  /** Null before its first start with rules. */
+  authorityOf({ id, egressAuthority }: Pick<Sandbox, 'id' | 'egressAuthority'>): SandboxAuthority | null {
+    return egressAuthority === null
+      ? null
+      : authoritySchema.parse(
+          JSON.parse(this.cipher.decrypt(egressAuthority, EGRESS_AUTHORITY.binding({ id }))),
+        );
+  }
+
+  private async makeAuthority({ id, leaseOwner }: Sandbox): Promise<SandboxAuthority> {
+    // Most installations have no rules, and never load the certificates' library.
+    const { newAuthority } = await import('@slipway/egress-proxy/new-authority.js');
+    const authority = await newAuthority(id);
+    const egressAuthority = this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id }));
+    await this.sandboxes.update(
+      id,
+      { egressAuthority },
+      { status: 'STARTING', leaseOwner: leaseOwner ?? '' },
+    );
+    return authority;
+  }
+
+  private credential(id: string): string {
+    return `${id}.${this.cipher.derive(purpose(id))}`;
+  }
+}
+
+/** What is derived stays the same over restarts. */
+function purpose(sandboxId: string): string {
+  return `sandboxes.egress:${sandboxId}`;
+}

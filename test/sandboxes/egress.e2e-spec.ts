@@ -1,0 +1,177 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import { X509Certificate } from 'node:crypto';
+import request from 'supertest';
+import { CREDENTIAL_HEADER, EGRESS_PATHS, policySchema } from '@slipway/egress-proxy/protocol.js';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { MAX_KEPT } from '../../src/v1/egress/egress-request.repository.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+const backend = new InProcessSandboxBackend();
+const app = useTestApp(
+  {
+    SANDBOX_EGRESS: '{"allow":["npm",{"host":"api.example.com","methods":["GET"]}],"deny":["evil.example"]}',
+    SANDBOX_NETWORK_ALLOW: '10.20.0.0/16',
+    SANDBOX_WARM: '1',
+  },
+  { sandboxBackend: backend },
+);
+
+const ENTRY = {
+  at: '2026-11-29T10:00:00.000Z',
+  host: 'registry.npmjs.org',
+  port: 443,
+  method: null,
+  path: null,
+  denied: null,
+  rule: 'registry.npmjs.org',
+  phase: 'agent',
+  status: null,
+  sentBytes: 517,
+  receivedBytes: 4096,
+  durationMs: 12,
+};
+
+describe('a sandbox with rules about what it may reach', () => {
+  let sandboxes: SandboxesClient;
+  let id: string;
+  let credential: string;
+
+  const proxyKey = (): string => app.app.get(SecretCipher, { strict: false }).derive(PROXY_KEY);
+  const policy = (given: string, key: string = proxyKey()): request.Test =>
+    request(app.url)
+      .get(EGRESS_PATHS.policy)
+      .set({ authorization: `Bearer ${key}`, [CREDENTIAL_HEADER]: given });
+  const report = (body: object, key: string = proxyKey()): request.Test =>
+    request(app.url)
+      .post(EGRESS_PATHS.reports)
+      .set({ authorization: `Bearer ${key}` })
+      .send(body);
+  const log = (of: string, headers: Record<string, string> = app.user.headers): request.Test =>
+    request(app.url).get(`/api/v1/sandboxes/${of}/egress/log`).set(headers);
+
+  beforeAll(async () => {
+    sandboxes = new SandboxesClient(app.url, app.user);
+    await request(app.url)
+      .post('/api/settings')
+      .set(app.user.headers)
+      .send({
+        llm_model: 'openai/gpt-4o',
+        llm_base_url: 'https://models.example.com:8443/v1',
+        mcp_config: { mcpServers: { tools: { url: 'https://tools.example.com/mcp' } } },
+      })
+      .expect(200);
+    ({ id } = await sandboxes.running());
+    credential = backend.boxes.get(id)?.launch.egress?.credential ?? '';
+  });
+
+  it('is started with a credential and an authority of its own, and never kept warm', () => {
+    const access = backend.boxes.get(id)?.launch.egress;
+    expect(access).toMatchObject({ port: 3180 });
+    expect(new X509Certificate(access?.authority ?? '')).toMatchObject({ ca: true });
+    expect(backend.boxes.size).toBe(1);
+  });
+
+  it('keeps both over a stop', async () => {
+    const before = backend.boxes.get(id)?.launch.egress;
+    await sandboxes.call('POST', `/${id}/pause`);
+    await sandboxes.reach(id, 'PAUSED');
+    await policy(credential).expect(404);
+    await sandboxes.call('POST', `/${id}/resume`);
+    await sandboxes.reach(id, 'RUNNING');
+    expect(backend.boxes.get(id)?.launch.egress).toEqual(before);
+  });
+
+  it('is told by its proxy’s answers what it may reach: rules, and what an agent cannot do without', async () => {
+    const { body } = await policy(credential).expect(200);
+    const answer = policySchema.parse(body);
+    expect(answer).toMatchObject({
+      sandbox: id,
+      phase: 'agent',
+      open: [],
+      injections: [],
+      networks: expect.arrayContaining(['10.20.0.0/16']),
+      layers: [{ default: 'deny', deny: [{ host: 'evil.example' }] }],
+    });
+    expect(answer.layers[0]?.allow).toEqual(
+      expect.arrayContaining([
+        { host: 'registry.npmjs.org' },
+        { host: 'api.example.com', methods: ['GET'] },
+        { host: 'models.example.com', port: 8443 },
+        { host: 'tools.example.com' },
+        { host: 'github.com' },
+        { host: 'api.github.com' },
+        { host: '127.0.0.1', port: Number(new URL(app.url).port) },
+      ]),
+    );
+    expect(new X509Certificate(answer.authority.certificate).toString()).toBe(
+      new X509Certificate(backend.boxes.get(id)?.launch.egress?.authority ?? '').toString(),
+    );
+  });
+
+  it.each([
+    ['no credential', () => ''],
+    ['the secret of another sandbox', () => `another.${credential.split('.')[1]}`],
+    ['the secret without its sandbox', () => credential.split('.')[1] ?? ''],
+    ['a changed secret', () => `${credential}x`],
+  ])('is not known by %s', async (_name, given) => {
+    await policy(given()).expect(404);
+  });
+
+  it.each([
+    ['a user', () => app.user.key],
+    ['an administrator', () => app.admin.key],
+    ['the sandbox itself', () => credential],
+    ['nobody', () => 'x'],
+  ])('tells its policy to proxies alone, and not to %s', async (_name, key) => {
+    await policy(credential, key()).expect(401);
+    await report({ reports: [] }, key()).expect(401);
+  });
+
+  it('lists what it asked for, the last ones only, to its owner', async () => {
+    const many = Array.from({ length: 300 }, (_, index) => ({ ...ENTRY, durationMs: index }));
+    for (let round = 0; round < 4; round += 1) {
+      await report({ reports: [{ sandbox: id, requests: many }] }).expect(204);
+    }
+    const refused = {
+      ...ENTRY,
+      host: 'evil.example',
+      method: 'GET',
+      path: '/x',
+      denied: 'rule',
+      rule: 'evil.example',
+    };
+    await report({
+      reports: [
+        { sandbox: id, requests: [refused] },
+        { sandbox: 'removed', requests: [ENTRY] },
+      ],
+    }).expect(204);
+
+    const { body } = await log(id).expect(200);
+    expect(body).toHaveLength(MAX_KEPT);
+    expect(body[0]).toEqual({
+      at: ENTRY.at,
+      host: 'evil.example',
+      port: 443,
+      method: 'GET',
+      path: '/x',
+      denied: 'rule',
+      rule: 'evil.example',
+      status: null,
+      sent_bytes: 517,
+      received_bytes: 4096,
+      duration_ms: 12,
+    });
+    expect(body[1]).toMatchObject({ denied: null, duration_ms: 299 });
+    await log(id, (await app.createUser()).headers).expect(404);
+    await log('unknown').expect(404);
+  });
+
+  it('has its report refused where that is none', async () => {
+    await report({ reports: [{ sandbox: id, requests: [{ ...ENTRY, denied: 'perhaps' }] }] }).expect(422);
+    await report({ reports: 'x' }).expect(422);
+  });
+});
