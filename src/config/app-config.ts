@@ -6,6 +6,7 @@ import type { CipherKey } from '../common/crypto/secret-cipher.js';
 import type { AgentConfig } from './agent-config.js';
 import { ConfigError } from './config.error.js';
 import { parseEncryptionKeys } from './encryption-keys.js';
+import type { EgressConfig } from './egress-config.js';
 import type { GitConfig } from './git-config.js';
 import type { OidcConfig } from './oidc-config.js';
 import type { SandboxConfig } from './sandbox-config.js';
@@ -302,6 +303,7 @@ export class AppConfig implements Readonly<GeneralConfig> {
   readonly git: GitConfig;
   readonly agent: AgentConfig;
   readonly sandboxes: SandboxConfig;
+  readonly egress: EgressConfig;
   readonly outbound: OutboundConfig;
   readonly telemetry: TelemetryConfig | null;
 

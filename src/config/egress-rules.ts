@@ -15,7 +15,7 @@ export interface EgressHostRule {
 }
 
 /** Rules of one place: of the operator, of a specification. Presets are replaced by their hosts. */
-export interface EgressRules {
+export interface EgressRuleSet {
   default: 'allow' | 'deny';
   allow: EgressHostRule[];
   deny: EgressHostRule[];
@@ -103,7 +103,7 @@ export const BUILT_IN_PRESETS: EgressPresets = egressPresetsSchema.parse({
 });
 
 /** Rules as an operator writes them. A single word names a preset; a host of one word is written as an object. */
-export function egressSchema(presets: EgressPresets): z.ZodType<EgressRules, unknown> {
+export function egressSchema(presets: EgressPresets): z.ZodType<EgressRuleSet, unknown> {
   const allowed = z.unknown().transform((entry, context): EgressHostRule[] => {
     if (typeof entry === 'string' && PRESET_NAME.test(entry)) {
       if (Object.hasOwn(presets, entry)) {

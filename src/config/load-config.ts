@@ -20,6 +20,7 @@ import {
   type PublicGitServer,
 } from './git-config.js';
 import { OidcConfig } from './oidc-config.js';
+import { EgressConfig } from './egress-config.js';
 import { SandboxConfig } from './sandbox-config.js';
 import { misspeltVariables } from './misspelt-variables.js';
 import { readTelemetry, TelemetryConfig } from './telemetry-config.js';
@@ -43,7 +44,7 @@ const GROUPS: Readonly<Record<string, readonly (new () => object)[]>> = {
   'Git hosts': [GitConfig, ...GIT_SERVER_GROUPS.values()],
   'Git tokens from Keycloak': [EnterpriseSsoConfig],
   Agents: [AgentConfig],
-  Sandboxes: [SandboxConfig],
+  Sandboxes: [SandboxConfig, EgressConfig],
   'Other servers': [OutboundConfig],
   OpenTelemetry: [TelemetryConfig],
 };
@@ -135,6 +136,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     git: readGit(variables),
     agent: readAgent(variables),
     sandboxes,
+    egress: readGroup(EgressConfig, variables),
     outbound: readGroup(OutboundConfig, variables),
     telemetry: readTelemetry(variables),
   });

@@ -114,32 +114,6 @@ export class SandboxConfig {
   networkAllow: string[];
 
   @For('process')
-  @FromVariable(
-    'SANDBOX_EGRESS',
-    'What all sandboxes may reach, by name; a specification (`egress`) can only narrow it. They then reach everything through a proxy of the service, and hosts of the model, of git and of tool servers stay open. By default nothing is restricted.',
-    {
-      form: 'JSON, such as `{"default":"deny","allow":["common","*.example.com"],"deny":[]}`',
-      convert: (text) => parseJson(text) ?? text,
-    },
-  )
-  egress: unknown;
-
-  @For('process')
-  @PathVariable(
-    'SANDBOX_EGRESS_PRESETS',
-    'YAML or JSON with lists of hosts that rules name, in place of the built-in ones: `{"version": 1, "presets": {"npm": ["registry.npmjs.org"]}}`.',
-  )
-  egressPresetsFile: string | null;
-
-  @For('process')
-  @IntegerVariable(
-    'SANDBOX_EGRESS_PORT',
-    'Port of this machine at which the proxy listens, on loopback, where there are rules. Sandboxes that run know it, so keep it.',
-    { default: '3180', minimum: 1, maximum: 65_535 },
-  )
-  egressPort: number;
-
-  @For('process')
   @SwitchVariable('ALLOW_UNSANDBOXED', 'Whether several users may have sandboxes without isolation.', false)
   allowUnsandboxed: boolean;
 

@@ -88,6 +88,7 @@ const TESTED: Record<string, string> = {
   pending_messages: 'test/app-conversations/pending-messages.e2e-spec.ts',
   followed_pull_requests: 'test/follow/follow.e2e-spec.ts',
   sandboxes: 'test/sandboxes/limits.e2e-spec.ts',
+  egress_requests: 'test/sandboxes/egress.e2e-spec.ts',
   idempotency_keys: 'test/sandboxes/sandboxes.e2e-spec.ts',
   webhook_deliveries: 'test/outbound-webhooks/shares.e2e-spec.ts',
   push_subscriptions: 'test/outbound-webhooks/push.e2e-spec.ts',

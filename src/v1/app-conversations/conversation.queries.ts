@@ -286,18 +286,9 @@ const CHANGED_WORK = `
 const FIRST_PAGE = { at: 'infinity', id: 'ffffffff-ffff-ffff-ffff-ffffffffffff' };
 
 /** Reads each list with one statement. */
-const MODELS_IN_SANDBOX = `
-  SELECT DISTINCT llm_model AS model, nullif(llm_base_url, '') AS "baseUrl"
-  FROM app_conversations WHERE sandbox_id = $1`;
-
 @Injectable()
 export class ConversationQueries {
   constructor(private readonly dataSource: DataSource) {}
-
-  /** Each model that conversations in a sandbox call, and where; null for the provider's own address. */
-  async modelsInSandbox(sandboxId: string): Promise<{ model: string | null; baseUrl: string | null }[]> {
-    return await this.dataSource.query(MODELS_IN_SANDBOX, [sandboxId]);
-  }
 
   /** Newest first. Throws InvalidInputError for a page id that is not of this list. */
   async search(

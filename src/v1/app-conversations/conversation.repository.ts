@@ -42,6 +42,10 @@ const ADOPT = `
   ON CONFLICT (id) DO NOTHING
   RETURNING id`;
 
+const MODELS_IN_SANDBOX = `
+  SELECT DISTINCT llm_model AS model, nullif(llm_base_url, '') AS "baseUrl"
+  FROM app_conversations WHERE sandbox_id = $1`;
+
 /** Reads no more rows than the number in question. */
 const HAS_AS_MANY = `
   SELECT EXISTS (SELECT FROM app_conversations WHERE user_id = $1 OFFSET $2::int - 1 LIMIT 1) AS found`;
@@ -225,6 +229,11 @@ export class ConversationRepository {
     if (await this.sandboxes.keep(manager, sandboxId)) {
       await manager.query(REMEMBER_REMOVED, [id, sandboxId]);
     }
+  }
+
+  /** Each model that conversations in a sandbox call, and where; null for the provider's own address. */
+  async modelsInSandbox(sandboxId: string): Promise<{ model: string | null; baseUrl: string | null }[]> {
+    return await this.conversations.query(MODELS_IN_SANDBOX, [sandboxId]);
   }
 
   async removedInSandbox(sandboxId: string): Promise<string[]> {

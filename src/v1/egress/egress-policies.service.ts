@@ -1,7 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import type { EgressPolicy, EgressReports } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../config/app-config.js';
-import type { EgressRules } from '../../config/egress-rules.js';
+import type { EgressRuleSet } from '../../config/egress-rules.js';
 import { EgressRulebook } from '../sandbox-specs/egress-rulebook.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
@@ -13,7 +13,7 @@ import { OpenHosts } from './open-hosts.js';
 /** A change of rules or settings reaches running sandboxes within this time. */
 const MAX_AGE_SECONDS = 5;
 /** Of a specification that is not configured any more. */
-const NOTHING: EgressRules = { default: 'deny', allow: [], deny: [] };
+const NOTHING: EgressRuleSet = { default: 'deny', allow: [], deny: [] };
 
 /** What egress proxies ask and tell. */
 @Injectable()

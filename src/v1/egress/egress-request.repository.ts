@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
+import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import type { ReportedRequest } from '@slipway/egress-proxy/protocol.js';
 
 /** Of one sandbox; older ones are removed. */
@@ -14,11 +15,9 @@ export class EgressRequest {
   @Column('jsonb') entry: Omit<ReportedRequest, 'at'>;
 }
 
-/** Nothing for a sandbox that was removed meanwhile. */
 const APPEND = `
   INSERT INTO egress_requests (sandbox_id, at, entry)
-  SELECT found.id, (request->>'at')::timestamptz, request - 'at'
-  FROM (SELECT id FROM sandboxes WHERE id = $1 FOR KEY SHARE) found, jsonb_array_elements($2::jsonb) request`;
+  SELECT $1, (request->>'at')::timestamptz, request - 'at' FROM jsonb_array_elements($2::jsonb) request`;
 
 const TRIM = `
   DELETE FROM egress_requests WHERE sandbox_id = $1 AND id <= (
@@ -26,11 +25,19 @@ const TRIM = `
 
 @Injectable()
 export class EgressRequestRepository {
-  constructor(private readonly dataSource: DataSource) {}
+  constructor(
+    private readonly dataSource: DataSource,
+    private readonly sandboxes: SandboxRepository,
+  ) {}
 
+  /** Nothing for a sandbox that was removed meanwhile. */
   async append(sandboxId: string, requests: readonly ReportedRequest[]): Promise<void> {
-    await this.dataSource.query(APPEND, [sandboxId, JSON.stringify(requests)]);
-    await this.dataSource.query(TRIM, [sandboxId, MAX_KEPT]);
+    await this.dataSource.transaction(async (manager) => {
+      if (await this.sandboxes.keep(manager, sandboxId)) {
+        await manager.query(APPEND, [sandboxId, JSON.stringify(requests)]);
+        await manager.query(TRIM, [sandboxId, MAX_KEPT]);
+      }
+    });
   }
 
   /** Newest first. */

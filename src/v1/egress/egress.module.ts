@@ -7,6 +7,7 @@ import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
 import { EgressProxyController } from './egress-proxy.controller.js';
+import { EgressProxyProcess } from './egress-proxy.process.js';
 import { EgressRequest, EgressRequestRepository } from './egress-request.repository.js';
 import { EgressController } from './egress.controller.js';
 import { OpenHosts } from './open-hosts.js';
@@ -22,6 +23,6 @@ import { OpenHosts } from './open-hosts.js';
     SettingsModule,
   ],
   controllers: [EgressController, EgressProxyController],
-  providers: [EgressPoliciesService, EgressRequestRepository, OpenHosts],
+  providers: [EgressPoliciesService, EgressProxyProcess, EgressRequestRepository, OpenHosts],
 })
 export class EgressModule {}

@@ -7,7 +7,7 @@ import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js
 import { OperatorDefaults } from '../../settings/operator-defaults.js';
 import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
-import { ConversationQueries } from '../app-conversations/conversation.queries.js';
+import { ConversationRepository } from '../app-conversations/conversation.repository.js';
 import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
 
 const ANTHROPIC_URL = 'https://api.anthropic.com';
@@ -20,7 +20,7 @@ export class OpenHosts {
     private readonly profiles: LlmProfileRepository,
     private readonly mcpConfigs: McpConfigRepository,
     private readonly tokens: ProviderTokenRepository,
-    private readonly conversations: ConversationQueries,
+    private readonly conversations: ConversationRepository,
     private readonly defaults: OperatorDefaults,
     private readonly callback: SandboxCallback,
     private readonly config: AppConfig,

@@ -11,7 +11,7 @@ import { SandboxSpecsController } from './sandbox-specs.controller.js';
     {
       provide: EgressRulebook,
       inject: [AppConfig],
-      useFactory: async ({ sandboxes }: AppConfig): Promise<EgressRulebook> => loadEgressRulebook(sandboxes),
+      useFactory: async ({ egress }: AppConfig): Promise<EgressRulebook> => loadEgressRulebook(egress),
     },
     {
       provide: SandboxSpecs,

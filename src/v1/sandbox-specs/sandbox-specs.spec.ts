@@ -1,5 +1,6 @@
 import { readFileSync } from 'node:fs';
 import { describe, expect, it } from '@jest/globals';
+import { BUILT_IN_PRESETS } from '../../config/egress-rules.js';
 import { parseSandboxSpecs } from './sandbox-specs.js';
 
 const NOW = new Date('2026-11-21T09:30:00Z');
@@ -24,6 +25,7 @@ describe('parseSandboxSpecs', () => {
           template: { spec: { nodeSelector: { gpu: 'yes' } } },
         },
         ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
+        egress: { allow: ['npm', '*.example.com'], deny: ['x.example.com'] },
       },
     ]);
     expect(await parseSandboxSpecs(file, NOW)).toEqual([
@@ -48,6 +50,11 @@ describe('parseSandboxSpecs', () => {
           template: { spec: { nodeSelector: { gpu: 'yes' } } },
         },
         ports: { APP_1: 3000, DEV_SERVER_2: 5173 },
+        egress: {
+          default: 'deny',
+          allow: [...(BUILT_IN_PRESETS['npm'] ?? []), { host: '*.example.com' }],
+          deny: [{ host: 'x.example.com' }],
+        },
         createdAt: NOW,
       },
     ]);

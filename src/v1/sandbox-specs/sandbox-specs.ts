@@ -5,7 +5,7 @@ import { parseConfigured, readConfigured } from '../../config/config.error.js';
 import {
   BUILT_IN_PRESETS,
   type EgressPresets,
-  type EgressRules,
+  type EgressRuleSet,
   egressSchema,
 } from '../../config/egress-rules.js';
 import { podTemplateSchema, type SandboxConfig } from '../../config/sandbox-config.js';
@@ -36,7 +36,7 @@ export interface SandboxSpec {
   /** Ports for programs that agents start, by name. The sandbox gets each number in a variable of that name. */
   ports: Readonly<Record<string, number>>;
   /** What sandboxes may reach, besides what the operator's own rules say. Null: those alone. */
-  egress: EgressRules | null;
+  egress: EgressRuleSet | null;
   createdAt: Date;
 }
 
@@ -221,7 +221,7 @@ function variableProblem({ ports, env }: Entry): string | null {
   return both === undefined ? null : `takes ${both} as a variable of env or as a port, not both`;
 }
 
-function toSpec(entry: Entry, egress: EgressRules | null, now: Date): SandboxSpec {
+function toSpec(entry: Entry, egress: EgressRuleSet | null, now: Date): SandboxSpec {
   return {
     id: entry.id,
     program: toProgram(entry),

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
+import { parseJson } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { EgressRulebook } from '../../sandbox-specs/egress-rulebook.js';
@@ -36,14 +37,14 @@ export class SandboxEgress {
     if (!this.isRestricted(spec)) {
       return undefined;
     }
-    const { backend, egressPort } = this.config.sandboxes;
+    const { backend } = this.config.sandboxes;
     if (backend !== 'process') {
       throw new SandboxBackendError(
         `Its rules (SANDBOX_EGRESS, or \`egress\` of ${spec.id}) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process, or take them away.`,
       );
     }
     const { certificate } = this.authorityOf(sandbox) ?? (await this.makeAuthority(sandbox));
-    return { port: egressPort, credential: this.credential(sandbox.id), authority: certificate };
+    return { port: this.config.egress.port, credential: this.credential(sandbox.id), authority: certificate };
   }
 
   /** The id of the sandbox whose credential this is; null for any other text. */
@@ -57,7 +58,7 @@ export class SandboxEgress {
     return egressAuthority === null
       ? null
       : authoritySchema.parse(
-          JSON.parse(this.cipher.decrypt(egressAuthority, EGRESS_AUTHORITY.binding({ id }))),
+          parseJson(this.cipher.decrypt(egressAuthority, EGRESS_AUTHORITY.binding({ id }))),
         );
   }
 

@@ -1,0 +1,31 @@
+import { parseJson } from '@slipway/common/json-access.js';
+import { For, FromVariable, IntegerVariable, PathVariable } from './variables.js';
+
+/** What sandboxes may reach. */
+export class EgressConfig {
+  @For('process')
+  @FromVariable(
+    'SANDBOX_EGRESS',
+    'What all sandboxes may reach, by name; a specification (`egress`) can only narrow it. They then reach everything through a proxy of the service, and hosts of the model, of git and of tool servers stay open. By default nothing is restricted.',
+    {
+      form: 'JSON, such as `{"default":"deny","allow":["common","*.example.com"],"deny":[]}`',
+      convert: (text) => parseJson(text) ?? text,
+    },
+  )
+  rules: unknown;
+
+  @For('process')
+  @PathVariable(
+    'SANDBOX_EGRESS_PRESETS',
+    'YAML or JSON with lists of hosts that rules name, in place of the built-in ones: `{"version": 1, "presets": {"npm": ["registry.npmjs.org"]}}`.',
+  )
+  presetsFile: string | null;
+
+  @For('process')
+  @IntegerVariable(
+    'SANDBOX_EGRESS_PORT',
+    'Port of this machine at which the proxy listens, on loopback, where there are rules. Sandboxes that run know it, so keep it.',
+    { default: '3180', minimum: 1, maximum: 65_535 },
+  )
+  port: number;
+}

@@ -1,0 +1,99 @@
+import { type ChildProcess, spawn } from 'node:child_process';
+import { once } from 'node:events';
+import path from 'node:path';
+import { createInterface } from 'node:readline';
+import { Injectable, Logger } from '@nestjs/common';
+import { within } from '@slipway/common/async.js';
+import { BackgroundLoop } from '../../common/background-loop.js';
+import { SecretCipher } from '../../common/crypto/secret-cipher.js';
+import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
+import { productFolder } from '../../common/product.js';
+import { AppConfig } from '../../config/app-config.js';
+import { ServiceAddress } from '../../config/service-address.js';
+import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
+import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
+import { PROXY_KEY } from './egress-proxy.controller.js';
+
+const ENTRY = path.join(productFolder(), 'dist', 'bundle', 'egress-proxy', 'main.js');
+const EVERY_MS = 1_000;
+/** Requests under way may end within this time. */
+const GRACE_MS = 10_000;
+const INHERITED = /^(NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|SSL_CERT_DIR|TZ)$/;
+
+/**
+ * The program that sandboxes with rules of this host leave by, started again when it ends. It ends with the service, and
+ * those of several replicas share the port.
+ */
+@Injectable()
+export class EgressProxyProcess extends BackgroundLoop {
+  private child: ChildProcess | null = null;
+
+  constructor(
+    private readonly specs: SandboxSpecs,
+    private readonly egress: SandboxEgress,
+    private readonly cipher: SecretCipher,
+    private readonly address: ServiceAddress,
+    private readonly config: AppConfig,
+  ) {
+    super(EVERY_MS, new Logger('EgressProxy'), 'failed to start the egress proxy');
+  }
+
+  override onApplicationBootstrap(): void {
+    const { backend } = this.config.sandboxes;
+    if (backend === 'process' && this.specs.all().some((spec) => this.egress.isRestricted(spec))) {
+      super.onApplicationBootstrap();
+    }
+  }
+
+  override async beforeApplicationShutdown(): Promise<void> {
+    await super.beforeApplicationShutdown();
+    const { child } = this;
+    if (child !== null) {
+      const exited = once(child, 'exit').then(() => undefined);
+      child.kill('SIGTERM');
+      await within(GRACE_MS, exited);
+      child.kill('SIGKILL');
+    }
+  }
+
+  protected async work(): Promise<void> {
+    if (this.child !== null || this.stopping) {
+      return;
+    }
+    const child = this.spawn();
+    await once(child, 'spawn');
+    this.child = child;
+    child.once('exit', (code, signal) => {
+      this.child = null;
+      if (!this.stopping) {
+        this.logger.warn('egress proxy exited', { code, signal });
+      }
+    });
+    // It ends when its input does, so that none outlives a service that was killed.
+    child.stdin?.on('error', () => undefined).write(`${this.cipher.derive(PROXY_KEY)}\n`);
+  }
+
+  private spawn(): ChildProcess {
+    const { environment } = this.config.sandboxes;
+    const inherited = Object.entries(environment).filter(([name]) => INHERITED.test(name));
+    const child = spawn(process.execPath, [ENTRY], {
+      cwd: '/',
+      env: {
+        ...Object.fromEntries(inherited),
+        EGRESS_PROXY_LISTEN: `127.0.0.1:${this.config.egress.port}`,
+        EGRESS_PROXY_SERVICE: `http://${this.serviceHost}:${this.address.port}`,
+      },
+      stdio: withoutInherited(['pipe', 'ignore', 'pipe']),
+    });
+    if (child.stderr !== null) {
+      createInterface({ input: child.stderr }).on('line', (line) => this.logger.log(line));
+    }
+    return child;
+  }
+
+  private get serviceHost(): string {
+    const { host } = this.config.http;
+    const isAny = ['0.0.0.0', '::', 'localhost'].includes(host);
+    return isAny ? '127.0.0.1' : host.includes(':') ? `[${host}]` : host;
+  }
+}
