@@ -33,13 +33,20 @@ export async function helloProblem(
   { isOpened }: { isOpened: boolean },
 ): Promise<HelloProblem | null> {
   let hello: TlsClientHelloMessage;
+  // The library waits for more bytes after an end, too.
+  const ended = Promise.withResolvers<never>();
+  const end = (): void => ended.reject(new Error('it ended'));
+  socket.once('end', end).once('close', end);
   try {
-    hello = await inTime(HELLO_MS, readTlsClientHello(socket), () => new Error('it did not begin in time'));
+    const reading = Promise.race([readTlsClientHello(socket), ended.promise]);
+    hello = await inTime(HELLO_MS, reading, () => new Error('it did not begin in time'));
   } catch (error) {
     return {
       detail: `the tunnel does not begin with TLS (${errorMessage(error)})`,
       alert: ALERTS.accessDenied,
     };
+  } finally {
+    socket.off('end', end).off('close', end);
   }
   return judgeHello(hello, target, { isOpened });
 }

@@ -249,6 +249,10 @@ export async function pipeBothWays(
   exchange: Exchange,
   { near, far, fromNear = [], fromFar = [] }: Ends,
 ): Promise<void> {
+  for (const each of [near, far]) {
+    // Two pipelines listen to each, besides what listened before.
+    each.setMaxListeners(30);
+  }
   near.on('data', ({ length }: Buffer) => {
     exchange.sentBytes += length;
   });

@@ -5,6 +5,8 @@ import type { EgressService } from './service-client.js';
 import { logLine } from './log-line.js';
 
 const EVERY_MS = 1_000;
+/** Of one sandbox: then they are sent before the next time. */
+const SOON = MAX_REPORTED / 2;
 const MAX_SANDBOXES = 4_096;
 
 /** What sandboxes asked for, on its way to the service; of more than it takes, the oldest are dropped. */
@@ -38,6 +40,9 @@ export class ReportQueue {
       this.#dropped += 1;
     }
     this.#waiting.set(sandbox, requests);
+    if (requests.length === SOON) {
+      void this.#work.now();
+    }
     if (this.#waiting.size > MAX_SANDBOXES) {
       const [[oldest, lost] = ['', []]] = this.#waiting;
       this.#waiting.delete(oldest);

@@ -229,7 +229,7 @@ export class ProxyWorld {
       createConnection: () => socket,
       method,
       path,
-      headers: { Host: host, ...headers },
+      headers: { Host: host, Connection: 'keep-alive', ...headers },
     });
     sent.end(body);
     return await answerTo(sent);
