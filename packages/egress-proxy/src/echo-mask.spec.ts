@@ -12,7 +12,7 @@ describe('EchoMask', () => {
     ['within a chunk', ['a secret-value b'], 'a PLACEHOLDER! b'],
     ['several', ['secret-value', 'secret-valuesecret-value'], 'PLACEHOLDER!PLACEHOLDER!PLACEHOLDER!'],
     ['over a border', ['a secr', 'et-val', 'ue b'], 'a PLACEHOLDER! b'],
-    ['byte by byte', [...'xsecret-valuey'], 'xPLACEHOLDER!y'],
+    ['byte by byte', 'xsecret-valuey'.split(''), 'xPLACEHOLDER!y'],
     ['a beginning alone', ['secret-', 'other'], 'secret-other'],
     ['a beginning at the end', ['secret-val'], 'secret-val'],
     ['a beginning in a beginning', ['secret-vsecret-', 'value'], 'secret-vPLACEHOLDER!'],

@@ -19,7 +19,7 @@ import type { EgressService } from './service-client.js';
 import { Shares } from './shares.js';
 import { type Asked } from './decision.js';
 import { parseAbsoluteForm, parseAuthority } from './target.js';
-import { endForbidden, openTunnel } from './tunnel.js';
+import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
 import { UpstreamAgent } from './upstream.js';
 
 const HEADERS_MS = 30_000;
@@ -349,7 +349,7 @@ function failed(error: unknown): RefusedError {
 function answerOn(request: IncomingMessage, socket: Duplex): ServerResponse {
   const response = new ServerResponse(request);
   response.shouldKeepAlive = false;
-  Reflect.apply(response.assignSocket, response, [socket]);
+  response.assignSocket(plainSocket(socket));
   response.once('finish', () => socket.end());
   return response;
 }

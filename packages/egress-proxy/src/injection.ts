@@ -28,8 +28,6 @@ export function injectCredentials(
 ): Injected {
   const injections = injectionsFor(policy, asked);
   const replacements: Replacement[] = [];
-  const put = (text: string, wanted: readonly EgressInjection[]): string =>
-    wanted.reduce((result, { placeholder, value }) => result.replaceAll(placeholder, () => value), text);
   const note = (sent: string, shown: string): string => {
     if (sent !== shown) {
       replacements.push({ sent, shown });
@@ -58,6 +56,13 @@ export function injectCredentials(
     ),
     replacements,
   };
+}
+
+function put(text: string, injections: readonly EgressInjection[]): string {
+  return injections.reduce(
+    (result, { placeholder, value }) => result.replaceAll(placeholder, () => value),
+    text,
+  );
 }
 
 /** What a response from these hosts may echo: the values of all credentials that go there, as texts are usually written. */

@@ -114,11 +114,11 @@ async function beginsWell(near: Socket, exchange: Exchange, isOpened: boolean): 
   return false;
 }
 
-function plainSocket(socket: Duplex): Socket {
+/** What takes a connection over is a socket, whatever the types say. */
+export function plainSocket(socket: Duplex): Socket {
   if (!(socket instanceof Socket)) {
-    throw new Error('a tunnel needs a socket');
+    throw new Error('a connection has no socket');
   }
-  socket.setNoDelay(true);
   return socket;
 }
 

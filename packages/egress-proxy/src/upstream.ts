@@ -2,6 +2,7 @@ import { Agent, type ClientRequestArgs } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
+import { callbackify } from 'node:util';
 import { inTime } from '@slipway/common/async.js';
 import { type Dialer, unreachable } from './dialer.js';
 import type { EgressPolicy } from './protocol.js';
@@ -37,16 +38,9 @@ export class UpstreamAgent extends Agent {
     if (target === undefined || policy === undefined || callback === undefined) {
       throw new Error('the target of a request is missing');
     }
-    this.#connect(target, policy).then(
-      (socket) => {
-        if (this.#isClosed) {
-          socket.destroy();
-        }
-        callback(null, socket);
-      },
-      // Node.js' types do not know that there is no stream beside an error.
-      (error: unknown) => Reflect.apply(callback, null, [unreachable(target, error)]),
-    );
+    const connect = callbackify(() => this.#connect(target, policy));
+    connect((error, socket) => callback(error, socket));
+    return undefined;
   }
 
   override destroy(): void {
@@ -55,8 +49,16 @@ export class UpstreamAgent extends Agent {
   }
 
   async #connect(target: Target, policy: EgressPolicy): Promise<Socket> {
-    const socket = await this.dialer.dial(policy, target);
-    return target.isTls ? await this.#handshake(socket, target) : socket;
+    try {
+      const plain = await this.dialer.dial(policy, target);
+      const socket = target.isTls ? await this.#handshake(plain, target) : plain;
+      if (this.#isClosed) {
+        socket.destroy();
+      }
+      return socket;
+    } catch (error) {
+      throw unreachable(target, error);
+    }
   }
 
   async #handshake(socket: Socket, target: Target): Promise<TLSSocket> {

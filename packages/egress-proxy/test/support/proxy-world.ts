@@ -11,6 +11,7 @@ import { connect, type Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { text } from 'node:stream/consumers';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
+import { callbackify } from 'node:util';
 import { startListening, stopServer } from '../../../../test/support/start-listening.js';
 import { EgressProxy } from '../../src/egress-proxy.js';
 import type { EgressPolicy, ReportedRequest } from '../../src/protocol.js';
@@ -114,10 +115,8 @@ export class ProxyWorld {
     const server = createTlsServer(
       {
         SNICallback: (name, callback) => {
-          certificates.contextFor(authority, target(`https://${name}`)).then(
-            (context) => callback(null, context),
-            (error: Error) => callback(error),
-          );
+          const context = callbackify(() => certificates.contextFor(authority, target(`https://${name}`)));
+          context((error, made) => callback(error, made));
         },
       },
       (incoming, response) => void this.#receive(incoming, response),

@@ -25,7 +25,7 @@ beforeEach(async () => {
   world.answer = (incoming, response) => void passTo(git.origin, incoming, response);
   folder = await mkdtemp(path.join(tmpdir(), 'egress-'));
   const authority = path.join(folder, 'authority.pem');
-  await writeFile(authority, world.authority.certificate + world.hostAuthority.certificate);
+  await writeFile(authority, `${world.authority.certificate}\n${world.hostAuthority.certificate}\n`);
   environment = {
     PATH: process.env['PATH'],
     HOME: folder,
