@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { allowing, denying, injection, samplePolicy, target } from '../test/support/sample-policy.js';
-import { allowedOnce, decide, injectionsFor, opensTls } from './decision.js';
+import { allowedOnce, decideEgress, injectionsFor, opensTls } from './decision.js';
 import type { EgressPolicy } from './protocol.js';
 
 type Row = [
@@ -278,9 +278,9 @@ const ROWS: Row[] = [
   ],
 ];
 
-describe('decide', () => {
+describe('decideEgress', () => {
   it.each(ROWS)('%s', (_what, policy, address, method, path, result) => {
-    const decision = decide(samplePolicy(policy), { target: target(address), method, path });
+    const decision = decideEgress(samplePolicy(policy), { target: target(address), method, path });
     const by = decision.rule === null ? '' : ` by ${decision.rule}`;
     const text = decision.isAllowed
       ? `passes${by}${decision.isOpenOnly ? ', open only' : ''}`
@@ -290,8 +290,8 @@ describe('decide', () => {
 
   it('lets a tunnel begin where some request may pass', () => {
     const policy = samplePolicy({ layers: [denying([{ ...API, methods: ['GET'], paths: ['/a'] }])] });
-    expect(decide(policy, { target: target('https://api.example.com') }).isAllowed).toBe(true);
-    expect(decide(policy, { target: target('https://other.example.com') }).isAllowed).toBe(false);
+    expect(decideEgress(policy, { target: target('https://api.example.com') }).isAllowed).toBe(true);
+    expect(decideEgress(policy, { target: target('https://other.example.com') }).isAllowed).toBe(false);
   });
 });
 

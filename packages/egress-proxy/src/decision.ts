@@ -25,7 +25,7 @@ interface Named {
 const DEFAULT_PORTS = [80, 443];
 
 /** Whether a request passes: each layer lets it, or the host is always open. */
-export function decide(policy: EgressPolicy, asked: Asked): Decision {
+export function decideEgress(policy: EgressPolicy, asked: Asked): Decision {
   const layers = policy.layers.map((layer) => layerDecision(layer, asked));
   const denied = layers.find((decision) => !decision.isAllowed);
   if (denied === undefined) {

@@ -62,7 +62,7 @@ export class Dialer {
         () => new Error('the resolver did not answer in time'),
       );
     } catch (error) {
-      throw unreachable(target, error);
+      throw hostUnreachable(target, error);
     }
   }
 
@@ -97,14 +97,14 @@ async function connectTo(addresses: readonly LookupAddress[], target: Target): P
     return await inTime(CONNECT_MS, promise, () => new Error('no answer in time'));
   } catch (error) {
     socket.destroy();
-    throw unreachable(target, error);
+    throw hostUnreachable(target, error);
   } finally {
     socket.off('error', reject);
   }
 }
 
 /** A failure of the host or of the network, not of a rule. */
-export function unreachable(target: Target, error: unknown): RefusedError {
+export function hostUnreachable(target: Target, error: unknown): RefusedError {
   if (error instanceof RefusedError) {
     return error;
   }

@@ -8,14 +8,13 @@ import type { ResolveHost } from '@slipway/common/http/address-rules.js';
 import { Dialer } from './dialer.js';
 import { type Client, Exchange, type ProxyParts } from './exchange.js';
 import { forwardRequest, IDLE_MS } from './forward.js';
-import { logLine } from './log-line.js';
 import { headerProblem, proxyCredential } from './message-headers.js';
 import { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
 import { denied, RefusedError, sendRefusal, unknownCaller } from './refusal.js';
-import { ReportQueue } from './report-queue.js';
+import { logLine, ReportQueue } from './report-queue.js';
 import { SandboxAuthorities } from './sandbox-authority.js';
-import type { EgressService } from './service-client.js';
+import type { ServiceConnection } from './service-connection.js';
 import { Shares } from './shares.js';
 import { type Asked } from './decision.js';
 import { parseAbsoluteForm, parseAuthority } from './target.js';
@@ -37,7 +36,7 @@ const UNREADABLE =
   'HTTP/1.1 400 Bad Request\r\nX-Slipway-Egress: denied; reason=protocol\r\nConnection: close\r\n\r\n';
 
 interface EgressProxyOptions {
-  service: EgressService;
+  service: ServiceConnection;
   resolve?: ResolveHost;
   /** Authorities of hosts, in place of those that Node.js trusts. */
   ca?: readonly string[];

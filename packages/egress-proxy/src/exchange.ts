@@ -1,19 +1,19 @@
 import type { Duplex } from 'node:stream';
-import { allowedOnce, type Asked, decide } from './decision.js';
+import { allowedOnce, type Asked, decideEgress } from './decision.js';
 import type { Dialer } from './dialer.js';
 import type { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
 import { denied, RefusedError } from './refusal.js';
 import type { ReportQueue } from './report-queue.js';
 import type { SandboxAuthorities } from './sandbox-authority.js';
-import type { EgressService } from './service-client.js';
+import type { ServiceConnection } from './service-connection.js';
 import type { Target } from './target.js';
 import type { UpstreamAgent } from './upstream.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 
 /** What all requests of a proxy use. */
 export interface ProxyParts {
-  service: EgressService;
+  service: ServiceConnection;
   policies: PolicySource;
   reports: ReportQueue;
   dialer: Dialer;
@@ -63,7 +63,7 @@ export class Exchange {
 
   /** @throws RefusedError unless the rules let it pass, or its owner allowed it once; tells whether its host is always open */
   async admit(): Promise<{ isOpenOnly: boolean }> {
-    const decision = decide(this.policy, this.asked);
+    const decision = decideEgress(this.policy, this.asked);
     if (decision.isAllowed) {
       this.#rule = decision.rule;
       return decision;

@@ -8,7 +8,7 @@ import type { Duplex, Transform } from 'node:stream';
 import { pipeline } from 'node:stream/promises';
 import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
 import { errorCode } from '@slipway/common/errors/error-message.js';
-import { unreachable } from './dialer.js';
+import { hostUnreachable } from './dialer.js';
 import { EchoMask, EchoMaskStream } from './echo-mask.js';
 import type { Client, Exchange, ProxyParts } from './exchange.js';
 import { echoesOf, hasForeignCredential, type HeaderLines, injectCredentials } from './injection.js';
@@ -110,7 +110,7 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
       await send(forwarding, options, mask);
       return;
     }
-    throw unreachable(options.target, error);
+    throw hostUnreachable(options.target, error);
   } finally {
     response.off('close', leave);
     if (!upstream.writableFinished) {

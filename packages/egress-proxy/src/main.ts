@@ -1,5 +1,5 @@
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { runEgressProxy } from './program.js';
+import { runEgressProxy } from './run-egress-proxy.js';
 
 // Names are resolved by these threads, half of which may wait for resolvers at once.
 process.env['UV_THREADPOOL_SIZE'] ??= '32';

@@ -3,7 +3,7 @@ import { LRUCache } from 'lru-cache';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import type { EgressPolicy } from './protocol.js';
 import { RefusedError } from './refusal.js';
-import type { EgressService } from './service-client.js';
+import type { ServiceConnection } from './service-connection.js';
 
 /** For how long sandboxes go on by the last answer while the service is away. */
 export const OUTAGE_MS = 5 * 60_000;
@@ -27,7 +27,7 @@ export class PolicySource {
   readonly #asking = new Map<string, Promise<EgressPolicy | null>>();
 
   constructor(
-    private readonly service: Pick<EgressService, 'policy'>,
+    private readonly service: Pick<ServiceConnection, 'policy'>,
     private readonly now: () => number = () => performance.now(),
   ) {
     const perf = { now };

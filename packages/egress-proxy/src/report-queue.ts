@@ -1,8 +1,7 @@
 import { RepeatedWork, within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { type EgressReports, MAX_REPORTED, type ReportedRequest } from './protocol.js';
-import type { EgressService } from './service-client.js';
-import { logLine } from './log-line.js';
+import type { ServiceConnection } from './service-connection.js';
 
 const EVERY_MS = 1_000;
 /** Of one sandbox: then they are sent before the next time. */
@@ -15,7 +14,7 @@ export class ReportQueue {
   readonly #work: RepeatedWork;
   #dropped = 0;
 
-  constructor(private readonly service: Pick<EgressService, 'report'>) {
+  constructor(private readonly service: Pick<ServiceConnection, 'report'>) {
     this.#work = new RepeatedWork(
       EVERY_MS,
       () => this.#send(),
@@ -105,4 +104,13 @@ export class ReportQueue {
       this.#waiting.set(sandbox, all.slice(-MAX_REPORTED));
     }
   }
+}
+
+/** Writes one line of JSON to standard error. Fields never hold a credential or an address with a query. */
+export function logLine(
+  level: 'info' | 'warn' | 'error',
+  message: string,
+  fields: Readonly<Record<string, unknown>> = {},
+): void {
+  process.stderr.write(`${JSON.stringify({ time: new Date().toISOString(), level, message, ...fields })}\n`);
 }

@@ -3,7 +3,7 @@ import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { inTime } from '@slipway/common/async.js';
 import { helloProblem, sendAlert, TlsRecords } from './client-hello.js';
-import { decide, opensTls } from './decision.js';
+import { decideEgress, opensTls } from './decision.js';
 import type { Client, Exchange, ProxyParts } from './exchange.js';
 import { IDLE_MS, pipeBothWays } from './forward.js';
 import { denied } from './refusal.js';
@@ -127,7 +127,7 @@ export async function endForbidden({ lasting, policies }: ProxyParts): Promise<v
   for (const { credential, asked, isAllowedOnce, end } of lasting) {
     const policy = await policies.policy(credential).catch((error: Error) => error);
     const isAnswered = !(policy instanceof Error);
-    if (isAnswered && (policy === null || !(isAllowedOnce || decide(policy, asked).isAllowed))) {
+    if (isAnswered && (policy === null || !(isAllowedOnce || decideEgress(policy, asked).isAllowed))) {
       end();
     }
   }

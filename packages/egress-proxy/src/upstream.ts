@@ -4,7 +4,7 @@ import type { Socket } from 'node:net';
 import { connect as connectTls, type TLSSocket } from 'node:tls';
 import { callbackify } from 'node:util';
 import { inTime } from '@slipway/common/async.js';
-import { type Dialer, unreachable } from './dialer.js';
+import { type Dialer, hostUnreachable } from './dialer.js';
 import type { EgressPolicy } from './protocol.js';
 import type { Target } from './target.js';
 
@@ -57,7 +57,7 @@ export class UpstreamAgent extends Agent {
       }
       return socket;
     } catch (error) {
-      throw unreachable(target, error);
+      throw hostUnreachable(target, error);
     }
   }
 

@@ -16,7 +16,7 @@ import { startListening, stopServer } from '../../../../test/support/start-liste
 import { EgressProxy } from '../../src/egress-proxy.js';
 import type { EgressPolicy, ReportedRequest } from '../../src/protocol.js';
 import { SandboxAuthorities } from '../../src/sandbox-authority.js';
-import { HttpEgressService } from '../../src/service-client.js';
+import { HttpServiceConnection } from '../../src/service-connection.js';
 import { FakeEgressService, KEY } from './fake-egress-service.js';
 import { CREDENTIAL, SANDBOX, samplePolicy, target } from './sample-policy.js';
 import { makeAuthority } from './test-authority.js';
@@ -69,7 +69,7 @@ export class ProxyWorld {
     const addresses = new Map<string, string[]>();
     const resolved: string[] = [];
     const proxy = new EgressProxy({
-      service: new HttpEgressService(service.address, KEY),
+      service: new HttpServiceConnection(service.address, KEY),
       ca: [hostAuthority.certificate],
       resolve: (host) => {
         resolved.push(host);

@@ -9,7 +9,7 @@ import {
 } from './protocol.js';
 
 /** What a proxy asks and tells the service. */
-export abstract class EgressService {
+export abstract class ServiceConnection {
   /** Null where no running sandbox has this credential. @throws Error where the service cannot say */
   abstract policy(credential: string): Promise<EgressPolicy | null>;
   /** Uses up what the owner allowed once; false where it is used up already. */
@@ -22,7 +22,7 @@ const ANSWER_MS = 5_000;
 const MAX_POLICY_BYTES = 4 * 1024 * 1024;
 const CONNECTIONS = 16;
 
-export class HttpEgressService extends EgressService {
+export class HttpServiceConnection extends ServiceConnection {
   readonly #dispatcher = new Agent({
     connections: CONNECTIONS,
     headersTimeout: ANSWER_MS,

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { Readable } from 'node:stream';
-import { readConfiguration } from './program.js';
+import { readConfiguration } from './run-egress-proxy.js';
 
 const given = { EGRESS_PROXY_SERVICE_URL: 'http://127.0.0.1:3000' };
 const input = (text: string) => Readable.from([text]);

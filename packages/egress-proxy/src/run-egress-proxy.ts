@@ -4,8 +4,8 @@ import type { ListenOptions } from 'node:net';
 import { createInterface } from 'node:readline';
 import type { Readable } from 'node:stream';
 import { EgressProxy } from './egress-proxy.js';
-import { logLine } from './log-line.js';
-import { HttpEgressService } from './service-client.js';
+import { logLine } from './report-queue.js';
+import { HttpServiceConnection } from './service-connection.js';
 
 /** How long a stop waits for what is under way. */
 const GRACE_MS = 10_000;
@@ -80,7 +80,7 @@ export async function runEgressProxy(
   process.stderr.on('error', () => undefined);
   const stopping = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
   const { listen, service, key, graceMs } = await readConfiguration(environment, input);
-  const proxy = new EgressProxy({ service: new HttpEgressService(service, key) });
+  const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key) });
   const addresses = [];
   for (const options of listen) {
     const address = await proxy.listen(options);
