@@ -14,6 +14,7 @@ COPY packages/agent-protocol/package.json packages/agent-protocol/
 COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/common/package.json packages/common/
 COPY packages/console/package.json packages/console/
+COPY packages/egress-proxy/package.json packages/egress-proxy/
 RUN npm ci
 
 FROM packages AS build
@@ -56,6 +57,7 @@ WORKDIR /app
 COPY package.json ./
 COPY --from=build /app/dist/service dist/service
 COPY --from=build /app/dist/bundle dist/bundle
+COPY --from=build /app/dist/egress-proxy dist/egress-proxy
 COPY --from=build /app/dist/swagger-ui dist/swagger-ui
 COPY --from=build /app/dist/console dist/console
 RUN chmod +x dist/service/slipway.js && ln -s /app/dist/service/slipway.js /usr/local/bin/slipway

@@ -13,6 +13,7 @@ export const shared = {
     '<rootDir>/packages/agent-protocol/src',
     '<rootDir>/packages/agent-server',
     '<rootDir>/packages/common/src',
+    '<rootDir>/packages/egress-proxy',
     '<rootDir>/test',
   ],
   // Tests themselves are compiled to CommonJS (docs/adr/0002).

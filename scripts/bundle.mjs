@@ -1,6 +1,6 @@
 // Compiles the sources and joins them, with the packages they use, into few files: finding, reading and linking hundreds of
 // them takes longer than running them (docs/adr/0031, 0040). Types are checked elsewhere (docs/adr/0069). `--dev` bundles only
-// the agent server.
+// the agent server and the egress proxy.
 import { copyFileSync, mkdirSync, readdirSync, readFileSync, writeFileSync } from 'node:fs';
 import nodeHttp from 'node:http';
 import path from 'node:path';
@@ -233,6 +233,16 @@ writeFileSync(
 writeFileSync(path.join(agentServer, 'LICENSES.txt'), notices(folders));
 // Whatever package.json is above this folder.
 writeFileSync(path.join(agentServer, 'package.json'), '{ "type": "commonjs" }\n');
+// Beside `bundle`, which sandboxes may read: a proxy is no part of them.
+const EGRESS_PROXY = 'egress-proxy';
+const proxy = await bundle(EGRESS_PROXY, { main: 'packages/egress-proxy/src/main.ts' }, [], {
+  sourcemap: true,
+  minify: { compress: false, mangle: false, codegen: { removeWhitespace: false, asciiOnly: true } },
+  comments: COMMENTS,
+});
+const egressProxy = path.join(dist, EGRESS_PROXY);
+writeFileSync(path.join(egressProxy, 'LICENSES.txt'), notices(proxy.folders));
+writeFileSync(path.join(egressProxy, 'package.json'), '{ "type": "module" }\n');
 if (!isDev) {
   const service = await bundle(
     'service',

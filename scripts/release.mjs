@@ -79,10 +79,10 @@ function stamp() {
   replace('Dockerfile', /(org\.opencontainers\.image\.version)=\S+/g, `$1=${version}`);
 }
 
-/** The service, the agent server and its pages, as one npm package that needs nothing but Node.js. */
+/** The service, the agent server, the egress proxy and the pages, as one npm package that needs nothing but Node.js. */
 function packService() {
   const stage = path.join(release, '.stage');
-  for (const name of ['service', 'bundle', 'swagger-ui', 'console']) {
+  for (const name of ['service', 'bundle', 'egress-proxy', 'swagger-ui', 'console']) {
     cpSync(at('dist', name), path.join(stage, 'dist', name), { recursive: true });
   }
   for (const name of ['openapi.json', 'CHANGELOG.md']) {

@@ -1,0 +1,151 @@
+import type { LookupAddress } from 'node:dns';
+import { lookup } from 'node:dns/promises';
+import { connect, type Socket } from 'node:net';
+import { networkInterfaces } from 'node:os';
+import ipaddr from 'ipaddr.js';
+import { inTime, KeyedLimit } from '@slipway/common/async.js';
+import { errorCode, errorWithCauses } from '@slipway/common/errors/error-message.js';
+import { isPublicAddress, type ResolveHost } from '@slipway/common/http/address-rules.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
+import type { EgressPolicy } from './protocol.js';
+import { denied, RefusedError } from './refusal.js';
+import { shownTarget, type Target } from './target.js';
+
+const LOOKUP_MS = 10_000;
+const CONNECT_MS = 20_000;
+/** Of one of several addresses, before the next is tried beside it. */
+const ATTEMPT_MS = 2_000;
+/** A resolver occupies one of few threads for each name, so a sandbox with slow names waits for itself. */
+const LOOKUPS_OF_A_SANDBOX = 4;
+
+interface DialerOptions {
+  resolve?: ResolveHost | undefined;
+  /** Ports at which the proxy itself listens: nothing is passed on to it. */
+  ownPorts: () => readonly number[];
+}
+
+/** Connects to the addresses of a name that may be reached, and to no other: the name is resolved once. */
+export class Dialer {
+  readonly #resolve: ResolveHost;
+  readonly #lookups = new KeyedLimit(LOOKUPS_OF_A_SANDBOX);
+
+  constructor(private readonly options: DialerOptions) {
+    this.#resolve = options.resolve ?? ((host) => lookup(host, { all: true }));
+  }
+
+  get pending(): number {
+    return this.#lookups.size;
+  }
+
+  /** @throws RefusedError where no address may be dialled, or none answers */
+  async dial(
+    { sandbox, networks }: Pick<EgressPolicy, 'sandbox' | 'networks'>,
+    target: Target,
+  ): Promise<Socket> {
+    const found = await this.#lookups.run(sandbox, () => this.#addresses(target));
+    const allowed = found.filter(({ address }) => this.#mayDial(address, target, networks));
+    if (allowed.length === 0) {
+      throw denied('address', target);
+    }
+    return await connectTo(allowed, target);
+  }
+
+  async #addresses(target: Target): Promise<readonly LookupAddress[]> {
+    const { host, isAddress } = target;
+    if (isAddress) {
+      return [{ address: host, family: host.includes(':') ? 6 : 4 }];
+    }
+    try {
+      return await inTime(
+        LOOKUP_MS,
+        this.#resolve(host),
+        () => new Error('the resolver did not answer in time'),
+      );
+    } catch (error) {
+      throw hostUnreachable(target, error);
+    }
+  }
+
+  #mayDial(address: string, { host, port }: Target, networks: readonly string[]): boolean {
+    if (this.options.ownPorts().includes(port) && isOfThisMachine(address)) {
+      return false;
+    }
+    return isPublicAddress(address) || networks.some((entry) => isWithin(entry, { address, host, port }));
+  }
+}
+
+async function connectTo(addresses: readonly LookupAddress[], target: Target): Promise<Socket> {
+  const { promise, resolve, reject } = Promise.withResolvers<Socket>();
+  const socket = connect({
+    host: target.host,
+    port: target.port,
+    allowHalfOpen: true,
+    noDelay: true,
+    autoSelectFamily: true,
+    autoSelectFamilyAttemptTimeout: ATTEMPT_MS,
+    lookup: (_host, { all }, callback) => {
+      const [first] = addresses;
+      if (all) {
+        callback(null, [...addresses]);
+      } else {
+        callback(null, first?.address ?? '', first?.family);
+      }
+    },
+  });
+  socket.once('connect', () => resolve(socket)).once('error', reject);
+  try {
+    return await inTime(CONNECT_MS, promise, () => new Error('no answer in time'));
+  } catch (error) {
+    socket.destroy();
+    throw hostUnreachable(target, error);
+  } finally {
+    socket.off('error', reject);
+  }
+}
+
+/** A failure of the host or of the network, not of a rule. */
+export function hostUnreachable(target: Target, error: unknown): RefusedError {
+  if (error instanceof RefusedError) {
+    return error;
+  }
+  const what = errorCode(error) === 'ENOTFOUND' ? 'its name has no address' : errorWithCauses(error);
+  return new RefusedError(
+    null,
+    502,
+    `Slipway's egress proxy cannot reach ${shownTarget(target)}: ${what}`,
+    null,
+    {
+      cause: error,
+    },
+  );
+}
+
+/** An entry of a policy's `networks`: a range, an address, or an address or a name with a port. */
+function isWithin(
+  entry: string,
+  { address, host, port }: { address: string; host: string; port: number },
+): boolean {
+  const dialled = ipaddr.process(address);
+  if (ipaddr.isValidCIDR(entry)) {
+    const [network, bits] = ipaddr.parseCIDR(entry);
+    return dialled.kind() === network.kind() && dialled.match(network, bits);
+  }
+  const [, bracketed, plain, digits] =
+    /^(?:\[([^\]]*)\]|([^:]*|[^:]*:.*:[^:]*?))(?::(\d{1,5}))?$/.exec(entry) ?? [];
+  const name = bracketed ?? plain ?? '';
+  if (digits !== undefined && Number(digits) !== port) {
+    return false;
+  }
+  return ipaddr.isValid(name) ? ipaddr.process(name).toString() === dialled.toString() : name === host;
+}
+
+function isOfThisMachine(address: string): boolean {
+  const plain = ipaddr.process(address).toString();
+  return (
+    isLoopbackHost(plain) ||
+    ['0.0.0.0', '::'].includes(plain) ||
+    Object.values(networkInterfaces()).some((all) =>
+      all?.some((own) => ipaddr.process(own.address).toString() === plain),
+    )
+  );
+}

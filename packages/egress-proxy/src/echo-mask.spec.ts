@@ -1,0 +1,65 @@
+import { describe, expect, it } from '@jest/globals';
+import fc from 'fast-check';
+import { EchoMask } from './echo-mask.js';
+
+function masked(mask: EchoMask, chunks: readonly string[]): string {
+  return Buffer.concat([...chunks.map((chunk) => mask.push(Buffer.from(chunk))), mask.flush()]).toString();
+}
+
+describe('EchoMask', () => {
+  it.each<[string, string[], string]>([
+    ['nothing', ['abc'], 'abc'],
+    ['within a chunk', ['a secret-value b'], 'a PLACEHOLDER! b'],
+    ['several', ['secret-value', 'secret-valuesecret-value'], 'PLACEHOLDER!PLACEHOLDER!PLACEHOLDER!'],
+    ['over a border', ['a secr', 'et-val', 'ue b'], 'a PLACEHOLDER! b'],
+    ['byte by byte', 'xsecret-valuey'.split(''), 'xPLACEHOLDER!y'],
+    ['a beginning alone', ['secret-', 'other'], 'secret-other'],
+    ['a beginning at the end', ['secret-val'], 'secret-val'],
+    ['a beginning in a beginning', ['secret-vsecret-', 'value'], 'secret-vPLACEHOLDER!'],
+    ['a longer one that begins alike', ['secret-value-two'], 'PLACEHOLDER-2!!!'],
+  ])('%s', (_what, chunks, result) => {
+    const mask = new EchoMask([
+      { sent: 'secret-value', shown: 'PLACEHOLDER!' },
+      { sent: 'secret-value-two', shown: 'PLACEHOLDER-2!!!' },
+    ]);
+    expect(masked(mask, chunks)).toBe(result);
+  });
+
+  it('gives the same for every way to cut a text', () => {
+    const piece = fc.constantFrom('aab', 'aaab', 'a', 'b', 'c', 'xy');
+    fc.assert(
+      fc.property(
+        fc.array(piece, { maxLength: 12 }),
+        fc.array(fc.nat(30), { maxLength: 6 }),
+        (pieces, cuts) => {
+          const text = pieces.join('');
+          const at = [...new Set([0, ...cuts.filter((cut) => cut < text.length), text.length])].toSorted(
+            (a, b) => a - b,
+          );
+          const chunks = at.slice(1).map((end, index) => text.slice(at[index], end));
+          const replaced = masked(new EchoMask([{ sent: 'aab', shown: '<1>' }]), chunks);
+          expect(replaced).toBe(text.replaceAll('aab', '<1>'));
+        },
+      ),
+      { seed: 46, numRuns: 300 },
+    );
+  });
+
+  it('holds back no more than the longest value', () => {
+    const mask = new EchoMask([{ sent: 'secret-value', shown: 'P' }]);
+    mask.push(Buffer.from('secret-valu'.repeat(1_000)));
+    expect(mask.heldLength).toBe(11);
+  });
+
+  it('knows whether lengths stay', () => {
+    const mask = new EchoMask([
+      { sent: 'abcd', shown: 'dcba' },
+      { sent: 'xyz', shown: 'longer' },
+    ]);
+    expect([mask.keepsLength, mask.ofSameLength.keepsLength, mask.ofSameLength.text('abcd xyz')]).toEqual([
+      false,
+      true,
+      'dcba xyz',
+    ]);
+  });
+});

@@ -1,0 +1,123 @@
+import { Transform, type TransformCallback } from 'node:stream';
+import type { Replacement } from './injection.js';
+
+interface Pattern {
+  sent: Buffer;
+  shown: Buffer;
+}
+
+/** After this, what may be the beginning of a value goes on as it is: who answers in between may wait for it. */
+const HOLD_MS = 200;
+
+/** Puts placeholders back where a response repeats values, also where a value runs over the border of two chunks. */
+export class EchoMask {
+  readonly #patterns: readonly Pattern[];
+  readonly #replacements: readonly Replacement[];
+  #held: Buffer = Buffer.alloc(0);
+
+  constructor(replacements: readonly Replacement[]) {
+    // Of values that begin alike, the longer one is tried first.
+    this.#replacements = replacements.toSorted((a, b) => b.sent.length - a.sent.length);
+    this.#patterns = this.#replacements.map(({ sent, shown }) => ({
+      sent: Buffer.from(sent),
+      shown: Buffer.from(shown),
+    }));
+  }
+
+  get isEmpty(): boolean {
+    return this.#patterns.length === 0;
+  }
+
+  /** Whether texts are as long as before, so that lengths which were announced stay right. */
+  get keepsLength(): boolean {
+    return this.#patterns.every(({ sent, shown }) => sent.length === shown.length);
+  }
+
+  /** With only what is as long as before. */
+  get ofSameLength(): EchoMask {
+    return new EchoMask(
+      this.#replacements.filter(({ sent, shown }) => Buffer.byteLength(sent) === Buffer.byteLength(shown)),
+    );
+  }
+
+  text(value: string): string {
+    return this.#replacements.reduce((text, { sent, shown }) => text.replaceAll(sent, () => shown), value);
+  }
+
+  push(chunk: Buffer): Buffer {
+    const data = this.#held.length === 0 ? chunk : Buffer.concat([this.#held, chunk]);
+    const parts: Buffer[] = [];
+    const next = this.#patterns.map((pattern) => ({ pattern, at: data.indexOf(pattern.sent) }));
+    let from = 0;
+    for (;;) {
+      const [first] = next.filter(({ at }) => at >= 0).toSorted((a, b) => a.at - b.at);
+      if (first === undefined) {
+        break;
+      }
+      parts.push(data.subarray(from, first.at), first.pattern.shown);
+      from = first.at + first.pattern.sent.length;
+      for (const found of next) {
+        if (found.at >= 0 && found.at < from) {
+          found.at = data.indexOf(found.pattern.sent, from);
+        }
+      }
+    }
+    const end = data.length - this.#unfinishedLength(data.subarray(from));
+    this.#held = Buffer.from(data.subarray(end));
+    return parts.length === 0 ? data.subarray(0, end) : Buffer.concat([...parts, data.subarray(from, end)]);
+  }
+
+  /** What was held back as the possible beginning of a value. */
+  flush(): Buffer {
+    const held = this.#held;
+    this.#held = Buffer.alloc(0);
+    return held;
+  }
+
+  get heldLength(): number {
+    return this.#held.length;
+  }
+
+  /** How many bytes at the end may begin a value. */
+  #unfinishedLength(data: Buffer): number {
+    return Math.max(
+      0,
+      ...this.#patterns.map(({ sent }) => {
+        const [first = 0] = sent;
+        let at = data.indexOf(first, Math.max(0, data.length - sent.length + 1));
+        while (at >= 0 && !sent.subarray(0, data.length - at).equals(data.subarray(at))) {
+          at = data.indexOf(first, at + 1);
+        }
+        return at < 0 ? 0 : data.length - at;
+      }),
+    );
+  }
+}
+
+/** The mask as a part of a pipeline. */
+export class EchoMaskStream extends Transform {
+  #timer: NodeJS.Timeout | undefined;
+
+  constructor(private readonly mask: EchoMask) {
+    super();
+  }
+
+  override _transform(chunk: Buffer, _encoding: BufferEncoding, callback: TransformCallback): void {
+    clearTimeout(this.#timer);
+    const masked = this.mask.push(chunk);
+    if (this.mask.heldLength > 0) {
+      this.#timer = setTimeout(() => this.push(this.mask.flush()), HOLD_MS);
+    }
+    callback(null, masked);
+  }
+
+  override _flush(callback: TransformCallback): void {
+    clearTimeout(this.#timer);
+    callback(null, this.mask.flush());
+  }
+
+  override _destroy(error: Error | null, callback: (error?: Error | null) => void): void {
+    clearTimeout(this.#timer);
+    callback(error);
+  }
+}

@@ -1,0 +1,370 @@
+import { createServer, type IncomingMessage, type Server, ServerResponse } from 'node:http';
+import type { AddressInfo, ListenOptions } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { once } from 'node:events';
+import { RepeatedWork, within } from '@slipway/common/async.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+import type { ResolveHost } from '@slipway/common/http/address-rules.js';
+import { Dialer } from './dialer.js';
+import { type Client, Exchange, type ProxyParts } from './exchange.js';
+import { forwardRequest, IDLE_MS } from './forward.js';
+import { headerProblem, proxyCredential } from './message-headers.js';
+import { PolicySource } from './policy-source.js';
+import type { EgressPolicy } from './protocol.js';
+import { denied, RefusedError, sendRefusal, unknownCaller } from './refusal.js';
+import { logLine, ReportQueue } from './report-queue.js';
+import { SandboxAuthorities } from './sandbox-authority.js';
+import type { ServiceConnection } from './service-connection.js';
+import { Shares } from './shares.js';
+import { type Asked } from './decision.js';
+import { parseAbsoluteForm, parseAuthority } from './target.js';
+import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
+import { UpstreamAgent } from './upstream.js';
+
+const HEADERS_MS = 30_000;
+const KEEP_ALIVE_MS = 65_000;
+const MAX_HEADER_BYTES = 64 * 1024;
+const MAX_CONNECTIONS = 16_384;
+/** Connections that have not shown a credential; the oldest makes room. */
+const MAX_STRANGERS = 1_024;
+export const CONNECTIONS_OF_A_SANDBOX = 512;
+const EXCHANGES_OF_A_SANDBOX = 512;
+const RECHECK_MS = 5_000;
+const REPORT_MS = 3_000;
+export const HEALTH_PATH = '/health';
+const UNREADABLE =
+  'HTTP/1.1 400 Bad Request\r\nX-Slipway-Egress: denied; reason=protocol\r\nConnection: close\r\n\r\n';
+
+interface EgressProxyOptions {
+  service: ServiceConnection;
+  resolve?: ResolveHost;
+  /** Authorities of hosts, in place of those that Node.js trusts. */
+  ca?: readonly string[];
+}
+
+/** The way out of sandboxes: an HTTP proxy that passes what the rules of each sandbox let pass, and adds its credentials. */
+export class EgressProxy {
+  readonly #servers: Server[] = [];
+  readonly #parts: ProxyParts;
+  readonly #clients = new Map<Duplex, Client>();
+  readonly #strangers = new Set<Duplex>();
+  readonly #connections = new Shares(CONNECTIONS_OF_A_SANDBOX);
+  readonly #exchanges = new Shares(EXCHANGES_OF_A_SANDBOX);
+  readonly #recheck: RepeatedWork;
+  #isClosing = false;
+
+  constructor(private readonly options: EgressProxyOptions) {
+    const { service, resolve } = options;
+    this.#parts = {
+      service,
+      policies: new PolicySource(service),
+      reports: new ReportQueue(service),
+      dialer: new Dialer({ resolve, ownPorts: () => this.ports }),
+      authorities: new SandboxAuthorities(),
+      lasting: new Set(),
+    };
+    this.#recheck = new RepeatedWork(
+      RECHECK_MS,
+      () => endForbidden(this.#parts),
+      (error) => logLine('warn', 'failed to check open tunnels', { error: errorWithCauses(error) }),
+    );
+  }
+
+  get ports(): number[] {
+    return this.#servers.flatMap((server) => {
+      const address = server.address();
+      return address !== null && typeof address !== 'string' ? [address.port] : [];
+    });
+  }
+
+  /** What is held at this moment, by what it is. */
+  get held(): Record<string, number> {
+    const { policies, reports, dialer, lasting } = this.#parts;
+    return {
+      clients: this.#clients.size,
+      strangers: this.#strangers.size,
+      connections: this.#connections.size,
+      exchanges: this.#exchanges.size,
+      lasting: lasting.size,
+      lookups: dialer.pending,
+      asking: policies.sizes.asking,
+      reports: reports.size,
+    };
+  }
+
+  /** Listens at one more address, and says which. */
+  async listen(options: ListenOptions): Promise<AddressInfo | string> {
+    const server = createServer({
+      maxHeaderSize: MAX_HEADER_BYTES,
+      headersTimeout: HEADERS_MS,
+      // Bodies may take long, and a socket's own timeout ends what stands still.
+      requestTimeout: 0,
+      keepAliveTimeout: KEEP_ALIVE_MS,
+      noDelay: true,
+      shouldUpgradeCallback: ({ headers }) => headers.upgrade?.toLowerCase() === 'websocket',
+    });
+    server.maxConnections = MAX_CONNECTIONS;
+    server.timeout = IDLE_MS;
+    server
+      .on('connection', (socket: Duplex) => this.#admit(socket))
+      .on('request', (request, response) => void this.#handle(request, response, null))
+      .on(
+        'upgrade',
+        (request, socket, head) => void this.#handle(request, answerOn(request, socket), { socket, head }),
+      )
+      .on('connect', (request, socket, head) => void this.#tunnel(request, { server, socket, head }))
+      .on('clientError', (_error, socket) => {
+        socket.end(UNREADABLE, () => socket.destroy());
+      });
+    server.listen(options);
+    await once(server, 'listening');
+    this.#servers.push(server);
+    this.#parts.reports.start();
+    this.#recheck.start();
+    const address = server.address();
+    if (address === null) {
+      throw new Error('the proxy does not listen');
+    }
+    return address;
+  }
+
+  /** Sends what is to be reported, now. */
+  async flushReports(): Promise<void> {
+    await this.#parts.reports.flush();
+  }
+
+  /** Ends tunnels that are no longer allowed, now. */
+  async recheck(): Promise<void> {
+    await this.#recheck.now();
+  }
+
+  /** Takes no more connections, lets what is under way end within a grace, and reports what was done. */
+  async close(graceMs: number): Promise<void> {
+    this.#isClosing = true;
+    await this.#recheck.stop();
+    const closed = Promise.all(this.#servers.map((server) => closeServer(server)));
+    await within(graceMs, closed);
+    for (const socket of this.#clients.keys()) {
+      socket.destroy();
+    }
+    await closed;
+    await this.#parts.reports.stop(REPORT_MS);
+    await this.#parts.service.close();
+  }
+
+  #admit(socket: Duplex): void {
+    if (this.#clients.has(socket)) {
+      return;
+    }
+    const client: Client = {
+      socket,
+      caller: null,
+      agent: new UpstreamAgent(this.#parts.dialer, this.options.ca),
+      inside: null,
+    };
+    this.#clients.set(socket, client);
+    this.#strangers.add(socket);
+    if (this.#strangers.size > MAX_STRANGERS) {
+      const [oldest] = this.#strangers;
+      oldest?.destroy();
+    }
+    // A reset by the program ends the connection, and is nobody's error.
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      this.#clients.delete(socket);
+      this.#strangers.delete(socket);
+      client.agent.destroy();
+      if (client.caller !== null) {
+        this.#connections.release(client.caller.sandbox);
+      }
+    });
+  }
+
+  async #handle(
+    request: IncomingMessage,
+    response: ServerResponse,
+    upgrade: { socket: Duplex; head: Buffer } | null,
+  ): Promise<void> {
+    const client = this.#clients.get(request.socket);
+    if (client === undefined) {
+      request.socket.destroy();
+      return;
+    }
+    if (client.inside === null && request.url === HEALTH_PATH) {
+      response
+        .writeHead(this.#isClosing ? 503 : 200, { 'Content-Type': 'text/plain' })
+        .end(this.#isClosing ? 'closing\n' : 'ok\n');
+      return;
+    }
+    response.shouldKeepAlive &&= !this.#isClosing;
+    const method = request.method ?? 'GET';
+    let exchange: Exchange | null = null;
+    await this.#serve(
+      client,
+      request,
+      () => response,
+      async (policy) => {
+        const asked: Asked = { ...addressed(client, request), method };
+        exchange = new Exchange(this.#parts, policy, asked, method);
+        await forwardRequest({ parts: this.#parts, client, exchange, request, response, upgrade });
+        exchange.report();
+      },
+      (error) => exchange?.report(error),
+    );
+  }
+
+  async #tunnel(
+    request: IncomingMessage,
+    { server, socket, head }: { server: Server; socket: Duplex; head: Buffer },
+  ): Promise<void> {
+    const client = this.#clients.get(socket);
+    if (client === undefined) {
+      socket.destroy();
+      return;
+    }
+    let exchange: Exchange | null = null;
+    await this.#serve(
+      client,
+      request,
+      () => answerOn(request, socket),
+      async (policy) => {
+        const target = parseAuthority(request.url ?? '', { isTls: true, defaultPort: null });
+        if (target === null || client.inside !== null) {
+          throw malformed('CONNECT needs a name and a port');
+        }
+        exchange = new Exchange(this.#parts, policy, { target }, 'CONNECT');
+        const problem = headerProblem(request, target, target.port);
+        if (problem !== null) {
+          throw denied('protocol', target, { detail: problem });
+        }
+        await openTunnel({
+          parts: this.#parts,
+          client,
+          exchange,
+          socket,
+          head,
+          serve: (inside) => this.#serveInside(server, inside),
+        });
+      },
+      (error) => exchange?.report(error),
+    );
+  }
+
+  #serveInside(server: Server, inside: Client): void {
+    const { socket } = inside;
+    this.#clients.set(socket, inside);
+    socket.on('error', () => undefined);
+    socket.once('close', () => this.#clients.delete(socket));
+    server.emit('connection', socket);
+  }
+
+  /** Runs an exchange within the share of its sandbox, and answers where it is refused. */
+  async #serve(
+    client: Client,
+    request: IncomingMessage,
+    respond: () => ServerResponse,
+    work: (policy: EgressPolicy) => Promise<void>,
+    onError: (error: unknown) => void,
+  ): Promise<void> {
+    let sandbox: string | null = null;
+    try {
+      const policy = await this.#callerOf(client, request);
+      if (!this.#exchanges.take(policy.sandbox)) {
+        throw crowded('requests under way', EXCHANGES_OF_A_SANDBOX);
+      }
+      ({ sandbox } = policy);
+      await work(policy);
+    } catch (error) {
+      const refusal = error instanceof RefusedError ? error : failed(error);
+      onError(refusal);
+      answerRefusal(respond(), refusal);
+    } finally {
+      if (sandbox !== null) {
+        this.#exchanges.release(sandbox);
+      }
+    }
+  }
+
+  /** The policy of the sandbox behind a connection; its first request shows who it is. @throws RefusedError */
+  async #callerOf(client: Client, request: IncomingMessage): Promise<EgressPolicy> {
+    const shown = client.inside === null ? proxyCredential(request) : client.caller;
+    const policy = shown === null ? null : await this.#parts.policies.policy(shown.credential);
+    if (shown === null || policy === null || policy.sandbox !== shown.sandbox) {
+      throw unknownCaller();
+    }
+    if (client.caller === null) {
+      if (!this.#connections.take(shown.sandbox)) {
+        throw crowded('connections open', CONNECTIONS_OF_A_SANDBOX);
+      }
+      client.caller = shown;
+      this.#strangers.delete(client.socket);
+      // The connection may have ended while the service was asked.
+      if (client.socket.destroyed && !this.#clients.has(client.socket)) {
+        this.#connections.release(shown.sandbox);
+      }
+    }
+    if (client.caller.sandbox !== shown.sandbox) {
+      throw unknownCaller();
+    }
+    return policy;
+  }
+}
+
+/** Where a request goes: in opened TLS to the host of its tunnel, elsewhere to that of its address. @throws RefusedError */
+function addressed({ inside }: Client, { url = '' }: IncomingMessage): Pick<Asked, 'target' | 'path'> {
+  if (inside !== null) {
+    if (!url.startsWith('/') || url.includes('#')) {
+      throw denied('protocol', inside.target, { detail: 'its address is no path' });
+    }
+    return { target: inside.target, path: url };
+  }
+  const parsed = parseAbsoluteForm(url);
+  if (parsed === null) {
+    throw malformed('this is a proxy for addresses such as http://host/path, and for CONNECT');
+  }
+  return parsed;
+}
+
+function malformed(text: string): RefusedError {
+  return new RefusedError(
+    'protocol',
+    403,
+    `Slipway's egress proxy does not understand this request: ${text}.`,
+  );
+}
+
+function crowded(what: string, max: number): RefusedError {
+  return new RefusedError(null, 503, `This sandbox has ${max} ${what}, the most that its share allows.`);
+}
+
+function failed(error: unknown): RefusedError {
+  logLine('error', 'failed to pass a request on', { error: errorWithCauses(error) });
+  return new RefusedError(null, 502, "Slipway's egress proxy failed to pass this request on.", null, {
+    cause: error,
+  });
+}
+
+/** Node.js gives no response for requests that take the connection over. */
+function answerOn(request: IncomingMessage, socket: Duplex): ServerResponse {
+  const response = new ServerResponse(request);
+  response.shouldKeepAlive = false;
+  response.assignSocket(plainSocket(socket));
+  response.once('finish', () => socket.end());
+  return response;
+}
+
+function answerRefusal(response: ServerResponse, refusal: RefusedError): void {
+  if (response.headersSent || response.socket?.destroyed === true) {
+    // What was begun cannot be taken back; an end in the middle shows that it is not whole.
+    response.destroy();
+    return;
+  }
+  sendRefusal(response, refusal);
+}
+
+async function closeServer(server: Server): Promise<void> {
+  const closed = once(server, 'close');
+  server.close();
+  server.closeIdleConnections();
+  await closed;
+}

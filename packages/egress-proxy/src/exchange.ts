@@ -1,0 +1,117 @@
+import type { Duplex } from 'node:stream';
+import { allowedOnce, type Asked, decideEgress } from './decision.js';
+import type { Dialer } from './dialer.js';
+import type { PolicySource } from './policy-source.js';
+import type { EgressPolicy } from './protocol.js';
+import { denied, RefusedError } from './refusal.js';
+import type { ReportQueue } from './report-queue.js';
+import type { SandboxAuthorities } from './sandbox-authority.js';
+import type { ServiceConnection } from './service-connection.js';
+import type { Target } from './target.js';
+import type { UpstreamAgent } from './upstream.js';
+import { errorWithCauses } from '@slipway/common/errors/error-message.js';
+
+/** What all requests of a proxy use. */
+export interface ProxyParts {
+  service: ServiceConnection;
+  policies: PolicySource;
+  reports: ReportQueue;
+  dialer: Dialer;
+  authorities: SandboxAuthorities;
+  /** Tunnels and WebSockets that are open, and end when their sandbox or their rule does. */
+  lasting: Set<Lasting>;
+}
+
+/** A connection of a sandbox, or what is inside of its opened TLS. */
+export interface Client {
+  socket: Duplex;
+  /** Null until its first request has shown its credential. */
+  caller: { sandbox: string; credential: string } | null;
+  agent: UpstreamAgent;
+  /** The tunnel that is opened. */
+  inside: { target: Target; isAllowedOnce: boolean } | null;
+}
+
+export interface Lasting {
+  credential: string;
+  asked: Asked;
+  isAllowedOnce: boolean;
+  end: () => void;
+}
+
+const MAX_PATH = 1_024;
+const MAX_HOST = 260;
+const MAX_METHOD = 32;
+
+/** A request or a tunnel: whether it passes, and what is reported of it, once. */
+export class Exchange {
+  status: number | null = null;
+  sentBytes = 0;
+  receivedBytes = 0;
+  isAllowedOnce = false;
+  #rule: string | null = null;
+  #isReported = false;
+  readonly #at = new Date();
+  readonly #startedAt = performance.now();
+
+  constructor(
+    private readonly parts: ProxyParts,
+    readonly policy: EgressPolicy,
+    readonly asked: Asked,
+    private readonly method: string,
+  ) {}
+
+  /** @throws RefusedError unless the rules let it pass, or its owner allowed it once; tells whether its host is always open */
+  async admit(): Promise<{ isOpenOnly: boolean }> {
+    const decision = decideEgress(this.policy, this.asked);
+    if (decision.isAllowed) {
+      this.#rule = decision.rule;
+      return decision;
+    }
+    const { target } = this.asked;
+    const entry = allowedOnce(this.policy, target);
+    if (entry === null || !(await this.#useOnce(entry, target))) {
+      throw denied(decision.denial, target, { rule: decision.rule });
+    }
+    this.isAllowedOnce = true;
+    return { isOpenOnly: false };
+  }
+
+  async #useOnce(entry: string, target: Target): Promise<boolean> {
+    try {
+      return await this.parts.service.once(this.policy.sandbox, entry);
+    } catch (error) {
+      throw new RefusedError(
+        null,
+        503,
+        `Slipway's egress proxy cannot ask whether ${target.host} is allowed once: ${errorWithCauses(error)}`,
+        null,
+        { cause: error },
+      );
+    }
+  }
+
+  /** Queues what is told to the service: without the query, where programs put credentials. */
+  report(error: unknown = null): void {
+    if (this.#isReported) {
+      return;
+    }
+    this.#isReported = true;
+    const { target, path } = this.asked;
+    const refused = error instanceof RefusedError ? error : null;
+    this.parts.reports.add(this.policy.sandbox, {
+      at: this.#at.toISOString(),
+      host: target.host.slice(0, MAX_HOST),
+      port: target.port,
+      method: this.method.slice(0, MAX_METHOD),
+      path: path?.split('?', 1)[0]?.slice(0, MAX_PATH) ?? null,
+      denied: refused?.denial ?? null,
+      rule: refused === null ? this.#rule : refused.rule,
+      phase: this.policy.phase,
+      status: refused === null ? this.status : refused.denial === null ? refused.status : null,
+      sentBytes: this.sentBytes,
+      receivedBytes: this.receivedBytes,
+      durationMs: Math.round(performance.now() - this.#startedAt),
+    });
+  }
+}

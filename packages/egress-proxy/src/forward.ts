@@ -1,0 +1,267 @@
+import {
+  type IncomingMessage,
+  request as httpRequest,
+  type ServerResponse,
+  type ClientRequest,
+} from 'node:http';
+import type { Duplex, Transform } from 'node:stream';
+import { pipeline } from 'node:stream/promises';
+import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompress } from 'node:zlib';
+import { errorCode } from '@slipway/common/errors/error-message.js';
+import { hostUnreachable } from './dialer.js';
+import { EchoMask, EchoMaskStream } from './echo-mask.js';
+import type { Client, Exchange, ProxyParts } from './exchange.js';
+import { echoesOf, hasForeignCredential, type HeaderLines, injectCredentials } from './injection.js';
+import { answeredHeaders, hasBody, headerLines, headerProblem, sentHeaders } from './message-headers.js';
+import { denied, RefusedError } from './refusal.js';
+import { shownTarget } from './target.js';
+import type { UpstreamRequest } from './upstream.js';
+
+/** Between two bytes of a request, a response or a socket: models think for minutes. */
+export const IDLE_MS = 15 * 60_000;
+/** By their names in `Content-Encoding`. */
+const DECODERS: Readonly<Record<string, () => Transform>> = {
+  gzip: createGunzip,
+  'x-gzip': createGunzip,
+  deflate: createInflate,
+  br: createBrotliDecompress,
+  zstd: createZstdDecompress,
+};
+const RETRIED = new Set(['GET', 'HEAD', 'OPTIONS']);
+
+/** What is needed to pass one request on. */
+export interface Forwarding {
+  parts: ProxyParts;
+  client: Client;
+  exchange: Exchange;
+  request: IncomingMessage;
+  response: ServerResponse;
+  /** The socket behind a request to upgrade, and what it has sent already. */
+  upgrade: { socket: Duplex; head: Buffer } | null;
+}
+
+/** Judges a request, puts credentials in, sends it to its host, and streams the answer back. @throws RefusedError */
+export async function forwardRequest(forwarding: Forwarding): Promise<void> {
+  const { client, exchange, request, upgrade } = forwarding;
+  const { policy, asked } = exchange;
+  const { target, path = '/', method = 'GET' } = asked;
+  const problem =
+    upgrade !== null && hasBody(request)
+      ? 'it asks for another protocol and has a body'
+      : headerProblem(request, target);
+  if (problem !== null) {
+    throw denied('protocol', target, { detail: problem });
+  }
+  const { isOpenOnly } = client.inside?.isAllowedOnce ? { isOpenOnly: false } : await exchange.admit();
+  const given = headerLines(request);
+  if (isOpenOnly && hasForeignCredential(policy, path, given)) {
+    throw denied('credential', target);
+  }
+  const echoes = echoesOf(policy, asked);
+  const headers = sentHeaders(request, { target, isMasked: echoes.length > 0, isUpgrade: upgrade !== null });
+  const sent = injectCredentials(policy, { target, path, method }, headers);
+  const mask = new EchoMask([...echoes, ...sent.replacements]);
+  const options: UpstreamRequest = {
+    target,
+    policy,
+    agent: client.agent,
+    host: target.host,
+    port: target.port,
+    method,
+    path: sent.path,
+    headers: flat(sent.headers),
+    timeout: IDLE_MS,
+  };
+  await send(forwarding, options, mask);
+}
+
+async function send(forwarding: Forwarding, options: UpstreamRequest, mask: EchoMask): Promise<void> {
+  const { exchange, request, response } = forwarding;
+  const upstream = begin(options, exchange);
+  const answered = Promise.withResolvers<IncomingMessage | null>();
+  upstream
+    .on('error', answered.reject)
+    .once('response', answered.resolve)
+    .once('timeout', () => upstream.destroy(new Error('no byte for a long time')))
+    .once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
+      exchange.status = answer.statusCode ?? 101;
+      void joinSockets(forwarding, { answer, socket, head }, mask).then(
+        () => answered.resolve(null),
+        answered.reject,
+      );
+    });
+  const leave = (): void => {
+    upstream.destroy(new Error('the program in the sandbox has gone'));
+  };
+  response.once('close', leave);
+  request.on('data', ({ length }: Buffer) => {
+    exchange.sentBytes += length;
+  });
+  request.pipe(upstream);
+  try {
+    const answer = await answered.promise;
+    if (answer !== null) {
+      await sendBack(forwarding, answer, mask);
+    }
+  } catch (error) {
+    request.unpipe(upstream);
+    if (isStale(upstream, request, error)) {
+      response.off('close', leave);
+      await send(forwarding, options, mask);
+      return;
+    }
+    throw hostUnreachable(options.target, error);
+  } finally {
+    response.off('close', leave);
+    if (!upstream.writableFinished) {
+      upstream.destroy();
+    }
+  }
+}
+
+function begin(options: UpstreamRequest, exchange: Exchange): ClientRequest {
+  try {
+    return httpRequest(options);
+  } catch (error) {
+    if (/^ERR_(INVALID_CHAR|UNESCAPED_CHARACTERS|INVALID_HTTP_TOKEN)$/.test(errorCode(error) ?? '')) {
+      throw denied('protocol', exchange.asked.target, {
+        detail: 'its path or a header has characters that are not allowed',
+      });
+    }
+    throw error;
+  }
+}
+
+/** Whether a kept connection was closed by the host at the moment when it was used again, and nothing was lost. */
+function isStale(upstream: ClientRequest, request: IncomingMessage, error: unknown): boolean {
+  return (
+    upstream.reusedSocket &&
+    ['ECONNRESET', 'EPIPE'].includes(errorCode(error) ?? '') &&
+    RETRIED.has(request.method ?? '') &&
+    !hasBody(request)
+  );
+}
+
+async function sendBack(
+  { exchange, request, response }: Forwarding,
+  answer: IncomingMessage,
+  mask: EchoMask,
+): Promise<void> {
+  const status = answer.statusCode ?? 502;
+  const isEmpty = request.method === 'HEAD' || status === 204 || status === 304;
+  const decoder = mask.isEmpty || isEmpty ? null : decoderOf(answer, exchange);
+  const without = decoder
+    ? ['content-encoding', 'content-length']
+    : mask.keepsLength || isEmpty
+      ? []
+      : ['content-length'];
+  exchange.status = status;
+  answer.on('data', ({ length }: Buffer) => {
+    exchange.receivedBytes += length;
+  });
+  response.sendDate = false;
+  response.writeHead(status, reasonOf(answer, mask), maskedHeaders(answer, mask, without));
+  const steps = [
+    ...(decoder ? [decoder] : []),
+    ...(mask.isEmpty || isEmpty ? [] : [new EchoMaskStream(mask)]),
+  ];
+  // A head that waits for the first byte of its body would keep a client from what comes later.
+  response.flushHeaders();
+  await pipeline([answer, ...steps, response]);
+}
+
+/** Null where the body is as it was asked for: not compressed. @throws RefusedError where it cannot be read */
+function decoderOf(answer: IncomingMessage, { asked }: Exchange): Transform | null {
+  const encoding = answer.headers['content-encoding']?.trim().toLowerCase() ?? 'identity';
+  if (encoding === 'identity' || encoding === '') {
+    return null;
+  }
+  const make =
+    Object.hasOwn(DECODERS, encoding) && answer.statusCode !== 206 ? DECODERS[encoding] : undefined;
+  if (make === undefined) {
+    answer.destroy();
+    throw new RefusedError(
+      null,
+      502,
+      `Slipway's egress proxy cannot look for credentials in an answer of ${shownTarget(asked.target)} that is compressed by "${encoding}".`,
+    );
+  }
+  return make();
+}
+
+function maskedHeaders(answer: IncomingMessage, mask: EchoMask, without: readonly string[] = []): string[] {
+  return flat(answeredHeaders(answer, without).map(([name, value]) => [name, mask.text(value)]));
+}
+
+function reasonOf({ statusMessage = '' }: IncomingMessage, mask: EchoMask): string {
+  return mask.text(statusMessage).replaceAll(/[^\t -~]/g, '');
+}
+
+/** Joins a WebSocket of the sandbox to that of the host, until one of them ends. */
+async function joinSockets(
+  { parts, client, exchange, upgrade }: Forwarding,
+  { answer, socket: far, head }: { answer: IncomingMessage; socket: Duplex; head: Buffer },
+  mask: EchoMask,
+): Promise<void> {
+  if (upgrade === null) {
+    far.destroy();
+    throw denied('protocol', exchange.asked.target, {
+      detail: 'its host changed to a protocol that was not asked for',
+    });
+  }
+  const { socket: near } = upgrade;
+  const lines = [...answeredHeaders(answer), ['Connection', 'Upgrade'], ['Upgrade', 'websocket']] as const;
+  const text = lines.map(([name, value]) => `${name}: ${mask.text(value)}\r\n`).join('');
+  near.write(`HTTP/1.1 101 ${reasonOf(answer, mask)}\r\n${text}\r\n`, 'latin1');
+  const end = (): void => {
+    near.destroy();
+    far.destroy();
+  };
+  const lasting = {
+    credential: client.caller?.credential ?? '',
+    asked: exchange.asked,
+    isAllowedOnce: exchange.isAllowedOnce || client.inside?.isAllowedOnce === true,
+    end,
+  };
+  parts.lasting.add(lasting);
+  near.unshift(upgrade.head);
+  far.unshift(head);
+  // Frames say how long they are, so only what is as long as before can be put in them.
+  const framed = mask.ofSameLength;
+  const steps = framed.isEmpty ? [] : [new EchoMaskStream(framed)];
+  try {
+    await pipeBothWays(exchange, { near, far, fromFar: steps });
+  } finally {
+    parts.lasting.delete(lasting);
+    end();
+  }
+}
+
+interface Ends {
+  near: Duplex;
+  far: Duplex;
+  fromNear?: readonly Transform[];
+  fromFar?: readonly Transform[];
+}
+
+/** Until both directions have ended; an error in one ends both. */
+export async function pipeBothWays(
+  exchange: Exchange,
+  { near, far, fromNear = [], fromFar = [] }: Ends,
+): Promise<void> {
+  for (const each of [near, far]) {
+    // Two pipelines listen to each, besides what listened before.
+    each.setMaxListeners(30);
+  }
+  near.on('data', ({ length }: Buffer) => {
+    exchange.sentBytes += length;
+  });
+  far.on('data', ({ length }: Buffer) => {
+    exchange.receivedBytes += length;
+  });
+  await Promise.all([pipeline([near, ...fromNear, far]), pipeline([far, ...fromFar, near])]);
+}
+
+function flat(lines: HeaderLines): string[] {
+  return lines.flatMap(([name, value]) => [name, value]);
+}

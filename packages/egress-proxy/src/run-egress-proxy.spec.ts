@@ -1,0 +1,41 @@
+import { describe, expect, it } from '@jest/globals';
+import { Readable } from 'node:stream';
+import { readConfiguration } from './run-egress-proxy.js';
+
+const given = { EGRESS_PROXY_SERVICE_URL: 'http://127.0.0.1:3000' };
+const input = (text: string) => Readable.from([text]);
+
+describe('readConfiguration', () => {
+  it('has a key from standard input, and says the rest itself', async () => {
+    const configuration = await readConfiguration(given, input('the-key\nmore'));
+    expect(configuration).toEqual({
+      listen: [{ host: '127.0.0.1', port: 3128 }],
+      service: new URL('http://127.0.0.1:3000'),
+      key: 'the-key',
+      graceMs: 10_000,
+    });
+  });
+
+  it('listens where it is told', async () => {
+    const EGRESS_PROXY_LISTEN = '0.0.0.0:0, [::]:3128,unix:/run/egress.sock';
+    const { listen } = await readConfiguration({ ...given, EGRESS_PROXY_LISTEN }, input('k'));
+    expect(listen).toEqual([
+      { host: '0.0.0.0', port: 0 },
+      { host: '::', port: 3128 },
+      { path: '/run/egress.sock' },
+    ]);
+  });
+
+  it.each<[string, Record<string, string>, string]>([
+    ['EGRESS_PROXY_SERVICE_URL', { EGRESS_PROXY_SERVICE_URL: 'service' }, 'k'],
+    ['EGRESS_PROXY_SERVICE_URL', { EGRESS_PROXY_SERVICE_URL: 'ftp://service' }, 'k'],
+    ['EGRESS_PROXY_LISTEN', { EGRESS_PROXY_LISTEN: '3128' }, 'k'],
+    ['EGRESS_PROXY_LISTEN', { EGRESS_PROXY_LISTEN: '127.0.0.1:99999' }, 'k'],
+    ['EGRESS_PROXY_LISTEN', { EGRESS_PROXY_LISTEN: '::1:3128' }, 'k'],
+    ['EGRESS_PROXY_GRACE_SECONDS', { EGRESS_PROXY_GRACE_SECONDS: 'long' }, 'k'],
+    ['EGRESS_PROXY_KEY_FILE', {}, '\n'],
+    ['/no/such/key', { EGRESS_PROXY_KEY_FILE: '/no/such/key' }, 'k'],
+  ])('says what is wrong with %s: %j', async (name, changes, text) => {
+    await expect(readConfiguration({ ...given, ...changes }, input(text))).rejects.toThrow(name);
+  });
+});

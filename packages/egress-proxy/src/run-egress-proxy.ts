@@ -1,0 +1,96 @@
+import { once } from 'node:events';
+import { readFile } from 'node:fs/promises';
+import type { ListenOptions } from 'node:net';
+import { createInterface } from 'node:readline';
+import type { Readable } from 'node:stream';
+import { EgressProxy } from './egress-proxy.js';
+import { logLine } from './report-queue.js';
+import { HttpServiceConnection } from './service-connection.js';
+
+/** How long a stop waits for what is under way. */
+const GRACE_MS = 10_000;
+const LISTEN = /^(?:unix:(\/.+)|(?:\[([0-9a-f:.]+)\]|([^:[\]/]+)):(\d{1,5}))$/i;
+
+interface EgressProxyConfiguration {
+  listen: ListenOptions[];
+  service: URL;
+  key: string;
+  graceMs: number;
+}
+
+/**
+ * `EGRESS_PROXY_LISTEN` (`127.0.0.1:3128`, `[::]:3128`, `unix:/path`, several by commas), `EGRESS_PROXY_SERVICE_URL`,
+ * `EGRESS_PROXY_KEY_FILE` (`-`, the default: the first line of standard input), `EGRESS_PROXY_GRACE_SECONDS`.
+ *
+ * @throws Error that says which variable is wrong
+ */
+export async function readConfiguration(
+  environment: Readonly<NodeJS.ProcessEnv>,
+  input: Readable,
+): Promise<EgressProxyConfiguration> {
+  const listen = (environment['EGRESS_PROXY_LISTEN'] ?? '127.0.0.1:3128')
+    .split(',')
+    .map((text) => parseListen(text.trim()));
+  const service = URL.parse(environment['EGRESS_PROXY_SERVICE_URL'] ?? '');
+  if (service === null || !['http:', 'https:'].includes(service.protocol)) {
+    throw new Error(
+      'EGRESS_PROXY_SERVICE_URL has to be the address of the service, such as http://127.0.0.1:3000',
+    );
+  }
+  const seconds = Number(environment['EGRESS_PROXY_GRACE_SECONDS'] ?? GRACE_MS / 1000);
+  if (!Number.isFinite(seconds) || seconds < 0) {
+    throw new Error('EGRESS_PROXY_GRACE_SECONDS has to be a number of seconds');
+  }
+  const file = environment['EGRESS_PROXY_KEY_FILE'] ?? '-';
+  const key = (file === '-' ? await firstLine(input) : await readFile(file, 'utf8')).trim();
+  if (key === '') {
+    throw new Error('EGRESS_PROXY_KEY_FILE has no key');
+  }
+  return { listen, service, key, graceMs: seconds * 1000 };
+}
+
+function parseListen(text: string): ListenOptions {
+  const [, socket, bracketed, name, port] = LISTEN.exec(text) ?? [];
+  if (socket !== undefined) {
+    return { path: socket };
+  }
+  const host = bracketed ?? name;
+  if (host === undefined || Number(port) > 65_535) {
+    throw new Error(
+      `EGRESS_PROXY_LISTEN has "${text}", which is none of host:port, [address]:port and unix:/path`,
+    );
+  }
+  return { host, port: Number(port) };
+}
+
+async function firstLine(input: Readable): Promise<string> {
+  const lines = createInterface({ input });
+  for await (const line of lines) {
+    return line;
+  }
+  return '';
+}
+
+/** Runs a proxy until it is told to stop. The line `egress proxy started` says where it listens. */
+export async function runEgressProxy(
+  environment: Readonly<NodeJS.ProcessEnv>,
+  input: Readable,
+): Promise<void> {
+  // Whoever reads the log may go first.
+  process.stderr.on('error', () => undefined);
+  const stopping = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
+  const { listen, service, key, graceMs } = await readConfiguration(environment, input);
+  const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key) });
+  const addresses = [];
+  for (const options of listen) {
+    const address = await proxy.listen(options);
+    addresses.push(
+      typeof address === 'string' ? `unix:${address}` : { host: address.address, port: address.port },
+    );
+  }
+  logLine('info', 'egress proxy started', { listen: addresses });
+  await stopping;
+  logLine('info', 'egress proxy stopping');
+  await proxy.close(graceMs);
+  logLine('info', 'egress proxy stopped');
+}

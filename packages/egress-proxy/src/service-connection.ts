@@ -1,0 +1,85 @@
+import { Agent, request } from 'undici';
+import {
+  CREDENTIAL_HEADER,
+  EGRESS_PATHS,
+  type EgressPolicy,
+  type EgressReports,
+  onceAnswerSchema,
+  policySchema,
+} from './protocol.js';
+
+/** What a proxy asks and tells the service. */
+export abstract class ServiceConnection {
+  /** Null where no running sandbox has this credential. @throws Error where the service cannot say */
+  abstract policy(credential: string): Promise<EgressPolicy | null>;
+  /** Uses up what the owner allowed once; false where it is used up already. */
+  abstract once(sandbox: string, host: string): Promise<boolean>;
+  abstract report(reports: EgressReports): Promise<void>;
+  abstract close(): Promise<void>;
+}
+
+const ANSWER_MS = 5_000;
+const MAX_POLICY_BYTES = 4 * 1024 * 1024;
+const CONNECTIONS = 16;
+
+export class HttpServiceConnection extends ServiceConnection {
+  readonly #dispatcher = new Agent({
+    connections: CONNECTIONS,
+    headersTimeout: ANSWER_MS,
+    bodyTimeout: ANSWER_MS,
+    connectTimeout: ANSWER_MS,
+    maxResponseSize: MAX_POLICY_BYTES,
+  });
+
+  constructor(
+    private readonly address: URL,
+    private readonly key: string,
+  ) {
+    super();
+  }
+
+  async policy(credential: string): Promise<EgressPolicy | null> {
+    const { status, answer } = await this.#ask(EGRESS_PATHS.policy, {
+      headers: { [CREDENTIAL_HEADER]: credential },
+    });
+    return status === 404 ? null : policySchema.parse(answer);
+  }
+
+  async once(sandbox: string, host: string): Promise<boolean> {
+    const { answer } = await this.#ask(EGRESS_PATHS.once, { body: { sandbox, host } });
+    return onceAnswerSchema.parse(answer).allowed;
+  }
+
+  async report(reports: EgressReports): Promise<void> {
+    await this.#ask(EGRESS_PATHS.reports, { body: reports });
+  }
+
+  async close(): Promise<void> {
+    await this.#dispatcher.destroy();
+  }
+
+  async #ask(
+    path: string,
+    { headers = {}, body }: { headers?: Record<string, string>; body?: unknown },
+  ): Promise<{ status: number; answer: unknown }> {
+    const response = await request(new URL(path, this.address), {
+      method: body === undefined ? 'GET' : 'POST',
+      dispatcher: this.#dispatcher,
+      headers: {
+        authorization: `Bearer ${this.key}`,
+        ...(body !== undefined && { 'content-type': 'application/json' }),
+        ...headers,
+      },
+      ...(body !== undefined && { body: JSON.stringify(body) }),
+    });
+    const status = response.statusCode;
+    if (status === 200) {
+      return { status, answer: await response.body.json() };
+    }
+    await response.body.dump();
+    if (status === 204 || status === 404) {
+      return { status, answer: null };
+    }
+    throw new Error(`the service answered ${status}`);
+  }
+}

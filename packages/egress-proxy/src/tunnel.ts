@@ -1,0 +1,134 @@
+import { Socket } from 'node:net';
+import type { Duplex } from 'node:stream';
+import { TLSSocket } from 'node:tls';
+import { inTime } from '@slipway/common/async.js';
+import { helloProblem, sendAlert, TlsRecords } from './client-hello.js';
+import { decideEgress, opensTls } from './decision.js';
+import type { Client, Exchange, ProxyParts } from './exchange.js';
+import { IDLE_MS, pipeBothWays } from './forward.js';
+import { denied } from './refusal.js';
+
+const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
+const HANDSHAKE_MS = 15_000;
+
+interface Tunnelling {
+  parts: ProxyParts;
+  client: Client;
+  exchange: Exchange;
+  socket: Duplex;
+  head: Buffer;
+  /** Hands what is inside of opened TLS to the proxy's server. */
+  serve: (inside: Client & { socket: TLSSocket }) => void;
+}
+
+/** A request to open a tunnel: its TLS is opened where requests have to be seen, and passed through elsewhere. @throws RefusedError */
+export async function openTunnel(tunnelling: Tunnelling): Promise<void> {
+  const { exchange, socket, head } = tunnelling;
+  await exchange.admit();
+  if (head.length > 0) {
+    socket.unshift(head);
+  }
+  if (opensTls(exchange.policy, exchange.asked.target)) {
+    await openTls(tunnelling);
+  } else {
+    await passThrough(tunnelling);
+  }
+}
+
+async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): Promise<void> {
+  const { target } = exchange.asked;
+  const near = plainSocket(socket);
+  const secureContext = await parts.authorities.contextFor(exchange.policy.authority, target);
+  near.write(ESTABLISHED);
+  if (!(await beginsWell(near, exchange, true))) {
+    return;
+  }
+  const secure = new TLSSocket(near, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
+  const handshake = Promise.withResolvers<void>();
+  secure
+    .once('secure', handshake.resolve)
+    .on('error', handshake.reject)
+    .once('close', () => {
+      handshake.reject(new Error('the program closed the connection'));
+      near.destroy();
+    });
+  try {
+    await inTime(HANDSHAKE_MS, handshake.promise, () => new Error('no TLS handshake in time'));
+  } catch {
+    // The program does not trust its own authority, or has gone: nobody is left who could be told.
+    exchange.report();
+    secure.destroy();
+    near.destroy();
+    return;
+  }
+  serve({ ...client, socket: secure, inside: { target, isAllowedOnce: exchange.isAllowedOnce } });
+}
+
+async function passThrough({ parts, client, exchange, socket }: Tunnelling): Promise<void> {
+  const { target } = exchange.asked;
+  const near = plainSocket(socket);
+  const far = await parts.dialer.dial(exchange.policy, target);
+  near.once('close', () => far.destroy());
+  if (near.destroyed) {
+    far.destroy();
+  }
+  near.write(ESTABLISHED);
+  const end = (): void => {
+    near.destroy();
+    far.destroy();
+  };
+  if (!(await beginsWell(near, exchange, false))) {
+    far.destroy();
+    return;
+  }
+  const lasting = {
+    credential: client.caller?.credential ?? '',
+    asked: exchange.asked,
+    isAllowedOnce: exchange.isAllowedOnce,
+    end,
+  };
+  parts.lasting.add(lasting);
+  for (const each of [near, far]) {
+    each.setTimeout(IDLE_MS, end);
+  }
+  try {
+    await pipeBothWays(exchange, { near, far, fromNear: [new TlsRecords()], fromFar: [new TlsRecords()] });
+  } catch {
+    // Either side has gone, or carries something else than TLS.
+  } finally {
+    parts.lasting.delete(lasting);
+    end();
+    exchange.report();
+  }
+}
+
+/** Where it does not, the program is told by an alert of TLS, and the service by the report. */
+async function beginsWell(near: Socket, exchange: Exchange, isOpened: boolean): Promise<boolean> {
+  const { target } = exchange.asked;
+  const problem = await helloProblem(near, target, { isOpened });
+  if (problem === null) {
+    return true;
+  }
+  exchange.report(denied('protocol', target, { detail: problem.detail }));
+  sendAlert(near, problem.alert);
+  return false;
+}
+
+/** What takes a connection over is a socket, whatever the types say. */
+export function plainSocket(socket: Duplex): Socket {
+  if (!(socket instanceof Socket)) {
+    throw new Error('a connection has no socket');
+  }
+  return socket;
+}
+
+/** Ends tunnels and WebSockets whose sandbox is gone, or whose host is no longer open to it. */
+export async function endForbidden({ lasting, policies }: ProxyParts): Promise<void> {
+  for (const { credential, asked, isAllowedOnce, end } of lasting) {
+    const policy = await policies.policy(credential).catch((error: Error) => error);
+    const isAnswered = !(policy instanceof Error);
+    if (isAnswered && (policy === null || !(isAllowedOnce || decideEgress(policy, asked).isAllowed))) {
+      end();
+    }
+  }
+}

@@ -1,0 +1,271 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { createServer, type Socket } from 'node:net';
+import { text } from 'node:stream/consumers';
+import { startListening } from '../../../test/support/start-listening.js';
+import { until } from '../../../test/support/until.js';
+import { clientHello } from './support/client-hello.js';
+import { ProxyWorld } from './support/proxy-world.js';
+import { denying, SANDBOX } from './support/sample-policy.js';
+
+const ALERT = [21, 3, 3, 0, 2, 2];
+
+let world: ProxyWorld;
+let port: number;
+
+beforeEach(async () => {
+  world = await ProxyWorld.start();
+  ({ port } = await world.startTlsHost());
+});
+
+afterEach(async () => {
+  await world.stop();
+});
+
+/** The first bytes of a tunnel, as a host gets them, and what came back. */
+async function send(authority: string, bytes: Buffer): Promise<Buffer> {
+  const { socket, status } = await world.connect(authority);
+  expect(status).toBe(200);
+  socket.write(bytes);
+  const chunks: Buffer[] = [];
+  for await (const chunk of socket as AsyncIterable<Buffer>) {
+    chunks.push(chunk);
+  }
+  return Buffer.concat(chunks);
+}
+
+describe('a tunnel that is passed through', () => {
+  it('ends at its host, and is reported', async () => {
+    const secure = await world.tls(`api.example:${port}`);
+    expect(secure.getPeerX509Certificate()?.issuer).toBe('CN=hosts');
+    expect(secure.alpnProtocol).toBe('http/1.1');
+    expect(await world.over(secure, `https://api.example:${port}/path`)).toMatchObject({
+      status: 200,
+      body: 'hello\n',
+    });
+    secure.destroy();
+    await until(async () => (await world.reported()).length > 0);
+    const [reported] = await world.reported();
+    expect(reported).toMatchObject({
+      sandbox: SANDBOX,
+      host: 'api.example',
+      port,
+      method: 'CONNECT',
+      path: null,
+      denied: null,
+      status: null,
+    });
+    expect(reported?.receivedBytes).toBeGreaterThan(500);
+  });
+
+  it('to a denied host is refused in words', async () => {
+    world.allow({ layers: [denying([], [{ host: 'api.example' }])] });
+    const answer = await world.connect(`api.example:${port}`);
+    expect(answer).toMatchObject({
+      status: 403,
+      headers: { 'x-slipway-egress': 'denied; reason=rule', 'content-type': 'text/plain; charset=utf-8' },
+    });
+    expect(answer.body).toMatch(/^Slipway's egress proxy denied .*\n$/);
+    expect(await world.reported()).toEqual([
+      expect.objectContaining({ method: 'CONNECT', denied: 'rule', rule: 'api.example', path: null }),
+    ]);
+  });
+
+  it('needs a name and a port', async () => {
+    for (const authority of [
+      'api.example',
+      'api.example:',
+      'http://api.example/',
+      'user@api.example:443',
+      'api.example:99999',
+    ]) {
+      expect(await world.connect(authority, { headers: { Host: 'x' } })).toMatchObject({
+        status: 403,
+        headers: { 'x-slipway-egress': 'denied; reason=protocol' },
+      });
+    }
+    const other = await world.connect(`api.example:${port}`, { headers: { Host: 'other.example' } });
+    expect(other.headers).toMatchObject({ 'x-slipway-egress': 'denied; reason=protocol' });
+  });
+
+  it.each<[string, () => Buffer]>([
+    ['plain HTTP', () => Buffer.from('GET / HTTP/1.1\r\nHost: api.example\r\n\r\n')],
+    ['SSH', () => Buffer.from('SSH-2.0-OpenSSH_9.9\r\n')],
+    ['HTTP/2 without TLS', () => Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')],
+    ['TLS that is no hello', () => Buffer.from([22, 3, 1, 0, 4, 2, 0, 0, 0])],
+    ['the name of another server', () => clientHello({ names: ['other.example'] })],
+    ['no name', () => clientHello({ names: [] })],
+    ['two names', () => clientHello({ names: ['api.example', 'other.example'] })],
+    [
+      'a name in two extensions',
+      () => clientHello({ names: ['api.example'], more: [[0, nameOf('other.example')]] }),
+    ],
+    ['a name with a port', () => clientHello({ names: ['api.example:443'] })],
+    [
+      'an inner hello (ECH)',
+      () => clientHello({ names: ['api.example'], more: [[0xfe0d, Buffer.from([1])]] }),
+    ],
+    [
+      'a hidden name beside another outside (ECH)',
+      () => clientHello({ names: ['front.example'], more: [[0xfe0d, ech()]] }),
+    ],
+    [
+      'an unknown form of ECH',
+      () => clientHello({ names: ['api.example'], more: [[0xfe0d, Buffer.from([0, 9, 9])]] }),
+    ],
+    ['a hello in pieces', () => cutIntoRecords(clientHello({ names: ['api.example'] }))],
+  ])('does not begin with %s', async (_what, bytes) => {
+    const answer = await send(`api.example:${port}`, bytes());
+    expect([...answer]).toEqual([...ALERT, 49]);
+    expect(world.received).toEqual([]);
+    expect(await world.reported()).toEqual([
+      expect.objectContaining({ host: 'api.example', denied: 'protocol', method: 'CONNECT' }),
+    ]);
+  });
+
+  it('may have an ECH extension that means nothing', async () => {
+    const host = await startSilentHost();
+    const { socket } = await world.connect(`api.example:${host.port}`);
+    const hello = clientHello({ names: ['api.example'], more: [[0xfe0d, ech()]] });
+    socket.write(hello);
+    await until(() => host.received().length === hello.length);
+    expect(host.received()).toEqual(hello);
+    socket.destroy();
+  });
+
+  it('to an address has no name', async () => {
+    world.allow({ layers: [denying([{ host: '127.0.0.1', port }])] });
+    const { socket } = await world.connect(`127.0.0.1:${port}`);
+    const secure = await world
+      .handshake(socket, '', { checkServerIdentity: () => undefined, rejectUnauthorized: false })
+      .catch(String);
+    // The host has no certificate without a name; that its alert arrives shows that the tunnel was open.
+    expect(secure).toMatch(/alert|no suitable|closed/i);
+    await until(async () => (await world.reported()).length > 0);
+    expect(world.service.reported).toEqual([expect.objectContaining({ denied: null })]);
+  });
+
+  it('carries nothing but TLS afterwards, either way', async () => {
+    const host = await startSilentHost();
+    const { socket } = await world.connect(`api.example:${host.port}`);
+    const hello = clientHello({ names: ['api.example'] });
+    socket.write(hello);
+    await until(() => host.received().length === hello.length);
+    socket.write('GET / HTTP/1.1\r\n\r\n');
+    await once(socket, 'close');
+    expect(host.received()).toEqual(hello);
+
+    const other = await world.connect(`api.example:${host.port}`);
+    other.socket.write(hello);
+    await until(() => host.sockets.length === 2 && host.received(1).length === hello.length);
+    host.sockets[1]?.write('SSH-2.0-OpenSSH_9.9\r\n');
+    expect(await text(other.socket).catch(() => '')).toBe('');
+  });
+
+  it('ends on both sides when one of them goes', async () => {
+    const host = await startSilentHost();
+    const hello = clientHello({ names: ['api.example'] });
+    const [one, two] = [
+      await world.connect(`api.example:${host.port}`),
+      await world.connect(`api.example:${host.port}`),
+    ];
+    one.socket.write(hello);
+    two.socket.write(hello);
+    await until(
+      () => host.sockets.length === 2 && host.received(0).length > 0 && host.received(1).length > 0,
+    );
+    one.socket.resetAndDestroy();
+    host.sockets[1]?.resetAndDestroy();
+    await until(() => host.sockets.every(({ destroyed }) => destroyed) && world.proxy.held['lasting'] === 0);
+    two.socket.destroy();
+    await until(() => world.proxy.held['clients'] === 0);
+    expect(world.proxy.held).toMatchObject({ lasting: 0, exchanges: 0 });
+  });
+
+  it('ends when its host is no longer open, or its sandbox is gone', async () => {
+    const host = await startSilentHost();
+    const hello = clientHello({ names: ['api.example'] });
+    for (const change of [
+      () => world.allow({ layers: [denying([])] }),
+      () => world.service.policies.clear(),
+    ]) {
+      world.allow({});
+      const { socket } = await world.connect(`api.example:${host.port}`);
+      socket.write(hello);
+      await until(() => world.proxy.held['lasting'] === 1);
+      const closed = once(socket, 'close');
+      socket.resume();
+      await world.proxy.recheck();
+      expect(socket.destroyed).toBe(false);
+      change();
+      await world.proxy.recheck();
+      await closed;
+    }
+  });
+
+  it('is one connection where it is allowed once', async () => {
+    world.allow({ layers: [denying([])], once: [`api.example:${port}`] });
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    const secure = await world.tls(`api.example:${port}`);
+    await world.proxy.recheck();
+    const url = `https://api.example:${port}/`;
+    expect([(await world.over(secure, url)).status, (await world.over(secure, url)).status]).toEqual([
+      200, 200,
+    ]);
+    secure.destroy();
+    expect((await world.connect(`api.example:${port}`)).status).toBe(403);
+  });
+});
+
+interface SilentHost {
+  port: number;
+  sockets: Socket[];
+  received: (index?: number) => Buffer;
+}
+
+/** Takes what it gets and says nothing. */
+async function startSilentHost(): Promise<SilentHost> {
+  const sockets: Socket[] = [];
+  const received: Buffer[] = [];
+  const server = createServer((socket) => {
+    const index = sockets.push(socket) - 1;
+    received.push(Buffer.alloc(0));
+    socket.on('error', () => undefined);
+    socket.on('data', (chunk) => {
+      received[index] = Buffer.concat([received[index] ?? Buffer.alloc(0), chunk]);
+    });
+  });
+  world.onStop(async () => {
+    sockets.forEach((socket) => socket.destroy());
+    const closed = once(server, 'close');
+    server.close();
+    await closed;
+  });
+  return {
+    port: await startListening(server),
+    sockets,
+    received: (index = 0) => received[index] ?? Buffer.alloc(0),
+  };
+}
+
+/** As BoringSSL sends it where it has no key of the server. */
+function ech(): Buffer {
+  return Buffer.concat([
+    Buffer.from([0, 0, 1, 0, 1, 42, 0, 32]),
+    Buffer.alloc(32, 7),
+    Buffer.from([0, 144]),
+    Buffer.alloc(144, 9),
+  ]);
+}
+
+function nameOf(name: string): Buffer {
+  return Buffer.from([0, name.length + 3, 0, 0, name.length, ...Buffer.from(name)]);
+}
+
+/** The same message in two records: what looks at the first one alone misses the name. */
+function cutIntoRecords(hello: Buffer): Buffer {
+  const message = hello.subarray(5);
+  const record = (part: Buffer) =>
+    Buffer.concat([Buffer.from([22, 3, 1, part.length >> 8, part.length & 255]), part]);
+  return Buffer.concat([record(message.subarray(0, 40)), record(message.subarray(40))]);
+}
