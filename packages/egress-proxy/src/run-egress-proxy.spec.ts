@@ -9,10 +9,11 @@ describe('readConfiguration', () => {
   it('has a key from standard input, and says the rest itself', async () => {
     const configuration = await readConfiguration(given, input('the-key\nmore'));
     expect(configuration).toEqual({
-      listen: [{ host: '127.0.0.1', port: 3128 }],
+      listen: [{ host: '127.0.0.1', port: 3128, reusePort: true }],
       service: new URL('http://127.0.0.1:3000'),
       key: 'the-key',
       graceMs: 10_000,
+      isWatched: true,
     });
   });
 
@@ -20,8 +21,8 @@ describe('readConfiguration', () => {
     const EGRESS_PROXY_LISTEN = '0.0.0.0:0, [::]:3128,unix:/run/egress.sock';
     const { listen } = await readConfiguration({ ...given, EGRESS_PROXY_LISTEN }, input('k'));
     expect(listen).toEqual([
-      { host: '0.0.0.0', port: 0 },
-      { host: '::', port: 3128 },
+      { host: '0.0.0.0', port: 0, reusePort: true },
+      { host: '::', port: 3128, reusePort: true },
       { path: '/run/egress.sock' },
     ]);
   });

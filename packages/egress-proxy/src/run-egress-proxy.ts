@@ -16,6 +16,8 @@ interface EgressProxyConfiguration {
   service: URL;
   key: string;
   graceMs: number;
+  /** Whoever gave the key by standard input ends the proxy by closing it, also when it is killed. */
+  isWatched: boolean;
 }
 
 /**
@@ -46,7 +48,7 @@ export async function readConfiguration(
   if (key === '') {
     throw new Error('EGRESS_PROXY_KEY_FILE has no key');
   }
-  return { listen, service, key, graceMs: seconds * 1000 };
+  return { listen, service, key, graceMs: seconds * 1000, isWatched: file === '-' };
 }
 
 function parseListen(text: string): ListenOptions {
@@ -60,7 +62,8 @@ function parseListen(text: string): ListenOptions {
       `EGRESS_PROXY_LISTEN has "${text}", which is none of host:port, [address]:port and unix:/path`,
     );
   }
-  return { host, port: Number(port) };
+  // Of several replicas on one machine, each has a proxy at the same port.
+  return { host, port: Number(port), reusePort: true };
 }
 
 async function firstLine(input: Readable): Promise<string> {
@@ -78,8 +81,9 @@ export async function runEgressProxy(
 ): Promise<void> {
   // Whoever reads the log may go first.
   process.stderr.on('error', () => undefined);
-  const stopping = Promise.race([once(process, 'SIGTERM'), once(process, 'SIGINT')]);
-  const { listen, service, key, graceMs } = await readConfiguration(environment, input);
+  const signalled = [once(process, 'SIGTERM'), once(process, 'SIGINT')];
+  const { listen, service, key, graceMs, isWatched } = await readConfiguration(environment, input);
+  const stopping = Promise.race([...signalled, ...(isWatched ? [once(input.resume(), 'close')] : [])]);
   const proxy = new EgressProxy({ service: new HttpServiceConnection(service, key) });
   const addresses = [];
   for (const options of listen) {

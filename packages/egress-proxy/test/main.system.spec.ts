@@ -18,17 +18,18 @@ const MAIN = fileURLToPath(new URL('../../../dist/egress-proxy/main.js', import.
 
 let service: FakeEgressService & { address: URL };
 let folder: string;
-let program: ChildProcess | undefined;
+let programs: ChildProcess[];
 let log: string[];
 
 beforeEach(async () => {
   service = await FakeEgressService.start();
   folder = await mkdtemp(path.join(tmpdir(), 'egress-main-'));
   log = [];
+  programs = [];
 });
 
 afterEach(async () => {
-  program?.kill('SIGKILL');
+  programs.forEach((each) => each.kill('SIGKILL'));
   await service.stop();
   await rm(folder, { recursive: true, force: true });
 });
@@ -43,11 +44,19 @@ async function start(environment: Record<string, string>, key: string | null): P
     },
     stdio: ['pipe', 'inherit', 'pipe'],
   });
-  program = child;
-  child.stdin.end(key === null ? '' : `${key}\n`);
-  createInterface({ input: child.stderr }).on('line', (line) => log.push(line));
-  await until(() => log.some((line) => line.includes('egress proxy started')));
-  const [, port] = /"port":(\d+)/.exec(log.join('\n')) ?? [];
+  programs.push(child);
+  if (key === null) {
+    child.stdin.end();
+  } else {
+    child.stdin.write(`${key}\n`);
+  }
+  const own: string[] = [];
+  createInterface({ input: child.stderr }).on('line', (line) => {
+    log.push(line);
+    own.push(line);
+  });
+  await until(() => own.some((line) => line.includes('egress proxy started')));
+  const [, port] = /"port":(\d+)/.exec(own.join('\n')) ?? [];
   return Number(port);
 }
 
@@ -72,6 +81,7 @@ describe('the program', () => {
     const sent = ask();
     sent.end();
     const [answer] = (await once(sent, 'response')) as [IncomingMessage];
+    const [program] = programs;
     program?.kill('SIGTERM');
     await until(() => log.some((line) => line.includes('egress proxy stopping')));
     finish();
@@ -84,6 +94,23 @@ describe('the program', () => {
       expect.objectContaining({ host: '127.0.0.1', status: 200, receivedBytes: 15 }),
     ]);
     await stopServer(host);
+  });
+
+  it('ends when whoever gave it the key is gone', async () => {
+    await start({}, KEY);
+    const [program] = programs;
+    program?.stdin?.destroy();
+    await until(() => program?.exitCode !== null);
+    expect(program?.exitCode).toBe(0);
+  });
+
+  it('shares its port with the proxies of other replicas', async () => {
+    const port = await start({}, KEY);
+    expect(await start({ EGRESS_PROXY_LISTEN: `127.0.0.1:${port}` }, KEY)).toBe(port);
+    programs[0]?.kill('SIGKILL');
+    await until(() => programs[0]?.signalCode === 'SIGKILL');
+    const health = await fetch(`http://127.0.0.1:${port}/health`);
+    expect(health.status).toBe(200);
   });
 
   it('takes its key from a file', async () => {

@@ -14,7 +14,7 @@ import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
 import { PROXY_KEY } from './egress-proxy.controller.js';
 
-const ENTRY = path.join(productFolder(), 'dist', 'bundle', 'egress-proxy', 'main.js');
+const ENTRY = path.join(productFolder(), 'dist', 'egress-proxy', 'main.js');
 const EVERY_MS = 1_000;
 /** Requests under way may end within this time. */
 const GRACE_MS = 10_000;
@@ -80,8 +80,9 @@ export class EgressProxyProcess extends BackgroundLoop {
       cwd: '/',
       env: {
         ...Object.fromEntries(inherited),
+        EGRESS_PROXY_GRACE_SECONDS: String(GRACE_MS / 1000),
         EGRESS_PROXY_LISTEN: `127.0.0.1:${this.config.egress.port}`,
-        EGRESS_PROXY_SERVICE: `http://${this.serviceHost}:${this.address.port}`,
+        EGRESS_PROXY_SERVICE_URL: `http://${this.serviceHost}:${this.address.port}`,
       },
       stdio: withoutInherited(['pipe', 'ignore', 'pipe']),
     });
