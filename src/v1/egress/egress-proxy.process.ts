@@ -4,6 +4,7 @@ import path from 'node:path';
 import { createInterface } from 'node:readline';
 import { Injectable, Logger } from '@nestjs/common';
 import { within } from '@slipway/common/async.js';
+import { isJsonObject, parseJson } from '@slipway/common/json-access.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
@@ -87,9 +88,21 @@ export class EgressProxyProcess extends BackgroundLoop {
       stdio: withoutInherited(['pipe', 'ignore', 'pipe']),
     });
     if (child.stderr !== null) {
-      createInterface({ input: child.stderr }).on('line', (line) => this.logger.log(line));
+      createInterface({ input: child.stderr }).on('line', (line) => this.passOn(line));
     }
     return child;
+  }
+
+  /** Its log has a JSON object in each line; what Node.js itself says is plain text. */
+  private passOn(line: string): void {
+    const entry = parseJson(line);
+    const {
+      message,
+      level,
+      time: _,
+      ...fields
+    } = isJsonObject(entry) ? entry : { message: line, level: 'warn' };
+    this.logger[level === 'info' ? 'log' : 'warn'](String(message), fields);
   }
 
   private get serviceHost(): string {

@@ -1,0 +1,161 @@
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { spawnSync } from 'node:child_process';
+import { readdir, readFile } from 'node:fs/promises';
+import { createServer, type Server } from 'node:http';
+import { createServer as createTlsServer } from 'node:https';
+import { networkInterfaces } from 'node:os';
+import request from 'supertest';
+import {
+  type ProcessHarness,
+  processHarness,
+} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { reservedPort } from '../support/reserved-port.js';
+import { SandboxClient } from '../support/sandbox-client.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { startListening, stopServer } from '../support/start-listening.js';
+import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../support/tls-certificate.js';
+import { until } from '../support/until.js';
+
+const NEEDED = [
+  ['bwrap', '--version'],
+  ['slirp4netns', '--version'],
+  ['ip', '-V'],
+  ['curl', '--version'],
+] as const;
+const OWN_ADDRESS = Object.values(networkInterfaces())
+  .flatMap((list) => list ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+/** Loopback is the sandbox's own, so a host outside of it needs another address of this machine. */
+const describeEgress =
+  OWN_ADDRESS !== undefined && NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0)
+    ? describe
+    : describe.skip;
+
+describeEgress('a process sandbox with rules about what it may reach', () => {
+  jest.setTimeout(90_000);
+  const host = String(OWN_ADDRESS);
+  const servers: Server[] = [];
+  let harness: ProcessHarness;
+  let app: TestApp;
+  let sandboxId: string;
+  let inside: SandboxClient;
+  let proxyPort: number;
+  let [allowed, forbidden, opened] = ['', '', ''];
+
+  async function serve(server: Server): Promise<string> {
+    servers.push(server.on('request', (_, response) => response.end('reached')));
+    return `${host}:${await startListening(server, 0, host)}`;
+  }
+
+  const curl = async (given: string): Promise<string> => {
+    const { stdout, stderr } = await inside.run(`curl -sS -m 20 -w ' %{http_code}' ${given}`);
+    return `${stdout}${stderr}`;
+  };
+
+  beforeAll(async () => {
+    allowed = await serve(createServer());
+    forbidden = await serve(createServer());
+    opened = await serve(createTlsServer({ cert: TEST_CERTIFICATE, key: TEST_PRIVATE_KEY }));
+    proxyPort = await reservedPort();
+    harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
+    app = await createTestApp(
+      {
+        ALLOW_UNSANDBOXED: 'true',
+        SANDBOX_EGRESS: JSON.stringify({ allow: [allowed, { host: opened, methods: ['GET'] }] }),
+        SANDBOX_EGRESS_PORT: String(proxyPort),
+        SANDBOX_NETWORK_ALLOW: `${host}/32`,
+      },
+      undefined,
+      { sandboxBackend: harness.backend },
+    );
+    const { id } = await new SandboxesClient(app.url, app.user).running();
+    sandboxId = id;
+    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
+    inside = new SandboxClient(target?.address ?? '', target?.sessionKey ?? '');
+    await until(async () => (await curl(`http://${allowed}/`)) === 'reached 200');
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await harness.close();
+    await Promise.all(servers.map(stopServer));
+  });
+
+  it('reaches what a rule names, and is told why it reaches nothing else', async () => {
+    const refused = await curl(`-D - http://${forbidden}/`);
+    expect(refused).toContain('X-Slipway-Egress: denied; reason=address');
+    expect(refused).toMatch(/ 403$/);
+    expect(await curl('-D - http://other.example/')).toContain('X-Slipway-Egress: denied; reason=rule');
+    expect(await curl('https://other.example/')).toMatch(/CONNECT tunnel failed, response 403/);
+  });
+
+  it('has no way around the proxy, whatever its programs make of their variables', async () => {
+    const around = await inside.run(
+      [
+        `curl -sS -m 20 --noproxy '*' http://${allowed}/`,
+        `env -i /bin/bash -c 'exec 3<>/dev/tcp/${allowed.replace(':', '/')}'`,
+        "env -i /bin/bash -c 'exec 3<>/dev/udp/1.1.1.1/53 && echo x >&3'",
+        'getent hosts other.example',
+      ]
+        .map((command) => `${command} >/dev/null 2>&1; echo $?`)
+        .join('; '),
+    );
+    expect(around.stdout.trim().split('\n')).toEqual(['7', '1', '1', '2']);
+  });
+
+  it('is known to the proxy by its own credential alone', async () => {
+    expect(await curl(`-x http://127.0.0.1:${proxyPort} http://${allowed}/`)).toMatch(/ 407$/);
+    expect(await curl(`-x http://${sandboxId}:guess@127.0.0.1:${proxyPort} http://${allowed}/`)).toMatch(
+      / 407$/,
+    );
+    expect(await curl(`http://127.0.0.1:${proxyPort}/api/v1/egress-proxy/policy`)).toMatch(/ 40\d$/);
+  });
+
+  it('trusts the authority by which TLS is opened where a rule is about methods', async () => {
+    // The host's own certificate is trusted by nobody, which only the proxy can say.
+    expect(await curl(`https://${opened}/`)).toMatch(/certificate.* 502$/s);
+    expect(await curl(`-D - -X POST https://${opened}/`)).toContain(
+      'X-Slipway-Egress: denied; reason=method',
+    );
+  });
+
+  it('goes on when the proxy has died', async () => {
+    const [pid] = await pidsOfProxy(proxyPort);
+    process.kill(Number(pid), 'SIGKILL');
+    await until(async () => {
+      const [next] = await pidsOfProxy(proxyPort);
+      return next !== undefined && next !== pid;
+    });
+    await until(async () => (await curl(`http://${allowed}/`)) === 'reached 200');
+  });
+
+  it('has what it asked for listed', async () => {
+    const log = async (): Promise<Record<string, unknown>[]> =>
+      (
+        await request(app.url)
+          .get(`/api/v1/sandboxes/${sandboxId}/egress/log`)
+          .set(app.user.headers)
+          .expect(200)
+      ).body;
+    await curl(`http://${allowed}/last`);
+    await until(async () => (await log()).some(({ path }) => path === '/last'));
+    expect(await log()).toEqual(
+      expect.arrayContaining([
+        expect.objectContaining({ path: '/last', denied: null, rule: allowed, status: 200 }),
+        expect.objectContaining({ host: 'other.example', denied: 'rule', rule: null }),
+        expect.objectContaining({ method: 'POST', denied: 'method' }),
+      ]),
+    );
+  });
+});
+
+async function pidsOfProxy(port: number): Promise<string[]> {
+  const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
+  const found = pids.map(async (pid) => {
+    const environment = await readFile(`/proc/${pid}/environ`, 'utf8').catch(() => '');
+    return environment.split('\0').includes(`EGRESS_PROXY_LISTEN=127.0.0.1:${port}`) ? [pid] : [];
+  });
+  return (await Promise.all(found)).flat();
+}
