@@ -76,7 +76,7 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
 }
 
 async function send(forwarding: Forwarding, options: UpstreamRequest, mask: EchoMask): Promise<void> {
-  const { exchange, request, response } = forwarding;
+  const { client, exchange, request } = forwarding;
   const upstream = begin(options, exchange);
   const answered = Promise.withResolvers<IncomingMessage | null>();
   upstream
@@ -91,9 +91,13 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
       );
     });
   const leave = (): void => {
-    upstream.destroy(new Error('the program in the sandbox has gone'));
+    const gone = new Error('the program in the sandbox has gone');
+    // A request that waits for its connection tells nobody that it is destroyed.
+    answered.reject(gone);
+    upstream.destroy(gone);
   };
-  response.once('close', leave);
+  // The response of a pipelined request does not close with its connection.
+  client.leaving.add(leave);
   request.on('data', ({ length }: Buffer) => {
     exchange.sentBytes += length;
   });
@@ -104,18 +108,19 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
       await sendBack(forwarding, answer, mask);
     }
   } catch (error) {
-    request.unpipe(upstream);
     if (isStale(upstream, request, error)) {
-      response.off('close', leave);
+      client.leaving.delete(leave);
       await send(forwarding, options, mask);
       return;
     }
     throw hostUnreachable(options.target, error);
   } finally {
-    response.off('close', leave);
+    client.leaving.delete(leave);
     if (!upstream.writableFinished) {
       upstream.destroy();
     }
+    // Who still sends a body that nobody wants has to be able to read the answer.
+    request.unpipe(upstream).resume();
   }
 }
 

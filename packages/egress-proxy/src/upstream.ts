@@ -50,6 +50,9 @@ export class UpstreamAgent extends Agent {
 
   async #connect(target: Target, policy: EgressPolicy): Promise<Socket> {
     try {
+      if (this.#isClosed) {
+        throw new Error('the connection of the sandbox has ended');
+      }
       const plain = await this.dialer.dial(policy, target);
       const socket = target.isTls ? await this.#handshake(plain, target) : plain;
       if (this.#isClosed) {

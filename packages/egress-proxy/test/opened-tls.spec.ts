@@ -218,6 +218,11 @@ describe('a request in opened TLS', () => {
     const [answer] = (await once(absolute, 'response')) as [IncomingMessage];
     expect(answer.headers['x-slipway-egress']).toBe('denied; reason=protocol');
     expect(world.received).toEqual([]);
+    expect((await world.reported()).map(({ denied }) => denied)).toEqual([
+      'protocol',
+      'protocol',
+      'protocol',
+    ]);
   });
 
   it('opens no tunnel in a tunnel', async () => {
