@@ -43,7 +43,7 @@ describe('a share', () => {
     const line = `GET ${host} HTTP/1.1\r\nHost: ${new URL(host).host}\r\nProxy-Authorization: ${proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization']}\r\n\r\n`;
     const socket = connect(world.port, '127.0.0.1');
     socket.write(line.repeat(3));
-    await until(() => answered === 1 && world.proxy.held['exchanges'] === 1);
+    await until(() => answered === 2);
     world.answer = (_request, response) => response.end('hello\n');
     expect((await world.http(host, other)).status).toBe(503);
     expect((await world.http(host)).status).toBe(200);
