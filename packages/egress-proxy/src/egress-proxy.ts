@@ -8,7 +8,7 @@ import type { ResolveHost } from '@slipway/common/http/address-rules.js';
 import { ClientConnections, type ConnectionLimits } from './client-connections.js';
 import { Dialer } from './dialer.js';
 import { type Client, Exchange, type ProxyParts } from './exchange.js';
-import { forwardRequest, IDLE_MS } from './forward.js';
+import { forwardRequest, IDLE_MS, MAX_HEADER_BYTES } from './forward.js';
 import { hasBody, headerProblem } from './message-headers.js';
 import { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
@@ -22,7 +22,6 @@ import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
 
 const HEADERS_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
-const MAX_HEADER_BYTES = 64 * 1024;
 const MAX_CONNECTIONS = 16_384;
 const LIMITS: ConnectionLimits = { strangers: 1_024, share: 512 };
 const RECHECK_MS = 5_000;
@@ -118,6 +117,10 @@ export class EgressProxy {
       });
     server.listen(options);
     await once(server, 'listening');
+    // Too many open files, for one: the next connection may be taken again.
+    server.on('error', (error) =>
+      logLine('error', 'failed to take a connection', { error: errorWithCauses(error) }),
+    );
     this.#servers.push(server);
     this.#parts.reports.start();
     this.#recheck.start();

@@ -19,6 +19,7 @@ import type { UpstreamRequest } from './upstream.js';
 
 /** Between two bytes of a request, a response or a socket: models think for minutes. */
 export const IDLE_MS = 15 * 60_000;
+export const MAX_HEADER_BYTES = 64 * 1024;
 /** By their names in `Content-Encoding`. */
 const DECODERS: Readonly<Record<string, () => Transform>> = {
   gzip: createGunzip,
@@ -45,10 +46,7 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
   const { client, exchange, request, upgrade } = forwarding;
   const { policy, asked } = exchange;
   const { target, path = '/', method = 'GET' } = asked;
-  const problem =
-    upgrade !== null && hasBody(request)
-      ? 'it asks for another protocol and has a body'
-      : headerProblem(request, target);
+  const problem = upgradeProblem(forwarding) ?? headerProblem(request, target);
   if (problem !== null) {
     throw denied('protocol', target, { detail: problem });
   }
@@ -71,8 +69,18 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     path: sent.path,
     headers: flat(sent.headers),
     timeout: IDLE_MS,
+    maxHeaderSize: MAX_HEADER_BYTES,
   };
   await send(forwarding, options, mask);
+}
+
+/** A body behind it, or another protocol, would reach the host as something that was never judged. */
+function upgradeProblem({ request, upgrade }: Forwarding): string | null {
+  if (upgrade === null) {
+    return null;
+  }
+  const isPlain = request.headers.upgrade?.toLowerCase() === 'websocket' && !hasBody(request);
+  return isPlain ? null : 'it asks for another protocol than WebSocket, or has a body';
 }
 
 async function send(forwarding: Forwarding, options: UpstreamRequest, mask: EchoMask): Promise<void> {
