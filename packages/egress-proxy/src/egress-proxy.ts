@@ -8,7 +8,7 @@ import type { ResolveHost } from '@slipway/common/http/address-rules.js';
 import { ClientConnections, type ConnectionLimits } from './client-connections.js';
 import { Dialer } from './dialer.js';
 import { type Client, Exchange, type ProxyParts } from './exchange.js';
-import { forwardRequest, IDLE_MS, MAX_HEADER_BYTES } from './forward.js';
+import { forwardRequest, IDLE_MS, MAX_HEAD_BYTES } from './forward.js';
 import { hasBody, headerProblem } from './message-headers.js';
 import { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
@@ -89,7 +89,7 @@ export class EgressProxy {
   /** Listens at one more address, and says which. */
   async listen(options: ListenOptions): Promise<AddressInfo | string> {
     const server = createServer({
-      maxHeaderSize: MAX_HEADER_BYTES,
+      maxHeaderSize: MAX_HEAD_BYTES,
       headersTimeout: HEADERS_MS,
       // Bodies may take long, and a socket's own timeout ends what stands still.
       requestTimeout: 0,

@@ -19,7 +19,7 @@ import type { UpstreamRequest } from './upstream.js';
 
 /** Between two bytes of a request, a response or a socket: models think for minutes. */
 export const IDLE_MS = 15 * 60_000;
-export const MAX_HEADER_BYTES = 64 * 1024;
+export const MAX_HEAD_BYTES = 64 * 1024;
 /** By their names in `Content-Encoding`. */
 const DECODERS: Readonly<Record<string, () => Transform>> = {
   gzip: createGunzip,
@@ -69,7 +69,7 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     path: sent.path,
     headers: flat(sent.headers),
     timeout: IDLE_MS,
-    maxHeaderSize: MAX_HEADER_BYTES,
+    maxHeaderSize: MAX_HEAD_BYTES,
   };
   await send(forwarding, options, mask);
 }
