@@ -1,4 +1,4 @@
-// Checks the licenses of all packages of the service and the agent server. With --sbom, writes an SBOM (CycloneDX) to
+// Checks the licenses of all packages of the service, the agent server and the egress proxy. With --sbom, writes an SBOM (CycloneDX) to
 // standard output instead. Packages are those of the lockfile, whether this platform needs them or not.
 import { spawnSync } from 'node:child_process';
 import path from 'node:path';
@@ -27,7 +27,12 @@ const ALLOWED = new Set([
   'Unlicense',
 ]);
 /** Licenses of packages whose entry in the lockfile names none, taken from reading their LICENSE files. */
-const READ_BY_HAND = { buildcheck: 'MIT', 'cpu-features': 'MIT', ssh2: 'MIT' };
+const READ_BY_HAND = {
+  buildcheck: 'MIT',
+  'cpu-features': 'MIT',
+  'read-tls-client-hello': 'Apache-2.0',
+  ssh2: 'MIT',
+};
 
 const root = fileURLToPath(new URL('..', import.meta.url));
 const { status, stdout, stderr } = spawnSync(

@@ -54,7 +54,9 @@ export function build() {
     return false;
   }
   if (previous) {
-    ['dist/service', 'dist/bundle', 'dist/egress-proxy'].forEach((bundles) => removeOlder(at(bundles), previous));
+    ['dist/service', 'dist/bundle', 'dist/egress-proxy'].forEach((bundles) =>
+      removeOlder(at(bundles), previous),
+    );
   }
   writeFileSync(stamp, '');
   // The stamp has the start time, so that files saved while it was built count as newer.

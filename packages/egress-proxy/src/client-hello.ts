@@ -16,11 +16,13 @@ const GREASE_AEADS = [1, 2, 3];
 const GREASE_SHARE = 32;
 
 /** Alerts of TLS, which clients show in words. */
-export const ALERTS = { accessDenied: 49, noApplicationProtocol: 120 } as const;
+const ALERTS = { accessDenied: 49, noApplicationProtocol: 120 } as const;
 
 interface HelloProblem {
   detail: string;
   alert: number;
+  /** The program has gone before it sent anything. */
+  isGone: boolean;
 }
 
 /**
@@ -35,7 +37,11 @@ export async function helloProblem(
   let hello: TlsClientHelloMessage;
   // The library waits for more bytes after an end, too.
   const ended = Promise.withResolvers<never>();
-  const end = (): void => ended.reject(new Error('it ended'));
+  let isGone = false;
+  const end = (): void => {
+    isGone = true;
+    ended.reject(new Error('it ended'));
+  };
   socket.once('end', end).once('close', end);
   try {
     const reading = Promise.race([readTlsClientHello(socket), ended.promise]);
@@ -44,19 +50,21 @@ export async function helloProblem(
     return {
       detail: `the tunnel does not begin with TLS (${errorMessage(error)})`,
       alert: ALERTS.accessDenied,
+      isGone,
     };
   } finally {
     socket.off('end', end).off('close', end);
   }
-  return judgeHello(hello, target, { isOpened });
+  const problem = judgeHello(hello, target, { isOpened });
+  return problem && { ...problem, isGone: false };
 }
 
 /** Whether a tunnel to a host may begin like this. */
-export function judgeHello(
+function judgeHello(
   hello: TlsClientHelloMessage,
   target: Target,
   { isOpened }: { isOpened: boolean },
-): HelloProblem | null {
+): Omit<HelloProblem, 'isGone'> | null {
   const names = hello.extensions.filter(({ id }) => id === SERVER_NAME);
   const name = names.length === 1 ? getExtensionData(hello, SERVER_NAME)?.serverName : undefined;
   const sni =

@@ -70,7 +70,9 @@ export class Dialer {
     if (this.options.ownPorts().includes(port) && isOfThisMachine(address)) {
       return false;
     }
-    return isPublicAddress(address) || networks.some((entry) => isWithin(entry, { address, host, port }));
+    return (
+      isPublicAddress(address) || networks.some((entry) => isWithinNetwork(entry, { address, host, port }))
+    );
   }
 }
 
@@ -121,7 +123,7 @@ export function hostUnreachable(target: Target, error: unknown): RefusedError {
 }
 
 /** An entry of a policy's `networks`: a range, an address, or an address or a name with a port. */
-function isWithin(
+export function isWithinNetwork(
   entry: string,
   { address, host, port }: { address: string; host: string; port: number },
 ): boolean {

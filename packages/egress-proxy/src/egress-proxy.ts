@@ -5,32 +5,28 @@ import { once } from 'node:events';
 import { RepeatedWork, within } from '@slipway/common/async.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import type { ResolveHost } from '@slipway/common/http/address-rules.js';
+import { ClientConnections, type ConnectionLimits } from './client-connections.js';
 import { Dialer } from './dialer.js';
 import { type Client, Exchange, type ProxyParts } from './exchange.js';
-import { forwardRequest, IDLE_MS } from './forward.js';
-import { headerProblem, proxyCredential } from './message-headers.js';
+import { forwardRequest, IDLE_MS, MAX_HEAD_BYTES } from './forward.js';
+import { hasBody, headerProblem } from './message-headers.js';
 import { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
-import { denied, RefusedError, sendRefusal, unknownCaller } from './refusal.js';
+import { denied, RefusedError, sendRefusal } from './refusal.js';
 import { logLine, ReportQueue } from './report-queue.js';
 import { SandboxAuthorities } from './sandbox-authority.js';
 import type { ServiceConnection } from './service-connection.js';
-import { Shares } from './shares.js';
-import { type Asked } from './decision.js';
+import type { Asked } from './decision.js';
 import { parseAbsoluteForm, parseAuthority } from './target.js';
 import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
-import { UpstreamAgent } from './upstream.js';
 
 const HEADERS_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
-const MAX_HEADER_BYTES = 64 * 1024;
 const MAX_CONNECTIONS = 16_384;
-/** Connections that have not shown a credential; the oldest makes room. */
-const MAX_STRANGERS = 1_024;
-export const CONNECTIONS_OF_A_SANDBOX = 512;
-const EXCHANGES_OF_A_SANDBOX = 512;
+const LIMITS: ConnectionLimits = { strangers: 1_024, share: 512 };
 const RECHECK_MS = 5_000;
 const REPORT_MS = 3_000;
+const LINGER_MS = 5_000;
 export const HEALTH_PATH = '/health';
 const UNREADABLE =
   'HTTP/1.1 400 Bad Request\r\nX-Slipway-Egress: denied; reason=protocol\r\nConnection: close\r\n\r\n';
@@ -40,26 +36,27 @@ interface EgressProxyOptions {
   resolve?: ResolveHost;
   /** Authorities of hosts, in place of those that Node.js trusts. */
   ca?: readonly string[];
+  limits?: ConnectionLimits;
 }
 
 /** The way out of sandboxes: an HTTP proxy that passes what the rules of each sandbox let pass, and adds its credentials. */
 export class EgressProxy {
   readonly #servers: Server[] = [];
   readonly #parts: ProxyParts;
-  readonly #clients = new Map<Duplex, Client>();
-  readonly #strangers = new Set<Duplex>();
-  readonly #connections = new Shares(CONNECTIONS_OF_A_SANDBOX);
-  readonly #exchanges = new Shares(EXCHANGES_OF_A_SANDBOX);
+  readonly #clients: ClientConnections;
   readonly #recheck: RepeatedWork;
   #isClosing = false;
 
-  constructor(private readonly options: EgressProxyOptions) {
-    const { service, resolve } = options;
+  constructor(options: EgressProxyOptions) {
+    const { service, resolve, ca, limits = LIMITS } = options;
+    const policies = new PolicySource(service);
+    const dialer = new Dialer({ resolve, ownPorts: () => this.ports });
+    this.#clients = new ClientConnections({ policies, dialer, ca, limits });
     this.#parts = {
       service,
-      policies: new PolicySource(service),
+      policies,
       reports: new ReportQueue(service),
-      dialer: new Dialer({ resolve, ownPorts: () => this.ports }),
+      dialer,
       authorities: new SandboxAuthorities(),
       lasting: new Set(),
     };
@@ -81,10 +78,7 @@ export class EgressProxy {
   get held(): Record<string, number> {
     const { policies, reports, dialer, lasting } = this.#parts;
     return {
-      clients: this.#clients.size,
-      strangers: this.#strangers.size,
-      connections: this.#connections.size,
-      exchanges: this.#exchanges.size,
+      ...this.#clients.held,
       lasting: lasting.size,
       lookups: dialer.pending,
       asking: policies.sizes.asking,
@@ -95,7 +89,7 @@ export class EgressProxy {
   /** Listens at one more address, and says which. */
   async listen(options: ListenOptions): Promise<AddressInfo | string> {
     const server = createServer({
-      maxHeaderSize: MAX_HEADER_BYTES,
+      maxHeaderSize: MAX_HEAD_BYTES,
       headersTimeout: HEADERS_MS,
       // Bodies may take long, and a socket's own timeout ends what stands still.
       requestTimeout: 0,
@@ -106,18 +100,27 @@ export class EgressProxy {
     server.maxConnections = MAX_CONNECTIONS;
     server.timeout = IDLE_MS;
     server
-      .on('connection', (socket: Duplex) => this.#admit(socket))
+      .on('connection', (socket: Duplex) => this.#clients.admit(socket))
       .on('request', (request, response) => void this.#handle(request, response, null))
-      .on(
-        'upgrade',
-        (request, socket, head) => void this.#handle(request, answerOn(request, socket), { socket, head }),
-      )
-      .on('connect', (request, socket, head) => void this.#tunnel(request, { server, socket, head }))
+      .on('upgrade', (request, socket, head) => {
+        if (this.#isFree(socket)) {
+          void this.#handle(request, answerOn(request, socket), { socket, head });
+        }
+      })
+      .on('connect', (request, socket, head) => {
+        if (this.#isFree(socket)) {
+          void this.#tunnel(request, { server, socket, head });
+        }
+      })
       .on('clientError', (_error, socket) => {
         socket.end(UNREADABLE, () => socket.destroy());
       });
     server.listen(options);
     await once(server, 'listening');
+    // Too many open files, for one: the next connection may be taken again.
+    server.on('error', (error) =>
+      logLine('error', 'failed to take a connection', { error: errorWithCauses(error) }),
+    );
     this.#servers.push(server);
     this.#parts.reports.start();
     this.#recheck.start();
@@ -144,40 +147,19 @@ export class EgressProxy {
     await this.#recheck.stop();
     const closed = Promise.all(this.#servers.map((server) => closeServer(server)));
     await within(graceMs, closed);
-    for (const socket of this.#clients.keys()) {
-      socket.destroy();
-    }
+    this.#clients.endAll();
     await closed;
     await this.#parts.reports.stop(REPORT_MS);
     await this.#parts.service.close();
   }
 
-  #admit(socket: Duplex): void {
-    if (this.#clients.has(socket)) {
-      return;
+  /** Whether a request may take a connection over; one that does so before earlier ones are answered is cut off. */
+  #isFree(socket: Duplex): boolean {
+    const isFree = this.#clients.of(socket)?.underWay === 0;
+    if (!isFree) {
+      socket.destroy();
     }
-    const client: Client = {
-      socket,
-      caller: null,
-      agent: new UpstreamAgent(this.#parts.dialer, this.options.ca),
-      inside: null,
-    };
-    this.#clients.set(socket, client);
-    this.#strangers.add(socket);
-    if (this.#strangers.size > MAX_STRANGERS) {
-      const [oldest] = this.#strangers;
-      oldest?.destroy();
-    }
-    // A reset by the program ends the connection, and is nobody's error.
-    socket.on('error', () => undefined);
-    socket.once('close', () => {
-      this.#clients.delete(socket);
-      this.#strangers.delete(socket);
-      client.agent.destroy();
-      if (client.caller !== null) {
-        this.#connections.release(client.caller.sandbox);
-      }
-    });
+    return isFree;
   }
 
   async #handle(
@@ -185,11 +167,13 @@ export class EgressProxy {
     response: ServerResponse,
     upgrade: { socket: Duplex; head: Buffer } | null,
   ): Promise<void> {
-    const client = this.#clients.get(request.socket);
+    const client = this.#clients.of(request.socket);
     if (client === undefined) {
       request.socket.destroy();
       return;
     }
+    client.underWay += 1;
+    response.once('close', () => (client.underWay -= 1));
     if (client.inside === null && request.url === HEALTH_PATH) {
       response
         .writeHead(this.#isClosing ? 503 : 200, { 'Content-Type': 'text/plain' })
@@ -204,20 +188,25 @@ export class EgressProxy {
       request,
       () => response,
       async (policy) => {
-        const asked: Asked = { ...addressed(client, request), method };
-        exchange = new Exchange(this.#parts, policy, asked, method);
+        exchange = new Exchange(this.#parts, policy, { ...addressed(client, request), method }, method);
+        if (client.inside !== null && !/^\/[^#]*$/.test(request.url ?? '')) {
+          throw denied('protocol', client.inside.target, { detail: 'its address is no path' });
+        }
         await forwardRequest({ parts: this.#parts, client, exchange, request, response, upgrade });
         exchange.report();
       },
       (error) => exchange?.report(error),
     );
+    if (this.#isClosing) {
+      this.#servers.forEach((each) => each.closeIdleConnections());
+    }
   }
 
   async #tunnel(
     request: IncomingMessage,
     { server, socket, head }: { server: Server; socket: Duplex; head: Buffer },
   ): Promise<void> {
-    const client = this.#clients.get(socket);
+    const client = this.#clients.of(socket);
     if (client === undefined) {
       socket.destroy();
       return;
@@ -243,22 +232,17 @@ export class EgressProxy {
           exchange,
           socket,
           head,
-          serve: (inside) => this.#serveInside(server, inside),
+          serve: (inside) => {
+            this.#clients.addInside(inside);
+            server.emit('connection', inside.socket);
+          },
         });
       },
       (error) => exchange?.report(error),
     );
   }
 
-  #serveInside(server: Server, inside: Client): void {
-    const { socket } = inside;
-    this.#clients.set(socket, inside);
-    socket.on('error', () => undefined);
-    socket.once('close', () => this.#clients.delete(socket));
-    server.emit('connection', socket);
-  }
-
-  /** Runs an exchange within the share of its sandbox, and answers where it is refused. */
+  /** Runs an exchange, and answers where it is refused. */
   async #serve(
     client: Client,
     request: IncomingMessage,
@@ -266,56 +250,19 @@ export class EgressProxy {
     work: (policy: EgressPolicy) => Promise<void>,
     onError: (error: unknown) => void,
   ): Promise<void> {
-    let sandbox: string | null = null;
     try {
-      const policy = await this.#callerOf(client, request);
-      if (!this.#exchanges.take(policy.sandbox)) {
-        throw crowded('requests under way', EXCHANGES_OF_A_SANDBOX);
-      }
-      ({ sandbox } = policy);
-      await work(policy);
+      await this.#clients.serve(client, request, work);
     } catch (error) {
       const refusal = error instanceof RefusedError ? error : failed(error);
       onError(refusal);
-      answerRefusal(respond(), refusal);
-    } finally {
-      if (sandbox !== null) {
-        this.#exchanges.release(sandbox);
-      }
+      await answerRefusal(request, respond(), refusal);
     }
-  }
-
-  /** The policy of the sandbox behind a connection; its first request shows who it is. @throws RefusedError */
-  async #callerOf(client: Client, request: IncomingMessage): Promise<EgressPolicy> {
-    const shown = client.inside === null ? proxyCredential(request) : client.caller;
-    const policy = shown === null ? null : await this.#parts.policies.policy(shown.credential);
-    if (shown === null || policy === null || policy.sandbox !== shown.sandbox) {
-      throw unknownCaller();
-    }
-    if (client.caller === null) {
-      if (!this.#connections.take(shown.sandbox)) {
-        throw crowded('connections open', CONNECTIONS_OF_A_SANDBOX);
-      }
-      client.caller = shown;
-      this.#strangers.delete(client.socket);
-      // The connection may have ended while the service was asked.
-      if (client.socket.destroyed && !this.#clients.has(client.socket)) {
-        this.#connections.release(shown.sandbox);
-      }
-    }
-    if (client.caller.sandbox !== shown.sandbox) {
-      throw unknownCaller();
-    }
-    return policy;
   }
 }
 
 /** Where a request goes: in opened TLS to the host of its tunnel, elsewhere to that of its address. @throws RefusedError */
 function addressed({ inside }: Client, { url = '' }: IncomingMessage): Pick<Asked, 'target' | 'path'> {
   if (inside !== null) {
-    if (!url.startsWith('/') || url.includes('#')) {
-      throw denied('protocol', inside.target, { detail: 'its address is no path' });
-    }
     return { target: inside.target, path: url };
   }
   const parsed = parseAbsoluteForm(url);
@@ -331,10 +278,6 @@ function malformed(text: string): RefusedError {
     403,
     `Slipway's egress proxy does not understand this request: ${text}.`,
   );
-}
-
-function crowded(what: string, max: number): RefusedError {
-  return new RefusedError(null, 503, `This sandbox has ${max} ${what}, the most that its share allows.`);
 }
 
 function failed(error: unknown): RefusedError {
@@ -353,13 +296,24 @@ function answerOn(request: IncomingMessage, socket: Duplex): ServerResponse {
   return response;
 }
 
-function answerRefusal(response: ServerResponse, refusal: RefusedError): void {
+async function answerRefusal(
+  request: IncomingMessage,
+  response: ServerResponse,
+  refusal: RefusedError,
+): Promise<void> {
   if (response.headersSent || response.socket?.destroyed === true) {
     // What was begun cannot be taken back; an end in the middle shows that it is not whole.
     response.destroy();
     return;
   }
   sendRefusal(response, refusal);
+  if (hasBody(request) && !request.complete) {
+    // An end before its end would reset the connection, and take the answer away.
+    const closed = Promise.withResolvers<void>();
+    request.resume().once('close', closed.resolve);
+    await within(LINGER_MS, closed.promise);
+  }
+  response.end();
 }
 
 async function closeServer(server: Server): Promise<void> {

@@ -28,6 +28,10 @@ export interface Client {
   /** Null until its first request has shown its credential. */
   caller: { sandbox: string; credential: string } | null;
   agent: UpstreamAgent;
+  /** Requests whose responses have not ended. */
+  underWay: number;
+  /** What has to end with the connection. */
+  leaving: Set<() => void>;
   /** The tunnel that is opened. */
   inside: { target: Target; isAllowedOnce: boolean } | null;
 }

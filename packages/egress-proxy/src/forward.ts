@@ -19,6 +19,7 @@ import type { UpstreamRequest } from './upstream.js';
 
 /** Between two bytes of a request, a response or a socket: models think for minutes. */
 export const IDLE_MS = 15 * 60_000;
+export const MAX_HEAD_BYTES = 64 * 1024;
 /** By their names in `Content-Encoding`. */
 const DECODERS: Readonly<Record<string, () => Transform>> = {
   gzip: createGunzip,
@@ -45,10 +46,7 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
   const { client, exchange, request, upgrade } = forwarding;
   const { policy, asked } = exchange;
   const { target, path = '/', method = 'GET' } = asked;
-  const problem =
-    upgrade !== null && hasBody(request)
-      ? 'it asks for another protocol and has a body'
-      : headerProblem(request, target);
+  const problem = upgradeProblem(forwarding) ?? headerProblem(request, target);
   if (problem !== null) {
     throw denied('protocol', target, { detail: problem });
   }
@@ -71,12 +69,22 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     path: sent.path,
     headers: flat(sent.headers),
     timeout: IDLE_MS,
+    maxHeaderSize: MAX_HEAD_BYTES,
   };
   await send(forwarding, options, mask);
 }
 
+/** A body behind it, or another protocol, would reach the host as something that was never judged. */
+function upgradeProblem({ request, upgrade }: Forwarding): string | null {
+  if (upgrade === null) {
+    return null;
+  }
+  const isPlain = request.headers.upgrade?.toLowerCase() === 'websocket' && !hasBody(request);
+  return isPlain ? null : 'it asks for another protocol than WebSocket, or has a body';
+}
+
 async function send(forwarding: Forwarding, options: UpstreamRequest, mask: EchoMask): Promise<void> {
-  const { exchange, request, response } = forwarding;
+  const { client, exchange, request } = forwarding;
   const upstream = begin(options, exchange);
   const answered = Promise.withResolvers<IncomingMessage | null>();
   upstream
@@ -91,9 +99,13 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
       );
     });
   const leave = (): void => {
-    upstream.destroy(new Error('the program in the sandbox has gone'));
+    const gone = new Error('the program in the sandbox has gone');
+    // A request that waits for its connection tells nobody that it is destroyed.
+    answered.reject(gone);
+    upstream.destroy(gone);
   };
-  response.once('close', leave);
+  // The response of a pipelined request does not close with its connection.
+  client.leaving.add(leave);
   request.on('data', ({ length }: Buffer) => {
     exchange.sentBytes += length;
   });
@@ -104,18 +116,19 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
       await sendBack(forwarding, answer, mask);
     }
   } catch (error) {
-    request.unpipe(upstream);
     if (isStale(upstream, request, error)) {
-      response.off('close', leave);
+      client.leaving.delete(leave);
       await send(forwarding, options, mask);
       return;
     }
     throw hostUnreachable(options.target, error);
   } finally {
-    response.off('close', leave);
+    client.leaving.delete(leave);
     if (!upstream.writableFinished) {
       upstream.destroy();
     }
+    // Who still sends a body that nobody wants has to be able to read the answer.
+    request.unpipe(upstream).resume();
   }
 }
 

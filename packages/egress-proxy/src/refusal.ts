@@ -50,15 +50,15 @@ export function unknownCaller(): RefusedError {
   );
 }
 
-/** One line of plain text, which git shows behind `remote:`. The connection ends, as a body may still be under way. */
+/** One line of plain text, which git shows behind `remote:`; the caller ends the response. After a message that may be read in two ways, the connection ends. */
 export function sendRefusal(response: ServerResponse, { status, denial, message }: RefusedError): void {
   const line = `${message}\n`;
   response.writeHead(status, STATUS_CODES[status], {
     'Content-Type': 'text/plain; charset=utf-8',
     'Content-Length': Buffer.byteLength(line),
-    Connection: 'close',
+    ...(denial === 'protocol' && { Connection: 'close' }),
     ...(denial !== null && { 'X-Slipway-Egress': `denied; reason=${denial}` }),
     ...(status === 407 && { 'Proxy-Authenticate': 'Basic realm="slipway-egress"' }),
   });
-  response.end(line);
+  response.write(line);
 }

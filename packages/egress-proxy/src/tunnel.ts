@@ -61,7 +61,13 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
     near.destroy();
     return;
   }
-  serve({ ...client, socket: secure, inside: { target, isAllowedOnce: exchange.isAllowedOnce } });
+  serve({
+    ...client,
+    socket: secure,
+    underWay: 0,
+    leaving: new Set(),
+    inside: { target, isAllowedOnce: exchange.isAllowedOnce },
+  });
 }
 
 async function passThrough({ parts, client, exchange, socket }: Tunnelling): Promise<void> {
@@ -109,7 +115,7 @@ async function beginsWell(near: Socket, exchange: Exchange, isOpened: boolean): 
   if (problem === null) {
     return true;
   }
-  exchange.report(denied('protocol', target, { detail: problem.detail }));
+  exchange.report(problem.isGone ? null : denied('protocol', target, { detail: problem.detail }));
   sendAlert(near, problem.alert);
   return false;
 }

@@ -19,7 +19,7 @@ export interface UpstreamRequest extends ClientRequestArgs {
 
 /**
  * The connections to hosts of one connection of a sandbox; they end with it. Each is dialled by the rules at that time, and carries one
- * request at a time.
+ * request at a time; pipelined requests may have one each.
  */
 export class UpstreamAgent extends Agent {
   #isClosed = false;
@@ -50,6 +50,9 @@ export class UpstreamAgent extends Agent {
 
   async #connect(target: Target, policy: EgressPolicy): Promise<Socket> {
     try {
+      if (this.#isClosed) {
+        throw new Error('the connection of the sandbox has ended');
+      }
       const plain = await this.dialer.dial(policy, target);
       const socket = target.isTls ? await this.#handshake(plain, target) : plain;
       if (this.#isClosed) {

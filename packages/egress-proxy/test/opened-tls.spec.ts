@@ -8,7 +8,7 @@ import { until } from '../../../test/support/until.js';
 import { type EgressPolicy } from '../src/protocol.js';
 import { clientHello } from './support/client-hello.js';
 import { type Answer, ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
-import { CREDENTIAL, denying, injection, PLACEHOLDER, VALUE } from './support/sample-policy.js';
+import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX, VALUE } from './support/sample-policy.js';
 import { makeAuthority } from './support/test-authority.js';
 
 let world: ProxyWorld;
@@ -218,6 +218,26 @@ describe('a request in opened TLS', () => {
     const [answer] = (await once(absolute, 'response')) as [IncomingMessage];
     expect(answer.headers['x-slipway-egress']).toBe('denied; reason=protocol');
     expect(world.received).toEqual([]);
+    expect((await world.reported()).map(({ denied }) => denied)).toEqual([
+      'protocol',
+      'protocol',
+      'protocol',
+    ]);
+  });
+
+  it('is one request where it is allowed once', async () => {
+    world.allow({
+      layers: [denying([{ host: 'api.example', port, methods: ['GET'] }])],
+      once: ['api.example'],
+    });
+    world.service.allowedOnce.add(`${SANDBOX} api.example`);
+    const secure = await world.tls(`api.example:${port}`);
+    const ask = async (method: string) => reason(await world.over(secure, `${url}/`, { method }));
+    expect([await ask('GET'), await ask('POST'), await ask('POST')]).toEqual([
+      200,
+      200,
+      'denied; reason=method',
+    ]);
   });
 
   it('opens no tunnel in a tunnel', async () => {
@@ -465,4 +485,4 @@ it('leaves nothing behind', async () => {
     await world.reported();
     return JSON.stringify(world.proxy.held) === JSON.stringify(before);
   });
-});
+}, 300_000);

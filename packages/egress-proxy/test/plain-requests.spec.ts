@@ -41,10 +41,26 @@ describe('who calls', () => {
     const headers = proxyAuthorization('other', 'sandbox-2');
     expect((await world.http(`${host}/`, { credential: null, headers })).status).toBe(403);
     const line = (one: Record<string, string>) =>
-      `GET ${host}/ HTTP/1.1\r\nHost: api.example:${port}\r\nProxy-Authorization: ${one['Proxy-Authorization']}\r\n\r\n`;
-    const both = await world.raw(line(proxyAuthorization(CREDENTIAL)) + line(headers));
+      `GET ${host}/ HTTP/1.1\r\nHost: api.example:${port}\r\nProxy-Authorization: ${one['Proxy-Authorization']}\r\n`;
+    const both = await world.raw(
+      `${line(proxyAuthorization(CREDENTIAL))}\r\n${line(headers)}Connection: close\r\n\r\n`,
+    );
     expect(both.match(/HTTP\/1.1 \d+/g)).toEqual(['HTTP/1.1 200', 'HTTP/1.1 407']);
   });
+
+  it.each(['CONNECT api.example:443', 'GET http://api.example/'])(
+    'cuts %s off while an earlier request is under way',
+    async (line) => {
+      const credential = proxyAuthorization(CREDENTIAL)['Proxy-Authorization'];
+      const upgrade = `${line} HTTP/1.1\r\nHost: api.example\r\nConnection: Upgrade\r\nUpgrade: websocket\r\n\r\n`;
+      world.answer = () => undefined;
+      const first = `GET ${host}/ HTTP/1.1\r\nHost: api.example:${port}\r\nProxy-Authorization: ${credential}\r\n\r\n`;
+      for (const earlier of [first, 'GET /health HTTP/1.1\r\nHost: x\r\n\r\n']) {
+        expect(await world.raw(earlier + upgrade).catch(() => '')).not.toMatch(/ (407|403|502) /);
+      }
+      await until(() => Object.values(world.proxy.held).every((count) => count === 0));
+    },
+  );
 
   it('has no other page than its health', async () => {
     expect(await world.raw('GET /health HTTP/1.1\r\nHost: x\r\nConnection: close\r\n\r\n')).toMatch(
@@ -142,6 +158,19 @@ describe('a request', () => {
     expect(answer.headers).toMatchObject({ 'x-slipway-egress': 'denied; reason=rule' });
     expect((await world.connect('leak.evil.example:443')).status).toBe(403);
     expect(world.resolved).toEqual([]);
+  });
+
+  it('with a large body that nobody takes can still be read about', async () => {
+    const body = 'x'.repeat(8 * 1024 * 1024);
+    world.answer = (_request, response) => response.writeHead(413).end('too large');
+    const early = await world.http(`${host}/`, {
+      method: 'POST',
+      body,
+      headers: { 'X-Stream': '1', Connection: 'keep-alive' },
+    });
+    expect(early).toMatchObject({ status: 413, body: 'too large' });
+    world.allow({ layers: [denying([])] });
+    expect(await world.http(`${host}/`, { method: 'POST', body })).toMatchObject({ status: 403 });
   });
 
   it('to a host that does not answer fails as the host does', async () => {

@@ -1,12 +1,12 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
-import { createServer, type Socket } from 'node:net';
+import { connect, createServer, type Socket } from 'node:net';
 import { text } from 'node:stream/consumers';
 import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
 import { clientHello } from './support/client-hello.js';
-import { ProxyWorld } from './support/proxy-world.js';
-import { denying, SANDBOX } from './support/sample-policy.js';
+import { proxyAuthorization, ProxyWorld } from './support/proxy-world.js';
+import { CREDENTIAL, denying, SANDBOX } from './support/sample-policy.js';
 
 const ALERT = [21, 3, 3, 0, 2, 2];
 
@@ -128,6 +128,19 @@ describe('a tunnel that is passed through', () => {
     const { socket } = await world.connect(`api.example:${host.port}`);
     const hello = clientHello({ names: ['api.example'], more: [[0xfe0d, ech()]] });
     socket.write(hello);
+    await until(() => host.received().length === hello.length);
+    expect(host.received()).toEqual(hello);
+    socket.destroy();
+  });
+
+  it('may begin before it is confirmed', async () => {
+    const host = await startSilentHost();
+    const hello = clientHello({ names: ['api.example'] });
+    const socket = connect(world.port, '127.0.0.1');
+    const authority = `api.example:${host.port}`;
+    const credential = proxyAuthorization(CREDENTIAL)['Proxy-Authorization'];
+    const line = `CONNECT ${authority} HTTP/1.1\r\nHost: ${authority}\r\nProxy-Authorization: ${credential}\r\n\r\n`;
+    socket.write(Buffer.concat([Buffer.from(line), hello]));
     await until(() => host.received().length === hello.length);
     expect(host.received()).toEqual(hello);
     socket.destroy();

@@ -60,7 +60,7 @@ export class ProxyWorld {
     readonly port: number,
   ) {}
 
-  static async start(): Promise<ProxyWorld> {
+  static async start(limits?: { strangers: number; share: number }): Promise<ProxyWorld> {
     const [service, authority, hostAuthority] = await Promise.all([
       FakeEgressService.start(),
       makeAuthority('sandbox'),
@@ -71,6 +71,7 @@ export class ProxyWorld {
     const proxy = new EgressProxy({
       service: new HttpServiceConnection(service.address, KEY),
       ca: [hostAuthority.certificate],
+      ...(limits && { limits }),
       resolve: (host) => {
         resolved.push(host);
         const found = addresses.get(host) ?? ['127.0.0.1'];
@@ -255,6 +256,8 @@ export function proxyAuthorization(credential: string | null, sandbox = SANDBOX)
 }
 
 async function answerTo(sent: ReturnType<typeof request>): Promise<Answer> {
+  // Of a body that is still under way when the answer is there.
+  sent.on('error', () => undefined);
   const [response] = (await once(sent, 'response')) as [IncomingMessage];
   return { status: response.statusCode ?? 0, headers: response.headers, body: await text(response) };
 }

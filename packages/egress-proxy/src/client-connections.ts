@@ -1,0 +1,170 @@
+import type { IncomingMessage } from 'node:http';
+import type { Duplex } from 'node:stream';
+import type { Dialer } from './dialer.js';
+import type { Client } from './exchange.js';
+import { proxyCredential } from './message-headers.js';
+import type { PolicySource } from './policy-source.js';
+import type { EgressPolicy } from './protocol.js';
+import { RefusedError, unknownCaller } from './refusal.js';
+import { UpstreamAgent } from './upstream.js';
+
+export interface ConnectionLimits {
+  /** Connections that have not shown a credential; the oldest makes room. */
+  strangers: number;
+  /** Of one sandbox: its connections, and its requests under way. */
+  share: number;
+}
+
+interface ClientConnectionsOptions {
+  policies: PolicySource;
+  dialer: Dialer;
+  ca: readonly string[] | undefined;
+  limits: ConnectionLimits;
+}
+
+/** Who is connected, and which share of the proxy each sandbox has. */
+export class ClientConnections {
+  readonly #clients = new Map<Duplex, Client>();
+  readonly #strangers = new Set<Duplex>();
+  readonly #connections: Shares;
+  readonly #exchanges: Shares;
+
+  constructor(private readonly options: ClientConnectionsOptions) {
+    this.#connections = new Shares(options.limits.share);
+    this.#exchanges = new Shares(options.limits.share);
+  }
+
+  get held(): Record<string, number> {
+    return {
+      clients: this.#clients.size,
+      strangers: this.#strangers.size,
+      connections: this.#connections.size,
+      exchanges: this.#exchanges.size,
+    };
+  }
+
+  of(socket: Duplex): Client | undefined {
+    return this.#clients.get(socket);
+  }
+
+  /** Takes a new connection; one that is known already, as the inside of a tunnel is, stays as it is. */
+  admit(socket: Duplex): void {
+    if (this.#clients.has(socket)) {
+      return;
+    }
+    const { dialer, ca, limits } = this.options;
+    const agent = new UpstreamAgent(dialer, ca);
+    const client = this.#add({ socket, caller: null, agent, underWay: 0, leaving: new Set(), inside: null });
+    this.#strangers.add(socket);
+    if (this.#strangers.size > limits.strangers) {
+      const [oldest] = this.#strangers;
+      oldest?.destroy();
+    }
+    socket.once('close', () => {
+      this.#strangers.delete(socket);
+      agent.destroy();
+      if (client.caller !== null) {
+        this.#connections.release(client.caller.sandbox);
+      }
+    });
+  }
+
+  addInside(inside: Client): void {
+    this.#add(inside);
+  }
+
+  #add(client: Client): Client {
+    const { socket, leaving } = client;
+    this.#clients.set(socket, client);
+    // A reset by the program ends the connection, and is nobody's error.
+    socket.on('error', () => undefined);
+    socket.once('close', () => {
+      this.#clients.delete(socket);
+      leaving.forEach((leave) => leave());
+    });
+    return client;
+  }
+
+  /** Runs a request within the share of its sandbox, by its policy. @throws RefusedError */
+  async serve(
+    client: Client,
+    request: IncomingMessage,
+    work: (policy: EgressPolicy) => Promise<void>,
+  ): Promise<void> {
+    const policy = await this.#policyOf(client, request);
+    if (!this.#exchanges.take(policy.sandbox)) {
+      throw this.#crowded('requests under way');
+    }
+    try {
+      await work(policy);
+    } finally {
+      this.#exchanges.release(policy.sandbox);
+    }
+  }
+
+  endAll(): void {
+    for (const socket of this.#clients.keys()) {
+      socket.destroy();
+    }
+  }
+
+  /** Of the sandbox behind a connection; its first request shows who it is. */
+  async #policyOf(client: Client, request: IncomingMessage): Promise<EgressPolicy> {
+    const shown = client.inside === null ? proxyCredential(request) : client.caller;
+    const policy = shown === null ? null : await this.options.policies.policy(shown.credential);
+    if (shown === null || policy === null || policy.sandbox !== shown.sandbox) {
+      throw unknownCaller();
+    }
+    if (client.caller === null) {
+      if (!this.#connections.take(shown.sandbox)) {
+        throw this.#crowded('connections open');
+      }
+      client.caller = shown;
+      this.#strangers.delete(client.socket);
+      if (!this.#clients.has(client.socket)) {
+        // It has ended while the service was asked.
+        this.#connections.release(shown.sandbox);
+      }
+    }
+    if (client.caller.sandbox !== shown.sandbox) {
+      throw unknownCaller();
+    }
+    return policy;
+  }
+
+  #crowded(what: string): RefusedError {
+    const { share } = this.options.limits;
+    return new RefusedError(null, 503, `This sandbox has ${share} ${what}, the most that its share allows.`);
+  }
+}
+
+/** Counts what each sandbox has of something that all share, up to a bound for each. */
+class Shares {
+  readonly #taken = new Map<string, number>();
+
+  constructor(private readonly max: number) {}
+
+  /** How many sandboxes have anything. */
+  get size(): number {
+    return this.#taken.size;
+  }
+
+  /** False where the sandbox has all that it may have; what is taken must be released. */
+  take(sandbox: string): boolean {
+    const count = this.#taken.get(sandbox) ?? 0;
+    if (count >= this.max) {
+      return false;
+    }
+    this.#taken.set(sandbox, count + 1);
+    return true;
+  }
+
+  release(sandbox: string): void {
+    const count = this.#taken.get(sandbox) ?? 0;
+    if (count > 1) {
+      this.#taken.set(sandbox, count - 1);
+    } else {
+      this.#taken.delete(sandbox);
+    }
+  }
+}

@@ -1,0 +1,68 @@
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import { once } from 'node:events';
+import { connect, type Socket } from 'node:net';
+import { until } from '../../../test/support/until.js';
+import { ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
+
+let world: ProxyWorld;
+let host: string;
+
+beforeEach(async () => {
+  world = await ProxyWorld.start({ strangers: 3, share: 2 });
+  host = `http://api.example:${await world.startHost()}/`;
+  world.allow({ sandbox: 'sandbox-2', networks: ['127.0.0.0/8'] }, 'other');
+});
+
+afterEach(async () => {
+  await world.stop();
+});
+
+const other = { credential: null, headers: proxyAuthorization('other', 'sandbox-2') };
+
+describe('a share', () => {
+  it('of connections is one for each sandbox, and comes back', async () => {
+    const held = [await world.connect('one.example:443'), await world.connect('two.example:443')];
+    // The hosts do not answer, but the connections are there.
+    expect(held.map(({ status }) => status)).toEqual([502, 502]);
+    const { port } = await world.startTlsHost();
+    const open = [await world.connect(`one.example:${port}`), await world.connect(`one.example:${port}`)];
+    expect(open.map(({ status }) => status)).toEqual([200, 200]);
+    expect(await world.connect(`one.example:${port}`)).toMatchObject({
+      status: 503,
+      body: expect.stringContaining('share'),
+    });
+    expect((await world.http(host)).status).toBe(503);
+    expect((await world.http(host, other)).status).toBe(200);
+    open[0]?.socket.destroy();
+    await until(async () => (await world.http(host)).status === 200);
+  });
+
+  it('of requests under way is one for each sandbox', async () => {
+    let answered = 0;
+    world.answer = () => (answered += 1);
+    const line = `GET ${host} HTTP/1.1\r\nHost: ${new URL(host).host}\r\nProxy-Authorization: ${proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization']}\r\n\r\n`;
+    const socket = connect(world.port, '127.0.0.1');
+    socket.write(line.repeat(3));
+    await until(() => answered === 2);
+    world.answer = (_request, response) => response.end('hello\n');
+    expect((await world.http(host, other)).status).toBe(503);
+    expect((await world.http(host)).status).toBe(200);
+    socket.destroy();
+    await until(() => world.proxy.held['exchanges'] === 0);
+  });
+
+  it('of those who say nothing ends with the oldest', async () => {
+    const silent: Socket[] = [];
+    for (let index = 0; index < 4; index += 1) {
+      const socket = connect(world.port, '127.0.0.1');
+      silent.push(socket);
+      await once(socket, 'connect');
+      await until(() => world.proxy.held['strangers'] === Math.min(index + 1, 3));
+    }
+    silent[0]?.resume();
+    await until(() => silent[0]?.destroyed === true);
+    expect(silent.slice(1).map(({ destroyed }) => destroyed)).toEqual([false, false, false]);
+    expect((await world.http(host)).status).toBe(200);
+    silent.forEach((socket) => socket.destroy());
+  });
+});
