@@ -38,6 +38,7 @@ export const BOUNDED_PARSERS = {
   'bytes of a line, a frame or a file': [
     'packages/agent-server/src/engine/acp/acp-connection.ts',
     'packages/agent-server/src/event-log.ts',
+    'src/v1/egress/egress-proxy.process.ts',
     'packages/agent-server/src/security/risk-assessment.ts',
     'packages/agent-server/src/skills/skill-reader.ts',
     'packages/agent-server/src/skills/skill-routes.ts',

@@ -103,7 +103,7 @@ export const BUILT_IN_PRESETS: EgressPresets = egressPresetsSchema.parse({
 });
 
 /** Rules as an operator writes them. A single word names a preset; a host of one word is written as an object. */
-export function egressSchema(presets: EgressPresets): z.ZodType<EgressRuleSet, unknown> {
+export function egressSchema(presets: EgressPresets): z.ZodType<EgressRuleSet> {
   const allowed = z.unknown().transform((entry, context): EgressHostRule[] => {
     if (typeof entry === 'string' && PRESET_NAME.test(entry)) {
       if (Object.hasOwn(presets, entry)) {

@@ -43,7 +43,7 @@ class EgressProxyGuard implements CanActivate {
 }
 
 function ForEgressProxies(): ClassDecorator {
-  return applyDecorators(ApiExcludeController(), Public(), UseGuards(EgressProxyGuard)) as ClassDecorator;
+  return applyDecorators(ApiExcludeController(), Public(), UseGuards(EgressProxyGuard));
 }
 
 /** For the egress proxies of this installation alone, so it is not in the API document. */

@@ -39,10 +39,10 @@ export class EgressProxyProcess extends BackgroundLoop {
     super(EVERY_MS, new Logger('EgressProxy'), 'failed to start the egress proxy');
   }
 
-  override onApplicationBootstrap(): void {
+  override async onApplicationBootstrap(): Promise<void> {
     const { backend } = this.config.sandboxes;
     if (backend === 'process' && this.specs.all().some((spec) => this.egress.isRestricted(spec))) {
-      super.onApplicationBootstrap();
+      await super.onApplicationBootstrap();
     }
   }
 
