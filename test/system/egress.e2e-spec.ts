@@ -137,6 +137,9 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
           .set(app.user.headers)
           .expect(200)
       ).body;
+    // What a proxy that was killed had not told yet is lost.
+    await curl('http://other.example/');
+    await curl(`-X POST https://${opened}/`);
     await curl(`http://${allowed}/last`);
     await until(async () => (await log()).some(({ path }) => path === '/last'));
     expect(await log()).toEqual(
