@@ -21,9 +21,6 @@ const other = { credential: null, headers: proxyAuthorization('other', 'sandbox-
 
 describe('a share', () => {
   it('of connections is one for each sandbox, and comes back', async () => {
-    const held = [await world.connect('one.example:443'), await world.connect('two.example:443')];
-    // The hosts do not answer, but the connections are there.
-    expect(held.map(({ status }) => status)).toEqual([502, 502]);
     const { port } = await world.startTlsHost();
     const open = [await world.connect(`one.example:${port}`), await world.connect(`one.example:${port}`)];
     expect(open.map(({ status }) => status)).toEqual([200, 200]);
