@@ -65,6 +65,7 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
     ...client,
     socket: secure,
     underWay: 0,
+    turn: Promise.resolve(),
     leaving: new Set(),
     inside: { target, isAllowedOnce: exchange.isAllowedOnce },
   });
