@@ -1,4 +1,4 @@
-import type { IncomingMessage } from 'node:http';
+import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dialer } from './dialer.js';
 import type { Client } from './exchange.js';
@@ -11,8 +11,10 @@ import { UpstreamAgent } from './upstream.js';
 export interface ConnectionLimits {
   /** Connections that have not shown a credential; the oldest makes room. */
   strangers: number;
-  /** Of one sandbox: its connections, and its requests under way. */
+  /** Connections of one sandbox, each of which carries one request at a time. */
   share: number;
+  /** Requests that wait on one connection. */
+  pipelined: number;
 }
 
 interface ClientConnectionsOptions {
@@ -27,11 +29,9 @@ export class ClientConnections {
   readonly #clients = new Map<Duplex, Client>();
   readonly #strangers = new Set<Duplex>();
   readonly #connections: Shares;
-  readonly #exchanges: Shares;
 
   constructor(private readonly options: ClientConnectionsOptions) {
     this.#connections = new Shares(options.limits.share);
-    this.#exchanges = new Shares(options.limits.share);
   }
 
   get held(): Record<string, number> {
@@ -39,7 +39,6 @@ export class ClientConnections {
       clients: this.#clients.size,
       strangers: this.#strangers.size,
       connections: this.#connections.size,
-      exchanges: this.#exchanges.size,
     };
   }
 
@@ -54,7 +53,15 @@ export class ClientConnections {
     }
     const { dialer, ca, limits } = this.options;
     const agent = new UpstreamAgent(dialer, ca);
-    const client = this.#add({ socket, caller: null, agent, underWay: 0, leaving: new Set(), inside: null });
+    const client = this.#add({
+      socket,
+      caller: null,
+      agent,
+      underWay: 0,
+      turn: Promise.resolve(),
+      leaving: new Set(),
+      inside: null,
+    });
     this.#strangers.add(socket);
     if (this.#strangers.size > limits.strangers) {
       const [oldest] = this.#strangers;
@@ -85,20 +92,33 @@ export class ClientConnections {
     return client;
   }
 
-  /** Runs a request within the share of its sandbox, by its policy. @throws RefusedError */
+  /** Counts a request until its response has ended; false for one too many, whose connection ends. */
+  take(client: Client, response: ServerResponse): boolean {
+    client.underWay += 1;
+    response.once('close', () => (client.underWay -= 1));
+    const isWithin = client.underWay <= this.options.limits.pipelined;
+    if (!isWithin) {
+      client.socket.destroy();
+    }
+    return isWithin;
+  }
+
+  /** Runs a request by the policy of its sandbox, after those that came before it on its connection. @throws RefusedError */
   async serve(
     client: Client,
     request: IncomingMessage,
     work: (policy: EgressPolicy) => Promise<void>,
   ): Promise<void> {
-    const policy = await this.#policyOf(client, request);
-    if (!this.#exchanges.take(policy.sandbox)) {
-      throw this.#crowded('requests under way');
-    }
+    const { promise, resolve } = Promise.withResolvers<void>();
+    const before = client.turn;
+    client.turn = promise;
     try {
-      await work(policy);
+      await before;
+      if (!client.socket.destroyed) {
+        await work(await this.#policyOf(client, request));
+      }
     } finally {
-      this.#exchanges.release(policy.sandbox);
+      resolve();
     }
   }
 
@@ -117,7 +137,7 @@ export class ClientConnections {
     }
     if (client.caller === null) {
       if (!this.#connections.take(shown.sandbox)) {
-        throw this.#crowded('connections open');
+        throw this.#crowded();
       }
       client.caller = shown;
       this.#strangers.delete(client.socket);
@@ -132,9 +152,13 @@ export class ClientConnections {
     return policy;
   }
 
-  #crowded(what: string): RefusedError {
+  #crowded(): RefusedError {
     const { share } = this.options.limits;
-    return new RefusedError(null, 503, `This sandbox has ${share} ${what}, the most that its share allows.`);
+    return new RefusedError(
+      null,
+      503,
+      `This sandbox has ${share} connections open, the most that its share allows.`,
+    );
   }
 }
 

@@ -43,6 +43,9 @@ export async function helloProblem(
     ended.reject(new Error('it ended'));
   };
   socket.once('end', end).once('close', end);
+  if (socket.destroyed || socket.readableEnded) {
+    end();
+  }
   try {
     const reading = Promise.race([readTlsClientHello(socket), ended.promise]);
     hello = await inTime(HELLO_MS, reading, () => new Error('it did not begin in time'));

@@ -45,6 +45,23 @@ describe('EchoMask', () => {
     );
   });
 
+  it.each<[string, string[], string[]]>([
+    ['few bytes', ['it is', ' done'], ['it i', 's', ' done']],
+    ['few bytes of a value', ['it is', 'ecret-value'], ['it i', 's', 'LACEHOLDER!']],
+    ['few bytes twice', ['s', 's', 'e', 'x'], ['', 's', '', 's', '', 'e', 'x']],
+    ['more bytes', ['secre', 't-value'], ['', '', 'PLACEHOLDER!']],
+    ['more bytes in two steps', ['se', 'cret', '-value'], ['', 'se', '', '', 'ACEHOLDER!']],
+  ])('lets %s go on when nothing follows', (_what, chunks, results) => {
+    const mask = new EchoMask([{ sent: 'secret-value', shown: 'PLACEHOLDER!' }]);
+    const given = chunks.flatMap((chunk, index) =>
+      index < chunks.length - 1
+        ? [mask.push(Buffer.from(chunk)), mask.release()]
+        : [mask.push(Buffer.from(chunk))],
+    );
+    expect(given.map(String)).toEqual(results);
+    expect(String(mask.flush())).toBe('');
+  });
+
   it('holds back no more than the longest value', () => {
     const mask = new EchoMask([{ sent: 'secret-value', shown: 'P' }]);
     mask.push(Buffer.from('secret-valu'.repeat(1_000)));

@@ -6,14 +6,18 @@ interface Pattern {
   shown: Buffer;
 }
 
-/** After this, what may be the beginning of a value goes on as it is: who answers in between may wait for it. */
+/** After this, a few bytes that may begin a value go on as they are: whoever answers in between may wait for them. */
 const HOLD_MS = 200;
+/** Of a value, what its known prefix (`ghp_`) tells anyway. What is longer is held for as long as it may be one. */
+const MAX_RELEASED = 4;
 
 /** Puts placeholders back where a response repeats values, also where a value runs over the border of two chunks. */
 export class EchoMask {
   readonly #patterns: readonly Pattern[];
   readonly #replacements: readonly Replacement[];
   #held: Buffer = Buffer.alloc(0);
+  /** Bytes at the beginning of `#held` that have gone on already. */
+  #released = 0;
 
   constructor(replacements: readonly Replacement[]) {
     // Of values that begin alike, the longer one is tried first.
@@ -64,13 +68,26 @@ export class EchoMask {
     }
     const end = data.length - this.#unfinishedLength(data.subarray(from));
     this.#held = Buffer.from(data.subarray(end));
-    return parts.length === 0 ? data.subarray(0, end) : Buffer.concat([...parts, data.subarray(from, end)]);
+    const masked =
+      parts.length === 0 ? data.subarray(0, end) : Buffer.concat([...parts, data.subarray(from, end)]);
+    const skipped = Math.min(this.#released, masked.length);
+    this.#released -= skipped;
+    return masked.subarray(skipped);
+  }
+
+  /** What of the bytes that are held may go on though they may begin a value; they still count as its beginning. */
+  release(): Buffer {
+    const isFew = this.#held.length <= MAX_RELEASED;
+    const released = isFew ? this.#held.subarray(this.#released) : Buffer.alloc(0);
+    this.#released += released.length;
+    return released;
   }
 
   /** What was held back as the possible beginning of a value. */
   flush(): Buffer {
-    const held = this.#held;
+    const held = this.#held.subarray(this.#released);
     this.#held = Buffer.alloc(0);
+    this.#released = 0;
     return held;
   }
 
@@ -106,7 +123,7 @@ export class EchoMaskStream extends Transform {
     clearTimeout(this.#timer);
     const masked = this.mask.push(chunk);
     if (this.mask.heldLength > 0) {
-      this.#timer = setTimeout(() => this.push(this.mask.flush()), HOLD_MS);
+      this.#timer = setTimeout(() => this.push(this.mask.release()), HOLD_MS);
     }
     callback(null, masked);
   }

@@ -28,8 +28,9 @@ export interface Client {
   /** Null until its first request has shown its credential. */
   caller: { sandbox: string; credential: string } | null;
   agent: UpstreamAgent;
-  /** Requests whose responses have not ended. */
+  /** Requests whose responses have not ended; they take turns. */
   underWay: number;
+  turn: Promise<void>;
   /** What has to end with the connection. */
   leaving: Set<() => void>;
   /** The tunnel that is opened. */

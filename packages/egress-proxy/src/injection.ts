@@ -95,21 +95,37 @@ const CREDENTIAL_MEMBERS = new Set(['key', 'api_key', 'access_token', 'private_t
 const USER = /^[\w.+-]{0,39}$|^[^\s@:]{1,64}@[^\s@:]{1,189}$/;
 const NO_PASSWORD = ['', 'x-oauth-basic'];
 
+/** Where WebSockets of browsers put a key, as they cannot send other headers: `openai-insecure-api-key.KEY`. */
+const KEY_OF_SOCKET = /key|token|bearer/i;
+
 /** Whether a request brings a credential that is not the sandbox's own: one of a stranger would carry data to their account. */
 export function hasForeignCredential(policy: EgressPolicy, path: string, headers: HeaderLines): boolean {
   const own = new Set(policy.injections.map(({ placeholder }) => placeholder));
-  let isForeign = headers.some(([name, value]) => {
-    const lower = name.toLowerCase();
-    if (lower === 'authorization') {
-      return value.trim() !== '' && !isOwnAuthorization(own, value);
-    }
-    return CREDENTIAL_HEADERS.has(lower) && value.trim() !== '' && !own.has(value.trim());
-  });
-  mapQuery(path, (name, value) => {
+  let isForeign = headers.some(([name, value]) => isForeignHeader(own, name, value));
+  // Some servers take semicolons for ampersands.
+  mapQuery(path.replaceAll(';', '&'), (name, value) => {
     isForeign ||= CREDENTIAL_MEMBERS.has(name.toLowerCase()) && value !== '' && !own.has(value);
     return value;
   });
   return isForeign;
+}
+
+function isForeignHeader(own: ReadonlySet<string>, name: string, value: string): boolean {
+  // Some servers take underscores for hyphens.
+  const plain = name.toLowerCase().replaceAll('_', '-');
+  if (value.trim() === '') {
+    return false;
+  }
+  if (plain === 'authorization') {
+    return !isOwnAuthorization(own, value);
+  }
+  if (plain === 'sec-websocket-protocol') {
+    const offered = value.split(',').map((text) => text.trim());
+    return offered.some(
+      (text) => KEY_OF_SOCKET.test(text) && ![...own].some((each) => text.endsWith(`.${each}`)),
+    );
+  }
+  return CREDENTIAL_HEADERS.has(plain) && !own.has(value.trim());
 }
 
 function isOwnAuthorization(own: ReadonlySet<string>, value: string): boolean {

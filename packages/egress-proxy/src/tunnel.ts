@@ -43,6 +43,8 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
   if (!(await beginsWell(near, exchange, true))) {
     return;
   }
+  // What is inside has a timeout of its own; the socket outside sees none of its bytes.
+  near.setTimeout(0);
   const secure = new TLSSocket(near, { isServer: true, secureContext, ALPNProtocols: ['http/1.1'] });
   const handshake = Promise.withResolvers<void>();
   secure
@@ -65,6 +67,7 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
     ...client,
     socket: secure,
     underWay: 0,
+    turn: Promise.resolve(),
     leaving: new Set(),
     inside: { target, isAllowedOnce: exchange.isAllowedOnce },
   });

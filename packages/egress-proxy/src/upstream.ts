@@ -19,7 +19,7 @@ export interface UpstreamRequest extends ClientRequestArgs {
 
 /**
  * The connections to hosts of one connection of a sandbox; they end with it. Each is dialled by the rules at that time, and carries one
- * request at a time; pipelined requests may have one each.
+ * request at a time.
  */
 export class UpstreamAgent extends Agent {
   #isClosed = false;

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { once } from 'node:events';
+import type { ServerResponse } from 'node:http';
 import { connect, type Socket } from 'node:net';
 import { until } from '../../../test/support/until.js';
 import { ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
@@ -8,7 +9,7 @@ let world: ProxyWorld;
 let host: string;
 
 beforeEach(async () => {
-  world = await ProxyWorld.start({ strangers: 3, share: 2 });
+  world = await ProxyWorld.start({ strangers: 3, share: 2, pipelined: 4 });
   host = `http://api.example:${await world.startHost()}/`;
   world.allow({ sandbox: 'sandbox-2', networks: ['127.0.0.0/8'] }, 'other');
 });
@@ -21,9 +22,6 @@ const other = { credential: null, headers: proxyAuthorization('other', 'sandbox-
 
 describe('a share', () => {
   it('of connections is one for each sandbox, and comes back', async () => {
-    const held = [await world.connect('one.example:443'), await world.connect('two.example:443')];
-    // The hosts do not answer, but the connections are there.
-    expect(held.map(({ status }) => status)).toEqual([502, 502]);
     const { port } = await world.startTlsHost();
     const open = [await world.connect(`one.example:${port}`), await world.connect(`one.example:${port}`)];
     expect(open.map(({ status }) => status)).toEqual([200, 200]);
@@ -37,18 +35,22 @@ describe('a share', () => {
     await until(async () => (await world.http(host)).status === 200);
   });
 
-  it('of requests under way is one for each sandbox', async () => {
-    let answered = 0;
-    world.answer = () => (answered += 1);
-    const line = `GET ${host} HTTP/1.1\r\nHost: ${new URL(host).host}\r\nProxy-Authorization: ${proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization']}\r\n\r\n`;
-    const socket = connect(world.port, '127.0.0.1');
-    socket.write(line.repeat(3));
-    await until(() => answered === 2);
-    world.answer = (_request, response) => response.end('hello\n');
-    expect((await world.http(host, other)).status).toBe(503);
-    expect((await world.http(host)).status).toBe(200);
-    socket.destroy();
-    await until(() => world.proxy.held['exchanges'] === 0);
+  it('of a connection is one request at a time, and a few that wait', async () => {
+    const waiting: ServerResponse[] = [];
+    world.answer = (_request, response) => waiting.push(response);
+    const { host: name } = new URL(host);
+    const credential = proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization'];
+    const line = `GET ${host} HTTP/1.1\r\nHost: ${name}\r\nProxy-Authorization: ${credential}\r\n`;
+    const answers = world.raw(`${line}\r\n`.repeat(3) + `${line}Connection: close\r\n\r\n`);
+    for (let index = 0; index < 4; index += 1) {
+      await until(() => waiting.length === index + 1);
+      waiting[index]?.end(`answer ${index}\n`);
+    }
+    expect((await answers).match(/answer \d/g)).toEqual(['answer 0', 'answer 1', 'answer 2', 'answer 3']);
+    const tooMany = await world.raw(`${line}\r\n`.repeat(5)).catch(() => '');
+    expect(tooMany).toBe('');
+    await until(() => world.proxy.held['clients'] === 0);
+    expect(waiting.length).toBeLessThanOrEqual(5);
   });
 
   it('of those who say nothing ends with the oldest', async () => {

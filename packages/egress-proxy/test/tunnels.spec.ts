@@ -192,7 +192,7 @@ describe('a tunnel that is passed through', () => {
     await until(() => host.sockets.every(({ destroyed }) => destroyed) && world.proxy.held['lasting'] === 0);
     two.socket.destroy();
     await until(() => world.proxy.held['clients'] === 0);
-    expect(world.proxy.held).toMatchObject({ lasting: 0, exchanges: 0 });
+    expect(world.proxy.held).toMatchObject({ lasting: 0, connections: 0 });
   });
 
   it('ends when its host is no longer open, or its sandbox is gone', async () => {

@@ -13,6 +13,7 @@ import { text } from 'node:stream/consumers';
 import { connect as connectTls, type ConnectionOptions, type TLSSocket } from 'node:tls';
 import { callbackify } from 'node:util';
 import { startListening, stopServer } from '../../../../test/support/start-listening.js';
+import type { ConnectionLimits } from '../../src/client-connections.js';
 import { EgressProxy } from '../../src/egress-proxy.js';
 import type { EgressPolicy, ReportedRequest } from '../../src/protocol.js';
 import { SandboxAuthorities } from '../../src/sandbox-authority.js';
@@ -60,7 +61,7 @@ export class ProxyWorld {
     readonly port: number,
   ) {}
 
-  static async start(limits?: { strangers: number; share: number }): Promise<ProxyWorld> {
+  static async start(limits?: ConnectionLimits): Promise<ProxyWorld> {
     const [service, authority, hostAuthority] = await Promise.all([
       FakeEgressService.start(),
       makeAuthority('sandbox'),
