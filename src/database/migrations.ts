@@ -8,6 +8,7 @@ import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-
 import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
 import { AddIdentities1766740000000 } from './migrations/1766740000000-add-identities.js';
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
+import { LeasePendingMessages1766780000000 } from './migrations/1766780000000-lease-pending-messages.js';
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 
@@ -25,4 +26,5 @@ export const MIGRATIONS = [
   AddPushSubscriptions1766700000000,
   LimitKeysAndUsers1766710000000,
   AddIdentities1766740000000,
+  LeasePendingMessages1766780000000,
 ];

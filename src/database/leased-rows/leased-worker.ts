@@ -48,6 +48,8 @@ export interface LeasedWorkOptions {
   mostAttempts?: number;
   /** Before the second attempt, in milliseconds; doubled for each further one. */
   pauseMs?: number;
+  /** By default an hour. */
+  mostPauseMs?: number;
 }
 
 interface Held<Row> {
@@ -94,7 +96,7 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
   protected readonly stopping = new AbortController();
   private readonly held = new Map<string, Held<Row>>();
   private readonly troubles = new LRUCache<string, Trouble>({ max: MAX_TROUBLES });
-  private readonly looking: RepeatedWork;
+  protected readonly looking: RepeatedWork;
   private readonly renewing: RepeatedWork;
   private stopListening: (() => void) | null = null;
 
@@ -297,12 +299,13 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     }
   }
 
-  private after(milliseconds: number): Date {
+  protected after(milliseconds: number): Date {
     return new Date(this.shared.clock.now() + milliseconds);
   }
 
-  private pause(attempts: number): number {
-    return Math.min((this.options.pauseMs ?? FIRST_PAUSE_MS) * 2 ** (attempts - 1), MAX_PAUSE_MS);
+  protected pause(attempts: number): number {
+    const { pauseMs = FIRST_PAUSE_MS, mostPauseMs = MAX_PAUSE_MS } = this.options;
+    return Math.min(pauseMs * 2 ** (attempts - 1), mostPauseMs);
   }
 
   private span({ id, attempts }: Row): SpanStart {

@@ -45,6 +45,7 @@ import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
+import { PendingMessagesWorker } from './pending/pending-messages.worker.js';
 import { ModelSwitchService } from './model-switch.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
@@ -115,6 +116,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationAdoptionService,
     PendingMessageRepository,
     PendingMessagesService,
+    PendingMessagesWorker,
     // Starts, and requests for agents.
     AbandonedStartsReaper,
     AgentInputsReader,

@@ -8,7 +8,7 @@ import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { agentDialect } from '../agent-request/agent-dialect.js';
 import { ConversationMetrics } from '../conversation.metrics.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import { PendingMessagesService } from '../pending/pending-messages.service.js';
+import { PendingMessagesWorker } from '../pending/pending-messages.worker.js';
 import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
 import type { CheckedConfiguration } from '../agent-request/agent-request.builder.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
@@ -40,7 +40,7 @@ export class StartWorkflow {
     private readonly prepareRepository: PrepareRepositoryStep,
     private readonly setUp: SetUpStep,
     private readonly beginConversation: BeginConversationStep,
-    private readonly pendingMessages: PendingMessagesService,
+    private readonly pendingMessages: PendingMessagesWorker,
     private readonly metrics: ConversationMetrics,
   ) {}
 
@@ -193,7 +193,7 @@ export class StartWorkflow {
       return this.tasks.advance(task, 'READY', {}, manager);
     });
     this.metrics.ready(ready);
-    this.pendingMessages.deliver(task.appConversationId);
+    this.pendingMessages.deliver();
     return ready;
   }
 
