@@ -37,6 +37,7 @@ const ERRANDS: LeasedTable = {
   owner: 'r.owner',
   condition: 'NOT r.done',
   returning: 'r.owner, r.name',
+  renewing: 'r.name',
   channel: 'errands',
 };
 
@@ -76,6 +77,10 @@ class Errands extends LeasedWorker<Errand> {
   protected async work(errand: Errand, signal: AbortSignal): Promise<LeaseEnd | 'ended'> {
     this.begun.push(errand);
     return (await this.doing(errand, signal)) ?? { dueAt: null };
+  }
+
+  protected override isWanted({ name }: Errand, nameNow: unknown): boolean {
+    return name === nameNow;
   }
 
   protected override async giveUp({ name }: Errand, failure: string | null): Promise<void> {
@@ -389,6 +394,34 @@ describe('a lease', () => {
     });
 
     expect(broken).toEqual([]);
+  });
+
+  it('is kept until work that nobody asks for any more has come to its end', async () => {
+    const broken: string[] = [];
+    const finish = Promise.withResolvers<void>();
+    const { worker } = await replica(
+      async ({ name }, signal) => {
+        await signalled(signal).catch(() => broken.push(name));
+        await finish.promise;
+      },
+      { leaseMs: SHORT_LEASE_MS },
+    );
+    await add(['errand']);
+    await until(() => worker.begun.length === 1);
+    await observer.query(`UPDATE errands SET name = 'another errand'`);
+    await until(() => broken.length === 1);
+    const lease = async (): Promise<number> => {
+      const [row] = await observer.query<{ until: Date | null }[]>(
+        'SELECT leased_until AS until FROM errands',
+      );
+      return row?.until?.getTime() ?? 0;
+    };
+    const before = await lease();
+    await until(async () => (await lease()) > before);
+    finish.resolve();
+    await until(isOver);
+
+    expect([worker.names, broken]).toEqual([['errand'], ['errand']]);
   });
 
   it('outlives a clock that is set, as its time is the database’s', async () => {

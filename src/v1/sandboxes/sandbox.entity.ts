@@ -55,9 +55,13 @@ export class Sandbox extends OwnedRow {
   /** What each of the deleted conversations could: all that its key may while nothing that was started in it is left. */
   @Column('jsonb', { nullable: true }) limits: SandboxLimits | null;
 
+  /** Of a transitional status: since when, or from when on, a process may work on it. */
+  @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;
+
   /** The process that works on a transitional status, and how long its lease lasts. */
   @Column('text', { nullable: true }) leaseOwner: string | null;
   @Column('timestamptz', { nullable: true }) leaseUntil: Date | null;
+  @Column('integer', { default: 0 }) attempts: number;
   @Column('timestamptz', { nullable: true }) deadlineAt: Date | null;
 
   /** It does not count as idle before this moment. */
