@@ -3,7 +3,7 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { In, IsNull, LessThan, MoreThan, Not, Or, Repository, Column, Entity, PrimaryColumn } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { EntityRows } from '../../database/entity-rows.js';
-import { type Lease, LeasedRows } from '../../database/leased-rows/leased-rows.js';
+import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
 import type { SandboxFacts } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { hostIsLost } from './sandbox-host.repository.js';
@@ -63,10 +63,24 @@ export interface LeasedSandbox extends Lease {
   [column: string]: unknown;
 }
 
+/** Sandboxes of a host in transitional statuses. All starts have one owner, so that they leave room for stops. */
+export function transitionalOf(hostId: string, returning = 'r.status'): LeasedTable {
+  return {
+    table: 'sandboxes',
+    key: { column: 'id', type: 'text' },
+    columns: { leased_by: 'lease_owner', leased_until: 'lease_until' },
+    owner: `CASE r.status WHEN 'STARTING' THEN 'starts' ELSE r.id END`,
+    condition: `r.host_id = $8 AND r.status IN ('STARTING', 'PAUSING', 'DELETING')`,
+    values: [hostId],
+    returning,
+    renewing: 'r.status',
+    channel: 'sandboxes',
+  };
+}
+
 /** What background work looks for, and the leases that let at most one process work on a sandbox. */
 @Injectable()
 export class SandboxLifecycleRepository {
-  /** In transitional statuses; starts share what stops leave (`SandboxWorker`). */
   readonly leases: LeasedRows<LeasedSandbox>;
   private readonly rows: EntityRows<Sandbox>;
 
@@ -76,17 +90,8 @@ export class SandboxLifecycleRepository {
     private readonly clock: Clock,
   ) {
     this.rows = new EntityRows(sandboxes, 'r');
-    this.leases = new LeasedRows(sandboxes.manager.connection, clock, {
-      table: 'sandboxes',
-      key: { column: 'id', type: 'text' },
-      columns: { leased_by: 'lease_owner', leased_until: 'lease_until' },
-      owner: `CASE r.status WHEN 'STARTING' THEN 'starts' ELSE r.id END`,
-      condition: `r.host_id = $8 AND r.status IN ('STARTING', 'PAUSING', 'DELETING')`,
-      values: [host.id],
-      returning: this.rows.columns,
-      renewing: 'r.status',
-      channel: 'sandboxes',
-    });
+    const { connection } = sandboxes.manager;
+    this.leases = new LeasedRows(connection, clock, transitionalOf(host.id, this.rows.columns));
   }
 
   sandboxOf(row: LeasedSandbox): Sandbox {
