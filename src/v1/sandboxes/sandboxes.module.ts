@@ -42,6 +42,7 @@ import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
+import { WarmPrograms } from './warm/warm-programs.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
 @Module({
@@ -109,6 +110,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     HostRegistry,
     BackendReadiness,
     BackendSweeper,
+    WarmPrograms,
     WarmSandboxKeeper,
   ],
   exports: [
