@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { BOUNDED_PARSERS, parsesText } from './lib/bounded-parsers.mjs';
+import { circlesOf } from './lib/import-circles.mjs';
 import { COMMAND_LINES } from './lib/command-lines.ts';
 
 COMMAND_LINES['scripts/check-house.mjs'].parse();
@@ -21,6 +22,8 @@ const BOUNDS = {
   smallFiles: 7,
   foreignReads: 4,
   filesOfATable: 4,
+  manyDependencies: 11,
+  circles: 2,
   linesOfAnOperation: 57,
   kilobytesOfOpenApi: 530,
   linesOfTheConsole: 5300,
@@ -30,7 +33,10 @@ const BOUNDS = {
 /** A file below this many lines has to be of a kind that is small by nature. */
 const SMALL_LINES = 20;
 const SMALL_BY_NATURE =
-  /(\.(module|entity|guard|decorator|descriptor|error|controller)|\/main|\/keys|\/slipway|\/migrations(\/[\w-]+)?)\.ts$/;
+  /(\.(module|entity|guard|decorator|descriptor|error|controller)|\/main|\/keys|\/slipway|\/sandbox-backends|\/migrations(\/[\w-]+)?)\.ts$/;
+
+/** More than this, and a class does two things. */
+const MANY_DEPENDENCIES = 8;
 
 /** The folder that owns each table: only its repositories and queries hold SQL on it. */
 const TABLE_OWNERS = {
@@ -104,6 +110,8 @@ const findings = [
   ...tablesWithoutOwner(),
   ...foreignSql(),
   ...unboundedParsers(),
+  ...dependencies(),
+  ...circles(),
 ];
 for (const finding of findings) {
   process.stderr.write(`${finding}\n`);
@@ -340,6 +348,34 @@ function unboundedParsers() {
       .filter((name) => !parsing.includes(name))
       .map((name) => `${name} parses nothing: take it out of scripts/lib/bounded-parsers.mjs.`),
   ];
+}
+
+/** What Nest injects; a class that needs more does two things. */
+function dependencies() {
+  const counted = classes()
+    .filter(({ node }) => decoratorNames(node).length > 0)
+    .map(({ file, node }) => ({
+      name: `${node.name?.text} (${file.name})`,
+      count: node.members.find(ts.isConstructorDeclaration)?.parameters.length ?? 0,
+    }))
+    .toSorted((a, b) => b.count - a.count);
+  const many = counted.filter(({ count }) => count > MANY_DEPENDENCIES);
+  row(
+    `classes with more than ${MANY_DEPENDENCIES} dependencies (${counted[0].count})`,
+    many.length,
+    `at most ${BOUNDS.manyDependencies}`,
+  );
+  return many
+    .slice(0, many.length > BOUNDS.manyDependencies ? many.length : 0)
+    .map(({ name, count }) => `${name} has ${count} dependencies: find the two things that it does.`);
+}
+
+function circles() {
+  const found = circlesOf(files);
+  row('circles of imports, types included', found.length, `at most ${BOUNDS.circles}`);
+  return found
+    .slice(0, found.length > BOUNDS.circles ? found.length : 0)
+    .map((circle) => `${circle.join(', ')} import each other: move what they share below them.`);
 }
 
 function classes() {

@@ -9,6 +9,8 @@ import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-leas
 import { AddIdentities1766740000000 } from './migrations/1766740000000-add-identities.js';
 import { AddEgress1766890000000 } from './migrations/1766890000000-add-egress.js';
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
+import { LeasePendingMessages1766780000000 } from './migrations/1766780000000-lease-pending-messages.js';
+import { LeaseSandboxes1766790000000 } from './migrations/1766790000000-lease-sandboxes.js';
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 
@@ -26,5 +28,7 @@ export const MIGRATIONS = [
   AddPushSubscriptions1766700000000,
   LimitKeysAndUsers1766710000000,
   AddIdentities1766740000000,
+  LeasePendingMessages1766780000000,
+  LeaseSandboxes1766790000000,
   AddEgress1766890000000,
 ];

@@ -189,7 +189,6 @@ export class FollowRoundsService {
   private deliver({ id, user_id: userId }: ConversationRow): void {
     this.actions
       .wake(userId, id, 'a round of its pull request')
-      .then(() => this.messages.deliver(id))
       .catch((error: unknown) =>
         this.logger.warn('failed to wake conversation', { conversation_id: id, error: errorMessage(error) }),
       );

@@ -8,8 +8,16 @@ import { isFinished } from '../v1/app-conversations/start-task.entity.js';
 import { StartTaskQueries } from '../v1/app-conversations/start-task.queries.js';
 import { EventsService, unknownConversation } from '../v1/events/events.service.js';
 import { toWireStatus } from '../v1/sandboxes/sandbox-status.js';
-import type { ToolCaller } from './tool-server.service.js';
 import type { Outcome, Progress } from './tools.schema.js';
+
+export interface ToolCaller {
+  userId: string;
+  /** Whose agent calls; null for other clients. */
+  conversationId: string | null;
+  idempotencyKey: string | null;
+  /** Ends when the answer is not wanted any more. */
+  signal: AbortSignal;
+}
 
 const POLL_MS = 500;
 

@@ -13,7 +13,8 @@ import { DomainError, InvalidInputError } from '../common/errors/domain-error.js
 import { productVersion } from '../common/product.js';
 import { namesMediaType } from '../common/requests/response-headers.js';
 import { idempotencyKey } from '../v1/idempotency/idempotency.service.js';
-import type { ToolCaller, ToolServerService } from './tool-server.service.js';
+import type { ToolServerService } from './tool-server.service.js';
+import type { ToolCaller } from './conversation-progress.js';
 import { registerTools } from './tools.js';
 
 const logger = new Logger('ToolServer');

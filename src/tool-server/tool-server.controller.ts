@@ -15,7 +15,8 @@ import {
   OwnToolServer,
   TOOL_SERVER_PATH,
 } from '../v1/app-conversations/agent-request/own-tool-server.js';
-import { type ToolCaller, ToolServerService } from './tool-server.service.js';
+import { ToolServerService } from './tool-server.service.js';
+import type { ToolCaller } from './conversation-progress.js';
 
 const FOREIGN = 'Pages of this origin may not use the tool server: CORS_ORIGINS names those that may.';
 

@@ -18,17 +18,8 @@ import { ConversationStarter } from '../v1/app-conversations/start/conversation-
 import { Delegation } from '../v1/app-conversations/start/delegation.js';
 import { OpenConversationPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
 import { PullRequestsService } from '../v1/pull-requests/pull-requests.service.js';
-import { ConversationProgress } from './conversation-progress.js';
+import { ConversationProgress, type ToolCaller } from './conversation-progress.js';
 import type { Progress } from './tools.schema.js';
-
-export interface ToolCaller {
-  userId: string;
-  /** Whose agent calls; null for other clients. */
-  conversationId: string | null;
-  idempotencyKey: string | null;
-  /** Ends when the answer is not wanted any more. */
-  signal: AbortSignal;
-}
 
 const NO_TOKENS = 'This conversation was started without the git tokens that suggested tasks are read with.';
 

@@ -2,7 +2,8 @@ import type { McpServer, ToolCallback } from '@modelcontextprotocol/sdk/server/m
 import type { CallToolResult, ToolAnnotations } from '@modelcontextprotocol/sdk/types.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import type { z } from 'zod';
-import type { ToolCaller, ToolServerService } from './tool-server.service.js';
+import type { ToolServerService } from './tool-server.service.js';
+import type { ToolCaller } from './conversation-progress.js';
 import * as schemas from './tools.schema.js';
 
 const READS = { readOnlyHint: true, openWorldHint: false };

@@ -3,9 +3,13 @@ import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { toHexId } from '../../src/common/identifiers.js';
+import { LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
 import type { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
 import {
+  type DueMessage,
   FIRST_MESSAGE_ID,
+  MAX_DELIVERABLE,
+  messagesFor,
   PendingMessageRepository,
 } from '../../src/v1/app-conversations/pending/pending-message.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -174,19 +178,20 @@ describe('messages for conversations that are not ready', () => {
   });
 
   it('are found without those that wait for paused sandboxes, at most 200 conversations at a time', async () => {
-    const { sql, found, first } = await amongMany();
+    const { sql, values, found, first } = await amongMany();
 
-    const [explained] = await app.dataSource.query<unknown[]>(`EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`, [
-      'a-host-of-nobody',
-      null,
-    ]);
+    const [explained] = await app.dataSource.query<unknown[]>(
+      `EXPLAIN (ANALYZE, FORMAT JSON) ${sql}`,
+      values,
+    );
     const rows = [...JSON.stringify(explained).matchAll(/"Actual Rows":([\d.]+)/g)].map(([, count]) =>
       Number(count),
     );
     expect(rows.length).toBeGreaterThan(3);
     expect(Math.max(...rows)).toBeLessThan(2_000);
     expect(found).toHaveLength(200);
-    expect(found.map(({ id }) => id)).not.toContain(first);
+    expect(new Set(found.map(({ conversationId }) => conversationId)).size).toBe(200);
+    expect(found.map(({ conversationId }) => conversationId)).not.toContain(first);
 
     let batches = 0;
     const messages = app.app.get(PendingMessageRepository, { strict: false });
@@ -204,7 +209,12 @@ describe('messages for conversations that are not ready', () => {
   });
 
   /** 301 conversations of a running sandbox with two messages each, 20,000 of a paused one, and 1,500 orphaned messages. */
-  async function amongMany(): Promise<{ sql: string; found: { id: string }[]; first: string }> {
+  async function amongMany(): Promise<{
+    sql: string;
+    values: object | undefined;
+    found: DueMessage[];
+    first: string;
+  }> {
     const rows = new ConversationRows(app);
     const { id: running } = await rows.sandbox(user.id);
     const { id: paused } = await rows.sandbox(user.id, { status: 'PAUSED' });
@@ -226,15 +236,52 @@ describe('messages for conversations that are not ready', () => {
        WHERE position = 1 AND conversation_id = md5('many 1')::uuid RETURNING conversation_id AS id`,
     );
     await app.dataSource.query('ANALYZE pending_messages, app_conversations, sandboxes');
-    const messages = app.app.get(PendingMessageRepository, { strict: false });
+    const leases = new LeasedRows<DueMessage>(app.dataSource, app.clock, messagesFor('a-host-of-nobody'));
     const spy = jest.spyOn(app.dataSource, 'query');
-    const found = await messages.deliverable('a-host-of-nobody', null);
-    const [sql] = spy.mock.calls.find(
-      ([text, values]) => text.includes('NOT EXISTS') && JSON.stringify(values).includes('a-host-of-nobody'),
+    const found = await leases.take({ limit: MAX_DELIVERABLE, share: 1_000, leaseMs: 60_000, held: [] });
+    const [sql, values] = spy.mock.calls.find(
+      ([text, given]) => text.includes('NOT EXISTS') && JSON.stringify(given).includes('a-host-of-nobody'),
     ) ?? [''];
     spy.mockRestore();
-    return { sql, found, first };
+    await app.dataSource.query(
+      'UPDATE pending_messages SET due_at = created_at, leased_until = NULL WHERE leased_by IS NOT NULL',
+    );
+    return { sql, values, found, first };
   }
+
+  it('are noted and removed only by the process that has them, one of a conversation at a time', async () => {
+    const rows = new ConversationRows(app);
+    const { id: sandboxId } = await rows.sandbox(user.id);
+    const { id: conversationId } = await rows.conversation(user.id, { sandboxId });
+    const messages = app.app.get(PendingMessageRepository, { strict: false });
+    const content = [{ type: 'text' as const, text: 'say once' }];
+    const [first, second] = [randomUUID(), randomUUID()];
+    await messages.transaction(async (manager) => {
+      await messages.add(manager, { id: first, userId: user.id, conversationId, content });
+      await messages.add(manager, { id: second, userId: user.id, conversationId, content });
+    });
+    const leases = new LeasedRows<DueMessage>(app.dataSource, app.clock, messagesFor('a-host-of-nobody'));
+    const take = async (): Promise<DueMessage[]> =>
+      (await leases.take({ limit: 9, share: 9, leaseMs: 60_000, held: [] })).filter(
+        ({ userId }) => userId === user.id,
+      );
+
+    const [stalled] = await take();
+    expect(stalled).toMatchObject({ id: first, attempts: 1 });
+    expect(await take()).toEqual([]);
+    await app.dataSource.query(
+      'UPDATE pending_messages SET due_at = created_at, leased_until = created_at WHERE id = $1',
+      [first],
+    );
+    const [heir] = await take();
+    expect(heir).toMatchObject({ id: first, attempts: 2 });
+
+    expect(stalled && (await messages.noteBeginning(stalled, 'an event'))).toBe(false);
+    expect(stalled && (await messages.remove(stalled))).toBe(false);
+    expect(heir && (await messages.noteBeginning(heir, 'another event'))).toBe(true);
+    expect(heir && (await messages.remove(heir))).toBe(true);
+    expect(await take()).toMatchObject([{ id: second, attempts: 1 }]);
+  });
 
   it('are for their own users only', async () => {
     const task = await client.reached(await client.start(), 'READY');

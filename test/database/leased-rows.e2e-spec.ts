@@ -37,6 +37,7 @@ const ERRANDS: LeasedTable = {
   owner: 'r.owner',
   condition: 'NOT r.done',
   returning: 'r.owner, r.name',
+  renewing: 'r.name',
   channel: 'errands',
 };
 
@@ -73,9 +74,17 @@ class Errands extends LeasedWorker<Errand> {
     return this.rows;
   }
 
+  renewNow(): Promise<void> {
+    return this.renewing.now();
+  }
+
   protected async work(errand: Errand, signal: AbortSignal): Promise<LeaseEnd | 'ended'> {
     this.begun.push(errand);
     return (await this.doing(errand, signal)) ?? { dueAt: null };
+  }
+
+  protected override isWanted({ name }: Errand, nameNow: unknown): boolean {
+    return name === nameNow;
   }
 
   protected override async giveUp({ name }: Errand, failure: string | null): Promise<void> {
@@ -389,6 +398,35 @@ describe('a lease', () => {
     });
 
     expect(broken).toEqual([]);
+  });
+
+  it('is kept until work that nobody asks for any more has come to its end', async () => {
+    const broken: string[] = [];
+    const finish = Promise.withResolvers<void>();
+    const { worker, clock } = await replica(async ({ name }, signal) => {
+      await signalled(signal).catch(() => broken.push(name));
+      await finish.promise;
+    });
+    await add(['errand']);
+    await until(() => worker.begun.length === 1);
+    await observer.query(`UPDATE errands SET name = 'another errand'`);
+    await worker.renewNow();
+    await until(() => broken.length === 1);
+    const isKept = async (): Promise<boolean> =>
+      (
+        await observer.query<unknown[]>('SELECT FROM errands WHERE leased_until = $1', [
+          new Date(clock.now() + LEASE_MS),
+        ])
+      ).length === 1;
+    clock.stop();
+    clock.advance(1_000);
+    expect(await isKept()).toBe(false);
+    await worker.renewNow();
+    expect(await isKept()).toBe(true);
+    finish.resolve();
+    await until(isOver);
+
+    expect([worker.names, broken]).toEqual([['errand'], ['errand']]);
   });
 
   it('outlives a clock that is set, as its time is the database’s', async () => {

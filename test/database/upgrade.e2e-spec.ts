@@ -1,10 +1,12 @@
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { messagesFor } from '../../src/v1/app-conversations/pending/pending-message.repository.js';
 import { startsOf } from '../../src/v1/app-conversations/start/start.worker.js';
+import { transitionalOf } from '../../src/v1/sandboxes/sandbox-lifecycle.repository.js';
 import { ManualClock } from '../support/manual-clock.js';
 import { DataSource } from 'typeorm';
 import { dataSourceOptions } from '../../src/database/data-source-options.js';
-import { LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
+import { type Lease, LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { createTestApp } from '../support/create-test-app.js';
@@ -138,6 +140,68 @@ describe('an upgrade', () => {
       await older.drop();
     }
   });
+
+  it.each([
+    {
+      what: 'sandboxes',
+      // As version 0.2.0 takes one, and gives it back.
+      theirs: `UPDATE sandboxes SET lease_owner = 'theirs', lease_until = $1::timestamptz + interval '15 seconds'
+        WHERE host_id = 'a' AND status = ANY('{STARTING,PAUSING,DELETING}') AND (lease_until IS NULL OR lease_until < $1) RETURNING id`,
+      back: `UPDATE sandboxes SET lease_owner = NULL, lease_until = NULL WHERE lease_owner = 'theirs' AND $1::timestamptz IS NOT NULL`,
+      ours: transitionalOf('a'),
+    },
+    {
+      what: 'pending messages',
+      theirs: `UPDATE pending_messages SET attempts = attempts + 1, due_at = $1::timestamptz + interval '2 minutes'
+        WHERE due_at <= $1 RETURNING id`,
+      back: 'UPDATE pending_messages SET due_at = $1',
+      ours: messagesFor('b'),
+    },
+  ])(
+    'shares $what with replicas of version 0.2.0, which skip what this one has',
+    async ({ theirs, back, ours }) => {
+      const older = await createEmptyDatabase();
+      const before = await new DataSource({
+        ...dataSourceOptions(older.url, 2),
+        migrations: MIGRATIONS.slice(0, FIRST_RELEASE),
+      }).initialize();
+      const clock = new ManualClock();
+      clock.stop();
+      try {
+        await before.runMigrations({ transaction: 'each' });
+        await before.query(`
+        INSERT INTO users (id, email) VALUES (gen_random_uuid(), 'then@example.com');
+        INSERT INTO sandboxes (id, user_id, spec_id, status, backend, host_id, session_key, session_key_hash, generation, last_activity_at)
+          SELECT host, id, 's', status, 'process', host, 'key', host::bytea, 1, now()
+          FROM users, (VALUES ('a', 'STARTING'), ('b', 'RUNNING')) AS given (host, status);
+        INSERT INTO app_conversations (id, user_id, sandbox_id, sandbox_generation, working_dir)
+          SELECT gen_random_uuid(), id, 'b', 1, '/workspace' FROM users;
+        INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
+          SELECT gen_random_uuid(), user_id, id, 1, '[]' FROM app_conversations`);
+        await runMigrations(older.url);
+        clock.advance(60_000);
+        const leases = new LeasedRows(before, clock, ours);
+        const take = (): Promise<Lease[]> => leases.take({ limit: 9, share: 9, leaseMs: 60_000, held: [] });
+        const takeTheirs = async (): Promise<number> =>
+          (await before.query<[unknown[], number]>(theirs, [new Date(clock.now())]))[1];
+
+        const [mine] = await take();
+        expect(mine).toMatchObject({ attempts: 1 });
+        expect(await takeTheirs()).toBe(0);
+        clock.advance(61_000);
+        expect(await takeTheirs()).toBe(1);
+        expect(await take()).toEqual([]);
+        await before.query(back, [new Date(clock.now())]);
+        const [again] = await take();
+        expect(again).toMatchObject({ id: mine?.id });
+        expect(again && (await leases.end(again, { dueAt: new Date(clock.now()) }))).toBe(true);
+        expect(await takeTheirs()).toBe(1);
+      } finally {
+        await before.destroy();
+        await older.drop();
+      }
+    },
+  );
 
   it('keeps what the version before the last migration wrote, and takes what it writes afterwards', async () => {
     const older = await createEmptyDatabase();

@@ -1,9 +1,9 @@
-import type { DiskSpace } from '../../src/v1/sandboxes/backends/disk-guard.js';
 import {
-  type PreparationLine,
   type BackendSweep,
-  SandboxBackendError,
+  type DiskSpace,
+  type PreparationLine,
   SandboxBackend,
+  SandboxBackendError,
   type SandboxFacts,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 

@@ -49,7 +49,8 @@ describe('a clock of the machine that is set anew', () => {
   it.each([HOUR_MS, -HOUR_MS])('by %d ms takes no lease from anybody', async (byMs) => {
     setClock(byMs);
 
-    const taken = await second.app.get(SandboxLifecycleRepository).takeDue(10);
+    const { leases } = second.app.get(SandboxLifecycleRepository);
+    const taken = await leases.take({ limit: 10, share: 10, leaseMs: 15_000, held: [] });
 
     expect(taken).toEqual([]);
     expect(backend.callsOf(started.id)).toEqual(['start']);

@@ -246,9 +246,13 @@ describe('the life of a sandbox', () => {
       const key = backend.box(id).launch.sessionKey;
       backend.broken = 'The engine does not answer.';
       await me.remove(id);
-      await until(
-        async () => (await rowOf(id)).lease_until !== null && (await rowOf(id)).lease_owner === null,
-      );
+      const { updated_at: removedAt } = await rowOf(id);
+      await until(async () => {
+        const { lease_owner: worker, due_at: dueAt } = await rowOf(id);
+        return worker === null && dueAt.getTime() > app.clock.now();
+      });
+      // A lease is no change of the sandbox.
+      expect((await rowOf(id)).updated_at).toEqual(removedAt);
       expect(await me.get(id)).toBeNull();
       expect(await app.app.get(SandboxKeyQueries).find(key)).toBeNull();
       backend.broken = null;
@@ -524,12 +528,13 @@ describe('the life of a sandbox', () => {
     status: string;
     generation: number;
     lease_owner: string | null;
-    lease_until: Date | null;
+    due_at: Date;
+    updated_at: Date;
   }
 
   async function rows(id: string): Promise<Row[]> {
     return app.dataSource.query<Row[]>(
-      'SELECT status, generation, lease_owner, lease_until FROM sandboxes WHERE id = $1',
+      'SELECT status, generation, lease_owner, due_at, updated_at FROM sandboxes WHERE id = $1',
       [id],
     );
   }

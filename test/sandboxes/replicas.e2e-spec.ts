@@ -334,7 +334,7 @@ describe('sandboxes of several processes', () => {
   // Last: from here on it does no work, and then it writes no more heartbeats.
   it('a request to a stopping process is left to the others', async () => {
     const { id } = await me.running();
-    await first.app.get(SandboxWorker).beforeApplicationShutdown();
+    await first.app.get(SandboxWorker).onModuleDestroy();
     const answer = me.pause(id);
     await until(async () => (await rowOf(id)).status === 'PAUSING');
     // An expired lease still has its owner.

@@ -20,8 +20,15 @@ import { repositorySegments } from '../../git-providers/repository-name.js';
 import { TASK_TYPES, type TaskType } from '../../suggested-tasks/collect-candidates.js';
 import { StartConversationDto } from '../../v1/app-conversations/api/dto/start-conversation.dto.js';
 import { promptProblem } from '../runs/prompt-template.js';
-import { AUTOMATION_STATES, type AutomationState, WHEN_BUSY } from './automation.repository.js';
 import { type TriggerDto, TriggerField } from './trigger.dto.js';
+
+export const AUTOMATION_STATES = ['ACTIVE', 'INACTIVE'] as const;
+
+export type AutomationState = (typeof AUTOMATION_STATES)[number];
+
+export const WHEN_BUSY = ['queue', 'skip', 'replace'] as const;
+
+export type WhenBusy = (typeof WHEN_BUSY)[number];
 
 export const AUTOMATION_ID = '6f1c2b7e-93d4-4c58-a1f0-5e7d8c9b0a12';
 export const RUN_ID = 'b1f4c9d2-6a7e-4d35-8c90-1e2f3a4b5c6d';

@@ -20,16 +20,17 @@ import { OwnedRepository, type Owner, PausedWithKey, RowOfOwner } from '../../au
 import { newestPage } from '../../database/page-bytes.js';
 import type { FollowWishes } from '../../v1/app-conversations/followed/followed-pull-request.entity.js';
 import type { ForkPolicy } from '../../v1/app-conversations/work-places/work-place.js';
-import type { ListAutomationsQueryDto, RepoDto, TasksDto, TemplateDto } from './automation.dto.js';
+import type {
+  AutomationState,
+  ListAutomationsQueryDto,
+  RepoDto,
+  TasksDto,
+  TemplateDto,
+  WhenBusy,
+} from './automation.dto.js';
 import type { Trigger } from './trigger.dto.js';
 
 export const MAX_AUTOMATIONS = 100;
-
-export const AUTOMATION_STATES = ['ACTIVE', 'INACTIVE'] as const;
-export type AutomationState = (typeof AUTOMATION_STATES)[number];
-
-export const WHEN_BUSY = ['queue', 'skip', 'replace'] as const;
-export type WhenBusy = (typeof WHEN_BUSY)[number];
 
 /** What a run does within which limits, with its usual values. Members are named as on the wire. */
 const USUAL_WORK = {

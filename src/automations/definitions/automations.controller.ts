@@ -25,22 +25,18 @@ import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automati
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {
   AUTOMATION_ID,
+  AUTOMATION_STATES,
   AutomationIdDto,
+  type AutomationState,
   CreateAutomationDto,
+  DraftReportDto,
   ListAutomationsQueryDto,
   PROMPT_EXAMPLE,
   RUN_ID,
   UpdateAutomationDto,
-  DraftReportDto,
   ValidateDraftDto,
 } from './automation.dto.js';
-import {
-  type Automation,
-  AUTOMATION_STATES,
-  AutomationRepository,
-  type AutomationState,
-  MAX_AUTOMATIONS,
-} from './automation.repository.js';
+import { type Automation, AutomationRepository, MAX_AUTOMATIONS } from './automation.repository.js';
 import { EventSubjectDto } from '../events/event-subject.js';
 import { AUTOMATION_TEMPLATES, type AutomationTemplate } from './automation-templates.js';
 import { AutomationsService } from './automations.service.js';

@@ -1,6 +1,7 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Trigger } from '../definitions/trigger.dto.js';
-import { Automation, type WhenBusy } from '../definitions/automation.repository.js';
+import { Automation } from '../definitions/automation.repository.js';
+import type { WhenBusy } from '../definitions/automation.dto.js';
 import { admit, type RunCounts } from './run-admission.js';
 
 const COUNTS: RunCounts = {

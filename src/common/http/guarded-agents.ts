@@ -1,5 +1,6 @@
 import { Agent, type Dispatcher, ProxyAgent } from 'undici';
-import { type AddressReach, checkedLookup, type ResolveHost } from '@slipway/common/http/address-rules.js';
+import { checkedLookup, type ResolveHost } from '@slipway/common/http/address-rules.js';
+import type { AddressReach } from '@slipway/common/http/host-allowlist.js';
 import { UpstreamError } from './upstream-error.js';
 
 /** Further requests queue, within their deadline. */

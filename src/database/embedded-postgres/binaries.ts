@@ -3,8 +3,8 @@ import { chmod, cp, lstat, mkdtemp, readdir, readFile, rename, rm, stat, symlink
 import { findPackageJSON } from 'node:module';
 import path from 'node:path';
 import { errorCode, unlessCode } from '@slipway/common/errors/error-message.js';
-import { EmbeddedPostgresError } from './programs.js';
-import { canReach, type UnixUser } from './unprivileged-user.js';
+import { EmbeddedPostgresError, type UnixUser } from './programs.js';
+import { canReach } from './unprivileged-user.js';
 
 const SUPPORTED = ['darwin-arm64', 'darwin-x64', 'linux-arm64', 'linux-x64'];
 const ALTERNATIVE = 'set DATABASE_URL to a PostgreSQL 15-18 server';

@@ -17,8 +17,7 @@ import path from 'node:path';
 import { promisify } from 'node:util';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
 import { removeUnfinished } from './binaries.js';
-import { EmbeddedPostgresError, optionsFor, programFailure } from './programs.js';
-import type { UnixUser } from './unprivileged-user.js';
+import { EmbeddedPostgresError, optionsFor, programFailure, type UnixUser } from './programs.js';
 
 export const DATABASE_USER = 'slipway';
 

@@ -8,7 +8,7 @@ import { RepeatedWork } from '@slipway/common/async.js';
 import { errorMessage, errorStack } from '@slipway/common/errors/error-message.js';
 import { makeDataDir } from '../../config/data-dir.js';
 import { findPlatformPackage, type PlatformPackage, prepareBinaries } from './binaries.js';
-import { EmbeddedPostgresError } from './programs.js';
+import { EmbeddedPostgresError, type UnixUser } from './programs.js';
 import {
   checkedCluster,
   createCluster,
@@ -27,14 +27,7 @@ import {
 } from './postmaster.js';
 import { readPostmasterPid } from './process-identity.js';
 import { withStartLock } from './start-lock.js';
-import {
-  canReach,
-  chooseUser,
-  readAccounts,
-  SOCKET_PORT,
-  socketDirectoryFor,
-  type UnixUser,
-} from './unprivileged-user.js';
+import { canReach, chooseUser, readAccounts, SOCKET_PORT, socketDirectoryFor } from './unprivileged-user.js';
 
 const LOOK_MS = 1_000;
 const MIN_RETRY_MS = 100;

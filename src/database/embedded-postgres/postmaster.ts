@@ -4,9 +4,9 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { openLog } from './cluster.js';
-import { EmbeddedPostgresError, spawnDetached } from './programs.js';
+import { EmbeddedPostgresError, spawnDetached, type UnixUser } from './programs.js';
 import { disownPostmasterPid, isPostmasterOf, readPostmasterPid } from './process-identity.js';
-import { ensureSocketDirectory, type UnixUser } from './unprivileged-user.js';
+import { ensureSocketDirectory } from './unprivileged-user.js';
 
 /** Names our leases in `pg_stat_activity`. */
 const LEASE_NAME = 'slipway embedded database';

@@ -3,7 +3,12 @@ import { once } from 'node:events';
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
-import type { UnixUser } from './unprivileged-user.js';
+
+export interface UnixUser {
+  name: string;
+  uid: number;
+  gid: number;
+}
 
 /** The message is one line, safe to show, and says what would help. */
 export class EmbeddedPostgresError extends Error {

@@ -3,19 +3,13 @@ import { type Stats, statSync } from 'node:fs';
 import { chown, lstat, mkdir, readFile } from 'node:fs/promises';
 import path from 'node:path';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
-import { EmbeddedPostgresError } from './programs.js';
+import { EmbeddedPostgresError, type UnixUser } from './programs.js';
 
 const NOBODY: UnixUser = { name: 'nobody', uid: 65_534, gid: 65_534 };
 /** PostgreSQL and its clients name the socket after the port, even where nothing listens on TCP. */
 export const SOCKET_PORT = 5432;
 /** `sockaddr_un.sun_path` without its final zero: 107 on Linux (unix(7)), 103 on macOS. */
 const MAX_SOCKET_PATH_BYTES: Partial<Record<NodeJS.Platform, number>> = { darwin: 103 };
-
-export interface UnixUser {
-  name: string;
-  uid: number;
-  gid: number;
-}
 
 /** Null: our own user. Else the cluster's owner, `postgres` or `nobody`, as PostgreSQL refuses to run as root. */
 export function chooseUser(

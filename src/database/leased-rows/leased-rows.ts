@@ -5,13 +5,15 @@ import type { Clock } from '../../common/clock.js';
 /** Replicas compare their clocks with the database's, and may be a little apart: no work waits for that difference. */
 const SKEW_MS = 250;
 
+type LeaseColumn = 'due_at' | 'leased_by' | 'leased_until' | 'attempts';
+
 /** Which rows of a table are work. Texts are SQL in which `r` is the row; `values` are its parameters from `$8` on. */
 export interface LeasedTable {
   table: string;
   /** The primary key. */
   key: { column: string; type: 'uuid' | 'text' };
   /** Columns that an earlier release writes too, under the names that it knows. */
-  columns?: Partial<Record<'due_at' | 'attempts', string>>;
+  columns?: Partial<Record<LeaseColumn, string>>;
   /** Whose work it is. */
   owner: string;
   /** True of rows that may be worked on once they are due. */
@@ -25,6 +27,8 @@ export interface LeasedTable {
   returning?: string;
   /** Joined to what was taken, for `returning`. */
   join?: string;
+  /** What a renewal answers of a row, for `LeasedWorker.isWanted`. */
+  renewing?: string;
   /** A column that is told when the row is taken. */
   takenAt?: string;
   /** Wakes the workers of this payload when something is due. */
@@ -70,7 +74,7 @@ export interface LeaseBacklog {
  */
 export class LeasedRows<Row extends Lease = Lease> {
   readonly #holder = randomUUID();
-  readonly #dueAt: string;
+  readonly #column: Record<LeaseColumn, string>;
   readonly #taking: string;
   readonly #renewing: string;
   readonly #ending: string;
@@ -82,7 +86,13 @@ export class LeasedRows<Row extends Lease = Lease> {
     private readonly clock: Clock,
     readonly definition: LeasedTable,
   ) {
-    this.#dueAt = definition.columns?.due_at ?? 'due_at';
+    this.#column = {
+      due_at: 'due_at',
+      leased_by: 'leased_by',
+      leased_until: 'leased_until',
+      attempts: 'attempts',
+      ...definition.columns,
+    };
     this.#taking = this.#takingText();
     this.#renewing = this.#renewingText();
     this.#ending = this.#endingText();
@@ -105,13 +115,14 @@ export class LeasedRows<Row extends Lease = Lease> {
     ]);
   }
 
-  /** Returns the ids of leases that are still held, and now end later. */
-  async renew(leases: readonly Lease[], leaseMs: number): Promise<Set<string>> {
+  /** Returns the ids of leases that are still held, and now end later, with what `renewing` says of them. */
+  async renew(leases: readonly Lease[], leaseMs: number): Promise<Map<string, unknown>> {
     const until = new Date(this.clock.now() + leaseMs);
     const ids = leases.map(({ id }) => id);
     const holders = leases.map(({ leasedBy }) => leasedBy);
-    const rows = await this.dataSource.query<{ id: string }[]>(this.#renewing, [until, ids, holders]);
-    return new Set(rows.map(({ id }) => id));
+    const values = [until, ids, holders];
+    const rows = await this.dataSource.query<{ id: string; renewed: unknown }[]>(this.#renewing, values);
+    return new Map(rows.map(({ id, renewed }) => [id, renewed]));
   }
 
   /** Gives a row back; false when the lease was lost. */
@@ -139,19 +150,19 @@ export class LeasedRows<Row extends Lease = Lease> {
   }
 
   #takingText(): string {
-    const { table, key, owner, condition, columns, returning, join = '', takenAt } = this.definition;
-    const attempts = columns?.attempts ?? 'attempts';
-    const isFree = `${condition} AND r.${this.#dueAt} <= $2 AND (r.leased_until IS NULL OR r.leased_until <= $1)`;
+    const { table, key, owner, condition, returning, join = '', takenAt } = this.definition;
+    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil, attempts } = this.#column;
+    const isFree = `${condition} AND r.${dueAt} <= $2 AND (r.${leasedUntil} IS NULL OR r.${leasedUntil} <= $1)`;
     const told = takenAt === undefined ? '' : `, ${takenAt} = $1`;
     const candidates =
       this.definition.candidates ??
-      `SELECT r.${key.column} AS id, ${owner} AS owner, r.${this.#dueAt} AS due_at FROM ${table} r WHERE ${isFree}`;
+      `SELECT r.${key.column} AS id, ${owner} AS owner, r.${dueAt} AS due_at FROM ${table} r WHERE ${isFree}`;
     // A subquery of the UPDATE might run again, and take more than the limit.
     return `
       WITH candidate AS (${candidates}),
       busy AS (
         SELECT owner, count(*) AS under_way
-        FROM (SELECT ${owner} AS owner FROM ${table} r WHERE r.leased_until > $1 AND ${condition}) leased
+        FROM (SELECT ${owner} AS owner FROM ${table} r WHERE r.${leasedUntil} > $1 AND ${condition}) leased
         GROUP BY owner),
       place AS (
         SELECT c.id, c.due_at, coalesce(busy.under_way, 0) + row_number() OVER (PARTITION BY c.owner ORDER BY c.due_at) AS place
@@ -164,48 +175,49 @@ export class LeasedRows<Row extends Lease = Lease> {
         FOR UPDATE OF r SKIP LOCKED),
       leased AS (
         UPDATE ${table} r
-        SET leased_by = $3, leased_until = $4, ${this.#dueAt} = $4, ${attempts} = r.${attempts} + 1${told}
+        SET ${leasedBy} = $3, ${leasedUntil} = $4, ${dueAt} = $4, ${attempts} = r.${attempts} + 1${told}
         FROM taken WHERE r.${key.column} = taken.id
         RETURNING r.*)
-      SELECT r.${key.column} AS id, r.leased_by AS "leasedBy", r.${attempts} AS attempts${returning ? `, ${returning}` : ''}
+      SELECT r.${key.column} AS id, r.${leasedBy} AS "leasedBy", r.${attempts} AS attempts${returning ? `, ${returning}` : ''}
       FROM leased r ${join}`;
   }
 
   /** A row that a transaction holds stays ours: no process takes it meanwhile, and the renewal of the others must not wait. */
   #renewingText(): string {
-    const { table, key } = this.definition;
+    const { table, key, renewing = 'NULL' } = this.definition;
+    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil } = this.#column;
     return `
       WITH mine AS (
-        SELECT r.${key.column} AS id
+        SELECT r.${key.column} AS id, ${renewing} AS renewed
         FROM ${table} r JOIN unnest($2::${key.type}[], $3::text[]) AS held (id, leased_by)
-          ON r.${key.column} = held.id AND r.leased_by = held.leased_by),
+          ON r.${key.column} = held.id AND r.${leasedBy} = held.leased_by),
       free AS (
-        SELECT r.${key.column} AS id, r.leased_by FROM ${table} r JOIN mine ON mine.id = r.${key.column}
+        SELECT r.${key.column} AS id FROM ${table} r JOIN mine ON mine.id = r.${key.column}
         FOR UPDATE OF r SKIP LOCKED),
       renewed AS (
         UPDATE ${table} r
-        SET leased_until = $1, ${this.#dueAt} = CASE WHEN r.${this.#dueAt} = r.leased_until THEN $1 ELSE r.${this.#dueAt} END
-        FROM free WHERE r.${key.column} = free.id AND r.leased_by = ANY ($3))
-      SELECT id FROM mine`;
+        SET ${leasedUntil} = $1, ${dueAt} = CASE WHEN r.${dueAt} = r.${leasedUntil} THEN $1 ELSE r.${dueAt} END
+        FROM free WHERE r.${key.column} = free.id AND r.${leasedBy} = ANY ($3))
+      SELECT id, renewed FROM mine`;
   }
 
   #endingText(): string {
-    const { table, key, channel, columns } = this.definition;
-    const attempts = columns?.attempts ?? 'attempts';
+    const { table, key, channel } = this.definition;
+    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil, attempts } = this.#column;
     return `
       WITH ended AS (
         UPDATE ${table} r
-        SET leased_by = NULL, leased_until = NULL, ${attempts} = r.${attempts} - $4::int,
-          ${this.#dueAt} = CASE WHEN r.${this.#dueAt} = r.leased_until THEN $3::timestamptz ELSE r.${this.#dueAt} END
-        WHERE r.${key.column} = $1 AND r.leased_by = $2
+        SET ${leasedBy} = NULL, ${leasedUntil} = NULL, ${attempts} = r.${attempts} - $4::int,
+          ${dueAt} = CASE WHEN r.${dueAt} = r.${leasedUntil} THEN $3::timestamptz ELSE r.${dueAt} END
+        WHERE r.${key.column} = $1 AND r.${leasedBy} = $2
         RETURNING 1)
       SELECT CASE WHEN $5::text IS NOT NULL THEN pg_notify('${channel}', $5) END FROM ended`;
   }
 
   #countingText(): string {
     const { table, condition, counted = condition } = this.definition;
-    const due = `r.${this.#dueAt}`;
-    const active = 'coalesce(r.leased_until > $1, false)';
+    const due = `r.${this.#column.due_at}`;
+    const active = `coalesce(r.${this.#column.leased_until} > $1, false)`;
     return `
       SELECT count(*) FILTER (WHERE ${due} <= $1 AND NOT ${active})::int AS due,
         count(*) FILTER (WHERE ${due} > $1 AND NOT ${active})::int AS later,

@@ -48,11 +48,15 @@ export interface LeasedWorkOptions {
   mostAttempts?: number;
   /** Before the second attempt, in milliseconds; doubled for each further one. */
   pauseMs?: number;
+  /** By default an hour. */
+  mostPauseMs?: number;
 }
 
 interface Held<Row> {
   row: Row;
   lost: AbortController;
+  /** Its lease goes on, as nobody else is to begin before it has ended. */
+  unwanted: AbortController;
   /** Monotonic milliseconds. */
   renewedAt: number;
   isInLane: boolean;
@@ -94,8 +98,8 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
   protected readonly stopping = new AbortController();
   private readonly held = new Map<string, Held<Row>>();
   private readonly troubles = new LRUCache<string, Trouble>({ max: MAX_TROUBLES });
-  private readonly looking: RepeatedWork;
-  private readonly renewing: RepeatedWork;
+  protected readonly looking: RepeatedWork;
+  protected readonly renewing: RepeatedWork;
   private stopListening: (() => void) | null = null;
 
   protected constructor(
@@ -160,15 +164,20 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     return Promise.resolve();
   }
 
+  /** Whether what goes on is still asked for, by what `renewing` says of the row now; otherwise its signal aborts. */
+  protected isWanted(_row: Row, _renewed: unknown): boolean {
+    return true;
+  }
+
   protected traceparentOf(_row: Row): string | null {
     return null;
   }
 
-  private async ended(): Promise<void> {
+  protected async ended(): Promise<void> {
     await Promise.all(Array.from(this.held.values(), ({ done }) => done));
   }
 
-  private async look(): Promise<void> {
+  protected async look(): Promise<void> {
     const { places, reserved = 0, share = NO_SHARE } = this.options;
     await this.fill(places - reserved, share);
     if (reserved > 0 && this.inLane >= places - reserved) {
@@ -192,7 +201,8 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
 
   private begin(row: Row, renewedAt: number): void {
     const { slowAfterMs } = this.options;
-    const held = { row, lost: new AbortController(), renewedAt, isInLane: true, done: Promise.resolve() };
+    const [lost, unwanted] = [new AbortController(), new AbortController()];
+    const held = { row, lost, unwanted, renewedAt, isInLane: true, done: Promise.resolve() };
     const leaveLane = (): void => {
       held.isInLane = false;
       void this.looking.now();
@@ -206,9 +216,9 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     });
   }
 
-  private async attempt({ row, lost: { signal: lost } }: Held<Row>): Promise<void> {
+  private async attempt({ row, lost: { signal: lost }, unwanted }: Held<Row>): Promise<void> {
     const { mostAttempts = Infinity } = this.options;
-    const signal = AbortSignal.any([this.stopping.signal, lost]);
+    const signal = AbortSignal.any([this.stopping.signal, lost, unwanted.signal]);
     if (row.attempts > mostAttempts) {
       await this.abandon(row, lost, this.troubles.get(row.id)?.failure ?? null);
       return;
@@ -286,10 +296,13 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
         leaseMs,
       );
       for (const held of all) {
-        if (kept.has(held.row.id)) {
-          held.renewedAt = renewedAt;
-        } else {
+        if (!kept.has(held.row.id)) {
           held.lost.abort();
+          continue;
+        }
+        held.renewedAt = renewedAt;
+        if (!this.isWanted(held.row, kept.get(held.row.id))) {
+          held.unwanted.abort();
         }
       }
     } finally {
@@ -297,12 +310,13 @@ export abstract class LeasedWorker<Row extends Lease> implements OnApplicationBo
     }
   }
 
-  private after(milliseconds: number): Date {
+  protected after(milliseconds: number): Date {
     return new Date(this.shared.clock.now() + milliseconds);
   }
 
-  private pause(attempts: number): number {
-    return Math.min((this.options.pauseMs ?? FIRST_PAUSE_MS) * 2 ** (attempts - 1), MAX_PAUSE_MS);
+  protected pause(attempts: number): number {
+    const { pauseMs = FIRST_PAUSE_MS, mostPauseMs = MAX_PAUSE_MS } = this.options;
+    return Math.min(pauseMs * 2 ** (attempts - 1), mostPauseMs);
   }
 
   private span({ id, attempts }: Row): SpanStart {

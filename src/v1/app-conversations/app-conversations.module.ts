@@ -45,6 +45,7 @@ import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
+import { PendingMessagesWorker } from './pending/pending-messages.worker.js';
 import { ModelSwitchService } from './model-switch.service.js';
 import { StartTask } from './start-task.entity.js';
 import { StartTaskQueries } from './start-task.queries.js';
@@ -56,7 +57,10 @@ import { Delegation } from './start/delegation.js';
 import { PrepareRepositoryStep } from './start/prepare-repository.step.js';
 import { RepositoryCheckout } from './start/repository-checkout.js';
 import { SetUpStep } from './start/set-up.step.js';
+import { StartAdmission } from './start/start-admission.js';
+import { StartRequestReader } from './start/start-request.reader.js';
 import { StartRequestResolver } from './start/start-request.resolver.js';
+import { StartSteps } from './start/start-steps.js';
 import { StartStream } from './start/start-stream.js';
 import { StartWorkflow } from './start/start-workflow.js';
 import { AbandonedStartsReaper, StartWorker } from './start/start.worker.js';
@@ -115,6 +119,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationAdoptionService,
     PendingMessageRepository,
     PendingMessagesService,
+    PendingMessagesWorker,
     // Starts, and requests for agents.
     AbandonedStartsReaper,
     AgentInputsReader,
@@ -128,8 +133,11 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     PrepareRepositoryStep,
     RepositoryCheckout,
     SetUpStep,
-    StartStream,
+    StartAdmission,
+    StartRequestReader,
     StartRequestResolver,
+    StartSteps,
+    StartStream,
     StartTaskQueries,
     StartTaskRepository,
     StartWorker,

@@ -11,7 +11,7 @@ import { SandboxEvents } from '../sandboxes/sandbox-events.js';
 import { type ResumableConversation, ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
-import { PendingMessagesService } from './pending/pending-messages.service.js';
+import { PendingMessagesWorker } from './pending/pending-messages.worker.js';
 
 /** Statuses in which the agent waits for its user, whatever was observed before. */
 const WAITING_FOR_USER: ReadonlySet<ConversationStatus> = new Set(['finished', 'waiting_for_confirmation']);
@@ -38,7 +38,7 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
     private readonly agentServers: AgentServerClient,
     private readonly credentials: CredentialRefreshService,
     private readonly followed: FollowedConversationRepository,
-    private readonly pendingMessages: PendingMessagesService,
+    private readonly pendingMessages: PendingMessagesWorker,
   ) {
     const logger = new Logger(ConversationResumeWorker.name);
     super(SWEEP_MS, logger, 'failed to find conversations to resume', 'warn');
@@ -110,7 +110,7 @@ export class ConversationResumeWorker extends BackgroundLoop implements OnModule
       await this.runAtStockServer(target, conversation);
     }
     await this.repository.setGeneration(conversation.id, target.generation);
-    this.pendingMessages.deliver(conversation.id);
+    this.pendingMessages.deliver();
   }
 
   private async refreshAndRun(target: RunningSandbox, conversation: ResumableConversation): Promise<void> {

@@ -16,7 +16,6 @@ import { toHexId } from '../../common/identifiers.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
-import type { ListedConversation } from './adoption/conversation-adoption.service.js';
 import { FollowedPullRequestRepository } from './followed/followed-pull-request.repository.js';
 import {
   AppConversation,
@@ -25,6 +24,19 @@ import {
   taskTitle,
 } from './conversation.entity.js';
 import { type StartTask, workingBranch } from './start-task.entity.js';
+
+/** A conversation from the list of its agent server. Untrusted, and cut to what a row can hold. */
+export interface ListedConversation {
+  id: string;
+  title: string | null;
+  model: string | null;
+  /** `acp`: its agent speaks the Agent Client Protocol; null: an OpenHands agent. */
+  agentKind: 'acp' | null;
+  /** Empty: the model is called at its provider's own address. */
+  baseUrl: string;
+  workingDir: string;
+  createdAt: Date;
+}
 
 /** Ids without a conversation, a start, or a deleted conversation whose sandbox still exists. */
 const WITHOUT_KNOWN = `

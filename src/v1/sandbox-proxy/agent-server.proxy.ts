@@ -17,8 +17,15 @@ import {
   type ConnectedSandbox,
   SandboxMovedError,
 } from './agent-server.targets.js';
-import type { CloudProxyDto } from './cloud-proxy.controller.js';
 import { type ProxiedRequest, refuseUpgrade, SandboxForwarder } from './sandbox-forwarder.js';
+
+interface InnerRequest {
+  host: string;
+  method: string;
+  path: string;
+  headers: { 'X-Session-API-Key': string };
+  body?: Record<string, unknown> | null;
+}
 
 /** Programs in a sandbox must not see the credentials for the service. */
 const SERVICE_HEADERS = ['authorization', 'cookie', 'x-access-token'];
@@ -124,7 +131,7 @@ export class AgentServerProxy implements BeforeApplicationShutdown {
    */
   async forwardInner(
     userId: string,
-    { host, method, path, headers: sent, body = null }: CloudProxyDto,
+    { host, method, path, headers: sent, body = null }: InnerRequest,
     { request, response }: { request: IncomingMessage; response: ServerResponse },
   ): Promise<void> {
     const key = sent['X-Session-API-Key'];

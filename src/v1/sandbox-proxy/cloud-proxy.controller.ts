@@ -23,7 +23,7 @@ class CloudProxyHeadersDto {
 
 /** A request to an agent server. Members not listed here are ignored. */
 @ApiSchema({ name: 'CloudProxyRequest' })
-export class CloudProxyDto {
+class CloudProxyDto {
   @Text('Where the agent server of the sandbox is, as `conversation_url` says.', {
     required: true,
     example: 'http://127.0.0.1:13042',

@@ -21,6 +21,7 @@ describe.each([
   let received: string[];
   let programs: Socket[];
   let proxied: ProxiedRequest;
+  let connections: SandboxConnections | undefined;
 
   beforeEach(async () => {
     received = [];
@@ -44,7 +45,7 @@ describe.each([
 
   afterEach(async () => {
     const closed = forwarder.closeSockets();
-    proxied.connections?.closeIdle();
+    connections?.closeIdle();
     service.closeAllConnections();
     service.close();
     programs.forEach((socket) => socket.destroy());
@@ -72,9 +73,10 @@ describe.each([
     await once(server, 'listening');
     const nothing = (): void => undefined;
     const target = `http://127.0.0.1:${portOf(server)}`;
+    connections = isShared ? new SandboxConnections({ address: target }) : undefined;
     proxied = {
       target,
-      ...(isShared && { connections: new SandboxConnections({ address: target }) }),
+      ...(connections && { connections }),
       path: '/',
       ownerId: 'owner',
       isProven: true,

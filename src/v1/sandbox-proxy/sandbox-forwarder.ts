@@ -1,4 +1,5 @@
 import {
+  type Agent,
   type ClientRequest,
   type IncomingMessage,
   type OutgoingHttpHeaders,
@@ -20,7 +21,6 @@ import {
   type SandboxAddress,
 } from '../agent-servers/sandbox-address.js';
 import { connectionOptions } from '../agent-servers/sandbox-connection.js';
-import type { SandboxConnections } from './agent-server.targets.js';
 import {
   endToEndHeaders,
   forwardedHeaders,
@@ -48,7 +48,7 @@ export interface ProxiedRequest {
   /** `http://host:port` or `unix:/absolute/path`. */
   target: string;
   /** Shared by proven callers; without it, each request opens a connection. */
-  connections?: SandboxConnections;
+  connections?: Agent;
   path: string;
   rewriteRequestHeaders: HeaderRewrite;
   rewriteResponseHeaders: HeaderRewrite;

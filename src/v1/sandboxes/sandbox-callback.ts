@@ -4,7 +4,8 @@ import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { ownAddresses } from './backends/launch-variables.js';
-import { SANDBOX_BACKENDS, type ServicePlace } from './backends/sandbox-backends.js';
+import type { ServicePlace } from './backends/sandbox-backend.descriptor.js';
+import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 
 const WEBHOOKS_PATH = '/api/v1/webhooks';

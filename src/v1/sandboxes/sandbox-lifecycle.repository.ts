@@ -3,29 +3,15 @@ import { InjectRepository } from '@nestjs/typeorm';
 import { In, IsNull, LessThan, MoreThan, Not, Or, Repository, Column, Entity, PrimaryColumn } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { EntityRows } from '../../database/entity-rows.js';
+import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
 import type { SandboxFacts } from './backends/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { hostIsLost } from './sandbox-host.repository.js';
-import { type SandboxRowStatus, TRANSITIONAL_STATUSES } from './sandbox-status.js';
+import type { SandboxRowStatus } from './sandbox-status.js';
 import { currentPorts, type PortAddresses, Sandbox } from './sandbox.entity.js';
 
 /** A lease that is not renewed for this long may be taken over: its process is dead. */
-const LEASE_MS = 15_000;
-
-const TAKE_DUE = `
-  UPDATE sandboxes SET lease_owner = $1, lease_until = $2
-  FROM (
-    SELECT id FROM sandboxes
-    WHERE host_id = $3 AND status = ANY($4) AND (lease_until IS NULL OR lease_until < $5)
-    ORDER BY updated_at
-    LIMIT $6
-    FOR UPDATE SKIP LOCKED
-  ) due
-  WHERE sandboxes.id = due.id
-  RETURNING `;
-
-const RENEW = `
-  UPDATE sandboxes SET lease_until = $3 WHERE id = $1 AND lease_owner = $2 RETURNING status`;
+export const SANDBOX_LEASE_MS = 15_000;
 
 /** A lease is no change of the sandbox. */
 const SAME_TIME = { updatedAt: () => 'updated_at' };
@@ -71,9 +57,31 @@ interface ExpectedRow extends Omit<ExpectedSandbox, 'ports' | 'everStarted'> {
   cursor: string | null;
 }
 
+/** With the columns of its row. */
+export interface LeasedSandbox extends Lease {
+  status: SandboxRowStatus;
+  [column: string]: unknown;
+}
+
+/** Sandboxes of a host in transitional statuses. All starts have one owner, so that they leave room for stops. */
+export function transitionalOf(hostId: string, returning = 'r.status'): LeasedTable {
+  return {
+    table: 'sandboxes',
+    key: { column: 'id', type: 'text' },
+    columns: { leased_by: 'lease_owner', leased_until: 'lease_until' },
+    owner: `CASE r.status WHEN 'STARTING' THEN 'starts' ELSE r.id END`,
+    condition: `r.host_id = $8 AND r.status IN ('STARTING', 'PAUSING', 'DELETING')`,
+    values: [hostId],
+    returning,
+    renewing: 'r.status',
+    channel: 'sandboxes',
+  };
+}
+
 /** What background work looks for, and the leases that let at most one process work on a sandbox. */
 @Injectable()
 export class SandboxLifecycleRepository {
+  readonly leases: LeasedRows<LeasedSandbox>;
   private readonly rows: EntityRows<Sandbox>;
 
   constructor(
@@ -81,20 +89,13 @@ export class SandboxLifecycleRepository {
     private readonly host: HostIdentity,
     private readonly clock: Clock,
   ) {
-    this.rows = new EntityRows(sandboxes, 'sandboxes');
+    this.rows = new EntityRows(sandboxes, 'r');
+    const { connection } = sandboxes.manager;
+    this.leases = new LeasedRows(connection, clock, transitionalOf(host.id, this.rows.columns));
   }
 
-  /** Takes due sandboxes of this host in one of these statuses, the longest unchanged first. */
-  async takeDue(
-    limit: number,
-    statuses: readonly SandboxRowStatus[] = TRANSITIONAL_STATUSES,
-  ): Promise<Sandbox[]> {
-    const now = this.clock.now();
-    const [rows] = await this.sandboxes.query<[Record<string, unknown>[], number]>(
-      TAKE_DUE + this.rows.columns,
-      [this.host.processId, new Date(now + LEASE_MS), this.host.id, [...statuses], new Date(now), limit],
-    );
-    return rows.map((row) => this.rows.entity(row));
+  sandboxOf(row: LeasedSandbox): Sandbox {
+    return this.rows.entity(row);
   }
 
   /** False when the sandbox has none of these statuses, or another process has its lease. */
@@ -102,27 +103,15 @@ export class SandboxLifecycleRepository {
     const now = this.clock.now();
     const { affected } = await this.sandboxes.update(
       { id, status: In([...statuses]), leaseUntil: Or(IsNull(), LessThan(new Date(now))) },
-      { leaseOwner: this.host.processId, leaseUntil: new Date(now + LEASE_MS), ...SAME_TIME },
+      { leaseOwner: this.host.processId, leaseUntil: new Date(now + SANDBOX_LEASE_MS), ...SAME_TIME },
     );
     return affected === 1;
   }
 
-  /** The status of the row; null when the lease, or the row, is gone. */
-  async renew(id: string): Promise<SandboxRowStatus | null> {
-    const [rows] = await this.sandboxes.query<[{ status: SandboxRowStatus }[], number]>(RENEW, [
-      id,
-      this.host.processId,
-      new Date(this.clock.now() + LEASE_MS),
-    ]);
-    return rows[0]?.status ?? null;
-  }
-
-  /** The lease cannot be taken again before `pauseMs` has passed. */
-  async release(id: string, pauseMs = 0): Promise<void> {
-    const leaseUntil = pauseMs === 0 ? null : new Date(this.clock.now() + pauseMs);
+  async release(id: string): Promise<void> {
     await this.sandboxes.update(
       { id, leaseOwner: this.host.processId },
-      { leaseOwner: null, leaseUntil, ...SAME_TIME },
+      { leaseOwner: null, leaseUntil: null, ...SAME_TIME },
     );
   }
 

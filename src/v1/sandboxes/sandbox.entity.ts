@@ -58,9 +58,13 @@ export class Sandbox extends OwnedRow {
   /** The certificate authority that it trusts, with its key, encrypted; null until it is started with rules. */
   @Column('text', { nullable: true }) egressAuthority: string | null;
 
+  /** Of a transitional status: since when, or from when on, a process may work on it. */
+  @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;
+
   /** The process that works on a transitional status, and how long its lease lasts. */
   @Column('text', { nullable: true }) leaseOwner: string | null;
   @Column('timestamptz', { nullable: true }) leaseUntil: Date | null;
+  @Column('integer', { default: 0 }) attempts: number;
   @Column('timestamptz', { nullable: true }) deadlineAt: Date | null;
 
   /** It does not count as idle before this moment. */

@@ -31,8 +31,8 @@ const INSERT = new NamedStatement(
   'sandbox_insert',
   `INSERT INTO sandboxes
      (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, overrides, deadline_at,
-      keep_alive_until, last_activity_at, updated_at, traceparent)
-   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $13)`,
+      keep_alive_until, last_activity_at, updated_at, due_at, traceparent)
+   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $12, $13)`,
 );
 
 const LOCK = 'SELECT id FROM sandboxes WHERE id = $1 AND user_id = $2 FOR UPDATE';
@@ -207,7 +207,7 @@ export class SandboxRepository {
     const set = {
       deadlineAt: seconds === null ? null : new Date(now + seconds * 1000),
       // Whichever process takes it out of that status continues the trace.
-      ...(isTransitional(to) && { traceparent: currentTraceparent() }),
+      ...(isTransitional(to) && { traceparent: currentTraceparent(), dueAt: new Date(now) }),
       ...(!ADDRESSED.includes(to) && { address: null, portAddresses: null }),
       ...change,
       status: to,

@@ -3,6 +3,7 @@ import { getDataSourceToken, TypeOrmModule } from '@nestjs/typeorm';
 import type { DataSource } from 'typeorm';
 import { AppConfig } from '../../config/app-config.js';
 import { HealthModule } from '../../health/health.module.js';
+import { LeasedWorkModule } from '../../database/leased-rows/leased-worker.js';
 import { ObservabilityModule } from '../../observability/observability.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
@@ -42,6 +43,7 @@ import { RunningSandboxQueries, SandboxQueries } from './sandbox.queries.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { SandboxesService } from './sandboxes.service.js';
 import { WarmSandbox, WarmSandboxRepository } from './warm/warm-sandbox.repository.js';
+import { WarmPrograms } from './warm/warm-programs.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
 
 @Module({
@@ -51,6 +53,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     HealthModule,
     SandboxSpecsModule,
     IdempotencyModule,
+    LeasedWorkModule,
     ObservabilityModule,
     SettingsModule,
   ],
@@ -109,6 +112,7 @@ import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
     HostRegistry,
     BackendReadiness,
     BackendSweeper,
+    WarmPrograms,
     WarmSandboxKeeper,
   ],
   exports: [

@@ -25,7 +25,6 @@ import { type ConversationRecord, toStats, branchUpTo } from './conversation-rec
 import { type Credentials, secretValues, lookUpSecrets, type OwnSecret } from './credentials.js';
 import { toEngineSettings } from './engine-settings.js';
 import type { KeptOriginals, RecordFile } from './conversation-files.js';
-import type { FoundPlugin } from '../skills/agent-context.js';
 import {
   type FoundSkills,
   mergeSkills,
@@ -36,6 +35,10 @@ import {
   skillsForFile,
   triggeredSkills,
 } from '../skills/skill.js';
+
+export interface FoundPlugin extends FoundSkills {
+  folder: string;
+}
 
 /** Their nulls are kept: null has a meaning in arbitrary JSON, and strict clients require `command` even when null. */
 const MEMBERS_WITH_NULLS = new Set([

@@ -30,9 +30,8 @@ import {
   branchTo,
 } from './conversation-record.js';
 import { ConversationRun, type RunLimits } from './conversation-run.js';
-import type { ConversationState } from './conversation-state.js';
+import type { ConversationState, FoundPlugin } from './conversation-state.js';
 import type { DraftAnswer } from './draft-answer.js';
-import type { FoundPlugin } from '../skills/agent-context.js';
 import { type Credentials, KEY_WITHHELD, mergeCredentials, missingCredentials } from './credentials.js';
 
 const MAX_NAVIGATIONS = 1_000;

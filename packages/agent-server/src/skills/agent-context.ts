@@ -5,6 +5,7 @@ import path from 'node:path';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { asHttpError } from '../files/file-routes.js';
 import { HttpError } from '../http/http-error.js';
+import type { FoundPlugin } from '../conversations/conversation-state.js';
 
 interface SkillSources {
   agent: Record<string, unknown>;
@@ -67,10 +68,6 @@ function toTrigger(trigger: GivenSkill['trigger'] | null): Skill['trigger'] {
 }
 
 const MANIFESTS = ['.plugin/marketplace.json', '.claude-plugin/marketplace.json'];
-
-export interface FoundPlugin extends FoundSkills {
-  folder: string;
-}
 
 interface Marketplace {
   name: string;

@@ -5,7 +5,8 @@ import { json } from 'node:stream/consumers';
 import type { AgentEvent, Content } from '@slipway/agent-protocol/events.js';
 import { modelFactory } from '../../src/engine/native/language-model.js';
 import { messagesFromEvents } from '../../src/engine/native/messages-from-events.js';
-import { callModelWithRetries, type OfferedTool, quietPatience } from '../../src/engine/native/model-call.js';
+import { callModelWithRetries, quietPatience } from '../../src/engine/native/model-call.js';
+import type { OfferedTool } from '../../src/engine/native/prompt-filter.js';
 import { originOf } from '../../src/engine/native/prompt-limits.js';
 import type {
   OpaqueMembers,

@@ -2,7 +2,6 @@ import type { LookupAddress, LookupOptions } from 'node:dns';
 import { describe, expect, it } from '@jest/globals';
 import {
   addressProblem,
-  type AddressReach,
   AddressRefusedError,
   bypassesProxy,
   checkedLookup,
@@ -13,6 +12,7 @@ import {
   type ResolveHost,
   shownAddress,
 } from './address-rules.js';
+import type { AddressReach } from './host-allowlist.js';
 
 const SCHEMES = ['http', 'https', 'ws', 'wss'];
 

@@ -2,7 +2,7 @@ import type { LookupAddress } from 'node:dns';
 import { isIP, type LookupFunction } from 'node:net';
 import { callbackify } from 'node:util';
 import ipaddr from 'ipaddr.js';
-import { isLoopbackHost } from './host-allowlist.js';
+import { type AddressReach, isLoopbackHost } from './host-allowlist.js';
 
 const ABSOLUTE = /^([a-z][a-z0-9+.-]*):\/\/(.*)$/is;
 /** Prefix of IPv4 addresses translated for IPv6-only networks (RFC 6052). */
@@ -30,9 +30,6 @@ const METADATA = [
 
 /** RFC 1918, RFC 6598, RFC 4193. */
 const PRIVATE_RANGES: readonly string[] = ['private', 'carrierGradeNat', 'uniqueLocal'];
-
-/** `network` means the operator's networks as well, but nothing of this machine or its cloud. */
-export type AddressReach = 'public' | 'network' | 'any';
 
 export type ResolveHost = (hostname: string) => Promise<readonly LookupAddress[]>;
 

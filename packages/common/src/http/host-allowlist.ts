@@ -1,5 +1,7 @@
 import { BlockList, isIP } from 'node:net';
-import type { AddressReach } from './address-rules.js';
+
+/** `network` means the operator's networks as well, but nothing of this machine or its cloud. */
+export type AddressReach = 'public' | 'network' | 'any';
 
 type Scheme = 'http' | 'https';
 

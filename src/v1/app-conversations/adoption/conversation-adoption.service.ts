@@ -16,24 +16,11 @@ import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sand
 import { SandboxEvents } from '../../sandboxes/sandbox-events.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { MAX_TITLE_LENGTH } from '../conversation.entity.js';
-import { ConversationRepository } from '../conversation.repository.js';
+import { ConversationRepository, type ListedConversation } from '../conversation.repository.js';
 
 const MAX_MODEL_LENGTH = 500;
 const MAX_ADDRESS_LENGTH = 2_000;
 const MAX_PATH_LENGTH = 4_096;
-
-/** A conversation from the list of its agent server. Untrusted, and cut to what a row can hold. */
-export interface ListedConversation {
-  id: string;
-  title: string | null;
-  model: string | null;
-  /** `acp`: its agent speaks the Agent Client Protocol; null: an OpenHands agent. */
-  agentKind: 'acp' | null;
-  /** Empty: the model is called at its provider's own address. */
-  baseUrl: string;
-  workingDir: string;
-  createdAt: Date;
-}
 
 /** Null when the entry is invalid or about to be removed. `now` replaces a time that is missing or in the future. */
 export function toListedConversation(value: unknown, now: Date): ListedConversation | null {

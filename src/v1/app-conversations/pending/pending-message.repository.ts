@@ -11,6 +11,9 @@ import {
 } from 'typeorm';
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { OwnedRow } from '../../../auth/user.repository.js';
+import { Clock } from '../../../common/clock.js';
+import { type Lease, LeasedRows, type LeasedTable } from '../../../database/leased-rows/leased-rows.js';
+import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { joinSandbox } from '../../sandboxes/sandbox.queries.js';
 import { hasUnfinishedStart, mayGoOn } from '../start-task.queries.js';
 
@@ -18,6 +21,7 @@ import { hasUnfinishedStart, mayGoOn } from '../start-task.queries.js';
 @Entity('pending_messages')
 @Index('pending_messages_conversation_id_position_key', ['conversationId', 'position'], { unique: true })
 @Index('pending_messages_user_id_idx', ['userId'])
+@Index('pending_messages_leased_idx', ['leasedUntil'], { where: 'leased_until IS NOT NULL' })
 export class PendingMessage extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
 
@@ -28,51 +32,55 @@ export class PendingMessage extends OwnedRow {
   @Column('integer') position: number;
   @Column('jsonb') content: Content[];
 
-  /** Includes the current attempt. */
   @Column('integer', { default: 0 }) attempts: number;
-
-  /** A delivery is under way or has just failed until then. */
   @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;
+  @Column('text', { nullable: true }) leasedBy: string | null;
+  @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
 
   /** Last event before the first attempt: retries search the log after it. Empty for an empty log. */
   @Column('text', { nullable: true }) afterEventId: string | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 }
 
-/** Longer than a delivery takes; then another process takes over. */
-const CLAIM = `interval '2 minutes'`;
+const CHANNEL = 'pending_messages';
 
 const ADD = `
-  INSERT INTO pending_messages (id, user_id, conversation_id, position, content)
-  SELECT $1, $2, $3, coalesce(max(position), 0) + 1, $4::jsonb FROM pending_messages WHERE conversation_id = $3`;
+  WITH added AS (
+    INSERT INTO pending_messages (id, user_id, conversation_id, position, content, due_at)
+    SELECT $1, $2, $3, coalesce(max(position), 0) + 1, $4::jsonb, $5 FROM pending_messages WHERE conversation_id = $3)
+  SELECT pg_notify('${CHANNEL}', '')`;
 
-/** The next sweep finds the rest. */
-const MAX_DELIVERABLE = 200;
+/** At a time; the next look finds the rest. */
+export const MAX_DELIVERABLE = 200;
 
-/** First messages only: a conversation whose first one is postponed must not displace others. */
+/** First messages only: the others wait for it, and a conversation whose first one is postponed must not displace others. */
 const DELIVERABLE = `
-  SELECT c.id, c.user_id AS "userId"
+  SELECT p.id, p.user_id AS owner, p.due_at
   FROM pending_messages p
   JOIN app_conversations c ON c.id = p.conversation_id
   ${joinSandbox('c')}
-  WHERE s.host_id = $1 AND ($2::uuid IS NULL OR c.id = $2)
-    AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
-    AND p.due_at <= now() AND ${mayGoOn('c')}
+  WHERE s.host_id = $8 AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
+    AND p.due_at <= $2 AND ${mayGoOn('c')}
     AND NOT EXISTS (
       SELECT FROM pending_messages earlier
       WHERE earlier.conversation_id = p.conversation_id AND earlier.position < p.position)
   ORDER BY p.due_at
   LIMIT ${MAX_DELIVERABLE}`;
 
-/** The others wait for the first one. Of two concurrent claims, the second finds it not due. */
-const CLAIM_FIRST = `
-  UPDATE pending_messages SET attempts = attempts + 1, due_at = now() + ${CLAIM}
-  WHERE due_at <= now() AND id = (
-    SELECT id FROM pending_messages WHERE conversation_id = $1 ORDER BY position LIMIT 1)
-  RETURNING id, content, attempts, after_event_id AS "afterEventId"`;
-
-const POSTPONE = `
-  UPDATE pending_messages SET due_at = now() + make_interval(secs => $2) WHERE id = $1`;
+/** Messages for running sandboxes of a host, of each conversation the first. */
+export function messagesFor(hostId: string): LeasedTable {
+  return {
+    table: 'pending_messages',
+    key: { column: 'id', type: 'uuid' },
+    owner: 'r.user_id',
+    condition: 'true',
+    candidates: DELIVERABLE,
+    values: [hostId],
+    returning:
+      'r.user_id AS "userId", r.conversation_id AS "conversationId", r.content, r.after_event_id AS "afterEventId"',
+    channel: CHANNEL,
+  };
+}
 
 const ORPHANS_BATCH = 1_000;
 export const FIRST_MESSAGE_ID = '00000000-0000-0000-0000-000000000000';
@@ -88,11 +96,20 @@ const REMOVE_ORPHANS = `
         AND NOT ${hasUnfinishedStart('p.conversation_id')})))
   SELECT id FROM seen ORDER BY id OFFSET ${ORPHANS_BATCH - 1}`;
 
-export type ClaimedMessage = Pick<PendingMessage, 'id' | 'content' | 'attempts' | 'afterEventId'>;
+export interface DueMessage
+  extends Lease, Pick<PendingMessage, 'userId' | 'conversationId' | 'content' | 'afterEventId'> {}
 
 @Injectable()
 export class PendingMessageRepository {
-  constructor(@InjectRepository(PendingMessage) private readonly messages: Repository<PendingMessage>) {}
+  readonly leases: LeasedRows<DueMessage>;
+
+  constructor(
+    @InjectRepository(PendingMessage) private readonly messages: Repository<PendingMessage>,
+    private readonly clock: Clock,
+    host: HostIdentity,
+  ) {
+    this.leases = new LeasedRows(messages.manager.connection, clock, messagesFor(host.id));
+  }
 
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
     return this.messages.manager.transaction(work);
@@ -112,34 +129,20 @@ export class PendingMessageRepository {
     message: { id: string; userId: string; conversationId: string; content: Content[] },
   ): Promise<void> {
     const { id, userId, conversationId, content } = message;
-    await manager.query(ADD, [id, userId, conversationId, JSON.stringify(content)]);
+    const now = new Date(this.clock.now());
+    await manager.query(ADD, [id, userId, conversationId, JSON.stringify(content), now]);
   }
 
-  /** Up to a few hundred conversations of a host (or one of them) with a message to deliver, the longest due first. */
-  async deliverable(
-    hostId: string,
-    conversationId: string | null,
-  ): Promise<{ id: string; userId: string }[]> {
-    return this.messages.query<{ id: string; userId: string }[]>(DELIVERABLE, [hostId, conversationId]);
+  /** An empty id stands for an empty log. False when another process has the message by now. */
+  async noteBeginning({ id, leasedBy }: Lease, lastEventId: string): Promise<boolean> {
+    const { affected } = await this.messages.update({ id, leasedBy }, { afterEventId: lastEventId });
+    return affected === 1;
   }
 
-  /** Null when there is no message, or another worker has it. */
-  async claimFirst(conversationId: string): Promise<ClaimedMessage | null> {
-    const [[row]] = await this.messages.query<[ClaimedMessage[], number]>(CLAIM_FIRST, [conversationId]);
-    return row ?? null;
-  }
-
-  /** An empty id stands for an empty log. */
-  async noteBeginning(id: string, lastEventId: string): Promise<void> {
-    await this.messages.update({ id }, { afterEventId: lastEventId });
-  }
-
-  async postpone(id: string, seconds: number): Promise<void> {
-    await this.messages.query(POSTPONE, [id, seconds]);
-  }
-
-  async remove(id: string): Promise<void> {
-    await this.messages.delete({ id });
+  /** False when another process has the message by now. */
+  async remove({ id, leasedBy }: Lease): Promise<boolean> {
+    const { affected } = await this.messages.delete({ id, leasedBy });
+    return affected === 1;
   }
 
   /** Looks for orphans after an id, removes them, and returns where the next batch begins. */

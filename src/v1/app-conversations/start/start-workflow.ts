@@ -1,25 +1,17 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { type SpanStart, traced } from '../../../common/spans.js';
-import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxWorkerSignal } from '../../sandboxes/sandbox-events.js';
-import { RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
-import { agentDialect } from '../agent-request/agent-dialect.js';
 import { ConversationMetrics } from '../conversation.metrics.js';
 import { ConversationRepository } from '../conversation.repository.js';
-import { PendingMessagesService } from '../pending/pending-messages.service.js';
-import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
-import type { CheckedConfiguration } from '../agent-request/agent-request.builder.js';
+import { PendingMessagesWorker } from '../pending/pending-messages.worker.js';
 import { isFinished, type StartTask } from '../start-task.entity.js';
-import { isForeign, type WorkPlace } from '../work-places/work-place.js';
 import { StartSuperseded, StartTaskRepository } from '../start-task.repository.js';
-import { AwaitSandboxStep, KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
-import { BeginConversationStep } from './begin-conversation.step.js';
-import { PrepareRepositoryStep } from './prepare-repository.step.js';
-import { SetUpStep } from './set-up.step.js';
+import { KEEP_ALIVE_SECONDS } from './await-sandbox.step.js';
 import { StartRequestResolver } from './start-request.resolver.js';
-import { type StartContext, StartFailure, type StartFailureKind } from './start-step.js';
+import { StartFailure, type StartFailureKind } from './start-step.js';
+import { StartSteps } from './start-steps.js';
 
 const KEEP_ALIVE_EVERY_MS = (KEEP_ALIVE_SECONDS * 1000) / 2;
 
@@ -32,15 +24,10 @@ export class StartWorkflow {
     private readonly tasks: StartTaskRepository,
     private readonly conversations: ConversationRepository,
     private readonly sandboxes: SandboxRepository,
-    private readonly running: RunningSandboxQueries,
-    private readonly specs: SandboxSpecs,
     private readonly worker: SandboxWorkerSignal,
     private readonly requests: StartRequestResolver,
-    private readonly awaitSandbox: AwaitSandboxStep,
-    private readonly prepareRepository: PrepareRepositoryStep,
-    private readonly setUp: SetUpStep,
-    private readonly beginConversation: BeginConversationStep,
-    private readonly pendingMessages: PendingMessagesService,
+    private readonly steps: StartSteps,
+    private readonly pendingMessages: PendingMessagesWorker,
     private readonly metrics: ConversationMetrics,
   ) {}
 
@@ -100,7 +87,7 @@ export class StartWorkflow {
       try {
         const current = task;
         const begunAt = performance.now();
-        task = await traced(stepSpan(current), () => this.runStep(current, settings, signal));
+        task = await traced(stepSpan(current), () => this.steps.run(current, settings, signal));
         this.metrics.stepFinished(current.status, performance.now() - begunAt);
       } catch (error) {
         if (!(error instanceof StartFailure)) {
@@ -110,91 +97,8 @@ export class StartWorkflow {
         return;
       }
     }
-  }
-
-  /** Returns the task in its next status. Throws StartFailure, StartSuperseded, or what may pass. */
-  private async runStep(
-    task: StartTask,
-    { configuration, problem }: CheckedConfiguration,
-    signal: AbortSignal,
-  ): Promise<StartTask> {
-    switch (task.status) {
-      case 'WORKING':
-        // Before the start waits for a sandbox.
-        if (problem !== null) {
-          throw new StartFailure('settings', problem);
-        }
-        return this.tasks.advance(task, 'WAITING_FOR_SANDBOX', { detail: task.detail });
-      case 'WAITING_FOR_SANDBOX':
-        return this.tasks.advance(await this.awaitSandbox.run(task, signal), 'PREPARING_REPOSITORY');
-      default:
-        return this.runStepInSandbox(await this.context(task, signal), configuration, signal);
-    }
-  }
-
-  /** Waits for a sandbox that was stopped meanwhile. */
-  private async context(first: StartTask, signal: AbortSignal): Promise<StartContext> {
-    let task = first;
-    for (;;) {
-      const sandbox = await this.running.target(task.sandboxId);
-      if (sandbox) {
-        const spec = this.specs.find(sandbox.specId);
-        return { task, sandbox, dialect: agentDialect(spec), specWorkingDir: spec?.workingDir ?? null };
-      }
-      task = await this.awaitSandbox.run(task, signal);
-    }
-  }
-
-  private async runStepInSandbox(
-    context: StartContext,
-    configuration: AgentConfiguration,
-    signal: AbortSignal,
-  ): Promise<StartTask> {
-    const { task } = context;
-    const { selected_repository: repository, work_place: workPlace } = task.request;
-    const hasOwnScripts = repository !== null && !isForeign(workPlace);
-    switch (task.status) {
-      case 'PREPARING_REPOSITORY': {
-        const { settings } = configuration;
-        const { workingDir, notices, place } = await this.prepareRepository.run(context, settings, signal);
-        const notes = [...new Set([...task.notes, ...notices])];
-        const placed = place === undefined ? task : await this.place(task, place);
-        return this.tasks.advance(placed, 'RUNNING_SETUP_SCRIPT', { workingDir, notes });
-      }
-      case 'RUNNING_SETUP_SCRIPT':
-        if (hasOwnScripts) {
-          await this.setUp.runScript(context, signal);
-        }
-        return this.tasks.advance(task, 'SETTING_UP_GIT_HOOKS');
-      case 'SETTING_UP_GIT_HOOKS':
-        if (hasOwnScripts) {
-          await this.setUp.installHook(context, signal);
-        }
-        return this.tasks.advance(task, 'STARTING_CONVERSATION');
-      case 'STARTING_CONVERSATION':
-        return this.becomeReady(context, await this.beginConversation.run(context, configuration));
-      default:
-        throw new Error(`a start in status ${task.status} has no step in its sandbox`);
-    }
-  }
-
-  private async place(task: StartTask, place: WorkPlace | null): Promise<StartTask> {
-    if ((task.request.work_place ?? null) === null && place === null) {
-      return task;
-    }
-    await this.tasks.amend(task.id, { work_place: place });
-    return Object.assign({}, task, { request: { ...task.request, work_place: place } });
-  }
-
-  /** Clients may use the conversation: the agent server has it and its credentials. */
-  private async becomeReady({ sandbox }: StartContext, task: StartTask): Promise<StartTask> {
-    const ready = await this.tasks.transaction(async (manager) => {
-      await this.conversations.setGeneration(task.appConversationId, sandbox.generation, manager);
-      return this.tasks.advance(task, 'READY', {}, manager);
-    });
-    this.metrics.ready(ready);
-    this.pendingMessages.deliver(task.appConversationId);
-    return ready;
+    this.metrics.ready(task);
+    this.pendingMessages.deliver();
   }
 
   private keepSandboxAlive({ sandboxId }: StartTask): void {

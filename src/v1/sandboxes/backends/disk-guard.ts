@@ -1,7 +1,7 @@
 import pLimit from 'p-limit';
 import { statfs } from 'node:fs/promises';
 import { unlessCode } from '@slipway/common/errors/error-message.js';
-import { SandboxBackendError } from './sandbox-backend.js';
+import { type DiskSpace, SandboxBackendError } from './sandbox-backend.js';
 
 const MEBIBYTE = 1024 * 1024;
 const MAX_MEASURED = 10_000;
@@ -223,14 +223,6 @@ function megabytes(bytes: number): string {
 export const MIN_FREE_BYTES = 512 * MEBIBYTE;
 const MIN_FREE_FILES = 10_000;
 const INVISIBLE = ['ENOENT', 'ENOTDIR', 'EACCES'];
-
-export interface DiskSpace {
-  /** Bytes that users other than root may still write. */
-  freeBytes: number;
-  totalBytes: number;
-  /** Number of files that can still be made; null where the file system has no limit. */
-  freeFiles: number | null;
-}
 
 /** The disk that holds a folder; null when the folder cannot be seen from here. */
 export async function diskSpace(folder: string): Promise<DiskSpace | null> {

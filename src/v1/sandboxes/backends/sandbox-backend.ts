@@ -1,6 +1,13 @@
 import type { Socket } from 'node:net';
 import type { PodPort } from '../../../common/kubernetes/pod-socket.js';
-import type { DiskSpace } from './disk-guard.js';
+
+export interface DiskSpace {
+  /** Bytes that users other than root may still write. */
+  freeBytes: number;
+  totalBytes: number;
+  /** Number of files that can still be made; null where the file system has no limit. */
+  freeFiles: number | null;
+}
 
 /** A sandbox could not be started, stopped or inspected. The message is safe to show and says what to do. */
 export class SandboxBackendError extends Error {

@@ -1,40 +1,8 @@
-import type { SandboxConfig } from '../../../config/sandbox-config.js';
 import { dockerBackend } from './docker/docker.descriptor.js';
 import { kubernetesBackend } from './kubernetes/kubernetes.descriptor.js';
 import { processBackend } from './process/process.descriptor.js';
-import type { SandboxBackend, SandboxBackendKind } from './sandbox-backend.js';
-
-export interface ServicePlace {
-  host: string | null;
-  ownHostname: string;
-  /** `SANDBOX_ADDRESS`, else an address of the machine or pod; null when only loopback exists. */
-  ownAddress: string | null;
-  dockerNetwork: string | null;
-}
-
-interface SandboxBackendSetup {
-  sandboxes: SandboxConfig;
-  dataDir: string;
-  instanceId: string;
-  hostId: string;
-  /** Known once the service listens. */
-  callbackUrl: () => string;
-  defaults: { cpu: number; memoryMb: number };
-  /** Destinations that are not public and that sandboxes may still reach. */
-  allow: readonly string[];
-  hiddenPaths: readonly string[];
-}
-
-export interface SandboxBackendDescriptor {
-  readonly kind: SandboxBackendKind;
-  /** Whether a sandbox belongs to the machine that started it. If not, every replica looks after all of them. */
-  readonly hostBound: boolean;
-  readonly runsContainers: boolean;
-  readonly serviceHost: (place: ServicePlace) => string;
-  /** The name of its sandboxes in errors if they cannot reach a service on loopback; null if they can. */
-  readonly cutOffFromLoopback: (place: ServicePlace) => string | null;
-  readonly create: (setup: SandboxBackendSetup) => Promise<SandboxBackend>;
-}
+import type { SandboxBackendKind } from './sandbox-backend.js';
+import type { SandboxBackendDescriptor } from './sandbox-backend.descriptor.js';
 
 /** The only place that chooses by kind. */
 export const SANDBOX_BACKENDS: {

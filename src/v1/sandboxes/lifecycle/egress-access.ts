@@ -67,11 +67,10 @@ export class SandboxEgress {
     const { newAuthority } = await import('@slipway/egress-proxy/new-authority.js');
     const authority = await newAuthority(id);
     const egressAuthority = this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id }));
-    await this.sandboxes.update(
-      id,
-      { egressAuthority },
-      { status: 'STARTING', leaseOwner: leaseOwner ?? '' },
-    );
+    const condition = { status: 'STARTING' as const, leaseOwner: leaseOwner ?? '' };
+    if (!(await this.sandboxes.update(id, { egressAuthority }, condition))) {
+      throw new Error('the sandbox has another status or another worker by now');
+    }
     return authority;
   }
 

@@ -22,14 +22,13 @@ import { messagesFromEvents } from './messages-from-events.js';
 import {
   CONTENT_FILTERED,
   type ModelRequest,
-  type ModelResponse,
   PausedWhileWaiting,
   callModelWithImages,
   patienceOf,
   type Wait,
 } from './model-call.js';
 import { type NativeTools, prepareRun } from './native-tools.js';
-import { toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
+import { type ModelResponse, toActionEvent, toOriginal, withUniqueIds } from './response-parts.js';
 import { hasSpokenCall, withSpokenCalls } from './spoken-calls.js';
 import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls.js';
 import type { AnswerEnding } from './refusal-words.js';

@@ -1,6 +1,5 @@
 import { isJsonObject, parseJson } from '@slipway/common/json-access.js';
-import type { ModelResponse } from './model-call.js';
-import { callsIn } from './response-parts.js';
+import { callsIn, type ModelResponse } from './response-parts.js';
 import { parseArguments } from './tool-calls.js';
 
 /** What gpt-oss, Kimi and DeepSeek leave behind a name: their templates' marks, or the number of the call. */

@@ -10,10 +10,10 @@ import {
   callModelWithRetries,
   CONTENT_FILTERED,
   type ModelRequest,
-  type ModelResponse,
   patienceOf,
   type Wait,
 } from './model-call.js';
+import type { ModelResponse } from './response-parts.js';
 
 const KEPT_SHARE = 0.3;
 /** Maximum characters of a transcript per token of the limit: the request must fit into the same context. */

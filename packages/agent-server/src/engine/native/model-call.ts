@@ -1,29 +1,23 @@
 import type { ModelParameters } from '@slipway/agent-protocol/conversation-schemas.js';
 import { jsonSchema, type ModelMessage, streamText, tool, type ToolSet } from 'ai';
 import { FINISH } from '../../tools/finish.tool.js';
-import type { Draft, EngineHost, OpaqueMembers, OriginalCall, OriginalPart } from '../agent-engine.js';
+import type { Draft, EngineHost } from '../agent-engine.js';
 import { AnswerWatch } from './answer-watch.js';
-import { type AnswerEnding, answerEnding } from './refusal-words.js';
+import { answerEnding } from './refusal-words.js';
 import type { ChosenModel } from './language-model.js';
 import { LlmFailure, toLlmFailure } from './llm-failure.js';
-import { filterPrompt } from './prompt-filter.js';
+import { filterPrompt, type OfferedTool } from './prompt-filter.js';
 import { type LeftOutImages, imagesIn, originOf } from './prompt-limits.js';
-import { callsIn, ResponseParts, splitThinking } from './response-parts.js';
+import { callsIn, type ModelResponse, ResponseParts, splitThinking } from './response-parts.js';
 import { HELD_BACK } from './text-tools.js';
 import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
-import { type CachedTokens, conversationFailure, countUsage } from '../limits.js';
+import { conversationFailure, countUsage } from '../limits.js';
 
 // The SDK's warnings go to the console and may quote a prompt.
 globalThis.AI_SDK_LOG_WARNINGS = false;
 
 export const CONTENT_FILTERED =
   'The model or its provider refused to answer because of the content (content filter). Write what you want in other words, or choose another model.';
-
-export interface OfferedTool {
-  name: string;
-  description: string;
-  inputSchema: Record<string, unknown>;
-}
 
 export interface ModelRequest {
   model: ChosenModel;
@@ -35,22 +29,6 @@ export interface ModelRequest {
   leftOutImages?: LeftOutImages;
   signal: AbortSignal;
   showDraft?: EngineHost['showDraft'];
-}
-
-export type RequestedCall = Pick<OriginalCall, 'id' | 'name' | 'arguments'>;
-
-export interface ModelResponse extends CachedTokens, Draft {
-  id: string;
-  calls: RequestedCall[];
-  /** Text, reasoning and calls in the order in which they came, with the provider's own data. */
-  parts: OriginalPart[];
-  message: OpaqueMembers;
-  ending: AnswerEnding;
-  /** null: the provider did not say. */
-  promptTokens: number | null;
-  completionTokens: number | null;
-  /** What the provider charges, in USD. */
-  costUsd: number | null;
 }
 
 export class PausedWhileWaiting extends Error {}

@@ -12,7 +12,6 @@ import { cleanJson, cleanText, isBlank, textHead } from '@slipway/common/well-fo
 import { cleanToolName } from '../../tools/tool.js';
 import { repairedSchema } from '../../tools/tool-schema.js';
 import { UNKNOWN_RESULT } from '../agent-events.js';
-import type { OfferedTool } from './model-call.js';
 import {
   ImageAllowance,
   imagePart,
@@ -21,6 +20,12 @@ import {
   type TargetRules,
   targetRules,
 } from './prompt-limits.js';
+
+export interface OfferedTool {
+  name: string;
+  description: string;
+  inputSchema: Record<string, unknown>;
+}
 
 const BEGINNING_LEFT_OUT = '(The beginning of this conversation was left out.)';
 const GO_ON = 'Go on.';

@@ -4,14 +4,32 @@ import type {
   Draft,
   OpaqueMembers,
   OpaqueData,
+  OriginalCall,
   OriginalPart,
   OriginalText,
   NewEvent,
   OriginalResponse,
 } from '../agent-engine.js';
 import { randomUUID } from 'node:crypto';
+import type { CachedTokens } from '../limits.js';
+import type { AnswerEnding } from './refusal-words.js';
 import type { Action, SecurityRisk } from '@slipway/agent-protocol/events.js';
-import type { RequestedCall, ModelResponse } from './model-call.js';
+
+export type RequestedCall = Pick<OriginalCall, 'id' | 'name' | 'arguments'>;
+
+export interface ModelResponse extends CachedTokens, Draft {
+  id: string;
+  calls: RequestedCall[];
+  /** Text, reasoning and calls in the order in which they came, with the provider's own data. */
+  parts: OriginalPart[];
+  message: OpaqueMembers;
+  ending: AnswerEnding;
+  /** null: the provider did not say. */
+  promptTokens: number | null;
+  completionTokens: number | null;
+  /** What the provider charges, in USD. */
+  costUsd: number | null;
+}
 
 /** Members of a call that every server of this API sends. */
 const COMMON_CALL_MEMBERS = new Set(['index', 'id', 'type', 'function']);

@@ -3,8 +3,8 @@ import { isJsonObject, type JsonObject, parseJson } from '@slipway/common/json-a
 import type { EngineHost, OriginalCall } from '../agent-engine.js';
 import { reportOnce } from '../limits.js';
 import { repairedJson, undressedName } from './call-repair.js';
-import type { ModelResponse, OfferedTool } from './model-call.js';
-import { callsIn } from './response-parts.js';
+import type { OfferedTool } from './prompt-filter.js';
+import { callsIn, type ModelResponse } from './response-parts.js';
 import { parameterNames, parseTextCalls } from './text-tools.js';
 
 /** What the templates of Qwen, Hermes, Kimi, DeepSeek, Mistral, Llama and gpt-oss begin a call with. */

@@ -7,7 +7,7 @@ import { repairedSchema } from '../../tools/tool-schema.js';
 import { type PreparedCall, type Tool, ToolInputError } from '../../tools/tool.js';
 import type { EngineHost, NewEvent } from '../agent-engine.js';
 import { callError, UNKNOWN_RESULT } from '../agent-events.js';
-import type { OfferedTool } from './model-call.js';
+import type { OfferedTool } from './prompt-filter.js';
 
 const RISK = 'security_risk';
 const RISKS: readonly SecurityRisk[] = ['UNKNOWN', 'LOW', 'MEDIUM', 'HIGH'];

@@ -13,9 +13,10 @@ import {
   explainIncompatibleImage,
   lastLines,
 } from '../container-layout.js';
-import { DiskGuard, type DiskSpace, diskSpace, requireSpace } from '../disk-guard.js';
+import { DiskGuard, diskSpace, requireSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
+  type DiskSpace,
   type PreparationLine,
   type ProgramLaunch,
   requireMayStop,

@@ -1,5 +1,5 @@
 import { GRACE_SECONDS, type SandboxBackendOptions } from '../sandbox-backend.js';
-import type { SandboxBackendDescriptor } from '../sandbox-backends.js';
+import type { SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
 
 export interface DockerBackendOptions extends SandboxBackendOptions {
   /** `unix:///path` or `tcp://host:port`; null is the engine's default socket. */

@@ -4,9 +4,9 @@ import { KeyedLimit } from '@slipway/common/async.js';
 import { ApiServerError, ApiServer } from '../../../../common/kubernetes/api-server.js';
 import { connectToPod, type PodPort } from '../../../../common/kubernetes/pod-socket.js';
 import { explainIncompatibleImage, lastLines, SANDBOX_LABEL, sandboxLayout } from '../container-layout.js';
-import type { DiskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
+  type DiskSpace,
   type PreparationLine,
   type ProgramLaunch,
   requireMayStop,

@@ -1,6 +1,6 @@
 import type { SandboxConfig } from '../../../../config/sandbox-config.js';
 import { GRACE_SECONDS, type SandboxBackendOptions } from '../sandbox-backend.js';
-import type { SandboxBackendDescriptor } from '../sandbox-backends.js';
+import type { SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
 
 export const DEFAULT_NAMESPACE = 'slipway-sandboxes';
 

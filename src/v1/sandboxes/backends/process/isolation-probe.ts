@@ -8,19 +8,14 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
 import { textTail } from '@slipway/common/well-formed-text.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
+import { type Platform, programWrapper, spawnIdentity, toolWrapper } from './isolation.js';
 import {
-  type IsolatedNetwork,
-  type Platform,
-  programWrapper,
-  spawnIdentity,
-  toolWrapper,
-} from './isolation.js';
-import {
-  networkRules,
-  resolverConfiguration,
   attachNetwork,
   detachNetwork,
+  type IsolatedNetwork,
   NETWORK_INTERFACE,
+  networkRules,
+  resolverConfiguration,
 } from './sandbox-network.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
 import { sandboxMarker } from './program-command.js';

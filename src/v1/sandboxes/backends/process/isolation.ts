@@ -2,7 +2,7 @@ import { createHash } from 'node:crypto';
 import { readFile } from 'node:fs/promises';
 import { PROJECT_FOLDER, SHARED_FOLDER, SandboxBackendError } from '../sandbox-backend.js';
 import { machineView, type Mount, rootArguments } from './machine-view.js';
-import { type NetworkRules, policyCommands } from './sandbox-network.js';
+import { type IsolatedNetwork, type NetworkRules, policyCommands } from './sandbox-network.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
 import type { SandboxPaths } from './sandbox-files.js';
 
@@ -79,16 +79,6 @@ export type Platform = {
     }
   | { isolation: 'none' }
 );
-
-export interface IsolatedNetwork {
-  bwrap: string;
-  slirp4netns: string;
-  ip: string;
-  unshare: string;
-  setpriv: string;
-  /** Set when the service is not root: the network then belongs to a user namespace. */
-  joinsUserNamespace: boolean;
-}
 
 const STATUS_FD = 3;
 const APPLY_RULES = 'printf "%s" "$2" | "$1" -batch - || exit 1; shift 2; exec "$@"';

@@ -7,7 +7,8 @@ import {
   SHARED_FOLDER,
 } from '../sandbox-backend.js';
 import { probeBubblewrap, probeNetwork, probeWithoutIsolation } from './isolation-probe.js';
-import { type IsolatedNetwork, type Platform, findSandboxUsers, type UserRange } from './isolation.js';
+import { type Platform, findSandboxUsers, type UserRange } from './isolation.js';
+import type { IsolatedNetwork } from './sandbox-network.js';
 import { neededFiles } from './machine-view.js';
 import type { ProcessBackendOptions } from './process.descriptor.js';
 

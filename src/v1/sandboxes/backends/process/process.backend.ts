@@ -3,9 +3,10 @@ import { mkdir, readFile, writeFile } from 'node:fs/promises';
 import { KeyedLimit } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { readProcesses } from '@slipway/common/processes/end-processes.js';
-import { DiskGuard, type DiskSpace, diskSpace } from '../disk-guard.js';
+import { DiskGuard, diskSpace } from '../disk-guard.js';
 import {
   type BackendSweep,
+  type DiskSpace,
   type PreparationLine,
   type ProgramLaunch,
   requireMayStop,

@@ -2,7 +2,7 @@ import { mkdir, realpath } from 'node:fs/promises';
 import path from 'node:path';
 import { productFolder } from '../../../../common/product.js';
 import { AGENT_SERVER_FLAGS } from '../launch-variables.js';
-import type { SandboxBackendDescriptor } from '../sandbox-backends.js';
+import type { SandboxBackendDescriptor } from '../sandbox-backend.descriptor.js';
 import { MIN_FREE_BYTES } from '../disk-guard.js';
 import type { SandboxBackendOptions } from '../sandbox-backend.js';
 

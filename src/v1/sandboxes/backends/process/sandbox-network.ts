@@ -11,7 +11,6 @@ import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseDestination } from '@slipway/common/http/address-rules.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { SandboxBackendError } from '../sandbox-backend.js';
-import type { IsolatedNetwork } from './isolation.js';
 import {
   identifyProcess,
   isProgramAlive,
@@ -19,6 +18,16 @@ import {
   type ProcessIdentity,
 } from './sandbox-program.js';
 import { readIfExists, readLogTail, type SandboxPaths, writeWhole } from './sandbox-files.js';
+
+export interface IsolatedNetwork {
+  bwrap: string;
+  slirp4netns: string;
+  ip: string;
+  unshare: string;
+  setpriv: string;
+  /** Set when the service is not root: the network then belongs to a user namespace. */
+  joinsUserNamespace: boolean;
+}
 
 /** The machine's loopback as slirp4netns(1) maps it. */
 export const HOST_LOOPBACK = '10.0.2.2';

@@ -13,7 +13,6 @@ import {
 } from '@slipway/common/processes/end-processes.js';
 import { withoutInherited } from '../../../../common/processes/inherited-descriptors.js';
 import { SandboxBackendError, type SandboxExit, parsePorts, sessionKeyLine } from '../sandbox-backend.js';
-import type { SandboxPaths } from './sandbox-files.js';
 import { open, rm } from 'node:fs/promises';
 import { promisify } from 'node:util';
 import { constants as osConstants } from 'node:os';
@@ -104,7 +103,7 @@ interface SpawnInput {
   env: Record<string, string>;
   input: ProgramInput;
   identity: { uid?: number; gid?: number };
-  paths: SandboxPaths;
+  paths: Record<'program' | 'log' | 'status' | 'keyPipe', string>;
   record: Omit<ProgramRecord, keyof ProcessIdentity>;
 }
 

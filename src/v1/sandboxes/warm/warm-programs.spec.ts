@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import { WarmBackOff } from './warm-sandbox.keeper.js';
+import { WarmBackOff } from './warm-programs.js';
 
 const MINUTE = 60_000;
 
