@@ -38,6 +38,7 @@ const TABLE_OWNERS = {
   api_keys: 'auth',
   sessions: 'auth',
   user_identities: 'auth',
+  issuer_logouts: 'auth',
   device_logins: 'auth',
   audit_entries: 'audit',
   settings: 'settings',

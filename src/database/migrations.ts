@@ -10,6 +10,7 @@ import { AddIdentities1766740000000 } from './migrations/1766740000000-add-ident
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
+import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -25,4 +26,5 @@ export const MIGRATIONS = [
   AddPushSubscriptions1766700000000,
   LimitKeysAndUsers1766710000000,
   AddIdentities1766740000000,
+  RememberSignIns1766750000000,
 ];
