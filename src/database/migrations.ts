@@ -11,6 +11,7 @@ import { LeaseFollowedPullRequests1766620000000 } from './migrations/17666200000
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
+import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -27,4 +28,5 @@ export const MIGRATIONS = [
   LimitKeysAndUsers1766710000000,
   AddIdentities1766740000000,
   RememberSignIns1766750000000,
+  NameCausesAndCountEvents1766760000000,
 ];

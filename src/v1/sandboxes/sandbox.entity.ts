@@ -55,6 +55,9 @@ export class Sandbox extends OwnedRow {
   /** What each of the deleted conversations could: all that its key may while nothing that was started in it is left. */
   @Column('jsonb', { nullable: true }) limits: SandboxLimits | null;
 
+  /** What entries in the audit name of the automation's run that it was made for. */
+  @Column('jsonb', { nullable: true }) cause: Record<string, string> | null;
+
   /** The process that works on a transitional status, and how long its lease lasts. */
   @Column('text', { nullable: true }) leaseOwner: string | null;
   @Column('timestamptz', { nullable: true }) leaseUntil: Date | null;
