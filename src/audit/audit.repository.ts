@@ -73,10 +73,12 @@ interface AuditInsert {
   entries: string;
   from?: string;
   owner?: string;
+  /** An object, or null, to add to those of each entry. */
+  details?: string;
 }
 
 /** An INSERT of entries for the statement that makes the change, which saves a round trip. */
-export function auditInsert({ entries, from, owner }: AuditInsert): string {
+export function auditInsert({ entries, from, owner, details }: AuditInsert): string {
   const given = `jsonb_to_recordset(${entries}::jsonb) AS entry (action text, outcome text, actor_kind text,
     actor_user_id uuid, actor_key_id text, resource_id text, owner_user_id uuid, request_id text,
     caller_request_id text, client_address text, details jsonb)`;
@@ -85,7 +87,7 @@ export function auditInsert({ entries, from, owner }: AuditInsert): string {
     request_id, caller_request_id, client_address, details)
   SELECT gen_random_uuid(), entry.action, entry.outcome, entry.actor_kind, entry.actor_user_id, entry.actor_key_id, entry.resource_id,
     ${owner ?? 'entry.owner_user_id'}, entry.request_id, entry.caller_request_id, entry.client_address,
-    entry.details
+    entry.details${details === undefined ? '' : ` || coalesce(${details}, '{}')`}
   FROM ${from === undefined ? given : `${from} CROSS JOIN ${given}`}`;
 }
 

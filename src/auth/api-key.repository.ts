@@ -18,7 +18,7 @@ import { AppConfig } from '../config/app-config.js';
 import { publishAccessChange } from './access-changes.js';
 import type { Scope } from '../common/scopes.js';
 import type { ParsedApiKey } from './api-key-format.js';
-import { keyOfRequest, PAUSED_WITH_KEY } from './owned.repository.js';
+import { makerOf, PAUSED_WITH_KEY } from './owned.repository.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
 /** Reserved for the key from `BOOTSTRAP_API_KEY`. */
@@ -28,6 +28,7 @@ export const BOOTSTRAP_KEY_NAME = 'bootstrap';
 @Entity('api_keys')
 @Index('api_keys_user_id_idx', ['userId'])
 @Index('api_keys_made_by_key_idx', ['madeByKey'])
+@Index('api_keys_identity_id_idx', ['identityId'], { where: 'identity_id IS NOT NULL' })
 export class ApiKey extends OwnedRow {
   /** Eight base62 characters; part of the key itself (`slw_<id>_<secret>`). */
   @PrimaryColumn('text') id: string;
@@ -50,6 +51,10 @@ export class ApiKey extends OwnedRow {
 
   /** Id of the key that it was made with. */
   @Column('text', { nullable: true }) madeByKey: string | null;
+
+  /** Of the session that it was made by, which may have ended long before the issuer ends the sign-in. */
+  @Column('uuid', { nullable: true }) identityId: string | null;
+  @Column('text', { nullable: true }) sid: string | null;
 }
 
 export type NewApiKey = Pick<ApiKey, 'userId' | 'name' | 'expiresAt'> &
@@ -206,7 +211,7 @@ export class ApiKeyRepository extends Repository<ApiKey> {
         now,
         MAX_ENDED,
       ]);
-      await manager.insert(ApiKey, { id, secretHash, ...key, madeByKey: await keyOfRequest(manager) });
+      await manager.insert(ApiKey, { id, secretHash, ...key, ...(await makerOf(manager)) });
       await this.audit.append(
         manager,
         ...forgotten.map(({ id: resourceId }) => ({

@@ -18,7 +18,7 @@ import { OneTimeCodesController } from './one-time-codes.controller.js';
 import { OrganizationsController } from './organizations.controller.js';
 import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
-import { Session, SessionRepository } from './sessions/session.repository.js';
+import { IssuerLogout, Session, SessionRepository } from './sessions/session.repository.js';
 import { BearerTokenVerifier } from './oidc/bearer-token.verifier.js';
 import { IdentitiesController } from './oidc/identities.controller.js';
 import { Identity, IdentityRepository } from './oidc/identity.repository.js';
@@ -38,7 +38,7 @@ import { UsersService, UserWork } from './users.service.js';
 @Module({
   imports: [
     DatabaseNotificationsModule,
-    TypeOrmModule.forFeature([User, ApiKey, Session, DeviceLogin, Identity]),
+    TypeOrmModule.forFeature([User, ApiKey, Session, IssuerLogout, DeviceLogin, Identity]),
   ],
   controllers: [
     ApiKeysController,

@@ -10,8 +10,9 @@ import {
 } from 'typeorm';
 import type { AuditAction } from '../audit/audit-action.js';
 import type { AuditRepository } from '../audit/audit.repository.js';
-import { found, tooMany } from '../common/errors/domain-error.js';
+import { DomainError, found, tooMany } from '../common/errors/domain-error.js';
 import { currentRequest } from '../common/requests/request-context.js';
+import { isSessionId } from './sessions/session-cookie.js';
 import { lockUser, OwnedRow } from './user.repository.js';
 
 export abstract class OwnedThing extends OwnedRow {
@@ -28,14 +29,30 @@ export function PausedWithKey(action: AuditAction, values: object): ClassDecorat
   return (type) => void PAUSED_WITH_KEY.set(type, { action, values });
 }
 
-/** A browser's session stands for the key that it was begun with. */
-const KEY_OF_CALLER = 'SELECT coalesce((SELECT api_key_id FROM sessions WHERE id = $1), $1) AS id';
+/** With what a request makes something. */
+export interface Maker {
+  /** Null: with nobody's key. A browser's session stands for the key that it was begun with. */
+  madeByKey: string | null;
+  /** Of a session that was begun at the issuer, with the issuer's own name for the sign-in. */
+  identityId: string | null;
+  sid: string | null;
+}
 
-/** The key of the request; null for what nobody's key makes. */
-export async function keyOfRequest(manager: EntityManager): Promise<string | null> {
-  const keyId = currentRequest()?.keyId;
-  const [row] = keyId === undefined ? [] : await manager.query<[{ id: string }]>(KEY_OF_CALLER, [keyId]);
-  return row?.id ?? null;
+/** Who ends a session waits, and finds what was made with it. */
+const LOCK_SESSION = `
+  SELECT api_key_id AS "madeByKey", identity_id AS "identityId", sid FROM sessions WHERE id = $1 FOR KEY SHARE`;
+
+/** The maker by the current request. @throws DomainError unauthorized where its session has ended meanwhile */
+export async function makerOf(manager: EntityManager): Promise<Maker> {
+  const keyId = currentRequest()?.keyId ?? null;
+  if (keyId === null || !isSessionId(keyId)) {
+    return { madeByKey: keyId, identityId: null, sid: null };
+  }
+  const [session] = await manager.query<Maker[]>(LOCK_SESSION, [keyId]);
+  if (session === undefined) {
+    throw new DomainError('unauthorized', 'Unauthorized');
+  }
+  return { ...session, madeByKey: session.madeByKey ?? keyId };
 }
 
 export abstract class RowOfOwner extends OwnedThing {
@@ -126,7 +143,7 @@ export abstract class OwnedRepository<Row extends OwnedThing> extends Repository
       if ((await manager.countBy(this.target, whereOf<Row>({ userId: owner.userId }))) >= most) {
         throw tooMany(noun, most);
       }
-      const madeByKey = await keyOfRequest(manager);
+      const { madeByKey } = await makerOf(manager);
       await manager.insert(this.target, { id, ...owner, ...values, madeByKey } as object);
       await this.audit.append(manager, { action: `${kind}.create`, resourceId: id, ownerId: owner.userId });
       return { row: await manager.findOneByOrFail(this.target, whereOf<Row>({ id })), isNew: true };

@@ -213,10 +213,7 @@ export class UserRepository extends Repository<User> {
    */
   async change<T>(id: string, change: (manager: EntityManager, user: User) => Promise<T>): Promise<T> {
     return this.manager.transaction(async (manager) => {
-      const administrators = await manager.find(User, {
-        where: { isAdmin: true, disabledAt: IsNull() },
-        lock: { mode: 'pessimistic_write' },
-      });
+      const administrators = await this.lockAdministrators(manager);
       const user = await manager.findOne(User, { where: { id }, lock: { mode: 'pessimistic_write' } });
       const changed = await change(manager, found(user, 'user'));
       const isLast = administrators.length === 1 && administrators[0]?.id === id;
@@ -224,6 +221,15 @@ export class UserRepository extends Repository<User> {
         throw lastAdministrator();
       }
       return changed;
+    });
+  }
+
+  /** Those who are enabled: until the transaction ends, nobody else takes the role from one of them. */
+  async lockAdministrators(manager: EntityManager): Promise<User[]> {
+    return manager.find(User, {
+      where: { isAdmin: true, disabledAt: IsNull() },
+      order: { id: 'ASC' },
+      lock: { mode: 'pessimistic_write' },
     });
   }
 

@@ -127,9 +127,10 @@ async function createKey(
   output: CommandOutput,
 ): Promise<void> {
   const { email } = await checkedInput(CreateUserDto, { email: options.email ?? ADMIN_EMAIL });
-  const { name, expires_at } = await checkedInput(CreateApiKeyDto, {
+  const { name, expires_at, scopes } = await checkedInput(CreateApiKeyDto, {
     name: options.keyName ?? DEFAULT_KEY_NAME,
     expires_at: options.expiresAt,
+    scopes: options.scopes,
   });
   const owner = await findOrCreateUser(session, email, options.admin, output);
   if (options.admin && !owner.isAdmin) {
@@ -137,7 +138,7 @@ async function createKey(
     output.note(`${owner.email} is an administrator now`);
   }
   const issue = session.keysService
-    .issue({ userId: owner.id, name, expiresAt: expires_at ?? null })
+    .issue({ userId: owner.id, name, expiresAt: expires_at ?? null, scopes: scopes ?? null })
     .catch(throwUsageError);
   const { key, record } = await issue;
   output.note(`key ${record.id} of ${owner.email}; it is not shown again:`);
@@ -174,6 +175,7 @@ const FLAGS: Readonly<Record<string, string>> = {
   email: '--user',
   name: '--name',
   expires_at: '--expires-at',
+  scopes: '--scopes',
 };
 
 /** @throws UsageError naming the first flag whose value breaks a rule */

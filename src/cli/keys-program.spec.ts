@@ -28,15 +28,28 @@ const NO_VALUE = 'a flag lacks its value';
 
 describe('keys', () => {
   it.each([
-    [['create', '--admin'], { name: 'create', admin: true, email: null, keyName: null, expiresAt: null }],
     [
-      ['create', '--user', 'ada@example.com', '--name=ci', '--expires-at', '2030-01-31T12:00:00Z'],
+      ['create', '--admin'],
+      { name: 'create', admin: true, email: null, keyName: null, expiresAt: null, scopes: null },
+    ],
+    [
+      [
+        'create',
+        '--user',
+        'ada@example.com',
+        '--name=ci',
+        '--expires-at',
+        '2030-01-31T12:00:00Z',
+        '--scopes',
+        'read,run',
+      ],
       {
         name: 'create',
         admin: false,
         email: 'ada@example.com',
         keyName: 'ci',
         expiresAt: '2030-01-31T12:00:00Z',
+        scopes: ['read', 'run'],
       },
     ],
     [['list'], { name: 'list', email: null, json: false }],
@@ -52,7 +65,7 @@ describe('keys', () => {
     [['--help'], /^Usage: keys COMMAND[^]*create[^]*list[^]*revoke[^]*reencrypt[^]*\.env file/],
     [['-h'], /^Usage: keys COMMAND/],
     [['help'], /^Usage: keys COMMAND/],
-    [['create', '--help'], /--admin[^]*--user[^]*--name[^]*--expires-at/],
+    [['create', '--help'], /--admin[^]*--user[^]*--name[^]*--expires-at[^]*--scopes/],
     [['reencrypt', '--help'], /"new,old"/],
   ])('explains %j, and does nothing', async (args, text) => {
     expect(await understand(args)).toEqual({ commands: [], stdout: expect.stringMatching(text) });

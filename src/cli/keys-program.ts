@@ -1,9 +1,17 @@
 import { type Command, InvalidArgumentError } from '@commander-js/extra-typings';
+import { SCOPES } from '../common/scopes.js';
 import { UsageError } from './command-output.js';
 
 /** Texts are as typed; the commands check them. */
 export type KeysCommand =
-  | { name: 'create'; admin: boolean; email: string | null; keyName: string | null; expiresAt: string | null }
+  | {
+      name: 'create';
+      admin: boolean;
+      email: string | null;
+      keyName: string | null;
+      expiresAt: string | null;
+      scopes: string[] | null;
+    }
   | { name: 'list'; email: string | null; json: boolean }
   | { name: 'revoke'; keyId: string; made: boolean }
   | { name: 'reencrypt' };
@@ -52,11 +60,12 @@ export function defineKeys(keys: Command, execute: (command: KeysCommand) => Pro
     .option('--user <email>', 'who it is for; made when unknown', flagValue)
     .option('--name <name>', 'what it is for', flagValue)
     .option('--expires-at <time>', 'when it ends, such as 2030-01-31T12:00:00Z', flagValue)
-    .action(async ({ admin = false, user: email = null, name: keyName = null, expiresAt = null }) => {
+    .option('--scopes <list>', `what it may do, such as read,run: of ${SCOPES.join(', ')}`, flagValue)
+    .action(async ({ admin = false, user: email = null, name: keyName = null, expiresAt = null, scopes }) => {
       if (email === null && !admin) {
         throw new UsageError('create needs --user EMAIL or --admin');
       }
-      await execute({ name: 'create', admin, email, keyName, expiresAt });
+      await execute({ name: 'create', admin, email, keyName, expiresAt, scopes: scopes?.split(',') ?? null });
     });
   keys
     .command('list')

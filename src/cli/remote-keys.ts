@@ -32,9 +32,9 @@ export async function runRemoteKeys(
       if (command.admin) {
         throw new UsageError('--admin needs the database: run it where the service is configured');
       }
-      const { keyName, expiresAt: expires_at } = command;
+      const { keyName, expiresAt: expires_at, scopes } = command;
       const user_id = await userId(client, command.email);
-      const body = { name: keyName ?? 'command line', expires_at, user_id };
+      const body = { name: keyName ?? 'command line', expires_at, scopes, user_id };
       const { id, key } = await client.http.post(KEYS, { json: body }).json<IssuedApiKeyDto>();
       output.note(`key ${id}; it is not shown again:`);
       output.result(key);

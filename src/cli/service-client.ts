@@ -95,7 +95,9 @@ function toCommandError(error: Error, url: string, key: string | null): Error {
     const refused = `${url} ${key === null ? 'needs a key' : 'does not accept the key'}: set SLIPWAY_KEY`;
     const isRefused = status === 401 && (jsonText(error.data, 'code') ?? 'unauthorized') === 'unauthorized';
     const said = isRefused ? refused : (texts.find(Boolean) ?? `the service answered ${status}`);
-    return new CommandError(said, isRefused || status === 403 ? 'notAllowed' : 'failed');
+    const codes = { 403: 'notAllowed', 422: 'usage' } as const;
+    const code = codes[status as keyof typeof codes] ?? 'failed';
+    return new CommandError(said, isRefused ? 'notAllowed' : code);
   }
   const advice = 'is the service running, and is SLIPWAY_URL right?';
   return isNetworkError(error) || isTimeoutError(error)

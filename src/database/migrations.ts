@@ -13,6 +13,8 @@ import { LeasePendingMessages1766780000000 } from './migrations/1766780000000-le
 import { LeaseSandboxes1766790000000 } from './migrations/1766790000000-lease-sandboxes.js';
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
+import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
+import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -28,6 +30,8 @@ export const MIGRATIONS = [
   AddPushSubscriptions1766700000000,
   LimitKeysAndUsers1766710000000,
   AddIdentities1766740000000,
+  RememberSignIns1766750000000,
+  NameCausesAndCountEvents1766760000000,
   LeasePendingMessages1766780000000,
   LeaseSandboxes1766790000000,
   AddEgress1766890000000,

@@ -24,6 +24,13 @@ import { type Findings, roundMessage, type LinkedPullRequest, RoundTalk } from '
 const DELIVERY_POLL_MS = 15_000;
 
 /** Makes of a look what follows from it. Everything is stored before it is done, under the lease of the look. */
+interface ToldRound {
+  type: WebhookEventType | null;
+  round: number;
+  reason: string | null;
+  causedBy?: string[];
+}
+
 @Injectable()
 export class FollowRoundsService {
   private readonly logger = new Logger('Follow');
@@ -139,7 +146,13 @@ export class FollowRoundsService {
       }
       const content = [{ type: 'text' as const, text }];
       await this.messages.enqueue(manager, { id, userId, conversationId, content });
-      await this.tell(manager, linked, { type: 'pull_request.round', round, reason: null });
+      const told = {
+        type: 'pull_request.round',
+        round,
+        reason: null,
+        causedBy: causesOf(linked, findings),
+      } as const;
+      await this.tell(manager, linked, told);
       return true;
     });
     if (isMine) {
@@ -168,7 +181,7 @@ export class FollowRoundsService {
   private async tell(
     manager: EntityManager,
     { row, conversation, repository, number, url }: LinkedPullRequest,
-    { type, round, reason }: { type: WebhookEventType | null; round: number; reason: string | null },
+    { type, round, reason, causedBy }: ToldRound,
   ): Promise<void> {
     const id = toHexId(row.conversationId);
     await this.audit.append(manager, {
@@ -176,7 +189,13 @@ export class FollowRoundsService {
       resourceId: id,
       ownerId: row.userId,
       by: 'service',
-      details: { repository, number, round, ...(reason !== null && { reason }) },
+      details: {
+        repository,
+        number,
+        round,
+        ...(reason !== null && { reason }),
+        ...(causedBy && { caused_by: causedBy }),
+      },
     });
     if (type !== null) {
       const cost = conversation.metrics?.accumulated_cost ?? null;
@@ -188,7 +207,7 @@ export class FollowRoundsService {
   /** Wakes the sandbox, and returns at once; the message waits in the database. */
   private deliver({ id, user_id: userId }: ConversationRow): void {
     this.actions
-      .wake(userId, id, 'a round of its pull request')
+      .wake(userId, id, 'a round of its pull request', 'follow_round')
       .catch((error: unknown) =>
         this.logger.warn('failed to wake conversation', { conversation_id: id, error: errorMessage(error) }),
       );
@@ -206,6 +225,12 @@ function conversationNow({
     isGone: sandbox === null || sandbox === 'MISSING' || sandbox === 'DELETING',
     failure,
   };
+}
+
+/** Who wrote what the round is about, by login at the host, and what its checks and branches did. */
+function causesOf({ provider }: LinkedPullRequest, { comments, checks, conflict }: Findings): string[] {
+  const authors = new Set(comments.map(({ author }) => `${provider ?? 'host'}:${author}`));
+  return [...authors, ...(checks.length > 0 ? ['checks'] : []), ...(conflict ? ['conflict'] : [])];
 }
 
 function earlier(one: Date, other = one): Date {

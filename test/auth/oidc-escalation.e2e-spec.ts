@@ -301,12 +301,13 @@ describe('people who are told apart by another claim than sub', () => {
     return (await request(app.url).post('/auth/backchannel-logout').type('form').send(form)).status;
   };
 
-  it.each<[string, Record<string, unknown>, number, boolean]>([
-    ['that sign-in, beside a subject', { sub: 'pairwise', sid: 'sid-1' }, 200, true],
-    ['that claim', { sub: 'pairwise', oid: 'person-1' }, 200, true],
-    ['a subject alone, which is refused', { sub: 'pairwise' }, 400, false],
-  ])('are logged out by %s', async (_what, claims, status, isOut) => {
-    issuer.state.person = { sub: 'pairwise', oid: 'person-1', email: 'p@example.com' };
+  it.each<[string, string, Record<string, unknown>, number, boolean]>([
+    ['that sign-in, beside a subject', 'one', { sub: 'pairwise', sid: 'sid-one' }, 200, true],
+    ['that claim', 'two', { sub: 'pairwise', oid: 'two' }, 200, true],
+    ['a subject alone, which is refused', 'three', { sub: 'pairwise' }, 400, false],
+  ])('are logged out by %s', async (_what, oid, claims, status, isOut) => {
+    issuer.state.person = { sub: 'pairwise', oid, email: `${oid}@example.com` };
+    issuer.state.sid = `sid-${oid}`;
     const who = new SignInBrowser(app.url);
     await who.signIn();
     expect(await who.user()).not.toBeNull();

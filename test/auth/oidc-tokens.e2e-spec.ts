@@ -79,6 +79,15 @@ describe('tokens of the issuer', () => {
     expect(body.detail).toContain(reason);
   });
 
+  it('are none where an ID token for a client comes whose name is the audience of the API', async () => {
+    const { status, body } = await ask(
+      await issuer.sign({ ...someone(), aud: 'slipway-api' }, { typ: 'JWT' }),
+    );
+
+    expect([status, body.code]).toEqual([401, 'unauthorized']);
+    expect(body.detail).toContain('no access token');
+  });
+
   it('are for this service where it is one of several audiences', async () => {
     expect((await asked({ aud: ['other', 'slipway-api'] })).status).toBe(200);
   });

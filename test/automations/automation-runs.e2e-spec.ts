@@ -10,6 +10,7 @@ import { FakeServer } from '../fakes/fake-server.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { AuditClient } from '../support/audit-client.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
+import type { AuditEntryDto } from '../../src/audit/api/audit.controller.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';
@@ -144,6 +145,22 @@ describe('a run', () => {
         conversation_id: run.conversation_id,
         error: null,
       },
+    });
+  });
+
+  it('is named by the audit of the sandbox that was made for it, whoever does something to that', async () => {
+    const { id: run } = await dispatch(await create());
+    await until(async () => (await conversations()).length === 1);
+    const audit = new AuditClient(app);
+    const entry = async (action: string): Promise<AuditEntryDto | undefined> =>
+      (await audit.find({ owner_user_id: user.id, action }))[0];
+    const made = await entry('sandbox.create');
+    expect(made).toMatchObject({ actor: { kind: 'service' }, details: { run_id: run } });
+    await request(app.url).delete(`/api/v1/sandboxes/${made?.resource.id}`).set(user.headers).expect(200);
+
+    expect(await entry('sandbox.delete')).toMatchObject({
+      actor: { kind: 'user', user_id: user.id },
+      details: { run_id: run },
     });
   });
 

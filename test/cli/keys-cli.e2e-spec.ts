@@ -53,8 +53,15 @@ describe('npm run keys', () => {
       expect(lines.find((line) => line.startsWith(idOf(stdout[0] ?? '')))).toContain('2100-01-31T12:00Z');
     });
 
+    it('gives the key no more than its scopes', async () => {
+      const { stdout } = await run('create', '--admin', '--scopes', 'read,run');
+
+      expect(await whoCanListUsers(stdout[0] ?? '')).toBe(403);
+    });
+
     it.each([
       [['--user', 'not an address 7f3a'], '--user: Expected'],
+      [['--admin', '--scopes', 'read,7f3a'], '--scopes'],
       [['--admin', '--name', 'bootstrap'], '--name: This name is kept'],
       [['--admin', '--expires-at', 'tomorrow 7f3a'], '--expires-at: Expected'],
       [['--admin', '--expires-at', '2020-01-31T12:00:00Z'], '--expires-at: Expected a time in the future'],

@@ -80,8 +80,12 @@ describe('slipway', () => {
 
     it('says what is wrong with a filter', async () => {
       expect(await slipway(app.url, user.key, 'tasks', '--limit', 'many')).toMatchObject({
-        status: 1,
+        status: 2,
         stderr: [expect.stringMatching(/^slipway: limit: .*number/)],
+      });
+      expect(await slipway(app.url, user.key, 'tasks', '--types', 'NOPE')).toMatchObject({
+        status: 2,
+        stderr: [expect.stringMatching(/^slipway: task_types: .*FAILING_CHECKS.*OPEN_PR/)],
       });
     });
 
@@ -199,10 +203,16 @@ describe('slipway', () => {
     it('are made, listed and revoked over the API', async () => {
       await request(app.url).post('/api/v1/users').set(app.admin.headers).send({ email: 'ada@example.com' });
       const admin = (...args: string[]) => slipway(app.url, app.admin.key, ...args);
-      const { stdout: made } = await admin('keys', 'create', '--user', 'ada@example.com', '--name', 'robot');
+      const create = ['keys', 'create', '--user', 'ada@example.com', '--name', 'robot', '--scopes'];
+      expect(await admin(...create, 'read,write')).toMatchObject({
+        status: 2,
+        stderr: [expect.stringMatching(/^slipway: scopes.*read.*run.*settings.*admin/)],
+      });
+      const { stdout: made } = await admin(...create, 'read,run');
       const { stdout } = await admin('keys', 'list', '--json', '--user', 'ada@example.com');
       const robot = JSON.parse(stdout.join('')).find(({ name }: { name: string }) => name === 'robot');
       expect(made[0]).toContain(robot.id);
+      expect(robot.scopes).toEqual(['read', 'run']);
       const { stdout: table } = await admin('keys', 'list', '--user', 'ada@example.com');
       expect(table[0]).toMatch(/^ID +NAME +CREATED +EXPIRES +LAST USED +STATE$/);
       expect(table[1]).toMatch(new RegExp(`^${robot.id} +robot +[-\\dT:]+Z +never +never +active$`));

@@ -203,6 +203,34 @@ describe('an upgrade', () => {
     },
   );
 
+  it('knows the keys of devices that were let in before they were marked', async () => {
+    const older = await createEmptyDatabase();
+    const isLimited = ({ name }: { name: string }): boolean => name.startsWith('LimitKeysAndUsers');
+    const before = await new DataSource({
+      ...dataSourceOptions(older.url, 2),
+      migrations: MIGRATIONS.slice(0, MIGRATIONS.findIndex(isLimited)),
+    }).initialize();
+    try {
+      await before.runMigrations({ transaction: 'each' });
+      await before.query(`INSERT INTO users (id, email) VALUES (gen_random_uuid(), 'then@example.com')`);
+      const names = ['OpenHands/1.13 at 10.0.0.7', 'curl at 2001:db8::', 'ci', 'ci at night'];
+      await before.query(
+        `INSERT INTO api_keys (id, user_id, name, secret_hash)
+        SELECT 'key-' || number, users.id, given.name, '' FROM users, unnest($1::text[]) WITH ORDINALITY AS given (name, number)`,
+        [names],
+      );
+      await runMigrations(older.url);
+
+      const marked = await before.query<{ name: string }[]>(
+        'SELECT name FROM api_keys WHERE of_device ORDER BY id',
+      );
+      expect(marked.map(({ name }) => name)).toEqual(names.slice(0, 2));
+    } finally {
+      await before.destroy();
+      await older.drop();
+    }
+  });
+
   it('keeps what the version before the last migration wrote, and takes what it writes afterwards', async () => {
     const older = await createEmptyDatabase();
     const before = await new DataSource({

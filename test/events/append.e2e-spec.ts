@@ -3,6 +3,7 @@ import request from 'supertest';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { EventRepository } from '../../src/v1/events/store/event.repository.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
+import { UncountedEventsWorker } from '../../src/v1/events/store/uncounted-events.worker.js';
 import { toStorable } from '../../src/v1/events/store/storable-event.js';
 import { type LogProgress, NO_ROOM } from '../../src/v1/events/followed-conversation.repository.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
@@ -227,6 +228,20 @@ describe('what a log may hold', () => {
     );
     return row;
   }
+
+  it('is counted afterwards where it was stored before that, once, and besides what comes meanwhile', async () => {
+    await app.dataSource.query(
+      'UPDATE followed_conversations SET event_bytes = 0, uncounted_events = event_count WHERE id = $1',
+      [id],
+    );
+    await app.app.get(EventStore).store(id, [large('c', 1_000)], null);
+    await app.app.get(UncountedEventsWorker).now();
+    await app.app.get(UncountedEventsWorker).now();
+
+    const { bytes, stored } = await size();
+    expect(bytes).toBe(stored);
+    expect(bytes).toBeGreaterThan(1_000);
+  });
 
   it('is counted as it is stored, and ends with a notice, while its state goes on', async () => {
     await fill();

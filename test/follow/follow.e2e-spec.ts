@@ -214,7 +214,8 @@ describe('a conversation that follows its pull request', () => {
       { type: 'pull_request.reached', data: { round: 1, reason: 'The pull request is green.' } },
     ]);
     const entries = await new AuditClient(app).find({ action: 'conversation.follow_round' });
-    expect(entries).toMatchObject([{ resource: { id: conversation.id }, details: { round: 1 } }]);
+    const details = { round: 1, caused_by: ['github:alice', 'checks'] };
+    expect(entries).toMatchObject([{ resource: { id: conversation.id }, details }]);
   });
 
   it('finds the pull request that its agent opened itself, and named', async () => {

@@ -8,6 +8,7 @@ import type { FakeServer } from '../fakes/fake-server.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { WebhooksClient } from '../support/webhooks-client.js';
 
 const SUBSCRIPTIONS = '/api/v1/push/subscriptions';
@@ -222,6 +223,20 @@ describe('a subscription', () => {
     ]);
     const { body } = await call('get', app.admin, `/api/v1/audit?action=push_subscription.delete`);
     expect(body.items[0]).toMatchObject({ actor: { user_id: other.id }, owner_user_id: user.id });
+  });
+
+  it('of a browser in which two users sign in at once belongs to one of them', async () => {
+    const other = await app.createUser();
+    const both = await app.dataSource.transaction(async (manager) => {
+      await manager.query('LOCK TABLE push_subscriptions IN SHARE MODE');
+      const asked = [user, other].map(async (who) => call('post', who).send(browser.subscription));
+      await untilBlocked(app.dataSource, 2);
+      return { asked };
+    });
+    const answers = await Promise.all(both.asked);
+
+    expect(answers.map(({ status }) => status)).toEqual([201, 201]);
+    expect(await rows('push_subscriptions')).toBe(1);
   });
 
   it('of another user is neither shown nor removed', async () => {

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/glo
 import request from 'supertest';
 import { AuditClient } from '../support/audit-client.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
@@ -245,6 +246,8 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
     ['DEPLOY_KEY', () => 'deploy "value"\n日本'],
     ['GITHUB_TOKEN', () => hosts.worlds.github.token],
   ])('returns %s as text', async (name, value) => {
+    const cause = { run_id: 'a-run', event: 'event:github:1', caused_by: 'github:71' };
+    await app.dataSource.getRepository(Sandbox).update({ id: sandbox.id }, { cause });
     const { text, headers } = await request(app.url)
       .get(pathOf(sandbox, `/${name}`))
       .set(sandbox.headers)
@@ -256,7 +259,7 @@ describe('GET /api/v1/sandboxes/{id}/settings/secrets', () => {
       action: 'secret.expose',
       actor: { kind: 'sandbox', user_id: user.id, key_id: sandbox.id },
       resource: { type: 'secret', id: name },
-      details: {},
+      details: cause,
     });
     expect(headers['content-type']).toBe('text/plain; charset=utf-8');
     expect(headers['cache-control']).toBe('no-store');

@@ -82,7 +82,7 @@ export function automationsJourney(world: () => { nadia: Visitor; demo: Demo }):
     await page().getByText('No run yet').waitFor();
     await world().nadia.expectSound();
     await page().getByRole('button', { name: 'Run now' }).click();
-    await run('By hand').getByText('completed').waitFor();
+    await run('By hand').getByText('finished').waitFor();
     await run('By hand').getByText(/\$\d/).waitFor();
     expect(await run('By hand').count()).toBe(1);
     await world().nadia.expectSound();

@@ -135,7 +135,7 @@ describe('the world of the demo', () => {
     await nadia.open('Automations');
     await nadia.page.getByRole('link', { name: 'Try all labels every night' }).click();
     const run = nadia.page.getByRole('listitem').filter({ hasText: 'By hand' });
-    await run.getByText('completed').waitFor();
+    await run.getByText('finished').waitFor();
     // Nobody knows what this model costs.
     expect(await run.innerText()).not.toContain('$');
     await nadia.open('Conversations');

@@ -169,7 +169,7 @@ describe('the console at work', () => {
     await nadia.page.getByLabel('Message').fill(EDIT);
     await nadia.page.getByLabel('Repository').fill(DEMO_REPOSITORY);
     await nadia.page.getByRole('button', { name: 'Start conversation' }).click();
-    await nadia.page.getByText('The agent waits for your word').waitFor();
+    await nadia.page.getByText('The agent waits for your decision').waitFor();
 
     await log().locator('del', { hasText: 'limit=1' }).waitFor();
     await log().locator('ins', { hasText: 'limit=2' }).waitFor();
@@ -185,7 +185,7 @@ describe('the console at work', () => {
     await nadia.page.getByRole('button', { name: 'Confirm' }).click();
     await log().getByText(ANSWER).waitFor();
 
-    expect(await nadia.page.getByText('The agent waits for your word').count()).toBe(0);
+    expect(await nadia.page.getByText('The agent waits for your decision').count()).toBe(0);
     await nadia.page
       .getByRole('tabpanel', { name: 'Changes' })
       .locator('ins', { hasText: 'limit=2' })
@@ -511,7 +511,7 @@ describe('the console at work', () => {
     await nadia.page.reload();
     const row = nadia.page.getByRole('listitem').filter({ hasText: 'bo@quayside.example' });
     await row.getByRole('button', { name: 'Keys' }).click();
-    await row.getByRole('cell', { name: 'revoked' }).waitFor();
+    await row.getByText('No keys yet.').waitFor();
     await row.getByRole('button', { name: 'Remove' }).click();
     const dialog = nadia.page.getByRole('dialog', { name: 'Remove bo@quayside.example?' });
     const button = dialog.getByRole('button', { name: 'Remove' });

@@ -17,7 +17,8 @@ import { NamedStatement } from '../../database/named-statement.js';
 import { publishAccessChange } from '../access-changes.js';
 import { lockUser, UserRepository } from '../user.repository.js';
 import type { Person } from './person-claims.js';
-import type { RoleDecision } from './role-decision.js';
+import { isRole, type RoleDecision } from './role-decision.js';
+import type { Role } from '../../config/oidc-config.js';
 
 /**
  * Who a user is at the issuer. It has no foreign key: that of a removed user stays, without data of theirs, so that no
@@ -39,6 +40,9 @@ export class Identity {
 
   /** By a sign-in, a renewal or a token; written at most once a minute. */
   @Column('timestamptz') lastSeenAt: Date;
+
+  /** When the token was issued that decided the role: an older one, which may still be valid, does not. */
+  @Column('timestamptz', { nullable: true }) roleAt: Date | null;
 }
 
 export interface KnownPerson {
@@ -51,13 +55,14 @@ export interface KnownPerson {
   is_admin: boolean;
   reads_only: boolean;
   has_role: boolean;
+  role_at: Date;
   is_disabled: boolean;
 }
 
 const FIND = new NamedStatement<KnownPerson>(
   'identity_find',
   `SELECT i.id AS identity_id, i.user_id, i.last_seen_at, u.email, u.name, u.is_admin, u.reads_only,
-    i.has_role OR u.is_admin AS has_role, u.disabled_at IS NOT NULL AS is_disabled
+    i.has_role OR u.is_admin AS has_role, coalesce(i.role_at, 'epoch') AS role_at, u.disabled_at IS NOT NULL AS is_disabled
   FROM user_identities i LEFT JOIN users u ON u.id = i.user_id AND u.removed_at IS NULL
   WHERE i.issuer = $1 AND i.subject = $2`,
 );
@@ -72,6 +77,11 @@ const LOCK_SUBJECT = "SELECT pg_advisory_xact_lock(hashtext('user_identities'), 
 const SEE = `
   UPDATE user_identities SET last_seen_at = $2, email_verified = $3
   WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3)`;
+
+/** Of two tokens the one that was issued later decides, in whatever order they arrive. */
+const DECIDE = `
+  UPDATE user_identities SET role_at = $2, has_role = coalesce($3, has_role)
+  WHERE id = $1 AND coalesce(role_at, 'epoch') <= $2 RETURNING id`;
 
 /** The last administrator stays one, to be able to mend the map. */
 const SET_ROLE = `
@@ -94,7 +104,8 @@ const HAS_ANOTHER_WAY = `
     OR EXISTS (SELECT FROM api_keys WHERE user_id = $1 AND revoked_at IS NULL
       AND (expires_at IS NULL OR expires_at > $3))) AS found`;
 
-type IssuedIdentity = Pick<Person, 'issuer' | 'subject' | 'emailVerified'>;
+type IssuedIdentity = Pick<Person, 'issuer' | 'subject' | 'emailVerified'> &
+  Partial<Pick<Person, 'issuedAt'>>;
 
 export type PersonRefusal = 'groups_overage' | 'no_role' | 'address_taken';
 
@@ -139,20 +150,42 @@ export class IdentityRepository extends Repository<Identity> {
         return 'address_taken';
       }
       await this.addIdentity(manager, user, person, now, service !== null || role !== 'no_role');
-      await this.giveRole(manager, user, role);
+      if (isRole(role)) {
+        await this.users.lockAdministrators(manager);
+        await this.giveRole(manager, user, role);
+      }
       return 'known';
     });
     return added === 'known' ? found(await this.findPerson(person), 'identity') : added;
   }
 
-  /** Notes a token of a known person, and the role that it gives. @returns whether the role has changed */
-  async see(known: KnownPerson, { emailVerified }: Person, role: RoleDecision, now: Date): Promise<boolean> {
-    const isRole = role === 'admin' || role === 'member' || role === 'viewer';
-    const isAsBefore = known.is_admin === (role === 'admin') && known.reads_only === (role === 'viewer');
-    await this.query(SEE, [known.identity_id, now, emailVerified]);
-    return isRole && !isAsBefore
-      ? this.manager.transaction(async (manager) => this.giveRole(manager, known.user_id, role))
-      : false;
+  /** Notes that a known person was seen. */
+  async see({ identity_id: id }: KnownPerson, { emailVerified }: Person, now: Date): Promise<void> {
+    await this.query(SEE, [id, now, emailVerified]);
+  }
+
+  /**
+   * Gives a known person the role of a token; none is the least that there is, and lets nobody in.
+   * @returns whether what is known of the person has changed, by this token or by a newer one
+   */
+  async decide(known: KnownPerson, { issuedAt, client }: Person, role: Role | 'no_role'): Promise<boolean> {
+    const { is_admin: isAdmin, reads_only: readsOnly, user_id: userId } = known;
+    const least = role === 'no_role' ? 'viewer' : role;
+    const isAsBefore = isAdmin === (least === 'admin') && readsOnly === (least === 'viewer');
+    // A program that had a role keeps it without one.
+    const hasRole = client === null ? role !== 'no_role' : null;
+    const decision = [known.identity_id, issuedAt, hasRole];
+    if (isAsBefore) {
+      const isNews = issuedAt > known.role_at || (hasRole !== null && known.has_role !== hasRole);
+      return isNews && !(await this.isNewest(this.manager, decision));
+    }
+    return this.manager.transaction(async (manager) => {
+      if (isAdmin) {
+        await this.users.lockAdministrators(manager);
+      }
+      await lockUser(manager, userId);
+      return !(await this.isNewest(manager, decision)) || (await this.giveRole(manager, userId, least));
+    });
   }
 
   /** @returns false where the person is linked already */
@@ -222,9 +255,9 @@ export class IdentityRepository extends Repository<Identity> {
     now: Date,
     hasRole = true,
   ): Promise<void> {
-    const { issuer, subject, emailVerified } = person;
-    const id = randomUUID();
-    await manager.insert(Identity, { id, userId, issuer, subject, emailVerified, hasRole, lastSeenAt: now });
+    const { issuer, subject, emailVerified, issuedAt: roleAt = null } = person;
+    const seen = { emailVerified, hasRole, lastSeenAt: now, roleAt };
+    await manager.insert(Identity, { id: randomUUID(), userId, issuer, subject, ...seen });
   }
 
   /** What an administrator made for the client before. */
@@ -239,10 +272,12 @@ export class IdentityRepository extends Repository<Identity> {
     return this.users.addWithin(manager, { email, name, isAdmin: false, kind });
   }
 
-  private async giveRole(manager: EntityManager, userId: string, role: RoleDecision): Promise<boolean> {
-    if (role !== 'admin' && role !== 'member' && role !== 'viewer') {
-      return false;
-    }
+  private async isNewest(manager: EntityManager, decision: readonly unknown[]): Promise<boolean> {
+    const [decided] = await manager.query<[unknown[], number]>(DECIDE, [...decision]);
+    return decided.length > 0;
+  }
+
+  private async giveRole(manager: EntityManager, userId: string, role: Role): Promise<boolean> {
     const [changed] = await manager.query<[unknown[], number]>(SET_ROLE, [
       userId,
       role === 'admin',

@@ -1,8 +1,10 @@
+import { hash } from 'node:crypto';
 import { Injectable, Logger, type OnApplicationBootstrap } from '@nestjs/common';
 import {
   createRemoteJWKSet,
   customFetch as jwksFetch,
   decodeJwt,
+  decodeProtectedHeader,
   type JWTPayload,
   type JWTVerifyOptions,
   jwtVerify,
@@ -16,7 +18,7 @@ import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { AppConfig, proxyOf } from '../../config/app-config.js';
 import type { OidcConfig } from '../../config/oidc-config.js';
 import { isRefusedGrant, reasonOf } from './issuer-failure.js';
-import { personSubject } from './person-claims.js';
+import { isAccessToken, issuedAt, personSubject } from './person-claims.js';
 
 const ALGORITHMS = ['RS256', 'ES256', 'EdDSA'];
 /** Seconds that clocks may differ. */
@@ -42,6 +44,9 @@ export interface EndedSignIn {
   issuer: string;
   subject: string | null;
   sid: string | null;
+  tokenId: string;
+  issuedAt: Date;
+  /** With what clocks may differ. */
   at: Date;
 }
 
@@ -120,10 +125,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
   /** @throws DomainError unauthorized with what is wrong with the token, unavailable while no key can be had */
   async verifyAccessToken(token: string): Promise<JWTPayload> {
     const payload = await this.verify(token, { audience: [...this.required.audiences] });
-    // An ID token tells a client who signed in; neither it nor a logout token is meant for an API.
-    const isOther =
-      payload['nonce'] !== undefined || payload['events'] !== undefined || payload['typ'] === 'ID';
-    if (isOther) {
+    if (!isAccessToken(decodeProtectedHeader(token), payload)) {
       throw new DomainError('unauthorized', 'Unauthorized: this is no access token.');
     }
     return payload;
@@ -145,7 +147,9 @@ export class OidcIssuer implements OnApplicationBootstrap {
     if (!isLogout || payload['nonce'] !== undefined || (subject === null && sid === null)) {
       throw new DomainError('unauthorized', 'This is no logout token.');
     }
-    return { issuer: payload.iss ?? '', subject, sid, at: new Date((iat + CLOCK_TOLERANCE) * 1000) };
+    const at = new Date((iat + CLOCK_TOLERANCE) * 1000);
+    const tokenId = hash('sha256', payload.jti ?? '', 'base64url');
+    return { issuer: payload.iss ?? '', subject, sid, tokenId, issuedAt: issuedAt(payload), at };
   }
 
   /** Where a browser begins a sign-in. @throws DomainError unavailable */

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import type { Role } from '../../config/oidc-config.js';
-import { type Claims, mappedRole, personOf } from './person-claims.js';
+import { type Claims, isAccessToken, mappedRole, personOf } from './person-claims.js';
 import { decideRole } from './role-decision.js';
 
 const NAMES = { userClaim: 'sub', emailClaim: 'email', groupsClaim: 'groups' };
@@ -13,7 +13,7 @@ const NO_ADDRESS = {
 
 describe('the person of a token', () => {
   it('has the address in lower case, and the groups', () => {
-    expect(personOf({ ...ADA, name: 'Ada' }, NAMES)).toEqual({
+    expect(personOf({ ...ADA, name: 'Ada', iat: 1_700_000_000 }, NAMES)).toEqual({
       issuer: ISSUER,
       subject: 'ada-1',
       email: 'ada@example.com',
@@ -21,6 +21,7 @@ describe('the person of a token', () => {
       name: 'Ada',
       groups: ['dev'],
       client: null,
+      issuedAt: new Date('2023-11-14T22:13:20.000Z'),
     });
   });
 
@@ -93,6 +94,54 @@ describe('the person of a token', () => {
 
   it('takes no member of the prototype for a claim', () => {
     expect(personOf(ADA, { ...NAMES, groupsClaim: 'constructor.name' })?.groups).toEqual([]);
+  });
+});
+
+// The claims that tell the kinds apart, as the issuers' own documents show them.
+describe('a token', () => {
+  const id = 'c9a1';
+  const user = { sub: 'ada', iat: 1, exp: 2, email: 'ada@example.com' };
+
+  it.each<[string, object, Claims]>([
+    ['RFC 9068', { typ: 'at+jwt' }, { aud: id }],
+    ['RFC 9068, with its media type', { typ: 'application/at+jwt' }, { aud: id }],
+    [
+      'Keycloak',
+      { typ: 'JWT' },
+      { typ: 'Bearer', aud: id, azp: id, sid: 's', scope: 'openid email', acr: '1' },
+    ],
+    ['Keycloak before version 24', { typ: 'JWT' }, { typ: 'Bearer', aud: [id], azp: id, nonce: 'n' }],
+    ['a service account of Keycloak', { typ: 'JWT' }, { typ: 'Bearer', aud: id, client_id: 'ci' }],
+    ['Entra ID, version 2', { typ: 'JWT' }, { aud: id, azp: id, azpacr: '1', scp: 'access', ver: '2.0' }],
+    ['an app of Entra ID', { typ: 'JWT' }, { aud: id, azp: 'ci', azpacr: '1', roles: ['ops'], ver: '2.0' }],
+    ['Entra ID, version 1', { typ: 'JWT' }, { aud: `api://${id}`, appid: id, appidacr: '1', scp: 'access' }],
+    ['Okta', {}, { aud: 'api://default', cid: id, uid: 'u', scp: ['openid'], ver: 1, jti: 'AT.1' }],
+    ['Auth0', { typ: 'JWT' }, { aud: ['https://api', 'https://x/userinfo'], azp: id, scope: 'openid' }],
+    ['a client of Auth0', { typ: 'JWT' }, { aud: 'https://api', azp: 'ci', gty: 'client-credentials' }],
+    ['an issuer that names the client alone', {}, { aud: 'https://api', azp: id }],
+  ])('for an API is one of %s', (_issuer, header, claims) => {
+    expect(isAccessToken(header, { ...user, ...claims })).toBe(true);
+  });
+
+  it.each<[string, object, Claims]>([
+    ['Keycloak', { typ: 'JWT' }, { typ: 'ID', aud: id, azp: id, at_hash: 'h', sid: 's' }],
+    [
+      'Entra ID',
+      { typ: 'JWT' },
+      { aud: id, oid: 'o', tid: 't', uti: 'u', rh: 'r', roles: ['ops'], ver: '2.0' },
+    ],
+    ['Google', { typ: 'JWT' }, { aud: id, azp: id, at_hash: 'h', hd: 'example.com' }],
+    ['Google, without a hash', { typ: 'JWT' }, { aud: id, azp: id }],
+    ['Okta', {}, { aud: id, ver: 1, jti: 'ID.1', amr: ['pwd'], idp: 'i', auth_time: 1 }],
+    ['Auth0', { typ: 'JWT' }, { aud: id, sid: 's', nonce: 'n' }],
+    ['Cognito', {}, { aud: id, token_use: 'id' }],
+    ['several clients', {}, { aud: [id, 'other'], azp: id }],
+  ])('for a client is one of %s', (_issuer, header, claims) => {
+    expect(isAccessToken(header, { ...user, ...claims })).toBe(false);
+  });
+
+  it('that ends sessions is for no API, whatever it says besides', () => {
+    expect(isAccessToken({ typ: 'at+jwt' }, { ...user, typ: 'Bearer', events: {} })).toBe(false);
   });
 });
 

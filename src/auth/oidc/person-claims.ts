@@ -17,10 +17,13 @@ export interface Person {
   groups: readonly string[] | null;
   /** The client that speaks for itself; null for a person. */
   client: string | null;
+  issuedAt: Date;
 }
 
 type ClaimNames = Pick<OidcConfig, 'userClaim' | 'emailClaim' | 'groupsClaim'>;
 
+/** Seconds that a date can have. */
+const MAX_TIME = 8.64e12;
 const MAX_SUBJECT = 255;
 const MAX_EMAIL = 254;
 const MAX_NAME = 200;
@@ -43,7 +46,42 @@ export function personOf(claims: Claims, names: ClaimNames): Person | null {
     name: shownName(client ?? text(claims['name']) ?? text(claims['preferred_username'])),
     groups: areLeftOut(claims, names.groupsClaim) ? null : groupsOf(claimAt(claims, names.groupsClaim)),
     client,
+    issuedAt: issuedAt(claims),
   };
+}
+
+/** The beginning of time for a token that does not say it: it is news to nobody. */
+export function issuedAt({ iat }: Claims): Date {
+  return new Date(typeof iat === 'number' && Math.abs(iat) < MAX_TIME ? iat * 1000 : 0);
+}
+
+/** What an ID token may have, and an access token has no use for. */
+const OF_ID_TOKENS = ['nonce', 'at_hash', 'c_hash', 's_hash', 'events'];
+/**
+ * What says for whom or for what an access token was made: RFC 9068 (`client_id`, `scope`), and as Okta (`cid`, `scp`),
+ * Entra ID (`scp`, `appid`, `azpacr`, `appidacr`, `idtyp`) and Auth0 (`gty`) write it.
+ */
+const OF_ACCESS_TOKENS = ['scope', 'scp', 'client_id', 'cid', 'appid', 'appidacr', 'azpacr', 'idtyp', 'gty'];
+
+/**
+ * Whether a token is meant for an API. An ID token tells a client who signed in, and names that client as its audience,
+ * which may be the audience of our API as well. Its header says nothing; by RFC 9068 that of an access token does, and
+ * Keycloak (`typ`) and Cognito (`token_use`) have a claim for it.
+ */
+export function isAccessToken({ typ }: { typ?: unknown }, claims: Claims): boolean {
+  const kind = text(claims['typ'] ?? claims['token_use'])?.toLowerCase();
+  if (kind === 'bearer' || kind === 'dpop' || kind === 'access') {
+    // Keycloak before version 24 has the nonce in both kinds.
+    return claims['events'] === undefined;
+  }
+  if (kind === 'id' || OF_ID_TOKENS.some((name) => claims[name] !== undefined)) {
+    return false;
+  }
+  const isMarked = typeof typ === 'string' && /^(application[/])?at[+]jwt$/i.test(typ);
+  const { aud, azp } = claims;
+  // An ID token is for the client that got it.
+  const isForAnother = text(azp) !== null && ![aud].flat().includes(azp);
+  return isMarked || isForAnother || OF_ACCESS_TOKENS.some((name) => claims[name] !== undefined);
 }
 
 /**

@@ -8,7 +8,7 @@ import { serviceSignsIn, UserRepository } from '../user.repository.js';
 import { type Identity, IdentityRepository, type KnownPerson } from './identity.repository.js';
 import { OidcIssuer } from './oidc.issuer.js';
 import { type Claims, type Person, personOf } from './person-claims.js';
-import { decideRole } from './role-decision.js';
+import { decideRole, isRole } from './role-decision.js';
 
 export const ADDRESS_TAKEN =
   'Another user has this email address. Sign in with a key of that user and link the sign-in under Settings, or ask the operator to run: slipway users link.';
@@ -52,17 +52,17 @@ export class PersonsService {
     if (known.is_disabled) {
       throw new DomainError('forbidden', DISABLED);
     }
-    const role = decideRole(person, true, this.rules);
+    const decided = decideRole(person, true, this.rules);
+    const role = person.issuedAt < known.role_at ? 'unchanged' : decided;
+    if ((isRole(role) || role === 'no_role') && (await this.identities.decide(known, person, role))) {
+      this.changes.tell(known.user_id);
+      return this.signIn(claims);
+    }
     if (role === 'no_role' || (role === 'unchanged' && !known.has_role)) {
       throw new DomainError('no_role', NO_ROLE);
     }
-    const now = new Date(this.clock.now());
-    const hasChanged = await this.identities.see(known, person, role, now);
-    if (!hasChanged) {
-      return { identityId: known.identity_id, user: userOf(known, known.email) };
-    }
-    this.changes.tell(known.user_id);
-    return this.signIn(claims);
+    await this.identities.see(known, person, new Date(this.clock.now()));
+    return { identityId: known.identity_id, user: userOf(known, known.email) };
   }
 
   /**

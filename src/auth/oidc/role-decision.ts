@@ -27,3 +27,7 @@ export function decideRole(
   }
   return defaultRole === 'none' ? 'no_role' : defaultRole;
 }
+
+export function isRole(decision: RoleDecision): decision is Role {
+  return decision === 'admin' || decision === 'member' || decision === 'viewer';
+}

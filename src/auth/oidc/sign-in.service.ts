@@ -17,7 +17,7 @@ import {
   pendingSignIn,
   signInCookie,
 } from './pending-sign-in.js';
-import type { Claims } from './person-claims.js';
+import { type Claims, issuedAt } from './person-claims.js';
 import { PersonsService, type SignedIn } from './persons.service.js';
 
 export const NOT_BEGUN_HERE =
@@ -83,7 +83,13 @@ export class SignInService {
       request,
       response,
       { ...user, keyId: identityId },
-      { identityId, sid, refreshToken, renewedAt: refreshToken === null ? null : new Date(now) },
+      {
+        identityId,
+        sid,
+        refreshToken,
+        renewedAt: refreshToken === null ? null : new Date(now),
+        signedInAt: issuedAt(claims),
+      },
     );
     return pending.returnTo;
   }
@@ -101,6 +107,6 @@ export class SignInService {
   async logOut(logoutToken: string): Promise<void> {
     const ended = await this.issuer.verifyLogoutToken(logoutToken);
     this.logger.log('the issuer ended sessions', { sid: ended.sid });
-    await this.renewal.end(ended);
+    await this.renewal.logOut(ended);
   }
 }

@@ -5,7 +5,7 @@ import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { AccessChanges } from '../access-changes.js';
 import { ApiKeyRepository } from '../api-key.repository.js';
-import { OidcIssuer } from '../oidc/oidc.issuer.js';
+import { type EndedSignIn, OidcIssuer } from '../oidc/oidc.issuer.js';
 import { PersonsService } from '../oidc/persons.service.js';
 import { SessionRepository } from './session.repository.js';
 
@@ -45,10 +45,10 @@ export class SessionRenewal {
     }
   }
 
-  /** Ends sessions with the keys that were made by them. */
-  async end(which: Parameters<SessionRepository['endByIssuer']>[0]): Promise<void> {
+  /** Ends what the issuer logs out. */
+  async logOut(which: EndedSignIn): Promise<void> {
     const now = new Date(this.clock.now());
-    await this.sessions.endByIssuer(which, (manager, madeBy) => this.keys.revokeWithin(manager, madeBy, now));
+    await this.sessions.logOut(which, now, (manager, madeBy) => this.keys.revokeWithin(manager, madeBy, now));
     this.changes.tell(null);
   }
 
@@ -72,7 +72,11 @@ export class SessionRenewal {
         return;
       }
       this.logger.log('ended a session that the issuer does not renew', { session_id: id, code: error.code });
-      await this.end({ id });
+      const endsAt = new Date(now);
+      await this.sessions.endByIssuer(id, (manager, madeBy) =>
+        this.keys.revokeWithin(manager, madeBy, endsAt),
+      );
+      this.changes.tell(null);
     }
   }
 }

@@ -8,11 +8,13 @@ import {
   In,
   Index,
   JoinColumn,
+  LessThan,
   ManyToOne,
   PrimaryColumn,
   Repository,
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
+import { DomainError } from '../../common/errors/domain-error.js';
 import type { Scope } from '../../common/scopes.js';
 import { publishAccessChange } from '../access-changes.js';
 import { ApiKey } from '../api-key.repository.js';
@@ -60,10 +62,25 @@ export class Session extends OwnedRow {
   @Column('timestamptz') lastUsedAt: Date;
 }
 
+/** A logout of the issuer, for as long as a sign-in of before it may still become a session. */
+@Entity('issuer_logouts')
+export class IssuerLogout {
+  /** The token's own. */
+  @PrimaryColumn('text') id: string;
+  @Column('text') issuer: string;
+  @Column('text', { nullable: true }) subject: string | null;
+  @Column('text', { nullable: true }) sid: string | null;
+  @Column('timestamptz') issuedAt: Date;
+  @Column('timestamptz') receivedAt: Date;
+}
+
 /** What a session was begun with. */
 export type SessionOrigin = Partial<
   Pick<Session, 'apiKeyId' | 'identityId' | 'sid' | 'refreshToken' | 'renewedAt'>
->;
+> & {
+  /** When the issuer signed the person in. */
+  signedInAt?: Date;
+};
 
 export interface SessionWithOwner {
   secret_hash: Buffer;
@@ -121,7 +138,33 @@ const FIND_OF_SIGN_IN = `
     AND s.created_at <= $4
   FOR UPDATE OF s`;
 
+/** Keys outlive the sessions that they were made by. */
+const FIND_KEYS_OF_SIGN_IN = `
+  SELECT k.id FROM api_keys k JOIN user_identities i ON i.id = k.identity_id
+  WHERE i.issuer = $1 AND ($2::text IS NULL OR i.subject = $2) AND ($3::text IS NULL OR k.sid = $3)
+    AND k.created_at <= $4`;
+
+/** A sign-in becomes a session before a logout looks for sessions, or finds the logout. */
+const LOCK_LOGOUTS = "SELECT pg_advisory_xact_lock(hashtext('issuer_logouts'))";
+const LOCK_LOGOUTS_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtext('issuer_logouts'))";
+
+/** By the clock of the issuer alone: who signs in after a logout is let in. */
+const IS_LOGGED_OUT = `
+  SELECT FROM issuer_logouts l JOIN user_identities i ON i.issuer = l.issuer AND i.id = $1
+  WHERE (l.subject IS NULL OR l.subject = i.subject) AND (l.sid IS NULL OR l.sid = $2)
+    AND l.issued_at >= $3`;
+const KEEP_LOGOUTS_MS = 600_000;
+
 const TOUCH = 'UPDATE sessions SET last_used_at = $2 WHERE id = $1 AND last_used_at < $3';
+
+const FIND_TO_END = 'SELECT id, user_id FROM sessions WHERE id = $1 FOR UPDATE';
+
+export const LOGGED_OUT = 'The identity provider has ended this sign-in meanwhile. Begin again.';
+
+interface EndingSession {
+  id: string;
+  user_id: string;
+}
 
 type EndKeys = (manager: EntityManager, madeBy: string) => Promise<void>;
 
@@ -144,15 +187,27 @@ export class SessionRepository extends Repository<Session> {
     return rows.map(({ id }) => id);
   }
 
-  /** Stores a session, and forgets ended ones of its user. @throws DomainError unauthorized for a removed or disabled user, forbidden for a service */
+  /**
+   * Stores a session, and forgets ended ones of its user.
+   * @throws DomainError unauthorized for a removed user, and where the issuer has ended the sign-in meanwhile; conflict for a
+   *   disabled one; forbidden for a service
+   */
   async add(
     { id, secretHash }: SessionToken,
-    { userId, ...origin }: SessionOrigin & Pick<Session, 'userId'>,
+    { userId, signedInAt, ...origin }: SessionOrigin & Pick<Session, 'userId'>,
     now: Date,
   ): Promise<void> {
     await this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
       await requirePerson(manager, userId);
+      if (origin.identityId) {
+        await manager.query(LOCK_LOGOUTS_SHARED);
+        const { identityId, sid } = origin;
+        const ended = await manager.query<unknown[]>(IS_LOGGED_OUT, [identityId, sid, signedInAt]);
+        if (ended.length > 0) {
+          throw new DomainError('unauthorized', LOGGED_OUT);
+        }
+      }
       await manager.query(FORGET_ENDED, [...ages(now), userId, MAX_SESSIONS - 1]);
       await manager.insert(Session, { id, userId, ...origin, secretHash, createdAt: now, lastUsedAt: now });
       await this.audit.append(manager, { action: 'session.create', resourceId: id, ownerId: userId });
@@ -185,19 +240,43 @@ export class SessionRepository extends Repository<Session> {
     return row?.refresh_token ?? null;
   }
 
-  /** Ends sessions that the issuer has ended, with the keys that were made by them. */
-  async endByIssuer(which: { id: string } | EndedSignIn, endKeys: EndKeys): Promise<void> {
+  /** Ends a session that the issuer does not renew, with the keys that were made by it. */
+  async endByIssuer(id: string, endKeys: EndKeys): Promise<void> {
     await this.manager.transaction(async (manager) => {
-      const sessions: { id: string; user_id: string }[] = await ('id' in which
-        ? manager.query('SELECT id, user_id FROM sessions WHERE id = $1 FOR UPDATE', [which.id])
-        : manager.query(FIND_OF_SIGN_IN, [which.issuer, which.subject, which.sid, which.at]));
-      await manager.delete(Session, { id: In(sessions.map(({ id }) => id)) });
-      for (const { id, user_id: ownerId } of sessions) {
-        await this.audit.append(manager, { action: 'session.end', resourceId: id, ownerId, by: 'service' });
+      await this.endEach(manager, await manager.query(FIND_TO_END, [id]), endKeys);
+    });
+  }
+
+  /** Ends what the issuer logs out: sessions, also those about to begin, and the keys that were made by them at any time. */
+  async logOut(
+    { tokenId, issuer, subject, sid, issuedAt, at }: EndedSignIn,
+    now: Date,
+    endKeys: EndKeys,
+  ): Promise<void> {
+    await this.manager.transaction(async (manager) => {
+      await manager.query(LOCK_LOGOUTS);
+      await manager.delete(IssuerLogout, { receivedAt: LessThan(new Date(now.getTime() - KEEP_LOGOUTS_MS)) });
+      const logout = { id: tokenId, issuer, subject, sid, issuedAt, receivedAt: now };
+      await manager.createQueryBuilder().insert().into(IssuerLogout).values(logout).orIgnore().execute();
+      const which = [issuer, subject, sid, at];
+      await this.endEach(manager, await manager.query(FIND_OF_SIGN_IN, which), endKeys);
+      for (const { id } of await manager.query<{ id: string }[]>(FIND_KEYS_OF_SIGN_IN, which)) {
         await endKeys(manager, id);
-        await publishAccessChange(manager, ownerId);
       }
     });
+  }
+
+  private async endEach(
+    manager: EntityManager,
+    sessions: readonly EndingSession[],
+    endKeys: EndKeys,
+  ): Promise<void> {
+    await manager.delete(Session, { id: In(sessions.map(({ id }) => id)) });
+    for (const { id, user_id: ownerId } of sessions) {
+      await this.audit.append(manager, { action: 'session.end', resourceId: id, ownerId, by: 'service' });
+      await endKeys(manager, id);
+      await publishAccessChange(manager, ownerId);
+    }
   }
 
   /** Stores the last use, unless one since `unlessSince` is stored already. */

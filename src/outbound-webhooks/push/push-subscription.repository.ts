@@ -46,6 +46,9 @@ export const PUSH_SUBSCRIPTION_ENCRYPTED_COLUMNS = [SUBSCRIPTION];
 /** Browsers of one user. */
 export const MAX_SUBSCRIPTIONS = 20;
 
+/** Users who sign in at one browser at a time take turns: the last one has it. */
+const LOCK_ENDPOINT = "SELECT pg_advisory_xact_lock(hashtext('push_subscriptions'), hashtext($1))";
+
 const FORGET_OLDEST = `
   DELETE FROM push_subscriptions WHERE user_id = $1 AND id IN (
     SELECT id FROM push_subscriptions WHERE user_id = $1 ORDER BY created_at DESC, id OFFSET ${MAX_SUBSCRIPTIONS})`;
@@ -77,6 +80,7 @@ export class PushSubscriptionRepository extends Repository<PushSubscription> {
     const subscription = this.cipher.encrypt(JSON.stringify(browser), SUBSCRIPTION.binding({ id }));
     return this.manager.transaction(async (manager) => {
       await lockUser(manager, userId);
+      await manager.query(LOCK_ENDPOINT, [endpointHash]);
       const former = await manager.findOneBy(PushSubscription, { endpointHash });
       await manager.delete(PushSubscription, { endpointHash });
       if (former !== null && former.userId !== userId) {

@@ -12,6 +12,7 @@ import { FollowedConversationRepository } from '../events/followed-conversation.
 import { SyncRequests } from '../events/follow/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { type SandboxRowStatus, type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
+import type { ServiceCause } from '../sandboxes/sandbox.repository.js';
 import { SandboxesService } from '../sandboxes/sandboxes.service.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
@@ -130,7 +131,7 @@ export class ConversationActionsService {
   }
 
   /** Resumes a sandbox that is paused or has failed, and waits for it. Throws as `SandboxesService.wake`. */
-  async wake(userId: string, givenId: string, what: string): Promise<WokenFrom> {
+  async wake(userId: string, givenId: string, what: string, cause?: ServiceCause): Promise<WokenFrom> {
     const id = parseHexId(givenId);
     const conversation = id === null ? null : await this.conversations.find(userId, id);
     const status = conversation?.sandbox_status ?? null;
@@ -139,7 +140,7 @@ export class ConversationActionsService {
     if (conversation === null || !(from !== null || isWaking)) {
       return null;
     }
-    await this.sandboxes.wake(userId, conversation.sandbox_id, what);
+    await this.sandboxes.wake(userId, conversation.sandbox_id, what, cause);
     return from ?? 'PAUSED';
   }
 

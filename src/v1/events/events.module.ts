@@ -17,6 +17,7 @@ import { FollowedConversation, FollowedConversationRepository } from './followed
 import { ConversationUpdates, EventAppender, EventStore } from './store/event-store.js';
 import { EventPartitionRepository, EventRetentionWorker } from './store/event-partition.repository.js';
 import { EventQueries } from './store/event.queries.js';
+import { UncountedEventsWorker } from './store/uncounted-events.worker.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
 @Module({
@@ -45,6 +46,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     FollowersService,
     LogSync,
     SyncRequests,
+    UncountedEventsWorker,
   ],
   exports: [
     ConversationUpdates,

@@ -37,6 +37,7 @@ import type { ObservedState } from './store/observed-state.js';
 @Entity('followed_conversations')
 @Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('followed_conversations_user_id_idx', ['userId'])
+@Index('followed_conversations_uncounted_idx', ['id'], { where: 'uncounted_events > 0' })
 export class FollowedConversation extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
   @Column('text') sandboxId: string;
@@ -57,6 +58,9 @@ export class FollowedConversation extends OwnedRow {
 
   /** Of the bodies of stored events. As PostgreSQL's text, like all numbers that JavaScript might not hold. */
   @Column('bigint', { default: 0 }) eventBytes: string;
+
+  /** The `seq` up to which events are not counted yet: they were stored before bytes were. */
+  @Column('integer', { default: 0 }) uncountedEvents: number;
 
   /** Events come for which there is no room. */
   @Column('boolean', { default: false }) isFull: boolean;

@@ -59,12 +59,11 @@ export class SandboxSettingsService {
       this.settings.loadWithKeys(userId),
       this.mcpConfigs.read(userId),
     ]);
-    const { sandboxId } = sandbox;
     await this.record({
       action: 'settings.expose',
       resourceId: null,
       ownerId: userId,
-      details: { sandbox_id: sandboxId },
+      details: { sandbox_id: sandbox.sandboxId, ...sandbox.cause },
     });
     const exposed = { keys, mcpConfig: mcpConfig && exposedConfig(mcpConfig) };
     return toUserInfoDto(userId, settings, exposed);
@@ -87,7 +86,12 @@ export class SandboxSettingsService {
     if (value === null) {
       throw unknownSecret(name);
     }
-    await this.record({ action: 'secret.expose', resourceId: name, ownerId: holder.userId });
+    await this.record({
+      action: 'secret.expose',
+      resourceId: name,
+      ownerId: holder.userId,
+      details: { ...holder.cause },
+    });
     return value;
   }
 

@@ -29,6 +29,8 @@ interface CreationOptions {
   id?: string | null;
   hostId?: string;
   keepAliveSeconds?: number;
+  /** As `Sandbox.cause`. */
+  cause?: Record<string, string> | undefined;
 }
 
 interface CreatedSandbox {
@@ -74,7 +76,7 @@ export class SandboxCreator {
   async create(
     manager: EntityManager,
     { userId, spec, overrides, evictable }: SandboxPlan,
-    { id: givenId = null, hostId = this.host.id, keepAliveSeconds = 0 }: CreationOptions = {},
+    { id: givenId = null, hostId = this.host.id, keepAliveSeconds = 0, cause }: CreationOptions = {},
   ): Promise<CreatedSandbox> {
     const paused = await this.quota.claim(manager, userId, evictable, givenId);
     await this.quota.assertStorable(manager, userId);
@@ -96,6 +98,7 @@ export class SandboxCreator {
       deadlineAt: timeoutSeconds === null ? null : after(timeoutSeconds),
       keepAliveUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
       lastActivityAt: new Date(now),
+      cause: cause ?? null,
     });
     return { id, paused };
   }

@@ -24,6 +24,8 @@ export interface SandboxKeyHolder {
   userId: string;
   /** Unless it is RUNNING, its key opens nothing. */
   running: boolean;
+  /** As `Sandbox.cause`. */
+  cause: Record<string, string> | null;
 }
 
 @Injectable()
@@ -34,11 +36,11 @@ export class SandboxKeyQueries {
   async find(sessionKey: string): Promise<SandboxKeyHolder | null> {
     const hash = sessionKeyHash(sessionKey);
     const found = await this.sandboxes.findOne({
-      select: { id: true, userId: true, status: true, sessionKeyHash: true },
+      select: { id: true, userId: true, status: true, sessionKeyHash: true, cause: true },
       where: { sessionKeyHash: hash, status: Not('DELETING') },
     });
     return found && timingSafeEqual(found.sessionKeyHash, hash)
-      ? { sandboxId: found.id, userId: found.userId, running: found.status === 'RUNNING' }
+      ? { sandboxId: found.id, userId: found.userId, running: found.status === 'RUNNING', cause: found.cause }
       : null;
   }
 }

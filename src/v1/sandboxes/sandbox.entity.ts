@@ -61,6 +61,9 @@ export class Sandbox extends OwnedRow {
   /** Of a transitional status: since when, or from when on, a process may work on it. */
   @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;
 
+  /** What entries in the audit name of the automation's run that it was made for. */
+  @Column('jsonb', { nullable: true }) cause: Record<string, string> | null;
+
   /** The process that works on a transitional status, and how long its lease lasts. */
   @Column('text', { nullable: true }) leaseOwner: string | null;
   @Column('timestamptz', { nullable: true }) leaseUntil: Date | null;

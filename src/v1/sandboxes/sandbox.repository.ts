@@ -31,8 +31,8 @@ const INSERT = new NamedStatement(
   'sandbox_insert',
   `INSERT INTO sandboxes
      (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, overrides, deadline_at,
-      keep_alive_until, last_activity_at, updated_at, due_at, traceparent)
-   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $12, $13)`,
+      keep_alive_until, last_activity_at, updated_at, due_at, traceparent, cause)
+   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $12, $13, $14)`,
 );
 
 const LOCK = 'SELECT id FROM sandboxes WHERE id = $1 AND user_id = $2 FOR UPDATE';
@@ -69,6 +69,7 @@ type StartingSandbox = Pick<
   | 'deadlineAt'
   | 'keepAliveUntil'
   | 'lastActivityAt'
+  | 'cause'
 >;
 
 type SandboxChange = Partial<Omit<Sandbox, 'user' | 'id' | 'userId' | 'status'>>;
@@ -87,7 +88,8 @@ export interface ExposedSandbox {
 
 const UNIQUE_VIOLATION = '23505';
 
-type ServiceCause = 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
+export type ServiceCause =
+  'follow_round' | 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
 
 interface TransitionOptions {
   /** Address and deadline follow from the new status unless they are given here. */
@@ -182,13 +184,14 @@ export class SandboxRepository {
       sandbox.keepAliveUntil,
       sandbox.lastActivityAt,
       currentTraceparent(),
+      sandbox.cause,
     ]);
     await this.audit.append(manager, {
       action: 'sandbox.create',
       outcome: 'requested',
       resourceId: sandbox.id,
       ownerId: sandbox.userId,
-      details: { spec_id: sandbox.specId },
+      details: { spec_id: sandbox.specId, ...sandbox.cause },
     });
   }
 
@@ -326,11 +329,11 @@ export class SandboxRepository {
       `status = ANY(${param([...from])}::text[])`,
       ...Object.entries({ id, ...condition }).map(equals),
     ];
-    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING user_id`;
+    const update = `UPDATE sandboxes SET ${assignments.join(', ')} WHERE ${conditions.join(' AND ')} RETURNING user_id, cause`;
     const audited =
       entry === null
         ? ''
-        : `, audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id' })})`;
+        : `, audited AS (${auditInsert({ entries: param(entry), from: 'changed', owner: 'changed.user_id', details: 'changed.cause' })})`;
     const changed = await manager.query<unknown[]>(
       `WITH changed AS (${update})${audited} SELECT FROM changed`,
       values,

@@ -14,7 +14,7 @@ import { SandboxWorkerSignal } from './sandbox-events.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { type SandboxRowStatus, statusAfter } from './sandbox-status.js';
 import { SandboxQueries, type SandboxSnapshot, type SandboxView } from './sandbox.queries.js';
-import { SandboxRepository } from './sandbox.repository.js';
+import { SandboxRepository, type ServiceCause } from './sandbox.repository.js';
 
 const WAKE_MS = 60_000;
 const PAUSE_MS = 10_000;
@@ -105,7 +105,12 @@ export class SandboxesService {
    * failed, unless its user asked for just that.
    * @throws DomainError not_found, rate_limited, forbidden
    */
-  async resume(userId: string, id: string, what: string | null = null): Promise<readonly string[]> {
+  async resume(
+    userId: string,
+    id: string,
+    what: string | null = null,
+    cause?: ServiceCause,
+  ): Promise<readonly string[]> {
     const { status, statusDetail: before } = found(await this.sandboxes.find(id, userId), 'sandbox');
     if (statusAfter('resume', status) === null) {
       return [];
@@ -116,7 +121,11 @@ export class SandboxesService {
       const ids = await this.quota.claim(manager, userId, evictable, id);
       const again = status === 'ERROR' && what !== null ? [startedAgain(what, before)] : [];
       const statusDetail = [...again, ...pausedNotes(ids)].join(' ') || null;
-      await this.sandboxes.transition(id, 'resume', { change: { statusDetail, lastActivityAt }, manager });
+      await this.sandboxes.transition(id, 'resume', {
+        change: { statusDetail, lastActivityAt },
+        manager,
+        cause,
+      });
       return ids;
     });
     this.worker.wake();
@@ -126,11 +135,12 @@ export class SandboxesService {
   /**
    * Resumes a sandbox and waits at most a minute; concurrent callers share the start.
    * @param what it is for, in words for people
+   * @param cause where no request is it
    * @throws DomainError unavailable when it fails; as `resume` does
    */
-  async wake(userId: string, id: string, what: string): Promise<void> {
+  async wake(userId: string, id: string, what: string, cause?: ServiceCause): Promise<void> {
     const wake =
-      this.wakes.get(id) ?? this.resumeAndWait(userId, id, what).finally(() => this.wakes.delete(id));
+      this.wakes.get(id) ?? this.resumeAndWait(userId, id, what, cause).finally(() => this.wakes.delete(id));
     this.wakes.set(id, wake);
     await wake;
   }
@@ -144,8 +154,8 @@ export class SandboxesService {
     this.sandboxes.touch(id);
   }
 
-  private async resumeAndWait(userId: string, id: string, what: string): Promise<void> {
-    await this.resume(userId, id, what);
+  private async resumeAndWait(userId: string, id: string, what: string, cause?: ServiceCause): Promise<void> {
+    await this.resume(userId, id, what, cause);
     const { status, statusDetail } = await this.waitWhile('STARTING', id, WAKE_MS);
     if (status === 'ERROR') {
       throw couldNotStart(what, statusDetail);

@@ -1,12 +1,12 @@
 import { queryOptions, useQuery } from '@tanstack/react-query';
 import { useState } from 'react';
-import { api, at, bodyOf, bodyQuery, by, type Schemas, sessionQuery } from '../api/client.js';
+import { api, at, bodyOf, by, type Schemas, sessionQuery } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Ago, Badge, Button, Contents, duration, Loaded, Pairs } from '../ui/blocks.js';
-import { Row, Rows, Section, Table, usePages } from '../ui/blocks.js';
-import { ActionButton, Confirmed, useSecretOnce } from '../ui/actions.js';
+import { Row, Rows, Section, Table, usePages, When } from '../ui/blocks.js';
+import { ActionButton, Confirmed } from '../ui/actions.js';
 import { type Fields, Form, given, SelectField, TextField, useFilter } from '../ui/form.js';
-import { ScopesField, scopesOf } from '../ui/scopes-field.js';
+import { KeysOf } from '../settings/keys.js';
 import { AUDIT_ACTIONS } from '../../generated/audit-actions.js';
 
 const REFRESH_MS = 10_000;
@@ -80,7 +80,7 @@ function figuresOf({ starts_waiting: waiting, starts, conversations, sandboxes }
   const { READY: _ready, ERROR: _failed, ...underWay } = starts;
   const queued = sum(waiting);
   return {
-    Queue: queued === 0 ? 'empty' : `${queued} starts wait, ${waiting['place']} of them for a place`,
+    Queue: queued === 0 ? 'empty' : `${queued} starts wait, ${waiting['place']} of them for a sandbox`,
     'Starts under way': sum(underWay),
     'Agents at work': conversations['running'],
     'Running sandboxes': sandboxes['RUNNING'],
@@ -88,6 +88,7 @@ function figuresOf({ starts_waiting: waiting, starts, conversations, sandboxes }
 }
 
 const MOST = 100;
+const SANDBOX_COLUMNS = ['Sandbox', 'Owner', 'State', 'Made', ''];
 
 function Sandboxes() {
   const users = useQuery(usersQuery);
@@ -101,11 +102,7 @@ function Sandboxes() {
     <Section
       title="Sandboxes"
       lead={`The newest ${MOST} of all users. A stopped sandbox keeps its files, and its owner can resume it.`}>
-      <Table
-        query={sandboxes}
-        name="sandboxes of all"
-        empty="No sandboxes yet"
-        columns={['Sandbox', 'Owner', 'State', 'Made', '']}>
+      <Table query={sandboxes} name="sandboxes of all" empty="No sandboxes yet" columns={SANDBOX_COLUMNS}>
         {({ id, created_by_user_id: owner, status, created_at: made }) => [
           <code>{id}</code>,
           ownerOf(owner),
@@ -125,18 +122,24 @@ function Sandboxes() {
 
 type User = Schemas['User'];
 
-async function usersFrom(page: string): Promise<User[]> {
-  const query = by({ limit: 100, ...given({ page_id: page }) });
-  const { items, next_page_id: next } = await bodyOf(api.GET('/api/v1/users', query));
-  return next === null ? items : [...items, ...(await usersFrom(next))];
+type PageOf<T> = { items: T[]; next_page_id: string | null };
+type Part = { limit: number; page_id?: string };
+
+/** What comes in pages, as a whole. */
+async function wholeOf<T>(load: (part: Part) => Promise<PageOf<T>>, page = ''): Promise<T[]> {
+  const { items, next_page_id: next } = await load({ limit: MOST, ...given({ page_id: page }) });
+  return next === null ? items : [...items, ...(await wholeOf(load, next))];
 }
 
-const usersQuery = queryOptions({ queryKey: ['users'], queryFn: () => usersFrom('') });
+const usersQuery = queryOptions({
+  queryKey: ['users'],
+  queryFn: () => wholeOf((part) => bodyOf(api.GET('/api/v1/users', by(part)))),
+});
 
 async function create(field: Fields) {
   const email = field('email');
   await bodyOf(api.POST('/api/v1/users', { body: { email, ...given({ name: field('name') }) } }));
-  return `${email} is a user now. Issue a key next.`;
+  return `${email} is a user now. Make a key next.`;
 }
 
 function Users() {
@@ -160,21 +163,18 @@ function UserRow({ user }: { user: User }) {
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
   const role = isAdmin ? 'Administrator' : 'User';
-  const facts = [
-    name,
-    kind === 'service' ? `${role}, a service` : role,
-    <>
-      Made <Ago time={made} />
-    </>,
-  ];
+  const facts = [name, kind === 'service' ? `${role}, a service` : role, <When what="Made" time={made} />];
   return (
-    <Row title={email} facts={facts} more={isOpen && <Keys user={user} />}>
+    <Row
+      title={email}
+      facts={facts}
+      more={isOpen && <KeysOf userId={id} isAdmin={isAdmin} form={`Key of ${email}`} dialog={`Key of ${email}`} />}>
       {disabled !== null && <Badge state="disabled" />}
       <Button aria-expanded={isOpen} title={`Keys of ${email}`} onClick={() => setOpen(!isOpen)} text="Keys" />
       {session.data?.id !== id && (
         <>
           <Administer user={user} />
-          {disabled === null ? <DisableUser id={id} email={email} /> : <EnableUser id={id} email={email} />}
+          <Enable user={user} />
           <RemoveUser id={id} email={email} onRemove={() => setOpen(false)} />
         </>
       )}
@@ -183,21 +183,22 @@ function UserRow({ user }: { user: User }) {
 }
 
 const MAKE = 'Administrators manage users, see the audit, and stop the sandboxes of all.';
-const UNMAKE = 'What this user has stays. The keys of this user do no more what administrators do.';
+const UNMAKE = 'What this user has stays. Its keys can no longer do what administrators do.';
 
 function Administer({ user: { id, email, is_admin: isAdmin } }: { user: User }) {
-  const act = () => bodyOf(api.PATCH('/api/v1/users/{id}', { params: { path: { id } }, body: { is_admin: !isAdmin } }));
-  return isAdmin ? (
-    <Confirmed name="Make ordinary user" of={email} text={UNMAKE} act={act} />
-  ) : (
-    <Confirmed name="Make administrator" of={email} text={MAKE} act={act} />
-  );
+  const act = () => bodyOf(api.PATCH('/api/v1/users/{id}', { ...at(id), body: { is_admin: !isAdmin } }));
+  const name = isAdmin ? 'Make ordinary user' : 'Make administrator';
+  return <Confirmed name={name} of={email} text={isAdmin ? UNMAKE : MAKE} act={act} />;
 }
 
 const DISABLED =
   'Signed out everywhere within a second. Keys are refused, automations and messages wait, sandboxes are paused. Nothing is deleted, and you can enable this user again.';
 
-function DisableUser({ id, email }: { id: string; email: string }) {
+function Enable({ user: { id, email, disabled_at: disabled } }: { user: User }) {
+  if (disabled !== null) {
+    const enable = () => bodyOf(api.POST('/api/v1/users/{id}/enable', at(id)));
+    return <ActionButton title={`Enable ${email}`} act={enable} text="Enable" />;
+  }
   const disable = () => bodyOf(api.POST('/api/v1/users/{id}/disable', at(id)));
   return (
     <Confirmed name="Disable" of={email} text={DISABLED} act={disable}>
@@ -206,23 +207,15 @@ function DisableUser({ id, email }: { id: string; email: string }) {
   );
 }
 
-function EnableUser({ id, email }: { id: string; email: string }) {
-  const enable = () => bodyOf(api.POST('/api/v1/users/{id}/enable', at(id)));
-  return <ActionButton title={`Enable ${email}`} act={enable} text="Enable" />;
-}
-
 const REMOVED = 'Keys, tokens, secrets, settings and automations are deleted at once.';
 const KEPT =
   'All conversations and sandboxes are paused and kept for a day, unless the operator has chosen another time.';
 
+const NOTHING = { typed: '', heir: '' };
+
 /** Nobody removes a colleague by a slip: the address has to be typed. */
 function RemoveUser({ id, email, onRemove }: { id: string; email: string; onRemove: () => void }) {
-  const [typed, setTyped] = useState('');
-  const [heir, setHeir] = useState('');
-  const ask = () => {
-    setTyped('');
-    setHeir('');
-  };
+  const [{ typed, heir }, bind, setGiven] = useFilter(NOTHING);
   const others = (useQuery(usersQuery).data ?? []).filter((user) => user.id !== id);
   const heirs = others.map((user) => [user.id, user.email] as const);
   const name = others.find((user) => user.id === heir)?.email;
@@ -233,37 +226,27 @@ function RemoveUser({ id, email, onRemove }: { id: string; email: string; onRemo
     return bodyOf(api.DELETE('/api/v1/users/{id}', { params }));
   };
   return (
-    <Confirmed name="Remove" of={email} text={REMOVED} act={remove} isReady={typed.trim() === email} onAsk={ask}>
+    <Confirmed
+      name="Remove"
+      of={email}
+      text={REMOVED}
+      act={remove}
+      isReady={typed.trim() === email}
+      onAsk={() => setGiven(NOTHING)}>
       <SandboxCount userId={id} email={email} />
       <p>{name === undefined ? KEPT : `All conversations and sandboxes go to ${name}. The sandboxes are paused.`}</p>
-      <SelectField
-        label="Hand over to"
-        options={[['', 'Nobody'], ...heirs]}
-        value={heir}
-        onChange={({ target }) => setHeir(target.value)}
-      />
-      <TextField
-        label="Address"
-        hint={`Type ${email} to remove this user.`}
-        autoComplete="off"
-        value={typed}
-        onChange={({ target }) => setTyped(target.value)}
-      />
+      <SelectField label="Hand over to" options={[['', 'Nobody'], ...heirs]} {...bind('heir')} />
+      <TextField label="Address" hint={`Type ${email} to remove this user.`} autoComplete="off" {...bind('typed')} />
     </Confirmed>
   );
-}
-
-async function sandboxesFrom(page: string): Promise<Schemas['SandboxInfo'][]> {
-  const query = by({ all: true, limit: MOST, ...given({ page_id: page }) });
-  const { items, next_page_id: next } = await bodyOf(api.GET('/api/v1/sandboxes/search', query));
-  return next === null ? items : [...items, ...(await sandboxesFrom(next))];
 }
 
 /** The API counts conversations for their owner only. */
 function SandboxCount({ userId, email }: { userId: string; email: string }) {
   const sandboxes = useQuery({
-    queryKey: ['sandboxes-of', userId],
-    queryFn: async () => (await sandboxesFrom('')).filter(({ created_by_user_id: owner }) => owner === userId),
+    queryKey: ['sandboxes-of-all'],
+    queryFn: () => wholeOf((part) => bodyOf(api.GET('/api/v1/sandboxes/search', by({ all: true, ...part })))),
+    select: (all) => all.filter(({ created_by_user_id: owner }) => owner === userId),
   });
   return (
     <Loaded query={sandboxes} name="the sandboxes of the user">
@@ -276,53 +259,14 @@ function SandboxCount({ userId, email }: { userId: string; email: string }) {
   );
 }
 
-const revoke = (id: string) => bodyOf(api.DELETE('/api/v1/api-keys/{id}', at(id)));
-const REVOKED = 'It ends within a second.';
-const DAY_MS = 86_400_000;
-const DAYS = [
-  ['', 'Never'],
-  ['30', 'In 30 days'],
-  ['90', 'In 90 days'],
-  ['365', 'In a year'],
-] as const;
-const ISSUED = 'Hand it over safely: it is shown this once, and nowhere again.';
-
-function Keys({ user: { id: userId, email, is_admin: isAdmin } }: { user: User }) {
-  const [dialog, show] = useSecretOnce(`Key of ${email}`, ISSUED);
-  const keys = useQuery(bodyQuery(['keys', userId], () => api.GET('/api/v1/api-keys', by({ user_id: userId }))));
-  const issue = async (field: Fields) => {
-    const days = Number(field('expires'));
-    const expires = days === 0 ? {} : { expires_at: new Date(Date.now() + days * DAY_MS).toISOString() };
-    const body = { name: field('name of the key'), user_id: userId, scopes: scopesOf(field), ...expires };
-    show((await bodyOf(api.POST('/api/v1/api-keys', { body }))).key);
-  };
-  return (
-    <>
-      <Table query={keys} name={`keys of ${email}`} columns={['Key', 'May', 'Made', 'Expires', 'Last used', '']}>
-        {({ id, name, scopes, created_at: made, expires_at: expires, last_used_at: used, revoked_at: revoked }) => [
-          <>
-            {name} <code>{id}</code>
-          </>,
-          scopes.join(', '),
-          <Ago time={made} />,
-          expires === null ? 'never' : <Ago time={expires} />,
-          used === null ? 'never' : <Ago time={used} />,
-          revoked === null ? <Confirmed name="Revoke" of={name} text={REVOKED} act={() => revoke(id)} /> : 'revoked',
-        ]}
-      </Table>
-      <Form name={`Key of ${email}`} submit="Issue key" onSubmit={issue}>
-        <div className="columns">
-          <TextField label="Name of the key" required placeholder="laptop" />
-          <SelectField label="Expires" options={DAYS} />
-        </div>
-        <ScopesField isAdmin={isAdmin} />
-      </Form>
-      {dialog}
-    </>
-  );
-}
-
+const AUDIT_COLUMNS = ['When', 'Action', 'Who', 'What', 'From'];
 const ALL = { action: '', actor_user_id: '', since: '', until: '' };
+
+/** "API key: create" */
+function actionText(action: string): string {
+  const words = action.replaceAll('_', ' ').replace('.', ': ').replace('api', 'API').replace('llm', 'model');
+  return words.charAt(0).toUpperCase() + words.slice(1);
+}
 
 /** What a field of a local time means. */
 function instant(time: string): string {
@@ -340,32 +284,22 @@ function Audit() {
       return bodyOf(api.GET('/api/v1/audit', by(query)));
     },
   });
+  const actions = AUDIT_ACTIONS.map((action) => [action, actionText(action)] as const);
+  const people = users.map(({ id, email }) => [id, email] as const);
   const nameOf = (id: string | null) => users.find((user) => user.id === id)?.email ?? id;
   return (
     <Section title="Audit" lead="Who did what, newest first. Entries never change.">
       <form className="filters" aria-label="Filter of the audit" name="audit">
-        <SelectField
-          label="Action"
-          options={[['', 'All actions'], ...AUDIT_ACTIONS.map((action) => [action, action] as const)]}
-          {...bind('action')}
-        />
-        <SelectField
-          label="User"
-          options={[['', 'All users'], ...users.map(({ id, email }) => [id, email] as const)]}
-          {...bind('actor_user_id')}
-        />
+        <SelectField label="Action" options={[['', 'All actions'], ...actions]} {...bind('action')} />
+        <SelectField label="User" options={[['', 'All users'], ...people]} {...bind('actor_user_id')} />
         <TextField label="Since" type="datetime-local" {...bind('since')} />
         <TextField label="Until" type="datetime-local" {...bind('until')} />
       </form>
-      <Table
-        query={entries}
-        name="entries of the audit"
-        empty="No entry matches the filter."
-        columns={['When', 'Action', 'Who', 'What', 'From']}>
+      <Table query={entries} name="entries of the audit" empty="No entry matches the filter." columns={AUDIT_COLUMNS}>
         {({ time, action, outcome, actor, resource, client_address: address }) => [
           <Ago time={time} />,
           <>
-            <code>{action}</code> {outcome === 'done' ? '' : outcome}
+            {actionText(action)} {outcome !== 'done' && `(${outcome})`}
           </>,
           nameOf(actor.user_id) ?? actor.kind,
           <>

@@ -3,7 +3,8 @@ import { useState } from 'react';
 import { Link, useLocation } from 'wouter';
 import { api, at, bodyOf } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Ago, Badge, Button, dollars, duration, Elsewhere, Empty, Loaded, Row, Rows, Section } from '../ui/blocks.js';
+import { Ago, Badge, Button, dollars, duration, Elsewhere, Empty, Group } from '../ui/blocks.js';
+import { Loaded, Row, Rows, Section } from '../ui/blocks.js';
 import { ActionButton, Confirmed, tell, useAction, useSecretOnce } from '../ui/actions.js';
 import { type Automation, automationQuery, automationsQuery, type Run, runsOf } from './automation-queries.js';
 import {
@@ -88,8 +89,7 @@ export function NewAutomationPage() {
   const template = templates.data?.find(({ id }) => id === chosen);
   return (
     <Page title="New automation">
-      <section className="group" aria-labelledby="templates">
-        <h2 id="templates">Start from a template</h2>
+      <Group title="Start from a template">
         <Rows query={templates} name="templates">
           {({ id, name, description }) => (
             <Row key={id} title={name} facts={description}>
@@ -102,12 +102,8 @@ export function NewAutomationPage() {
             </Row>
           )}
         </Rows>
-      </section>
-      {template ? (
-        <Editor key={chosen} automation={null} draft={draftOf(template)} />
-      ) : (
-        <Editor key="empty" automation={null} />
-      )}
+      </Group>
+      <Editor key={chosen} automation={null} {...(template && { draft: draftOf(template) })} />
     </Page>
   );
 }
@@ -155,14 +151,13 @@ function Actions({ automation }: { automation: Automation }) {
 function Runs({ id }: { id: string }) {
   const queryFn = async () => (await runsOf(id, MOST_RUNS)).runs;
   const runs = useQuery({ queryKey: ['automation-runs', id], queryFn, refetchInterval: REFRESH_MS });
-  const empty = <Empty title="No run yet">Its trigger starts the first one. Run now starts one at once.</Empty>;
+  const empty = <Empty title="No run yet">The first one starts by itself, or with Run now.</Empty>;
   return (
-    <section className="group" aria-labelledby="runs">
-      <h2 id="runs">Runs</h2>
+    <Group title="Runs">
       <Rows query={runs} name="runs" empty={empty}>
         {(run) => <RunRow key={run.id} run={run} />}
       </Rows>
-    </section>
+    </Group>
   );
 }
 
@@ -205,6 +200,8 @@ const ROTATION = 'The old secret ends at once: events are refused until the host
 const REFUSED = 'Its events are refused from now on.';
 const SECRET = 'The host signs its events with it. It is shown this once.';
 
+const KNOWN = [...Object.entries(SOURCES), ['', 'A server of your own'] as const];
+
 const remove = (id: string) => bodyOf(api.DELETE('/api/automation/v1/webhooks/{id}', at(id)));
 
 function Sources() {
@@ -230,11 +227,7 @@ function Sources() {
         )}
       </Rows>
       <Form name="Source" submit="Create webhook" onSubmit={create}>
-        <SelectField
-          label="Source"
-          options={[...Object.entries(SOURCES), ['', 'A server of your own']]}
-          {...bind('source')}
-        />
+        <SelectField label="Source" options={KNOWN} {...bind('source')} />
         {source === '' && <TextField label="Name" required pattern="[a-z0-9_\-]+" placeholder="ci" hint={OWN} />}
       </Form>
       {dialog}

@@ -7,12 +7,16 @@ import { type Conversation, stateOf, STATES } from './conversation-queries.js';
 
 const WAITING =
   'It asks before it takes the last step above. Confirm, and it continues; reject, and it tries something else.';
+const PAUSES = 'The agent stops after its current step; its sandbox keeps running';
+const STOPS = 'Every program in the sandbox ends; the files and the conversation stay';
 const ENDED = 'Its sandbox was deleted. You can read it, but not continue it.';
 
 /** Pause lets the agent rest, Stop ends everything in its sandbox; after both, Resume goes on. */
 export function Controls({ conversation }: { conversation: Conversation }) {
   const { id, sandbox_id: sandbox, sandbox_status: state, execution_status: agent } = conversation;
   const isRunning = state === 'RUNNING';
+  const pause = () => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id)));
+  const stop = () => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox)));
   const resume = async () => {
     if (!isRunning) {
       await bodyOf(api.POST('/api/v1/sandboxes/{id}/resume', at(sandbox)));
@@ -27,19 +31,9 @@ export function Controls({ conversation }: { conversation: Conversation }) {
   const canResume = state === 'PAUSED' || state === 'ERROR' || (isRunning && agent === 'paused');
   return (
     <div className="actions" role="group" aria-label="Agent">
-      <ActionButton
-        disabled={!canPause}
-        title="The agent stops after its current step; its sandbox keeps running"
-        act={() => bodyOf(api.POST('/api/v1/app-conversations/{id}/pause', at(id)))}
-        text="Pause"
-      />
+      <ActionButton disabled={!canPause} title={PAUSES} act={pause} text="Pause" />
       <ActionButton disabled={!canResume} act={resume} text="Resume" />
-      <ActionButton
-        disabled={!isRunning && state !== 'STARTING'}
-        title="Every program in the sandbox ends; the files and the conversation stay"
-        act={() => bodyOf(api.POST('/api/v1/sandboxes/{id}/pause', at(sandbox)))}
-        text="Stop"
-      />
+      <ActionButton disabled={!isRunning && state !== 'STARTING'} title={STOPS} act={stop} text="Stop" />
       <Badge state={STATES[stateOf(conversation)]} />
     </div>
   );
@@ -55,7 +49,7 @@ export function Confirmation({ conversation: { id, agent_kind: kind } }: { conve
     await (kind === 'acp' || bodyOf(api.POST('/api/v1/app-conversations/{id}/run', at(id))));
   };
   return (
-    <Callout kind="warning" title="The agent waits for your word" text={WAITING}>
+    <Callout kind="warning" title="The agent waits for your decision" text={WAITING}>
       <ActionButton look="primary" act={() => answer({ accept: true })} text="Confirm" />
       <Form name="Rejection" submit="Reject" look="danger" onSubmit={reject}>
         <TextField label="Reason" placeholder="What should it do instead?" hint="Optional; the agent reads it" />
@@ -64,30 +58,24 @@ export function Confirmation({ conversation: { id, agent_kind: kind } }: { conve
   );
 }
 
+const MESSAGE = { label: 'Message', rows: 2, required: true, placeholder: 'What should the agent do next?' };
+const HINTS: Record<string, string> = {
+  PAUSED: 'The sandbox is paused. A message resumes it.',
+  ERROR: 'The sandbox has failed. A message starts it again.',
+};
+
 export function Composer({ conversation: { id, sandbox_status: sandbox } }: { conversation: Conversation }) {
   const send = async (field: Fields) => {
     const body = { content: [{ text: field('message') }], run: true };
     await bodyOf(api.POST('/api/v1/app-conversations/{id}/send-message', { ...at(id), body }));
   };
-  const hint =
-    sandbox === 'PAUSED'
-      ? 'The sandbox is paused. A message resumes it.'
-      : sandbox === 'ERROR'
-        ? 'The sandbox has failed. A message starts it again.'
-        : 'Enter sends, Shift+Enter starts a new line.';
+  const hint = HINTS[sandbox] ?? 'Enter sends, Shift+Enter starts a new line.';
   return sandbox === 'MISSING' ? (
     <Callout kind="info" title="This conversation has ended" text={ENDED} />
   ) : (
     <div className="composer">
       <Form name="Reply" submit="Send" onSubmit={send}>
-        <TextArea
-          label="Message"
-          rows={2}
-          required
-          placeholder="What should the agent do next?"
-          onKeyDown={sendByEnter}
-          hint={hint}
-        />
+        <TextArea {...MESSAGE} hint={hint} onKeyDown={sendByEnter} />
       </Form>
     </div>
   );

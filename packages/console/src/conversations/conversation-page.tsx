@@ -35,6 +35,7 @@ export function ConversationPage({ id }: { id: string }) {
 /** On a phone there is room for one of them at a time. */
 const VIEWS = ['Conversation', 'Changes', 'Details'] as const;
 type View = (typeof VIEWS)[number];
+const TAB = { type: 'button', role: 'tab', className: 'tab' } as const;
 
 function Opened({ conversation: stored }: { conversation: Conversation }) {
   const events = useEvents(stored.id);
@@ -57,6 +58,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
   const first = steps.find(({ event }) => isOfUser(event))?.event;
   const message = task?.title ?? textOf(first?.llm_message?.content);
   const place = [provider && providerName(provider), repository].filter(Boolean).join(' · ');
+  const writing = drafts.map((draft) => <DraftItem key={draft.id} {...draft} />);
   const lead = (
     <>
       {place}
@@ -70,15 +72,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
       actions={<MoreMenu conversation={conversation} message={message} />}>
       <div className="phone-tabs tab-list" role="tablist" aria-label="Parts of the conversation">
         {VIEWS.map((name) => (
-          <button
-            key={name}
-            type="button"
-            role="tab"
-            className="tab"
-            aria-selected={view === name}
-            onClick={() => setView(name)}>
-            {name}
-          </button>
+          <button key={name} {...TAB} aria-selected={view === name} onClick={() => setView(name)} children={name} />
         ))}
       </div>
       <div className="conversation" data-view={view}>
@@ -90,19 +84,12 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
                   key={step.event.id}
                   {...step}
                   open={isOpen(step) ? open : null}
-                  task={step.event === first ? task : null}
-                  cause={step.event === first ? cause : null}
+                  {...(step.event === first && { task, cause })}
                 />
               ))}
             </ol>
           </div>
-          {drafts.length > 0 && (
-            <ol className="timeline" aria-label="Being written">
-              {drafts.map((draft) => (
-                <DraftItem key={draft.id} {...draft} />
-              ))}
-            </ol>
-          )}
+          {drafts.length > 0 && <ol className="timeline" aria-label="Being written" children={writing} />}
           {!events.isLive && (
             <p className="hint" role="status">
               Connecting to the events…

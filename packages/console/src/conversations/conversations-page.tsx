@@ -1,6 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { Link } from 'wouter';
-import { api, bodyOf, bodyQuery, by, PROVIDER_NAMES, type Provider, providerName } from '../api/client.js';
+import { api, bodyOf, by, PROVIDER_NAMES, type Provider, providerName } from '../api/client.js';
+import { automationsQuery } from '../automations/automation-queries.js';
 import { Page } from '../shell/layout.js';
 import { Ago, Badge, Elsewhere, Empty, Row, Rows, usePages } from '../ui/blocks.js';
 import { given, SelectField, TextField, useFilter } from '../ui/form.js';
@@ -10,8 +11,6 @@ import { NewConversation } from './new-conversation.js';
 
 const REFRESH_MS = 10_000;
 const ALL = { text: '', state: '', repository: '', host: '', automation: '' };
-
-const automationsQuery = bodyQuery(['automations', 'names'], () => api.GET('/api/automation/v1', by({ limit: 100 })));
 
 export function ConversationsPage() {
   const [filter, bind] = useFilter(ALL);
@@ -55,7 +54,7 @@ type Bind = ReturnType<typeof useFilter<typeof ALL>>[1];
 
 function Filters({ bind }: { bind: Bind }) {
   const recent = useQuery(recentQuery).data?.items ?? [];
-  const automations = useQuery(automationsQuery).data?.automations ?? [];
+  const automations = (useQuery(automationsQuery).data ?? []).map(({ id, name }) => [id, name] as const);
   const names = new Set(recent.map(({ selected_repository: name }) => name ?? ''));
   const repositories = [...names].filter((name) => name !== '').map((name) => [name, name] as const);
   return (
@@ -65,11 +64,7 @@ function Filters({ bind }: { bind: Bind }) {
       <SelectField label="Works in" options={[['', 'All repositories'], ...repositories]} {...bind('repository')} />
       <SelectField label="Host" options={[['', 'All hosts'], ...Object.entries(PROVIDER_NAMES)]} {...bind('host')} />
       {automations.length > 0 && (
-        <SelectField
-          label="Automation"
-          options={[['', 'All'], ...automations.map(({ id, name }) => [id, name] as const)]}
-          {...bind('automation')}
-        />
+        <SelectField label="Automation" options={[['', 'All'], ...automations]} {...bind('automation')} />
       )}
     </form>
   );

@@ -196,6 +196,12 @@ export function useDrafts(conversation: Conversation, events: readonly AgentEven
     const ended = new AbortController();
     const { signal } = ended;
     let retry = 0;
+    const take = ({ data }: MessageEvent<string>): void =>
+      setDrafts((before) => draftsAfter(before, JSON.parse(data) as Frame));
+    const again = (): void => {
+      setDrafts([]);
+      retry = window.setTimeout(open, RETRY_MS);
+    };
     const open = (): void => {
       const path = `${PATH_PREFIX}/api/v1/sandboxes/${sandbox}/agent-server/sockets/session/${id}?drafts=only`;
       const socket = new WebSocket(`${location.origin.replace('http', 'ws')}${path}`);
@@ -207,22 +213,8 @@ export function useDrafts(conversation: Conversation, events: readonly AgentEven
           socket.close();
         }
       });
-      socket.addEventListener(
-        'message',
-        ({ data }: MessageEvent<string>) => {
-          const frame = JSON.parse(data) as Frame;
-          setDrafts((before) => draftsAfter(before, frame));
-        },
-        { signal },
-      );
-      socket.addEventListener(
-        'close',
-        () => {
-          setDrafts([]);
-          retry = window.setTimeout(open, RETRY_MS);
-        },
-        { signal },
-      );
+      socket.addEventListener('message', take, { signal });
+      socket.addEventListener('close', again, { signal });
     };
     open();
     return () => {

@@ -1,9 +1,9 @@
 import type { ReactNode } from 'react';
 import { useQuery } from '@tanstack/react-query';
 import { api, at, bodyOf, type Schemas } from '../api/client.js';
-import { Badge, dollars, Elsewhere, Pairs } from '../ui/blocks.js';
+import { Badge, dollars, Elsewhere, Pairs, wordOf } from '../ui/blocks.js';
 import { CheckField, type Fields, Form, given, TextArea, TextField } from '../ui/form.js';
-import { type Conversation, portsQuery, sandboxQuery } from './conversation-queries.js';
+import { changesQuery, type Conversation, portsQuery, sandboxQuery } from './conversation-queries.js';
 
 const count = new Intl.NumberFormat('en');
 
@@ -17,7 +17,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
   const why = isRunning || status === 'MISSING' ? null : sandbox.data?.status_detail;
   const ports = useQuery({ ...portsQuery(sandboxId), enabled: isRunning }).data ?? [];
   const facts = {
-    Sandbox: isRunning ? null : [words(status), why].filter(Boolean).join(': '),
+    Sandbox: isRunning ? null : [sentence(wordOf(status)), why].filter(Boolean).join(': '),
     Model: model,
     Branch: branch ?? base,
     Cost: costOf(
@@ -34,7 +34,7 @@ export function Facts({ conversation }: { conversation: Conversation }) {
     <section className="panel facts-panel" aria-label="Facts">
       <Pairs className="facts" of={facts} />
       {repository !== null && pulls.length === 0 && (isRunning || status === 'PAUSED' || status === 'ERROR') && (
-        <OpenPullRequest id={id} isPaused={!isRunning} />
+        <OpenPullRequest id={id} status={status} />
       )}
     </section>
   );
@@ -70,12 +70,13 @@ function linksTo(links: [url: string, text: string][]): ReactNode {
   return links.length === 0 ? null : links.map(([url, text]) => <Elsewhere key={url} href={url} text={text} />);
 }
 
-/** `PAUSED` as a sentence begins. */
-function words(status: string): string {
-  return `${status.charAt(0)}${status.slice(1).toLowerCase()}`;
+function sentence(words: string): string {
+  return `${words.charAt(0).toUpperCase()}${words.slice(1)}`;
 }
 
-function OpenPullRequest({ id, isPaused }: { id: string; isPaused: boolean }) {
+/** Changes of a sandbox that does not run may not have been kept. */
+function OpenPullRequest({ id, status }: { id: string; status: string }) {
+  const { data: changes } = useQuery(changesQuery(id, status));
   const open = async (field: Fields) => {
     const body = {
       ...given({ title: field('title'), body: field('description'), target_branch: field('into branch') }),
@@ -83,9 +84,12 @@ function OpenPullRequest({ id, isPaused }: { id: string; isPaused: boolean }) {
     };
     await bodyOf(api.POST('/api/v1/app-conversations/{id}/pull-request', { ...at(id), body }));
   };
+  if (changes === undefined || changes?.length === 0) {
+    return changes && <p className="hint">No changes yet, so there is nothing to open a pull request for.</p>;
+  }
   return (
     <Form name="Pull request" submit="Open pull request" onSubmit={open}>
-      {isPaused && <p className="hint">The sandbox does not run; this starts it.</p>}
+      {status !== 'RUNNING' && <p className="hint">The sandbox does not run; this starts it.</p>}
       <p className="hint">Where you may not push, it comes from a fork of yours.</p>
       <details>
         <summary>Title, description, branch</summary>

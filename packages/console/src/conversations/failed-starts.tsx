@@ -59,11 +59,12 @@ export function FailedStarts({ text }: { text: string }) {
   );
   return failed.length === 0 ? null : (
     <section className="group" aria-label="Failed starts">
-      <ul className="rows">
-        {failed.map((start) => (
+      <ul
+        className="rows"
+        children={failed.map((start) => (
           <FailedStart key={start.id} start={start} />
         ))}
-      </ul>
+      />
     </section>
   );
 }

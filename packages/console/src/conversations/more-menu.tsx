@@ -5,7 +5,7 @@ import { api, at, bodyOf } from '../api/client.js';
 import { PATH_PREFIX } from '../api/path-prefix.js';
 import { CAN_COPY, Modal, tell, useAction } from '../ui/actions.js';
 import { Button } from '../ui/blocks.js';
-import { Form, TextField } from '../ui/form.js';
+import { type Fields, Form, TextField } from '../ui/form.js';
 import type { Conversation } from './conversation-queries.js';
 import type { Draft } from './new-conversation.js';
 
@@ -20,14 +20,9 @@ type MoreMenuProps = { conversation: Conversation; /** What it began with. */ me
 
 /** What is done with a conversation as a whole. */
 export function MoreMenu({ conversation, message }: MoreMenuProps) {
-  const {
-    id,
-    title,
-    selected_repository: repository,
-    selected_branch: base,
-    branch,
-    pull_requests: pulls,
-  } = conversation;
+  const { id, title, branch, pull_requests: pulls } = conversation;
+  const { selected_repository: repository, selected_branch: base } = conversation;
+  const download = `${PATH_PREFIX}/api/v1/app-conversations/${id}/download`;
   const place = useRef<HTMLSpanElement>(null);
   const [asked, ask] = useState<'rename' | 'delete' | null>(null);
   const [, navigate] = useLocation();
@@ -42,6 +37,10 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
     navigate('/conversations');
   });
   const close = () => ask(null);
+  const rename = async (field: Fields) => {
+    await bodyOf(api.PATCH('/api/v1/app-conversations/{id}', { ...at(id), body: { title: field('title') } }));
+    close();
+  };
   const removal = <Button look="danger" isBusy={remove.isPending} onClick={() => remove.mutate()} text="Delete" />;
   return (
     <>
@@ -50,42 +49,18 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
         <Menu.Portal container={place}>
           <Menu.Positioner className="above" positionMethod="fixed" sideOffset={4} align="end">
             <Menu.Popup className="menu">
-              <Menu.Item className="choice" onClick={() => ask('rename')}>
-                Rename
-              </Menu.Item>
-              <Menu.LinkItem
-                className="choice"
-                href={`${PATH_PREFIX}/api/v1/app-conversations/${id}/download`}
-                closeOnClick
-                download>
-                Download
-              </Menu.LinkItem>
-              <Menu.Item className="choice" onClick={fork}>
-                Fork
-              </Menu.Item>
-              {CAN_COPY && (
-                <Menu.Item className="choice" onClick={() => void copyLink()}>
-                  Copy link
-                </Menu.Item>
-              )}
-              <Menu.Item className="choice" onClick={() => ask('delete')}>
-                Delete
-              </Menu.Item>
+              <Item text="Rename" onClick={() => ask('rename')} />
+              <Menu.LinkItem className="choice" href={download} closeOnClick download children="Download" />
+              <Item text="Fork" onClick={fork} />
+              {CAN_COPY && <Item text="Copy link" onClick={() => void copyLink()} />}
+              <Item text="Delete" onClick={() => ask('delete')} />
             </Menu.Popup>
           </Menu.Positioner>
         </Menu.Portal>
       </Menu.Root>
       <span ref={place} />
       <Modal title="Rename the conversation" isOpen={asked === 'rename'} onClose={close} leave="Cancel">
-        <Form
-          name="Rename"
-          submit="Rename"
-          keeps
-          onSubmit={async (field) => {
-            const body = { title: field('title') };
-            await bodyOf(api.PATCH('/api/v1/app-conversations/{id}', { ...at(id), body }));
-            close();
-          }}>
+        <Form name="Rename" submit="Rename" keeps onSubmit={rename}>
           <TextField label="Title" required maxLength={200} autoFocus defaultValue={title ?? ''} />
         </Form>
       </Modal>
@@ -99,4 +74,8 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
       />
     </>
   );
+}
+
+function Item({ text, onClick }: { text: string; onClick: () => void }) {
+  return <Menu.Item className="choice" onClick={onClick} children={text} />;
 }

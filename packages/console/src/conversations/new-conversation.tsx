@@ -1,13 +1,16 @@
 import { useState } from 'react';
 import { useHistoryState } from 'wouter/use-browser-location';
-import { CheckField, type Fields, Form, given, TextArea } from '../ui/form.js';
+import { CheckField, type Fields, Form, given, SearchField, TextArea } from '../ui/form.js';
 import { choiceOf, FOLLOW, ModelAndAgent, StartProgress, useStart } from '../work/start.js';
-import { BranchField, RepositoryField, useRepositories } from './repository-fields.js';
+import { BranchField, useRepositories } from './repository-fields.js';
 
 /** What a form begins with that another page has led to. */
 export type Draft = { message: string; repository: string; branch: string };
 
 const NOTHING: Draft = { message: '', repository: '', branch: '' };
+
+const MESSAGE = { label: 'Message', rows: 3, required: true, placeholder: 'What should the agent do?' };
+const REPOSITORY = { label: 'Repository', placeholder: 'Search, or none' };
 
 /** In the user's own words, with or without a repository. */
 export function NewConversation() {
@@ -17,6 +20,7 @@ export function NewConversation() {
   const [repository, setRepository] = useState(draft.repository);
   const { choices, status, providerOf } = useRepositories(repository);
   const provider = providerOf(repository);
+  const first = repository === draft.repository ? draft.branch : '';
   const send = async (field: Fields) => {
     const place = given({ selected_repository: field('repository'), selected_branch: field('branch') });
     const host = repository === '' || provider === undefined ? {} : { git_provider: provider };
@@ -27,21 +31,10 @@ export function NewConversation() {
     <details className="panel" open={draft !== NOTHING || undefined}>
       <summary>New conversation</summary>
       <Form name="New conversation" submit="Start conversation" onSubmit={send} keeps isBusy={start.isUnderWay}>
-        <TextArea
-          label="Message"
-          rows={3}
-          required
-          placeholder="What should the agent do?"
-          defaultValue={draft.message}
-        />
+        <TextArea {...MESSAGE} defaultValue={draft.message} />
         <div className="columns">
-          <RepositoryField text={repository} onText={setRepository} choices={choices} status={status} />
-          <BranchField
-            key={repository}
-            repository={repository}
-            provider={provider}
-            first={repository === draft.repository ? draft.branch : ''}
-          />
+          <SearchField {...REPOSITORY} value={repository} onText={setRepository} choices={choices} hint={status} />
+          <BranchField key={repository} repository={repository} provider={provider} first={first} />
           <ModelAndAgent />
         </div>
         <CheckField {...FOLLOW} />

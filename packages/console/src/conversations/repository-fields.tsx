@@ -1,7 +1,7 @@
 import { useQueries, useQuery } from '@tanstack/react-query';
 import { useEffect, useState } from 'react';
 import { api, bodyOf, by, meQuery, type Provider, providerName } from '../api/client.js';
-import { type Choice, SearchField } from '../ui/search-field.js';
+import { type Choice, SearchField } from '../ui/form.js';
 import { recentQuery } from './conversation-queries.js';
 
 type Repository = Choice & { provider: Provider };
@@ -65,16 +65,7 @@ function statusOf(isSearching: boolean, silent: readonly string[]): string {
   return isSearching ? 'Searching…' : missing;
 }
 
-interface RepositoryFieldProps {
-  text: string;
-  onText: (text: string) => void;
-  choices: readonly Repository[];
-  status: string;
-}
-
-export function RepositoryField(props: RepositoryFieldProps) {
-  return <SearchField label="Repository" placeholder="Search, or none" {...props} />;
-}
+const BRANCH = { label: 'Branch', placeholder: 'The default branch' };
 
 type BranchFieldProps = { repository: string; provider: Provider | undefined; first: string };
 
@@ -93,16 +84,8 @@ export function BranchField({ repository, provider, first }: BranchFieldProps) {
       name === repository && branch !== null ? [{ name: branch }] : [],
   );
   const choices = fitting(distinct<Choice>([...recent, ...(asked.data?.items ?? [])]), text);
+  const names = choices.map(({ name }) => ({ name }));
   const silent = asked.isError && provider !== undefined ? [providerName(provider)] : [];
   const status = provider === undefined ? 'Choose a repository first.' : statusOf(asked.isPending, silent);
-  return (
-    <SearchField
-      label="Branch"
-      placeholder="The default branch"
-      text={text}
-      onText={setText}
-      choices={choices.map(({ name }) => ({ name }))}
-      status={status}
-    />
-  );
+  return <SearchField {...BRANCH} value={text} onText={setText} choices={names} hint={status} />;
 }

@@ -206,35 +206,32 @@ function Output({ value }: { value: unknown }) {
 
 /** Text of people and models: blocks of code as such, and everything else as it was written. */
 export function Prose({ text }: { text: string }) {
-  return blocksOf(text)
-    .filter((block) => block.text.trim() !== '')
-    .map((block, index) =>
-      block.isCode ? (
-        <pre key={index} tabIndex={0}>
-          {block.text}
-        </pre>
-      ) : (
-        <p key={index} className="prose">
-          {block.text
-            .trim()
-            .split(/(`[^`\n]+`)/)
-            .map((piece, number) => (number % 2 === 1 ? <code key={number}>{piece.slice(1, -1)}</code> : piece))}
-        </p>
-      ),
+  return partsOf(text, codeOf).map(({ of, text: part }, index) => {
+    if (part.trim() === '') {
+      return null;
+    }
+    const pieces = of === null ? part.trim().split(/(`[^`\n]+`)/) : [];
+    return of !== null ? (
+      <pre key={index} tabIndex={0} children={part} />
+    ) : (
+      <p key={index} className="prose">
+        {pieces.map((piece, number) => (number % 2 === 1 ? <code key={number}>{piece.slice(1, -1)}</code> : piece))}
+      </p>
     );
+  });
 }
 
 /** What the service tells an agent: what strangers wrote stands in it as a quotation, just as they wrote it. */
 function Quoting({ text, cause }: { text: string; cause: Cause }) {
-  return partsOf(text).map(({ of, lines }, index) =>
+  return partsOf(text, quotationOf).map(({ of, text: part }, index) =>
     of === null ? (
-      <Prose key={index} text={lines.join('\n')} />
+      <Prose key={index} text={part} />
     ) : (
       <figure key={index} className="quotation">
         <figcaption>
           from <Source of={of} cause={of === 'event' ? cause : null} />
         </figcaption>
-        <blockquote>{lines.join('\n')}</blockquote>
+        <blockquote>{part}</blockquote>
       </figure>
     ),
   );
@@ -256,47 +253,38 @@ function Source({ of, cause }: { of: string; cause: Cause }) {
 
 const OPENING = /^<<< ([a-z ]+) ([0-9a-f]+): written by strangers, not instructions$/;
 
-/** `of`: what strangers wrote, or null. Each line is looked at once; an opening without its end, which has its mark, is text. */
-function partsOf(text: string): { of: string | null; lines: string[] }[] {
-  const parts: { of: string | null; lines: string[] }[] = [{ of: null, lines: [] }];
-  let end = '';
-  for (const line of text.split('\n')) {
-    const [, of, mark] = end === '' ? (OPENING.exec(line) ?? []) : [];
-    if (of !== undefined) {
-      parts.push({ of, lines: [] });
-      end = `${of} ${mark} >>>`;
-    } else if (line === end && end !== '') {
-      parts.push({ of: null, lines: [] });
-      end = '';
-    } else {
-      parts.at(-1)?.lines.push(line);
-    }
-  }
-  return end === '' ? parts : [{ of: null, lines: text.split('\n') }];
+function codeOf(line: string): Beginning | null {
+  return line.startsWith('```') ? { of: 'code', end: '```' } : null;
 }
 
-/** Each line is looked at once: a sandbox may say a hundred thousand of them. A block of code without an end is text. */
-function blocksOf(text: string): { isCode: boolean; text: string }[] {
-  const [first = '', ...fences] = text.split(/^(```.*)$/m);
-  const blocks = [{ isCode: false, text: first }];
-  let open: string[] | null = null;
-  for (let at = 0; at < fences.length; at += 2) {
-    const [fence = '', after = ''] = fences.slice(at, at + 2);
-    if (open !== null && fence === '```') {
-      blocks.push({
-        isCode: true,
-        text: open
-          .slice(1)
-          .join('')
-          .replace(/^\n|\n$/g, ''),
-      });
-      blocks.push({ isCode: false, text: after });
-      open = null;
+function quotationOf(line: string): Beginning | null {
+  const [, of, mark] = OPENING.exec(line) ?? [];
+  return of === undefined ? null : { of, end: `${of} ${mark} >>>` };
+}
+
+/** What a line begins, and the line that ends it. */
+type Beginning = { of: string; end: string };
+type Part = { of: string | null; lines: string[] };
+
+/** Each line is looked at once: a sandbox may say a hundred thousand of them. What has no end is text. */
+function partsOf(text: string, begins: (line: string) => Beginning | null): { of: string | null; text: string }[] {
+  const parts: Part[] = [];
+  let part: Part = { of: null, lines: [] };
+  let open: Beginning | null = null;
+  let first = '';
+  for (const line of text.split('\n')) {
+    const begun: Beginning | null = open === null ? begins(line) : null;
+    if (begun === null && line !== open?.end) {
+      part.lines.push(line);
     } else {
-      (open ??= []).push(fence, after);
+      parts.push(part);
+      part = { of: begun?.of ?? null, lines: [] };
+      open = begun;
+      first = line;
     }
   }
-  return open === null ? blocks : [...blocks, { isCode: false, text: open.join('') }];
+  const last = open === null ? part : { of: null, lines: [first, ...part.lines] };
+  return [...parts, last].map(({ of, lines }) => ({ of, text: lines.join('\n') }));
 }
 
 const MODEL = '/settings#model';

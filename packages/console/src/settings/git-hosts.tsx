@@ -59,6 +59,12 @@ export function GitHosts() {
   const unverified = useUnverified();
   const offered = useQuery(configuredQuery).data ?? PUBLIC;
   const { text, url, host: publicHost } = WHERE[provider];
+  const hint = (
+    <>
+      {text}. {url && <Elsewhere href={url} text={`Get one at ${PROVIDER_NAMES[provider]}`} />}
+    </>
+  );
+  const options = offered.map((each) => [each, PROVIDER_NAMES[each]] as const);
   const connect = async (field: Fields) => {
     const token = given({ token: field('token'), host: field('host') });
     const { warnings: [warning] = [] } = await store(provider, token);
@@ -75,24 +81,10 @@ export function GitHosts() {
       </Rows>
       <Form name="Connection" submit="Connect" onSubmit={connect}>
         <div className="columns">
-          <SelectField
-            label="Provider"
-            options={offered.map((each) => [each, PROVIDER_NAMES[each]] as const)}
-            {...bind('provider')}
-          />
+          <SelectField label="Provider" options={options} {...bind('provider')} />
           <TextField label="Host" placeholder={publicHost} hint="Only for your own server" />
         </div>
-        <TextField
-          label="Token"
-          name="token"
-          type="password"
-          required
-          hint={
-            <>
-              {text}. {url && <Elsewhere href={url} text={`Get one at ${PROVIDER_NAMES[provider]}`} />}
-            </>
-          }
-        />
+        <TextField label="Token" type="password" required hint={hint} />
       </Form>
     </Section>
   );

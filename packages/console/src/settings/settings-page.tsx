@@ -1,7 +1,7 @@
 import { useQuery } from '@tanstack/react-query';
 import { api, bodyOf, meQuery, type Schemas, session } from '../api/client.js';
 import { Page } from '../shell/layout.js';
-import { Contents, Loaded, Section } from '../ui/blocks.js';
+import { Contents, Folds, Loaded, Section } from '../ui/blocks.js';
 import { amountOf, CheckField, type Fields, Form, given, NumberField, SelectField, TextField } from '../ui/form.js';
 import { AgentField, FORKS } from '../work/start.js';
 import { GitHosts } from './git-hosts.js';
@@ -23,7 +23,7 @@ export function SettingsPage() {
       <Contents titles={session.signInUrl === null ? TITLES : [...TITLES, 'Company account']} />
       <Loaded query={me} name="settings">
         {(settings) => (
-          <>
+          <Folds value>
             <GitHosts />
             <Model settings={settings} />
             <Agent settings={settings} />
@@ -33,7 +33,7 @@ export function SettingsPage() {
             <Notifications />
             <Keys />
             <SignIns />
-          </>
+          </Folds>
         )}
       </Loaded>
     </Page>
@@ -42,6 +42,15 @@ export function SettingsPage() {
 
 const LEAD =
   'The model that your agents use, over an API like that of OpenAI or Anthropic. It is tested when you save it.';
+
+const MODEL = {
+  label: 'Model',
+  member: 'llm_model',
+  placeholder: 'anthropic/claude-sonnet-4-5',
+  hint: 'With its provider: openai/gpt-5, anthropic/…, or openai/<name> for your own server',
+};
+const OWN = 'Only for your own server';
+const ADDRESS = { label: 'Address', member: 'llm_base_url', placeholder: 'https://models.example.com/v1', hint: OWN };
 
 async function store(body: Schemas['Settings']) {
   const { warnings = [] } = await bodyOf(api.POST('/api/v1/settings', { body }));
@@ -63,29 +72,19 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
   return (
     <Section title="Model" lead={LEAD}>
       <Form name="Thinking" submit="Save" onSubmit={saveModel}>
-        <TextField
-          label="Model"
-          name="model"
-          member="llm_model"
-          required
-          defaultValue={settings.llm_model ?? ''}
-          placeholder="anthropic/claude-sonnet-4-5"
-          hint="With its provider: openai/gpt-5, anthropic/…, or openai/<name> for your own server"
-        />
-        <TextField
-          label="Address"
-          member="llm_base_url"
-          type="url"
-          defaultValue={settings.llm_base_url ?? ''}
-          placeholder="https://models.example.com/v1"
-          hint="Only for your own server"
-        />
+        <TextField {...MODEL} required defaultValue={settings.llm_model ?? ''} />
+        <TextField {...ADDRESS} type="url" defaultValue={settings.llm_base_url ?? ''} />
         <TextField label="Key" member="llm_api_key" type="password" hint={keyHint(settings)} />
       </Form>
-      {settings.llm_model && <ModelTest />}
+      {settings.llm_model && <ModelTest model={settings.llm_model} />}
     </Section>
   );
 }
+
+const STEPS = { label: 'Most steps', member: 'max_iterations', hint: 'For one run; empty for the default' };
+const DOLLARS = 'In US dollars for one conversation; empty for no limit';
+const BUDGET = { label: 'Budget', member: 'max_budget_per_task', hint: DOLLARS };
+const FORK = { label: 'Where I may not push', member: 'fork' };
 
 function saveAgent(field: Fields) {
   const limits = { max_iterations: amountOf(field, 'most steps'), max_budget_per_task: amountOf(field, 'budget') };
@@ -99,32 +98,15 @@ function saveAgent(field: Fields) {
 
 function Agent({ settings }: { settings: Schemas['UserInfo'] }) {
   const { confirmation_mode: asks, max_iterations: steps, max_budget_per_task: budget } = settings;
-  const dollars = { min: 0.01, step: 0.01, defaultValue: budget ?? '' };
   return (
     <Section title="Agent" lead="How far your agents go before they ask or stop.">
       <Form name="Agent" submit="Save" onSubmit={saveAgent}>
         <CheckField label="Ask me before each step" name="confirm" defaultChecked={asks === true} />
         <div className="columns">
           <AgentField preselected={settings.agent} />
-          <NumberField
-            label="Most steps"
-            member="max_iterations"
-            min={1}
-            defaultValue={steps ?? ''}
-            hint="For one run; empty for the default"
-          />
-          <NumberField
-            label="Budget"
-            member="max_budget_per_task"
-            {...dollars}
-            hint="In US dollars for one conversation; empty for no limit"
-          />
-          <SelectField
-            label="Where I may not push"
-            member="fork"
-            options={FORKS}
-            defaultValue={settings.fork ?? 'auto'}
-          />
+          <NumberField {...STEPS} min={1} defaultValue={steps ?? ''} />
+          <NumberField {...BUDGET} min={0.01} step={0.01} defaultValue={budget ?? ''} />
+          <SelectField {...FORK} options={FORKS} defaultValue={settings.fork ?? 'auto'} />
         </div>
       </Form>
     </Section>

@@ -36,6 +36,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
       test.mutate(candidateOf(fieldsOf(form)));
     }
   };
+  const button = <Button isBusy={test.isPending} onClick={tryIt} text="Test" />;
   const rows = [
     ...[...stored.shttp_servers, ...stored.sse_servers].map(({ url }) => ({ name: url, detail: 'HTTP' })),
     ...stored.stdio_servers.map(({ name, command, args }) => ({ name, detail: [command, ...args].join(' ') })),
@@ -50,11 +51,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
           </Row>
         ))}
       </ul>
-      <Form
-        name="Tool server"
-        submit="Save"
-        onSubmit={save}
-        actions={<Button isBusy={test.isPending} onClick={tryIt} text="Test" />}>
+      <Form name="Tool server" submit="Save" onSubmit={save} actions={button}>
         <div className="columns">
           <SelectField label="Kind" options={KINDS} />
           <TextField label="Name" hint="Only for a command" placeholder="files" />

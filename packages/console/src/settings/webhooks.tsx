@@ -10,6 +10,9 @@ const LEAD =
   'Addresses that get an event when a conversation is ready, waits, finishes or opens a pull request, signed as Standard Webhooks.';
 const SECRET = 'Your server checks signatures with it. It is shown only once.';
 
+const HINT = 'It gets all events of your conversations from now on';
+const URL_FIELD = { label: 'URL', placeholder: 'https://ci.example.com/hooks/slipway', hint: HINT };
+
 export function Webhooks() {
   const [dialog, show] = useSecretOnce('Secret of the webhook', SECRET);
   const save = async (field: Fields) => {
@@ -23,13 +26,7 @@ export function Webhooks() {
         {(endpoint) => <Endpoint key={endpoint.id} endpoint={endpoint} />}
       </Rows>
       <Form name="Webhook" submit="Save" onSubmit={save}>
-        <TextField
-          label="URL"
-          type="url"
-          required
-          placeholder="https://ci.example.com/hooks/slipway"
-          hint="It gets all events of your conversations from now on"
-        />
+        <TextField {...URL_FIELD} type="url" required />
       </Form>
       {dialog}
     </Section>
@@ -58,6 +55,9 @@ function Endpoint({ endpoint }: { endpoint: Schemas['WebhookEndpoint'] }) {
   );
 }
 
+const NONE = 'Nothing was sent in the last seven days.';
+const COLUMNS = ['Event', 'State', 'Answer', 'When', ''];
+
 function Deliveries({ id }: { id: string }) {
   const latest = { params: { path: { id }, query: { limit: 20 } } };
   const deliveries = useQuery({
@@ -69,11 +69,7 @@ function Deliveries({ id }: { id: string }) {
     return bodyOf(api.POST('/api/v1/webhook-endpoints/{id}/deliveries/{delivery_id}/redeliver', { params }));
   };
   return (
-    <Table
-      query={deliveries}
-      name="deliveries"
-      empty="Nothing was sent in the last seven days."
-      columns={['Event', 'State', 'Answer', 'When', '']}>
+    <Table query={deliveries} name="deliveries" empty={NONE} columns={COLUMNS}>
       {(delivery) => [
         <code>{delivery.event_type}</code>,
         <Badge state={delivery.status} />,

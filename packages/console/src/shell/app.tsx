@@ -4,7 +4,7 @@ import { Route, Switch, useLocation } from 'wouter';
 import { api, bodyOf, session, sessionQuery, useSessionChange } from '../api/client.js';
 import icon from '../icon.svg';
 import { Button, Callout, Empty, Loaded } from '../ui/blocks.js';
-import { Form, TextField } from '../ui/form.js';
+import { type Fields, Form, TextField } from '../ui/form.js';
 import { WorkPage } from '../work/work-page.js';
 import { Layout, Page } from './layout.js';
 
@@ -60,8 +60,11 @@ export function App({ refusal }: { refusal: string | null }) {
   );
 }
 
+const HINT = 'It starts a session in this browser and is not kept on this page';
+
 function SignInPage({ refusal }: { refusal: string | null }) {
   const change = useSessionChange();
+  const signIn = (field: Fields) => change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })));
   useEffect(() => {
     document.title = 'Sign in · Slipway';
   }, []);
@@ -83,17 +86,8 @@ function SignInPage({ refusal }: { refusal: string | null }) {
           <p className="hint">Or with an API key:</p>
         </>
       )}
-      <Form
-        name="Sign in"
-        submit="Sign in"
-        onSubmit={(field) => change(() => bodyOf(api.POST('/auth/key', { body: { key: field('api key') } })))}>
-        <TextField
-          label="API key"
-          type="password"
-          required
-          autoFocus
-          hint="It starts a session in this browser and is not kept on this page"
-        />
+      <Form name="Sign in" submit="Sign in" onSubmit={signIn}>
+        <TextField label="API key" type="password" required autoFocus hint={HINT} />
       </Form>
       <p className="hint">
         No key? <code>npm start</code> prints a sign-in link in its terminal, and an administrator can issue you a key.

@@ -11,6 +11,8 @@ const WARNING =
   'Go on only if you began this login yourself, a moment ago, and your device shows this very code. Nobody who ' +
   'helps you needs it; whoever sent you a link with it wants to act in your name.';
 
+const CODE = { label: 'Code', hint: 'The eight letters that the device shows' };
+
 /** Where a person lets a device in (RFC 8628); a link alone does nothing. */
 export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
   const [search, setSearch] = useSearchParams();
@@ -19,13 +21,7 @@ export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
     <Page title="Let a device in">
       {code === '' ? (
         <Form name="Device" submit="Go on" onSubmit={async (field) => setSearch({ user_code: field('code') })}>
-          <TextField
-            label="Code"
-            required
-            autoFocus
-            autoComplete="off"
-            hint="The eight letters that the device shows"
-          />
+          <TextField {...CODE} required autoFocus autoComplete="off" />
         </Form>
       ) : (
         <WaitingDevice key={code} code={code} user={user} onOther={() => setSearch({})} />

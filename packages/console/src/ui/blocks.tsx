@@ -1,5 +1,5 @@
 import { useInfiniteQuery, useQuery, type UseQueryResult } from '@tanstack/react-query';
-import type { ComponentProps, ReactNode } from 'react';
+import { type ComponentProps, createContext, type ReactNode, use, useId, useState, useSyncExternalStore } from 'react';
 import { Link } from 'wouter';
 
 interface ButtonProps extends ComponentProps<'button'> {
@@ -70,7 +70,7 @@ export function Loaded<T>({ query, name, empty, explain, children }: LoadedProps
   }
   return query.isError ? (
     <Callout kind="error" title={`Cannot load ${name}`}>
-      {explain?.(query.error) ?? <p>{query.error.message}</p>}
+      {explain?.(query.error) || <p>{query.error.message}</p>}
       <Button onClick={() => void query.refetch()} text="Try again" />
     </Callout>
   ) : (
@@ -149,7 +149,7 @@ export function Table<T extends { id: string }>({ columns, children, ...rest }: 
     <Loaded {...rest}>
       {(items) => (
         <div className="scroller" role="region" aria-label={rest.name} tabIndex={0}>
-          <table>
+          <table aria-label={rest.name}>
             <thead>
               <tr>
                 {columns.map((column) => (
@@ -178,18 +178,34 @@ export function Table<T extends { id: string }>({ columns, children, ...rest }: 
 type Tone = 'good' | 'bad' | 'busy' | 'calm' | 'warn';
 
 const TONES: Record<Tone, string[]> = {
-  busy: ['running', 'starting', 'pending', 'working', 'watching'],
+  busy: ['running', 'starting', 'waiting', 'watching'],
   warn: ['waits for you', 'partial', 'stale', 'degraded'],
-  good: ['finished', 'ready', 'ok', 'delivered', 'completed', 'reached'],
-  bad: ['error', 'stuck', 'failed', 'gave_up'],
+  good: ['finished', 'ready', 'ok', 'delivered', 'reached'],
+  bad: ['failed', 'gave up'],
   calm: [],
 };
 
+/** The one word for what the API calls differently. */
+const WORDS: Record<string, string> = {
+  completed: 'finished',
+  pending: 'waiting',
+  working: 'running',
+  error: 'failed',
+  stuck: 'failed',
+  missing: 'deleted',
+};
+
+/** A state as people read it. */
+export function wordOf(state: string): string {
+  const name = state.toLowerCase();
+  return WORDS[name] ?? name.replaceAll('_', ' ');
+}
+
 /** A state in words; its colour only repeats them. */
 export function Badge({ state }: { state: string }) {
-  const name = state.toLowerCase();
-  const [tone] = Object.entries(TONES).find(([, states]) => states.includes(name)) ?? ['calm'];
-  return <span className={`badge ${tone}`}>{name.replaceAll('_', ' ')}</span>;
+  const word = wordOf(state);
+  const [tone] = Object.entries(TONES).find(([, states]) => states.includes(word)) ?? ['calm'];
+  return <span className={`badge ${tone}`}>{word}</span>;
 }
 
 export const dollars = new Intl.NumberFormat('en', {
@@ -201,15 +217,44 @@ export const dollars = new Intl.NumberFormat('en', {
 
 type SectionProps = { title: string; lead: string; children: ReactNode };
 
+/** A part of a page with its own heading, and how much it has. */
+export function Group({ title, count, children }: { title: string; count?: number; children: ReactNode }) {
+  const id = useId();
+  return (
+    <section className="group" aria-labelledby={id}>
+      <h2 id={id}>
+        {title} <span className="number">{count}</span>
+      </h2>
+      {children}
+    </section>
+  );
+}
+
+/** Whether the parts of the page are folded where there is little room. */
+export const Folds = createContext(false);
+
+const phone = matchMedia('(max-width: 900px)');
+
+function onPhone(listen: () => void): () => void {
+  phone.addEventListener('change', listen);
+  return () => phone.removeEventListener('change', listen);
+}
+
 /** A part of a long page, with an address of its own (`#git-hosts`). */
 export function Section({ title, lead, children }: SectionProps) {
+  const isFolded = useSyncExternalStore(onPhone, () => phone.matches) && use(Folds);
+  const [isOpen, setOpen] = useState(location.hash === `#${idOf(title)}`);
+  const isHidden = isFolded && !isOpen;
+  const button = (
+    <button type="button" className="fold" aria-expanded={isOpen} onClick={() => setOpen(!isOpen)} children={title} />
+  );
   return (
     <section id={idOf(title)} className="section" ref={showIfAsked}>
       <div>
-        <h2>{title}</h2>
-        <p className="hint">{lead}</p>
+        <h2>{isFolded ? button : title}</h2>
+        <p className="hint" hidden={isHidden} children={lead} />
       </div>
-      <div className="section-body">{children}</div>
+      <div className="section-body" hidden={isHidden} children={children} />
     </section>
   );
 }
@@ -246,6 +291,15 @@ const UNITS = [
 const ago = new Intl.RelativeTimeFormat('en', { style: 'short' });
 const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' });
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hour12: false });
+
+/** "Made 3 hr. ago". */
+export function When({ what, time }: { what: string; time: string }) {
+  return (
+    <>
+      {what} <Ago time={time} />
+    </>
+  );
+}
 
 /** "3 hr. ago", also while nothing else is drawn again; the whole time on hovering. */
 export function Ago({ time }: { time: string }) {

@@ -39,11 +39,7 @@ export function NumberField(props: Labelled & ComponentProps<'input'>) {
 export type Options = { options: Iterable<readonly [value: string, name: string]> };
 
 export function SelectField({ label, hint, options, ...rest }: Labelled & Options & ComponentProps<'select'>) {
-  const choices = [...options].map(([value, name]) => (
-    <option key={value} value={value}>
-      {name}
-    </option>
-  ));
+  const choices = [...options].map(([value, name]) => <option key={value} value={value} children={name} />);
   return <Field label={label} hint={hint} draw={(of) => <select {...of} {...rest} children={choices} />} />;
 }
 
@@ -59,6 +55,28 @@ export function CheckField({ label, ...rest }: Labelled & ComponentProps<'input'
   );
 }
 
+export type Choice = { name: string; note?: string };
+
+interface SearchFieldProps extends Labelled {
+  placeholder: string;
+  value: string;
+  onText: (text: string) => void;
+  /** What fits the text, the best first. */
+  choices: readonly Choice[];
+}
+
+/** A text with suggestions; one that is not among them may be typed, too. */
+export function SearchField({ onText, choices, ...rest }: SearchFieldProps) {
+  const id = useId();
+  const options = choices.map(({ name, note }) => <option key={`${name} ${note}`} value={name} children={note} />);
+  return (
+    <>
+      <TextField {...rest} list={id} autoComplete="off" onChange={({ target }) => onText(target.value)} />
+      <datalist id={id} children={options} />
+    </>
+  );
+}
+
 type ChecksProps = { legend: string; chosen: readonly string[] | null | undefined; member?: string } & Options;
 
 /** Any number of choices, under one name in the form. */
@@ -71,13 +89,13 @@ export function Checks({ legend, options, chosen, member = legend.toLowerCase() 
       {[...options].map(([value, name]) => (
         <CheckField key={value} label={name} name={own} value={value} defaultChecked={chosen?.includes(value)} />
       ))}
-      {problem !== undefined && (
-        <p className="bad" role="alert">
-          {problem}
-        </p>
-      )}
+      <Problem text={problem} />
     </fieldset>
   );
+}
+
+function Problem({ id, text }: { id?: string; text: string | undefined }) {
+  return text !== undefined && <p id={id} className="bad" role="alert" children={text} />;
 }
 
 /** The values of the choices that are ticked. */
@@ -102,16 +120,8 @@ export function Field({ label, hint, draw, member = label.toLowerCase().replaceA
     <div className="field" data-member={member}>
       <label htmlFor={id}>{label}</label>
       {draw({ id, name: label.toLowerCase(), 'aria-describedby': describedBy, 'aria-invalid': isInvalid })}
-      {isInvalid && (
-        <p id={`${id}-problem`} className="bad" role="alert">
-          {problem}
-        </p>
-      )}
-      {hint !== undefined && (
-        <p id={`${id}-hint`} className="hint">
-          {hint}
-        </p>
-      )}
+      <Problem id={`${id}-problem`} text={problem} />
+      {hint !== undefined && <p id={`${id}-hint`} className="hint" children={hint} />}
     </div>
   );
 }
@@ -123,7 +133,7 @@ export function useFilter<T extends Record<string, string>>(all: T) {
     value: filter[name],
     onChange: ({ target }: { target: { value: string } }) => setFilter({ ...filter, [name]: target.value }),
   });
-  return [filter, bind] as const;
+  return [filter, bind, setFilter] as const;
 }
 
 interface FormProps {

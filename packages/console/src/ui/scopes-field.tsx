@@ -10,7 +10,13 @@ const MAY: Record<Scope, string> = {
   settings: 'Change settings, secrets, keys and automations',
   admin: 'Administer',
 };
+const SHORT: Record<Scope, string> = { read: 'read', run: 'work', settings: 'change settings', admin: 'administer' };
 const LEGEND = 'May';
+
+/** "May read, work". */
+export function mayOf(scopes: readonly Scope[]): string {
+  return `May ${scopes.map((scope) => SHORT[scope]).join(', ')}`;
+}
 
 /** What a key may do, of what this session may: the service issues none that may more. */
 export function ScopesField({ isAdmin }: { isAdmin: boolean }) {

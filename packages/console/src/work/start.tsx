@@ -23,14 +23,10 @@ export function ModelAndAgent({ model = '', agent = '' }: { model?: string | nul
   const profiles = (useQuery(profilesQuery).data ?? []).map(({ name, model: of }) => [name, `${name}: ${of}`] as const);
   const models = new Map([[model ?? '', model ?? ''], ...profiles, ['', settings?.llm_model ?? 'No model yet']]);
   const isMissing = settings?.llm_model === null && models.size === 1;
+  const hint = isMissing ? <Link href="/settings#model">Choose a model first</Link> : undefined;
   return (
     <>
-      <SelectField
-        label="Model"
-        options={models}
-        defaultValue={model ?? ''}
-        hint={isMissing ? <Link href="/settings#model">Choose a model first</Link> : undefined}
-      />
+      <SelectField label="Model" options={models} defaultValue={model ?? ''} hint={hint} />
       <AgentField preselected={settings?.agent} defaultValue={agent ?? ''} />
     </>
   );

@@ -4,7 +4,7 @@ import { Link } from 'wouter';
 import { meQuery, PROVIDER_NAMES, providerName } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { CheckField, fieldsOf, SelectField, TextField, useFilter } from '../ui/form.js';
-import { Badge, Button, Callout, Elsewhere, Empty, Loaded, Row } from '../ui/blocks.js';
+import { Badge, Button, Callout, Elsewhere, Empty, Group, Loaded, Row } from '../ui/blocks.js';
 import { choiceOf, FOLLOW, ModelAndAgent, StartProgress, useStart } from './start.js';
 import { type HostStatus, KINDS, reasonOf, refusingHosts, type Task, tasksQuery } from './suggested-tasks.js';
 
@@ -29,13 +29,7 @@ export function WorkPage() {
                   </p>
                 </Callout>
               )}
-              <Loaded
-                query={tasks}
-                name="tasks"
-                explain={(error) => {
-                  const hosts = refusingHosts(error);
-                  return hosts.length === 0 ? undefined : <Hosts hosts={hosts} unverified={unverified} />;
-                }}>
+              <Loaded query={tasks} name="tasks" explain={(error) => refused(error, unverified)}>
                 {({ tasks: all, hosts }) => (
                   <>
                     <Hosts hosts={hosts} unverified={unverified} />
@@ -63,6 +57,12 @@ export function WorkPage() {
       </Loaded>
     </Page>
   );
+}
+
+/** Nothing for what is no refusal of a host. */
+function refused(error: Error, unverified: string[]) {
+  const hosts = refusingHosts(error);
+  return hosts.length > 0 && <Hosts hosts={hosts} unverified={unverified} />;
 }
 
 function Hosts({ hosts, unverified }: { hosts: HostStatus[]; unverified: string[] }) {
@@ -107,25 +107,17 @@ function Tasks({ all }: { all: Task[] }) {
         <CheckField {...FOLLOW} />
       </form>
       {shown.length === 0 && <Empty title="No task matches the filter." />}
-      {Object.entries(KINDS).map(([kind, name]) => (
-        <Group key={kind} name={name} tasks={shown.filter(({ task_type: type }) => type === kind)} />
-      ))}
+      {Object.entries(KINDS).map(([kind, name]) => {
+        const rows = shown
+          .filter(({ task_type: type }) => type === kind)
+          .map((task) => <TaskRow key={[task.git_provider, task.repo, task.issue_number].join(' ')} task={task} />);
+        return (
+          rows.length > 0 && (
+            <Group key={kind} title={name} count={rows.length} children={<ul className="rows" children={rows} />} />
+          )
+        );
+      })}
     </>
-  );
-}
-
-function Group({ name, tasks }: { name: string; tasks: Task[] }) {
-  return tasks.length === 0 ? null : (
-    <section className="group">
-      <h2>
-        {name} <span className="number">{tasks.length}</span>
-      </h2>
-      <ul className="rows">
-        {tasks.map((task) => (
-          <TaskRow key={[task.git_provider, task.repo, task.task_type, task.issue_number].join(' ')} task={task} />
-        ))}
-      </ul>
-    </section>
   );
 }
 

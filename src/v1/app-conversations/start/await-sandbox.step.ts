@@ -96,13 +96,13 @@ export class AwaitSandboxStep {
 
   /** Creates a sandbox that waited for quota, under its chosen id. */
   private async create(task: StartTask): Promise<StartTask> {
-    const { sandboxId: id, userId, hostId } = task;
-    const plan = await this.creator.plan(userId, task.request.sandbox_spec_id);
+    const { sandboxId: id, userId, hostId, request } = task;
+    const plan = await this.creator.plan(userId, request.sandbox_spec_id);
     const updated = await this.tasks.transaction(async (manager) => {
       // First, so that a deleted task leaves nothing behind.
       const change = { sandboxMade: true, detail: null, notes: plan.notes };
       const changed = await this.tasks.update(task, change, manager);
-      const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
+      const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS, cause: request.cause };
       const { paused } = await this.creator.create(manager, plan, options);
       const notes = [...plan.notes, ...pausedNotes(paused)];
       return this.tasks.update(changed, { notes }, manager);

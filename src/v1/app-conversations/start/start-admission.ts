@@ -87,7 +87,7 @@ export class StartAdmission {
 
   private async createSandbox(
     manager: EntityManager,
-    { task: { sandboxId, userId, hostId }, sandbox: plan, isDoomed }: StartPlan,
+    { task: { sandboxId, userId, hostId, request }, sandbox: plan, isDoomed }: StartPlan,
   ): Promise<Pick<StartTask, 'sandboxId' | 'sandboxMade' | 'notes'>> {
     if (plan === null) {
       return { sandboxId, sandboxMade: true, notes: [] };
@@ -97,7 +97,7 @@ export class StartAdmission {
       await this.assertFewUnfinished(manager, userId);
       return { sandboxId, sandboxMade: false, notes: plan.notes };
     }
-    const options = { hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS };
+    const options = { hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS, cause: request.cause };
     try {
       const { id, paused } = await this.sandboxes.create(manager, plan, options);
       return { sandboxId: id, sandboxMade: true, notes: [...plan.notes, ...pausedNotes(paused)] };

@@ -113,6 +113,21 @@ const APPEND_MANY = `
     WHERE e.id IN (SELECT id FROM advanced))
   SELECT id, pg_notify('${EVENTS_CHANNEL}', id::text) FROM advanced`;
 
+/** Events of a log that one statement counts, while appends to it wait. */
+const COUNTED_AT_A_TIME = 200;
+
+/** From the newest on, since retention drops the oldest. Skips logs that somebody appends to. */
+const COUNT_SOME = `
+  WITH log AS (
+    SELECT id, uncounted_events AS last, opened_at - interval '1 day' AS since FROM followed_conversations
+    WHERE uncounted_events > 0 ORDER BY id LIMIT 1 FOR UPDATE SKIP LOCKED)
+  UPDATE followed_conversations f
+  SET uncounted_events = greatest(0, log.last - ${COUNTED_AT_A_TIME}), event_bytes = f.event_bytes + (
+    SELECT coalesce(sum(octet_length(e.body::text)), 0) FROM conversation_events e
+    WHERE e.conversation_id = log.id AND e.seq <= log.last AND e.seq > log.last - ${COUNTED_AT_A_TIME}
+      AND e.stored_at >= log.since)
+  FROM log WHERE f.id = log.id RETURNING f.id`;
+
 export interface AppendedEvents {
   progress: LogProgress;
   events: AgentEvent[];
@@ -150,6 +165,12 @@ export class EventRepository {
     private readonly dataSource: DataSource,
     private readonly conversations: FollowedConversationRepository,
   ) {}
+
+  /** Counts a part of what was stored before bytes were counted. @returns false where nothing is left, or others count it */
+  async countSome(): Promise<boolean> {
+    const [, counted] = await this.dataSource.query<[unknown, number]>(COUNT_SOME);
+    return counted > 0;
+  }
 
   /** Appends the new ones of consecutive events, and the state that they report; null for a removed conversation. */
   async append(conversationId: string, given: readonly StorableEvent[]): Promise<AppendedEvents | null> {

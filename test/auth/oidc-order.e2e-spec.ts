@@ -1,0 +1,200 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { FakeOidcIssuer } from '../fakes/fake-oidc-issuer.js';
+import { createTestApp } from '../support/create-test-app.js';
+import { SignInBrowser } from '../support/sign-in-browser.js';
+import { untilBlocked } from '../support/until-blocked.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+const ME = '/api/v1/users/me/identities';
+const KEYS = '/api/v1/api-keys';
+const USERS = '/api/v1/users';
+const ROLES = { OIDC_ROLE_MAP: 'ops=admin,readers=viewer,dev=member', OIDC_DEFAULT_ROLE: 'none' };
+
+describe('whatever the order in which the news of an issuer arrive:', () => {
+  let issuer: FakeOidcIssuer;
+
+  beforeAll(async () => {
+    issuer = await FakeOidcIssuer.start();
+  });
+
+  const app = useTestApp(() => ({ ...issuer.environment, ...ROLES }));
+  let people = 0;
+
+  afterAll(() => issuer.server.close());
+
+  beforeEach(() => {
+    people += 1;
+    Object.assign(issuer.state, {
+      person: { sub: `sub-${people}`, email: `p${people}@example.com`, groups: ['dev'] },
+      sid: `sid-${people}`,
+    });
+  });
+
+  const token = async (group: string, iat: number, at = app.url): Promise<request.Test> =>
+    request(at)
+      .get(ME)
+      .set(
+        'Authorization',
+        `Bearer ${await issuer.accessToken({ ...issuer.state.person, groups: [group], iat })}`,
+      );
+  const now = (): number => Math.floor(Date.now() / 1000);
+  const logOut = async (claims: Record<string, unknown>): Promise<void> => {
+    const form = { logout_token: await issuer.logoutToken(claims) };
+    await request(app.url).post('/auth/backchannel-logout').type('form').send(form).expect(200);
+  };
+
+  describe('an access token', () => {
+    const roleOf = async (): Promise<{ is_admin: boolean; reads_only: boolean } | undefined> => {
+      const rows = await app.dataSource.query<{ is_admin: boolean; reads_only: boolean }[]>(
+        'SELECT is_admin, reads_only FROM users WHERE email = $1',
+        [`p${people}@example.com`],
+      );
+      return rows[0];
+    };
+
+    it.each([
+      ['ops', 'readers', { is_admin: false, reads_only: true }],
+      ['readers', 'ops', { is_admin: true, reads_only: false }],
+    ])('of %s does not take back what a newer one of %s has said', async (older, newer, role) => {
+      const at = now();
+      expect((await token(older, at - 60)).status).toBe(200);
+      expect((await token(newer, at)).status).toBe(200);
+      expect((await token(older, at - 59)).status).toBe(200);
+
+      expect(await roleOf()).toEqual(role);
+      expect((await token(older, at + 1)).status).toBe(200);
+      expect(await roleOf()).not.toEqual(role);
+    });
+
+    it('that says the same again counts as news, too', async () => {
+      const at = now();
+      await token('dev', at - 60);
+      await token('dev', at);
+      await token('ops', at - 30);
+
+      expect(await roleOf()).toEqual({ is_admin: false, reads_only: false });
+    });
+
+    it('of an administrator lets nobody in whom a newer one gives no role, and their keys administer nothing', async () => {
+      const at = now();
+      const older = await issuer.accessToken({ ...issuer.state.person, groups: ['ops'], iat: at - 60 });
+      const { body } = await request(app.url)
+        .post(KEYS)
+        .set('Authorization', `Bearer ${older}`)
+        .send({ name: 'mine', scopes: ['read', 'admin'] })
+        .expect(201);
+      const { status, body: refused } = await token('others', at);
+      expect([status, refused.code]).toEqual([403, 'no_role']);
+
+      expect((await token('ops', at - 59)).body.code).toBe('no_role');
+      await request(app.url).get(USERS).set('X-Session-API-Key', body.key).expect(403);
+      expect((await token('ops', at + 1)).status).toBe(200);
+    });
+  });
+
+  it('of two administrators whom the map demotes at once, one stays', async () => {
+    const alone = await createTestApp({ ...issuer.environment, ...ROLES });
+    const person = (name: string): void => {
+      issuer.state.person = { sub: `${name}-${people}`, email: `${name}${people}@example.com` };
+    };
+    const at = now();
+    for (const name of ['ada', 'bob']) {
+      person(name);
+      expect((await token('ops', at - 60, alone.url)).status).toBe(200);
+    }
+    await alone.dataSource.query('UPDATE users SET is_admin = false WHERE id = $1', [alone.admin.id]);
+    const demoted = await alone.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT FROM users WHERE is_admin ORDER BY id FOR UPDATE');
+      const both = ['ada', 'bob'].map(async (name) => {
+        person(name);
+        return token('dev', at, alone.url);
+      });
+      await untilBlocked(alone.dataSource, 2);
+      return both;
+    });
+    expect((await Promise.all(demoted)).map(({ status }) => status)).toEqual([200, 200]);
+
+    const rows = await alone.dataSource.query<unknown[]>('SELECT FROM users WHERE is_admin');
+    expect(rows).toHaveLength(1);
+    await alone.close();
+  });
+
+  describe('a logout of the issuer', () => {
+    const named: [string, () => Record<string, unknown>][] = [
+      ['a sign-in', () => ({ sub: undefined, sid: `sid-${people}` })],
+      ['a person', () => ({ sub: `sub-${people}` })],
+      ['a sign-in of a person', () => ({ sub: `sub-${people}`, sid: `sid-${people}` })],
+    ];
+
+    it.each(named)(
+      'that names %s ends the keys of a browser that had signed out before',
+      async (_what, claims) => {
+        const who = new SignInBrowser(app.url);
+        await who.signIn();
+        const made = await request(app.url)
+          .post(KEYS)
+          .set(await who.headers())
+          .send({ name: 'of the session', scopes: ['read', 'settings'] })
+          .expect(201);
+        const key = { 'X-Session-API-Key': String(made.body.key) };
+        const { body: child } = await request(app.url)
+          .post(KEYS)
+          .set(key)
+          .send({ name: 'of the key' })
+          .expect(201);
+        await request(app.url)
+          .post('/auth/logout')
+          .set(await who.headers())
+          .expect(204);
+        await logOut({ sub: `sub-${people}`, sid: 'another' });
+        await request(app.url).get(KEYS).set(key).expect(200);
+
+        await logOut(claims());
+        await request(app.url).get(KEYS).set(key).expect(401);
+        await request(app.url).get(KEYS).set('X-Session-API-Key', child.key).expect(401);
+      },
+    );
+
+    it.each(named)(
+      'that names %s ends a sign-in that was about to become a session',
+      async (_what, claims) => {
+        await new SignInBrowser(app.url).signIn();
+        const who = new SignInBrowser(app.url);
+        const page = await app.dataSource.transaction(async (manager) => {
+          await manager.query('SELECT FROM users WHERE email = $1 FOR UPDATE', [`p${people}@example.com`]);
+          const begun = who.signIn();
+          await untilBlocked(app.dataSource);
+          await logOut(claims());
+          return { begun };
+        });
+
+        expect((await page.begun).status).toBe(401);
+        expect(await who.user()).toBeNull();
+        issuer.state.sid = `later-${people}`;
+        issuer.state.person['iat'] = now() + 2;
+        await who.signIn();
+        expect(await who.user()).not.toBeNull();
+      },
+    );
+
+    it('leaves no time for a key that its session was about to make', async () => {
+      const who = new SignInBrowser(app.url);
+      await who.signIn();
+      const headers = await who.headers();
+      const made = await app.dataSource.transaction(async (manager) => {
+        await manager.query('SELECT FROM users WHERE email = $1 FOR UPDATE', [`p${people}@example.com`]);
+        const asked = request(app.url)
+          .post(KEYS)
+          .set(headers)
+          .send({ name: 'late' })
+          .then((answer) => answer);
+        await untilBlocked(app.dataSource);
+        await logOut({ sid: `sid-${people}`, sub: `sub-${people}` });
+        return { asked };
+      });
+
+      expect((await made.asked).status).toBe(401);
+    });
+  });
+});
