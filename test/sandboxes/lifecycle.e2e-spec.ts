@@ -506,10 +506,10 @@ describe('the life of a sandbox', () => {
     const keys = app.app.get(SandboxKeyQueries);
     const key = backend.box(id).launch.sessionKey;
 
-    expect(await keys.find(key)).toEqual({ sandboxId: id, userId: me.user.id, running: true });
+    expect(await keys.find(key)).toEqual({ sandboxId: id, userId: me.user.id, running: true, cause: null });
     expect(await keys.find(`${key}x`)).toBeNull();
     await me.pause(id);
-    expect(await keys.find(key)).toEqual({ sandboxId: id, userId: me.user.id, running: false });
+    expect(await keys.find(key)).toEqual({ sandboxId: id, userId: me.user.id, running: false, cause: null });
   });
 
   it('keeps no key in clear', async () => {
