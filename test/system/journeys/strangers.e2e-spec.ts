@@ -114,6 +114,7 @@ const ATTEMPTS: Attempt[] = [
     body: () => ({}),
   },
   { method: 'GET', route: `${S}/{id}/ports`, path: ({ sandbox }) => `${S}/${sandbox}/ports` },
+  { method: 'GET', route: `${S}/{id}/egress/log`, path: ({ sandbox }) => `${S}/${sandbox}/egress/log` },
   { method: 'GET', route: `${W}/{id}`, path: ({ endpoint }) => `${W}/${endpoint}` },
   {
     method: 'PATCH',
