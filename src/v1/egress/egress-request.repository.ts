@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
-import { Column, DataSource, Entity, PrimaryColumn } from 'typeorm';
+import { Column, DataSource, Entity, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import type { ReportedRequest } from '@slipway/egress-proxy/protocol.js';
 
@@ -13,6 +14,10 @@ export class EgressRequest {
   @PrimaryColumn('bigint', { generated: 'identity', generatedIdentity: 'ALWAYS' }) id: string;
   @Column('timestamptz') at: Date;
   @Column('jsonb') entry: Omit<ReportedRequest, 'at'>;
+
+  @ManyToOne(() => Sandbox, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'sandbox_id' })
+  sandbox?: Sandbox;
 }
 
 const APPEND = `
