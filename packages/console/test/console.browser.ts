@@ -363,6 +363,9 @@ describe('the console', () => {
         }
       });
     });
+    // A message to a worker that is still being installed is lost.
+    const isActive = `navigator.serviceWorker.getRegistration('/console/').then((found) => found?.active?.state === 'activated')`;
+    await until(() => page.evaluate<boolean>(isActive));
     await tools.send('ServiceWorker.enable');
     await tools.send('ServiceWorker.deliverPushMessage', {
       origin: demo.url,
