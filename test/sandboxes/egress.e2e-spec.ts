@@ -111,11 +111,27 @@ describe('a sandbox with rules about what it may reach', () => {
     );
   });
 
+  it('opens no more than one host by each address of a user', async () => {
+    const owner = await app.createUser();
+    const wild = {
+      llm_model: 'openai/gpt-4o',
+      llm_base_url: 'https://*.example.org/v1',
+      mcp_config: { mcpServers: { tools: { url: 'https://*.com/mcp' } } },
+    };
+    await request(app.url).post('/api/settings').set(owner.headers).send(wild).expect(200);
+    const { id: theirs } = await new SandboxesClient(app.url, owner).running();
+    const given = backend.boxes.get(theirs)?.launch.egress?.credential ?? '';
+    const answer = policySchema.parse((await policy(given).expect(200)).body);
+    expect(answer.layers[0]?.allow.filter(({ host }) => host.includes('*'))).toEqual([]);
+  });
+
   it.each([
     ['no credential', () => ''],
     ['the secret of another sandbox', () => `another.${credential.split('.')[1]}`],
     ['the secret without its sandbox', () => credential.split('.')[1] ?? ''],
     ['a changed secret', () => `${credential}x`],
+    // Each spelling would be a sandbox of its own to a proxy.
+    ['another spelling of it', () => `${credential}.x`],
   ])('is not known by %s', async (_name, given) => {
     await policy(given()).expect(404);
   });
