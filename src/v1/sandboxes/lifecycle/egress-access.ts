@@ -49,8 +49,8 @@ export class SandboxEgress {
 
   /** The id of the sandbox whose credential this is; null for any other text. */
   holder(credential: string): string | null {
-    const [id = '', secret = ''] = credential.split('.');
-    return isSandboxId(id) && this.cipher.hasDerived(purpose(id), secret) ? id : null;
+    const [id = '', secret = '', ...more] = credential.split('.');
+    return more.length === 0 && isSandboxId(id) && this.cipher.hasDerived(purpose(id), secret) ? id : null;
   }
 
   /** Null before its first start with rules. */
