@@ -5,7 +5,7 @@ import type { EgressRuleSet } from '../../config/egress-rules.js';
 import { EgressRulebook } from '../sandbox-specs/egress-rulebook.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
-import { configuredDestinations } from '../sandboxes/sandbox-backend.factory.js';
+import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressRequestRepository } from './egress-request.repository.js';
 import { OpenHosts } from './open-hosts.js';
@@ -45,7 +45,7 @@ export class EgressPoliciesService {
       layers: layers.map((layer) => ({ ...layer, allow: [...layer.allow, ...open] })),
       open: [],
       injections: [],
-      networks: [...this.config.sandboxes.networkAllow, ...configuredDestinations(this.config)],
+      networks: [...this.config.sandboxes.networkAllow, ...configuredHosts(this.config)],
       authority,
       once: [],
       maxAgeSeconds: MAX_AGE_SECONDS,
