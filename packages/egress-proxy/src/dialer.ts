@@ -7,7 +7,7 @@ import { inTime, KeyedLimit } from '@slipway/common/async.js';
 import { errorCode, errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { isPublicAddress, type ResolveHost } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
-import type { EgressPolicy } from './protocol.js';
+import type { EgressPolicy, EgressRules } from './protocol.js';
 import { denied, RefusedError } from './refusal.js';
 import { shownTarget, type Target } from './target.js';
 
@@ -38,12 +38,9 @@ export class Dialer {
   }
 
   /** @throws RefusedError where no address may be dialled, or none answers */
-  async dial(
-    { sandbox, networks }: Pick<EgressPolicy, 'sandbox' | 'networks'>,
-    target: Target,
-  ): Promise<Socket> {
-    const found = await this.#lookups.run(sandbox, () => this.#addresses(target));
-    const allowed = found.filter(({ address }) => this.#mayDial(address, target, networks));
+  async dial(policy: Pick<EgressPolicy, 'sandbox' | 'networks' | 'layers'>, target: Target): Promise<Socket> {
+    const found = await this.#lookups.run(policy.sandbox, () => this.#addresses(target));
+    const allowed = found.filter(({ address }) => this.#mayDial(address, target, policy));
     if (allowed.length === 0) {
       throw denied('address', target);
     }
@@ -66,8 +63,13 @@ export class Dialer {
     }
   }
 
-  #mayDial(address: string, { host, port }: Target, networks: readonly string[]): boolean {
-    if (this.options.ownPorts().includes(port) && isOfThisMachine(address)) {
+  #mayDial(
+    address: string,
+    { host, port }: Target,
+    { networks, layers }: Pick<EgressPolicy, 'networks' | 'layers'>,
+  ): boolean {
+    const isOwn = this.options.ownPorts().includes(port) && isOfThisMachine(address);
+    if (isOwn || deniesAddress(layers, ipaddr.process(address).toString(), port)) {
       return false;
     }
     return (
@@ -139,6 +141,17 @@ export function isWithinNetwork(
     return false;
   }
   return ipaddr.isValid(name) ? ipaddr.process(name).toString() === dialled.toString() : name === host;
+}
+
+/** Whether a rule denies what a name has led to: anybody can make a name for an address. */
+function deniesAddress(layers: readonly EgressRules[], dialled: string, port: number): boolean {
+  return layers.some(({ deny }) =>
+    deny.some((entry) => {
+      const address = entry.host.replace(/^\[(.*)\]$/, '$1');
+      const isSame = ipaddr.isValid(address) && ipaddr.process(address).toString() === dialled;
+      return isSame && (entry.port ?? port) === port;
+    }),
+  );
 }
 
 function isOfThisMachine(address: string): boolean {
