@@ -6,7 +6,9 @@ import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_KEPT } from '../../src/v1/egress/egress-request.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { createTestDatabase } from '../support/test-database.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const backend = new InProcessSandboxBackend();
@@ -190,4 +192,28 @@ describe('a sandbox with rules about what it may reach', () => {
     await report({ reports: [{ sandbox: id, requests: [{ ...ENTRY, denied: 'perhaps' }] }] }).expect(422);
     await report({ reports: 'x' }).expect(422);
   });
+});
+
+it('pauses sandboxes whose rules have come or gone while the service was away', async () => {
+  const database = await createTestDatabase();
+  const machine = new InProcessSandboxBackend();
+  const serve = async (rules: object): Promise<TestApp> =>
+    await createTestApp({ ...rules }, database.url, { sandboxBackend: machine });
+  let service = await serve({});
+  const owner = await service.createUser();
+  const { id } = await new SandboxesClient(service.url, owner).running();
+  for (const rules of [{ SANDBOX_EGRESS: '{}' }, {}, { SANDBOX_EGRESS: '{}' }]) {
+    await service.close();
+    service = await serve(rules);
+    const sandboxes = new SandboxesClient(service.url, owner);
+    await sandboxes.reach(id, 'PAUSED');
+    await sandboxes.call('POST', `/${id}/resume`);
+    await sandboxes.reach(id, 'RUNNING');
+    expect(machine.boxes.get(id)?.launch.egress !== undefined).toBe('SANDBOX_EGRESS' in rules);
+  }
+  await service.close();
+  service = await serve({ SANDBOX_EGRESS: '{"deny":["evil.example"]}' });
+  await new SandboxesClient(service.url, owner).reach(id, 'RUNNING');
+  await service.close();
+  await database.drop();
 });

@@ -87,7 +87,8 @@ export interface ExposedSandbox {
 
 const UNIQUE_VIOLATION = '23505';
 
-type ServiceCause = 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
+type ServiceCause =
+  'idle' | 'rules' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
 
 interface TransitionOptions {
   /** Address and deadline follow from the new status unless they are given here. */

@@ -30,11 +30,14 @@ export class SandboxEgress {
   }
 
   /**
-   * Undefined where nothing is restricted. Makes the authority of the sandbox at its first start.
+   * Undefined where nothing is restricted. A sandbox has an authority from its first start with rules until one without.
    * @throws SandboxBackendError where the backend cannot keep the rules
    */
   async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
     if (!this.isRestricted(spec)) {
+      if (sandbox.egressAuthority !== null) {
+        await this.setAuthority(sandbox, null);
+      }
       return undefined;
     }
     const { backend } = this.config.sandboxes;
@@ -62,17 +65,27 @@ export class SandboxEgress {
         );
   }
 
-  private async makeAuthority({ id, leaseOwner }: Sandbox): Promise<SandboxAuthority> {
+  private async makeAuthority(sandbox: Sandbox): Promise<SandboxAuthority> {
+    const { id } = sandbox;
     // Most installations have no rules, and never load the certificates' library.
     const { newAuthority } = await import('@slipway/egress-proxy/new-authority.js');
     const authority = await newAuthority(id);
-    const egressAuthority = this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id }));
+    await this.setAuthority(
+      sandbox,
+      this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id })),
+    );
+    return authority;
+  }
+
+  private async setAuthority(
+    { id, leaseOwner }: Sandbox,
+    egressAuthority: Sandbox['egressAuthority'],
+  ): Promise<void> {
     await this.sandboxes.update(
       id,
       { egressAuthority },
       { status: 'STARTING', leaseOwner: leaseOwner ?? '' },
     );
-    return authority;
   }
 
   private credential(id: string): string {
