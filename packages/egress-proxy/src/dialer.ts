@@ -17,6 +17,8 @@ const CONNECT_MS = 20_000;
 const ATTEMPT_MS = 2_000;
 /** A resolver occupies one of few threads for each name, so a sandbox with slow names waits for itself. */
 const LOOKUPS_OF_A_SANDBOX = 4;
+/** As many as it may have connections. */
+const WAITING_LOOKUPS = 512;
 
 interface DialerOptions {
   resolve?: ResolveHost | undefined;
@@ -39,7 +41,7 @@ export class Dialer {
 
   /** @throws RefusedError where no address may be dialled, or none answers */
   async dial(policy: Pick<EgressPolicy, 'sandbox' | 'networks' | 'layers'>, target: Target): Promise<Socket> {
-    const found = await this.#lookups.run(policy.sandbox, () => this.#addresses(target));
+    const found = await this.#addresses(policy.sandbox, target);
     const allowed = found.filter(({ address }) => this.#mayDial(address, target, policy));
     if (allowed.length === 0) {
       throw denied('address', target);
@@ -47,15 +49,19 @@ export class Dialer {
     return await connectTo(allowed, target);
   }
 
-  async #addresses(target: Target): Promise<readonly LookupAddress[]> {
+  async #addresses(sandbox: string, target: Target): Promise<readonly LookupAddress[]> {
     const { host, isAddress } = target;
     if (isAddress) {
       return [{ address: host, family: host.includes(':') ? 6 : 4 }];
     }
+    if (this.#lookups.waiting(sandbox) >= WAITING_LOOKUPS) {
+      throw new RefusedError(null, 503, `This sandbox waits for ${WAITING_LOOKUPS} names to be resolved.`);
+    }
     try {
       return await inTime(
         LOOKUP_MS,
-        this.#resolve(host),
+        // Its thread is occupied for as long as the resolver takes, whoever waits.
+        this.#lookups.run(sandbox, () => this.#resolve(host)),
         () => new Error('the resolver did not answer in time'),
       );
     } catch (error) {
