@@ -94,7 +94,7 @@ describe('a sandbox with rules about what it may reach', () => {
       phase: 'agent',
       open: [],
       injections: [],
-      networks: expect.arrayContaining(['10.20.0.0/16']),
+      networks: expect.arrayContaining(['10.20.0.0/16', new URL(app.url).host]),
       layers: [{ default: 'deny', deny: [{ host: 'evil.example' }] }],
     });
     expect(answer.layers[0]?.allow).toEqual(
