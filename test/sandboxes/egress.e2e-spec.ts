@@ -6,7 +6,9 @@ import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_KEPT } from '../../src/v1/egress/egress-request.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { createTestDatabase } from '../support/test-database.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const backend = new InProcessSandboxBackend();
@@ -92,7 +94,7 @@ describe('a sandbox with rules about what it may reach', () => {
       phase: 'agent',
       open: [],
       injections: [],
-      networks: expect.arrayContaining(['10.20.0.0/16']),
+      networks: expect.arrayContaining(['10.20.0.0/16', new URL(app.url).host]),
       layers: [{ default: 'deny', deny: [{ host: 'evil.example' }] }],
     });
     expect(answer.layers[0]?.allow).toEqual(
@@ -111,11 +113,27 @@ describe('a sandbox with rules about what it may reach', () => {
     );
   });
 
+  it('opens no more than one host by each address of a user', async () => {
+    const owner = await app.createUser();
+    const wild = {
+      llm_model: 'openai/gpt-4o',
+      llm_base_url: 'https://*.example.org/v1',
+      mcp_config: { mcpServers: { tools: { url: 'https://*.com/mcp' } } },
+    };
+    await request(app.url).post('/api/settings').set(owner.headers).send(wild).expect(200);
+    const { id: theirs } = await new SandboxesClient(app.url, owner).running();
+    const given = backend.boxes.get(theirs)?.launch.egress?.credential ?? '';
+    const answer = policySchema.parse((await policy(given).expect(200)).body);
+    expect(answer.layers[0]?.allow.filter(({ host }) => host.includes('*'))).toEqual([]);
+  });
+
   it.each([
     ['no credential', () => ''],
     ['the secret of another sandbox', () => `another.${credential.split('.')[1]}`],
     ['the secret without its sandbox', () => credential.split('.')[1] ?? ''],
     ['a changed secret', () => `${credential}x`],
+    // Each spelling would be a sandbox of its own to a proxy.
+    ['another spelling of it', () => `${credential}.x`],
   ])('is not known by %s', async (_name, given) => {
     await policy(given()).expect(404);
   });
@@ -174,4 +192,28 @@ describe('a sandbox with rules about what it may reach', () => {
     await report({ reports: [{ sandbox: id, requests: [{ ...ENTRY, denied: 'perhaps' }] }] }).expect(422);
     await report({ reports: 'x' }).expect(422);
   });
+});
+
+it('pauses sandboxes whose rules have come or gone while the service was away', async () => {
+  const database = await createTestDatabase();
+  const machine = new InProcessSandboxBackend();
+  const serve = async (rules: object): Promise<TestApp> =>
+    await createTestApp({ ...rules }, database.url, { sandboxBackend: machine });
+  let service = await serve({});
+  const owner = await service.createUser();
+  const { id } = await new SandboxesClient(service.url, owner).running();
+  for (const rules of [{ SANDBOX_EGRESS: '{}' }, {}, { SANDBOX_EGRESS: '{}' }]) {
+    await service.close();
+    service = await serve(rules);
+    const sandboxes = new SandboxesClient(service.url, owner);
+    await sandboxes.reach(id, 'PAUSED');
+    await sandboxes.call('POST', `/${id}/resume`);
+    await sandboxes.reach(id, 'RUNNING');
+    expect(machine.boxes.get(id)?.launch.egress !== undefined).toBe('SANDBOX_EGRESS' in rules);
+  }
+  await service.close();
+  service = await serve({ SANDBOX_EGRESS: '{"deny":["evil.example"]}' });
+  await new SandboxesClient(service.url, owner).reach(id, 'RUNNING');
+  await service.close();
+  await database.drop();
 });

@@ -2,7 +2,7 @@ import type { IncomingMessage, ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import type { Dialer } from './dialer.js';
 import type { Client } from './exchange.js';
-import { proxyCredential } from './message-headers.js';
+import { headLength, proxyCredential } from './message-headers.js';
 import type { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
 import { RefusedError, unknownCaller } from './refusal.js';
@@ -15,6 +15,8 @@ export interface ConnectionLimits {
   share: number;
   /** Requests that wait on one connection. */
   pipelined: number;
+  /** Of their heads together, in characters. */
+  heads: number;
 }
 
 interface ClientConnectionsOptions {
@@ -58,6 +60,7 @@ export class ClientConnections {
       caller: null,
       agent,
       underWay: 0,
+      heads: 0,
       turn: Promise.resolve(),
       leaving: new Set(),
       inside: null,
@@ -93,10 +96,16 @@ export class ClientConnections {
   }
 
   /** Counts a request until its response has ended; false for one too many, whose connection ends. */
-  take(client: Client, response: ServerResponse): boolean {
+  take(client: Client, request: IncomingMessage, response: ServerResponse): boolean {
+    const { pipelined, heads } = this.options.limits;
+    const head = headLength(request);
     client.underWay += 1;
-    response.once('close', () => (client.underWay -= 1));
-    const isWithin = client.underWay <= this.options.limits.pipelined;
+    client.heads += head;
+    response.once('close', () => {
+      client.underWay -= 1;
+      client.heads -= head;
+    });
+    const isWithin = client.underWay <= pipelined && client.heads <= heads;
     if (!isWithin) {
       client.socket.destroy();
     }

@@ -1,5 +1,37 @@
-import { describe, expect, it } from '@jest/globals';
-import { isWithinNetwork } from './dialer.js';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { samplePolicy, target } from '../test/support/sample-policy.js';
+import { Dialer, isWithinNetwork } from './dialer.js';
+import { RefusedError } from './refusal.js';
+
+describe('names that nobody resolves', () => {
+  beforeEach(() => {
+    jest.useFakeTimers();
+  });
+
+  afterEach(() => {
+    jest.useRealTimers();
+  });
+
+  it('occupy no more threads when their time is up, and a bounded queue', async () => {
+    const asked: string[] = [];
+    const dialer = new Dialer({
+      ownPorts: () => [],
+      resolve: (host) => {
+        asked.push(host);
+        return Promise.withResolvers<never>().promise;
+      },
+    });
+    const dial = async (): Promise<unknown> =>
+      await dialer.dial(samplePolicy(), target('https://slow.example')).catch((error: unknown) => error);
+    const dialling = Array.from({ length: 4 + 512 }, dial);
+    await jest.advanceTimersByTimeAsync(0);
+    expect(await dial()).toMatchObject({ status: 503 });
+    await jest.advanceTimersByTimeAsync(10_000);
+    const results = await Promise.all(dialling);
+    expect(results.every((error) => error instanceof RefusedError && error.status === 502)).toBe(true);
+    expect(asked).toHaveLength(4);
+  });
+});
 
 describe('isWithinNetwork', () => {
   it.each<[string, string, number, boolean]>([

@@ -7,7 +7,7 @@ import { inTime, KeyedLimit } from '@slipway/common/async.js';
 import { errorCode, errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { isPublicAddress, type ResolveHost } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
-import type { EgressPolicy } from './protocol.js';
+import type { EgressPolicy, EgressRules } from './protocol.js';
 import { denied, RefusedError } from './refusal.js';
 import { shownTarget, type Target } from './target.js';
 
@@ -17,6 +17,8 @@ const CONNECT_MS = 20_000;
 const ATTEMPT_MS = 2_000;
 /** A resolver occupies one of few threads for each name, so a sandbox with slow names waits for itself. */
 const LOOKUPS_OF_A_SANDBOX = 4;
+/** As many as it may have connections. */
+const WAITING_LOOKUPS = 512;
 
 interface DialerOptions {
   resolve?: ResolveHost | undefined;
@@ -38,27 +40,28 @@ export class Dialer {
   }
 
   /** @throws RefusedError where no address may be dialled, or none answers */
-  async dial(
-    { sandbox, networks }: Pick<EgressPolicy, 'sandbox' | 'networks'>,
-    target: Target,
-  ): Promise<Socket> {
-    const found = await this.#lookups.run(sandbox, () => this.#addresses(target));
-    const allowed = found.filter(({ address }) => this.#mayDial(address, target, networks));
+  async dial(policy: Pick<EgressPolicy, 'sandbox' | 'networks' | 'layers'>, target: Target): Promise<Socket> {
+    const found = await this.#addresses(policy.sandbox, target);
+    const allowed = found.filter(({ address }) => this.#mayDial(address, target, policy));
     if (allowed.length === 0) {
       throw denied('address', target);
     }
     return await connectTo(allowed, target);
   }
 
-  async #addresses(target: Target): Promise<readonly LookupAddress[]> {
+  async #addresses(sandbox: string, target: Target): Promise<readonly LookupAddress[]> {
     const { host, isAddress } = target;
     if (isAddress) {
       return [{ address: host, family: host.includes(':') ? 6 : 4 }];
     }
+    if (this.#lookups.waiting(sandbox) >= WAITING_LOOKUPS) {
+      throw new RefusedError(null, 503, `This sandbox waits for ${WAITING_LOOKUPS} names to be resolved.`);
+    }
     try {
       return await inTime(
         LOOKUP_MS,
-        this.#resolve(host),
+        // Its thread is occupied for as long as the resolver takes, whoever waits.
+        this.#lookups.run(sandbox, () => this.#resolve(host)),
         () => new Error('the resolver did not answer in time'),
       );
     } catch (error) {
@@ -66,8 +69,13 @@ export class Dialer {
     }
   }
 
-  #mayDial(address: string, { host, port }: Target, networks: readonly string[]): boolean {
-    if (this.options.ownPorts().includes(port) && isOfThisMachine(address)) {
+  #mayDial(
+    address: string,
+    { host, port }: Target,
+    { networks, layers }: Pick<EgressPolicy, 'networks' | 'layers'>,
+  ): boolean {
+    const isOwn = this.options.ownPorts().includes(port) && isOfThisMachine(address);
+    if (isOwn || deniesAddress(layers, ipaddr.process(address).toString(), port)) {
       return false;
     }
     return (
@@ -139,6 +147,17 @@ export function isWithinNetwork(
     return false;
   }
   return ipaddr.isValid(name) ? ipaddr.process(name).toString() === dialled.toString() : name === host;
+}
+
+/** Whether a rule denies what a name has led to: anybody can make a name for an address. */
+function deniesAddress(layers: readonly EgressRules[], dialled: string, port: number): boolean {
+  return layers.some(({ deny }) =>
+    deny.some((entry) => {
+      const address = entry.host.replace(/^\[(.*)\]$/, '$1');
+      const isSame = ipaddr.isValid(address) && ipaddr.process(address).toString() === dialled;
+      return isSame && (entry.port ?? port) === port;
+    }),
+  );
 }
 
 function isOfThisMachine(address: string): boolean {

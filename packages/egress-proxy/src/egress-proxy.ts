@@ -23,7 +23,7 @@ import { endForbidden, openTunnel, plainSocket } from './tunnel.js';
 const HEADERS_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 16_384;
-const LIMITS: ConnectionLimits = { strangers: 1_024, share: 512, pipelined: 512 };
+const LIMITS: ConnectionLimits = { strangers: 1_024, share: 512, pipelined: 64, heads: 2 * MAX_HEAD_BYTES };
 const RECHECK_MS = 5_000;
 const REPORT_MS = 3_000;
 const LINGER_MS = 5_000;
@@ -172,7 +172,7 @@ export class EgressProxy {
       request.socket.destroy();
       return;
     }
-    if (!this.#clients.take(client, response)) {
+    if (!this.#clients.take(client, request, response)) {
       return;
     }
     if (client.inside === null && request.url === HEALTH_PATH) {

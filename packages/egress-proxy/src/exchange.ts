@@ -30,6 +30,8 @@ export interface Client {
   agent: UpstreamAgent;
   /** Requests whose responses have not ended; they take turns. */
   underWay: number;
+  /** How long their heads are together. */
+  heads: number;
   turn: Promise<void>;
   /** What has to end with the connection. */
   leaving: Set<() => void>;

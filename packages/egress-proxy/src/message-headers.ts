@@ -27,6 +27,11 @@ export function headerLines({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>)
   );
 }
 
+/** In characters, as a measure of what a request that waits occupies. */
+export function headLength({ url = '', rawHeaders }: IncomingMessage): number {
+  return rawHeaders.reduce((sum, { length }) => sum + length, url.length);
+}
+
 /** What is wrong with a request that Node.js' parser let pass: two servers could read it differently. Null: nothing. */
 export function headerProblem(
   request: IncomingMessage,

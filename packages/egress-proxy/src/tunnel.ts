@@ -67,6 +67,7 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
     ...client,
     socket: secure,
     underWay: 0,
+    heads: 0,
     turn: Promise.resolve(),
     leaving: new Set(),
     inside: { target, isAllowedOnce: exchange.isAllowedOnce },

@@ -43,6 +43,11 @@ export class UpstreamAgent extends Agent {
     return undefined;
   }
 
+  /** By which kept connections are found: one without TLS must not carry what is meant for TLS, at the same port. */
+  override getName(options?: Partial<UpstreamRequest>): string {
+    return `${super.getName(options)}${options?.target?.isTls ? 'tls' : ''}`;
+  }
+
   override destroy(): void {
     this.#isClosed = true;
     super.destroy();

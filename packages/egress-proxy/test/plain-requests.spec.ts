@@ -217,6 +217,21 @@ describe('addresses', () => {
     expect(answer).toMatchObject({ status: 403, headers: { 'x-slipway-egress': 'denied; reason=address' } });
   });
 
+  it.each(['127.0.0.1', '[::ffff:127.0.0.1]'])(
+    'a name for an address that is denied is not dialled: %s',
+    async (address) => {
+      for (const deny of [[{ host: address }], [{ host: address, port }]]) {
+        world.allow({ layers: [denying([{ host: 'api.example', port }], deny)] });
+        expect((await world.http(`${host}/`)).headers['x-slipway-egress']).toBe('denied; reason=address');
+        expect((await world.connect(`api.example:${port}`)).status).toBe(403);
+      }
+      world.allow({
+        layers: [denying([{ host: 'api.example', port }], [{ host: address, port: port + 1 }])],
+      });
+      expect((await world.http(`${host}/`)).status).toBe(200);
+    },
+  );
+
   it('dials those of a name that may be, of several', async () => {
     world.allow({ networks: [`127.0.0.1:${port}`] });
     world.addresses.set('api.example', ['10.9.9.9', '127.0.0.1']);

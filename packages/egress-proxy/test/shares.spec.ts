@@ -9,7 +9,7 @@ let world: ProxyWorld;
 let host: string;
 
 beforeEach(async () => {
-  world = await ProxyWorld.start({ strangers: 3, share: 2, pipelined: 4 });
+  world = await ProxyWorld.start({ strangers: 3, share: 2, pipelined: 4, heads: 4_096 });
   host = `http://api.example:${await world.startHost()}/`;
   world.allow({ sandbox: 'sandbox-2', networks: ['127.0.0.0/8'] }, 'other');
 });
@@ -51,6 +51,23 @@ describe('a share', () => {
     expect(tooMany).toBe('');
     await until(() => world.proxy.held['clients'] === 0);
     expect(waiting.length).toBeLessThanOrEqual(5);
+  });
+
+  it('of a connection has heads of a bounded size together, and is back when they are answered', async () => {
+    const { host: name } = new URL(host);
+    const credential = proxyAuthorization('other', 'sandbox-2')['Proxy-Authorization'];
+    const line = `GET ${host} HTTP/1.1\r\nHost: ${name}\r\nProxy-Authorization: ${credential}\r\nX: ${'x'.repeat(3_000)}\r\n`;
+    const socket = connect(world.port, '127.0.0.1');
+    let text = '';
+    socket.on('data', (chunk: Buffer) => (text += String(chunk)));
+    for (const answers of [1, 2]) {
+      socket.write(`${line}\r\n`);
+      await until(() => text.split('hello\n').length > answers);
+    }
+    socket.destroy();
+    world.answer = () => undefined;
+    expect(await world.raw(`${line}\r\n`.repeat(2)).catch(() => '')).toBe('');
+    await until(() => world.proxy.held['clients'] === 0);
   });
 
   it('of those who say nothing ends with the oldest', async () => {

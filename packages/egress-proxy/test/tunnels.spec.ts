@@ -6,7 +6,7 @@ import { startListening } from '../../../test/support/start-listening.js';
 import { until } from '../../../test/support/until.js';
 import { clientHello } from './support/client-hello.js';
 import { proxyAuthorization, ProxyWorld } from './support/proxy-world.js';
-import { CREDENTIAL, denying, SANDBOX } from './support/sample-policy.js';
+import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX } from './support/sample-policy.js';
 
 const ALERT = [21, 3, 3, 0, 2, 2];
 
@@ -33,6 +33,30 @@ async function send(authority: string, bytes: Buffer): Promise<Buffer> {
   }
   return Buffer.concat(chunks);
 }
+
+it('whose TLS is opened uses no connection that was made without TLS', async () => {
+  const plain = await world.startHost();
+  const authority = `api.example:${plain}`;
+  world.allow({ injections: [injection({ hosts: [{ host: 'api.example', port: plain }] })] });
+  const socket = connect(world.port, '127.0.0.1');
+  const credential = proxyAuthorization(CREDENTIAL)['Proxy-Authorization'];
+  const head = `Host: ${authority}\r\nProxy-Authorization: ${credential}\r\n\r\n`;
+  const answered = async (line: string, end: string): Promise<void> => {
+    let answer = '';
+    socket.write(`${line} HTTP/1.1\r\n${head}`);
+    while (!answer.endsWith(end)) {
+      const [chunk]: Buffer[] = await once(socket, 'data');
+      answer += String(chunk);
+    }
+  };
+  await answered(`GET http://${authority}/first`, 'hello\n');
+  await answered(`CONNECT ${authority}`, '\r\n\r\n');
+  const secure = await world.handshake(socket, 'api.example');
+  const headers = { Authorization: `Bearer ${PLACEHOLDER}` };
+  expect((await world.over(secure, `https://${authority}/second`, { headers })).status).toBe(502);
+  expect(world.received.map(({ url }) => url)).toEqual(['/first']);
+  secure.destroy();
+});
 
 describe('a tunnel that is passed through', () => {
   it('ends at its host, and is reported', async () => {

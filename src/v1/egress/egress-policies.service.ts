@@ -1,11 +1,13 @@
 import { Injectable } from '@nestjs/common';
+import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import type { EgressPolicy, EgressReports } from '@slipway/egress-proxy/protocol.js';
 import { AppConfig } from '../../config/app-config.js';
 import type { EgressRuleSet } from '../../config/egress-rules.js';
 import { EgressRulebook } from '../sandbox-specs/egress-rulebook.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
-import { configuredDestinations } from '../sandboxes/sandbox-backend.factory.js';
+import { SandboxCallback } from '../sandboxes/sandbox-callback.js';
+import { configuredHosts } from '../sandboxes/sandbox-backend.factory.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import { EgressRequestRepository } from './egress-request.repository.js';
 import { OpenHosts } from './open-hosts.js';
@@ -25,6 +27,7 @@ export class EgressPoliciesService {
     private readonly rulebook: EgressRulebook,
     private readonly openHosts: OpenHosts,
     private readonly requests: EgressRequestRepository,
+    private readonly callback: SandboxCallback,
     private readonly config: AppConfig,
   ) {}
 
@@ -45,7 +48,11 @@ export class EgressPoliciesService {
       layers: layers.map((layer) => ({ ...layer, allow: [...layer.allow, ...open] })),
       open: [],
       injections: [],
-      networks: [...this.config.sandboxes.networkAllow, ...configuredDestinations(this.config)],
+      networks: [
+        ...this.config.sandboxes.networkAllow,
+        ...configuredHosts(this.config),
+        ...destinationsOf(this.callback.webhooksUrl),
+      ],
       authority,
       once: [],
       maxAgeSeconds: MAX_AGE_SECONDS,

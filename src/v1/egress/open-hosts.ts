@@ -65,9 +65,9 @@ function addressOfModel({ model, baseUrl }: { model: string | null; baseUrl: str
   return 'problem' in endpoint ? [] : [endpoint.baseUrl ?? ANTHROPIC_URL];
 }
 
-/** Nothing for text that is no address, which a user may have stored. */
+/** Nothing for text that is no address, which a user may have stored; one with `*.` would be a rule for all names below. */
 function hostOf(address: string): EgressHostRule[] {
   const url = URL.parse(address.includes('://') ? address : `https://${address}`);
   const host = url === null ? null : parseEgressHost(url.host);
-  return host === null ? [] : [host];
+  return host === null || host.host.startsWith('*.') ? [] : [host];
 }

@@ -7,6 +7,7 @@ import { AppConfig } from '../../config/app-config.js';
 import { PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { type Instrument, Metrics } from '../../observability/metrics.js';
+import { proxyDestinations } from './backends/launch-variables.js';
 import type { SandboxBackend } from './backends/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
@@ -101,13 +102,15 @@ export async function createSandboxBackend(
 }
 
 /** Hosts of the operator's own configuration, in case they are not public: git servers, settings, the proxy. */
-export function configuredDestinations({ git, outbound, sandboxes }: AppConfig): string[] {
+export function configuredDestinations(config: AppConfig): string[] {
+  return [...new Set([...configuredHosts(config), ...proxyDestinations(config.sandboxes.environment)])];
+}
+
+/** Those without the proxy, by which sandboxes with rules would leave past them. */
+export function configuredHosts({ git, outbound }: AppConfig): string[] {
   const addresses = [
     ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
     ...[...git.hostAllowlist, ...(outbound.allowlist ?? [])].filter((entry) => !entry.includes('*')),
-    ...Object.entries(sandboxes.environment).flatMap(([name, value]) =>
-      /^(HTTPS?|ALL)_PROXY$/.test(name) ? value : [],
-    ),
   ];
   return [...new Set(addresses.flatMap(destinationsOf))].filter((host) => !isPublic(host));
 }

@@ -89,7 +89,14 @@ export interface ExposedSandbox {
 const UNIQUE_VIOLATION = '23505';
 
 export type ServiceCause =
-  'follow_round' | 'idle' | 'quota' | 'retention' | 'start_failed' | 'broke_a_rule' | 'does_not_answer';
+  | 'follow_round'
+  | 'idle'
+  | 'rules'
+  | 'quota'
+  | 'retention'
+  | 'start_failed'
+  | 'broke_a_rule'
+  | 'does_not_answer';
 
 interface TransitionOptions {
   /** Address and deadline follow from the new status unless they are given here. */

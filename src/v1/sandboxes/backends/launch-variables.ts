@@ -1,6 +1,6 @@
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
-import { CLUSTER_NAMES, proxyExemptions } from '@slipway/common/http/address-rules.js';
+import { CLUSTER_NAMES, destinationsOf, proxyExemptions } from '@slipway/common/http/address-rules.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import type { EgressAccess, SandboxLaunch } from './sandbox-backend.js';
 
@@ -46,6 +46,13 @@ export function proxyVariables(
   const specified = new Set(Object.keys(env).map((name) => name.toLowerCase()));
   const variables = [...proxies, ...inBothCases('NO_PROXY', noProxy), ['NODE_USE_ENV_PROXY', '1'] as const];
   return Object.fromEntries(variables.filter(([name]) => !specified.has(name.toLowerCase())));
+}
+
+/** The operator's proxies, which reach whatever they like for whoever reaches them. */
+export function proxyDestinations(
+  serviceEnvironment: Readonly<Record<string, string | undefined>>,
+): string[] {
+  return PROXY_VARIABLES.flatMap((name) => destinationsOf(serviceEnvironment[name] ?? ''));
 }
 
 /** For programs in a sandbox that reaches nothing but through its own proxy. */

@@ -30,11 +30,14 @@ export class SandboxEgress {
   }
 
   /**
-   * Undefined where nothing is restricted. Makes the authority of the sandbox at its first start.
+   * Undefined where nothing is restricted. A sandbox has an authority from its first start with rules until one without.
    * @throws SandboxBackendError where the backend cannot keep the rules
    */
   async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
     if (!this.isRestricted(spec)) {
+      if (sandbox.egressAuthority !== null) {
+        await this.setAuthority(sandbox, null);
+      }
       return undefined;
     }
     const { backend } = this.config.sandboxes;
@@ -49,8 +52,8 @@ export class SandboxEgress {
 
   /** The id of the sandbox whose credential this is; null for any other text. */
   holder(credential: string): string | null {
-    const [id = '', secret = ''] = credential.split('.');
-    return isSandboxId(id) && this.cipher.hasDerived(purpose(id), secret) ? id : null;
+    const [id = '', secret = '', ...more] = credential.split('.');
+    return more.length === 0 && isSandboxId(id) && this.cipher.hasDerived(purpose(id), secret) ? id : null;
   }
 
   /** Null before its first start with rules. */
@@ -62,16 +65,26 @@ export class SandboxEgress {
         );
   }
 
-  private async makeAuthority({ id, leaseOwner }: Sandbox): Promise<SandboxAuthority> {
+  private async makeAuthority(sandbox: Sandbox): Promise<SandboxAuthority> {
+    const { id } = sandbox;
     // Most installations have no rules, and never load the certificates' library.
     const { newAuthority } = await import('@slipway/egress-proxy/new-authority.js');
     const authority = await newAuthority(id);
-    const egressAuthority = this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id }));
+    await this.setAuthority(
+      sandbox,
+      this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id })),
+    );
+    return authority;
+  }
+
+  private async setAuthority(
+    { id, leaseOwner }: Sandbox,
+    egressAuthority: Sandbox['egressAuthority'],
+  ): Promise<void> {
     const condition = { status: 'STARTING' as const, leaseOwner: leaseOwner ?? '' };
     if (!(await this.sandboxes.update(id, { egressAuthority }, condition))) {
       throw new Error('the sandbox has another status or another worker by now');
     }
-    return authority;
   }
 
   private credential(id: string): string {

@@ -5,6 +5,7 @@ import { BackgroundLoop } from '../../../common/background-loop.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AgentServerHttp } from '../../agent-servers/agent-server.http.js';
 import { SandboxBackend, SandboxFilesLeftError } from '../backends/sandbox-backend.js';
+import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import { SandboxKeyQueries } from '../sandbox-key.guard.js';
 import { OrphanedSandboxRepository, SandboxLifecycleRepository } from '../sandbox-lifecycle.repository.js';
@@ -15,6 +16,7 @@ import { WarmSandboxRepository } from '../warm/warm-sandbox.repository.js';
 import { BackendReadiness } from './backend-readiness.js';
 import { type Drift, DriftDetector, isLeft } from './drift.js';
 import { endedByItself, FILES_GONE, madeByOtherBackend } from './exit-diagnosis.js';
+import { SandboxEgress } from './egress-access.js';
 import { requireAddresses } from './sandbox-starter.js';
 
 /** Short enough that an agent server which dies shows as an error within 5 s. */
@@ -56,6 +58,8 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
     private readonly warm: WarmSandboxRepository,
     private readonly http: AgentServerHttp,
     private readonly keys: SandboxKeyQueries,
+    private readonly specs: SandboxSpecs,
+    private readonly egress: SandboxEgress,
   ) {
     super(EVERY_MS, new Logger('Sandboxes'), 'failed to reconcile sandboxes with the backend');
   }
@@ -72,8 +76,10 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   override async onApplicationBootstrap(): Promise<void> {
     this.loop.start();
     this.backend.onChange(() => this.reconcileSoon());
-    if ((await this.lifecycle.runningIds()).length > 0) {
+    const earlier = await this.lifecycle.runningIds();
+    if (earlier.length > 0) {
       await this.loop.now();
+      await Promise.all(earlier.map((id) => this.pauseOutOfRules(id)));
       const ids = await this.lifecycle.runningIds();
       await Promise.all(ids.map((id) => this.events.emit('running', id)));
     }
@@ -169,6 +175,23 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
     if (await this.sandboxes.transition(id, 'fail', { change, condition, cause })) {
       this.logger.warn(message, { sandbox_id: id, detail });
       await this.events.emit('stopped', id);
+    }
+  }
+
+  /** Its network was made when it started: open, or with no way but the proxy. */
+  private async pauseOutOfRules(id: string): Promise<void> {
+    const sandbox = await this.sandboxes.find(id);
+    const spec = sandbox && this.specs.find(sandbox.specId);
+    if (!spec || this.egress.isRestricted(spec) === (sandbox.egressAuthority !== null)) {
+      return;
+    }
+    const statusDetail =
+      'Paused because the rules about what it may reach (SANDBOX_EGRESS) have come or gone since its start. Resume it.';
+    const condition = { status: 'RUNNING' as const, generation: sandbox.generation };
+    if (
+      await this.sandboxes.transition(id, 'pause', { change: { statusDetail }, condition, cause: 'rules' })
+    ) {
+      this.logger.warn('sandbox paused: its rules have come or gone', { sandbox_id: id });
     }
   }
 

@@ -13,6 +13,7 @@ import { SandboxBackendError } from '../sandbox-backend.js';
 import { identifyProcess } from './sandbox-program.js';
 import { type SandboxClient, sandboxAnswers } from '../../../../../test/support/sandbox-client.js';
 import { sandboxFetch } from '../../../../../test/support/sandbox-fetch.js';
+import { TEST_CERTIFICATE } from '../../../../../test/support/tls-certificate.js';
 import { until } from '../../../../../test/support/until.js';
 import { type ProcessHarness, processHarness } from './process.sandbox-backend.harness.js';
 
@@ -96,6 +97,18 @@ describeNetwork('the network of a process sandbox', () => {
     const found = await openOnes(client, [...targets(closed), ...targets(other)]);
     expect(found.toSorted()).toEqual(targets(closed).toSorted());
     other.close();
+  });
+
+  it('does not lead to the operator’s own proxy where rules say what it may reach', async () => {
+    const backend = await harness.reopen({
+      environment: { ...harness.options.environment, HTTPS_PROXY: `http://127.0.0.1:${portOf(opened)}` },
+    });
+    const port = 1;
+    const launch = harness.launch({ egress: { port, credential: 'x', authority: TEST_CERTIFICATE } });
+    await backend.start(launch, SIGNAL);
+    const client = await sandboxAnswers(backend, launch);
+    const targets = [`127.0.0.1/${portOf(opened)}`, `10.0.2.2/${portOf(opened)}`];
+    expect(await openOnes(client, targets)).toEqual([]);
   });
 
   it('has a way out, and its own name servers', async () => {

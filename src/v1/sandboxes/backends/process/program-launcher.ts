@@ -7,6 +7,7 @@ import { setTimeout as delay } from 'node:timers/promises';
 import { sendSignal } from '@slipway/common/processes/end-processes.js';
 import { destinationsOf } from '@slipway/common/http/address-rules.js';
 import { diskSpace, requireSpace } from '../disk-guard.js';
+import { proxyDestinations } from '../launch-variables.js';
 import { type ProgramLaunch, SandboxBackendError } from '../sandbox-backend.js';
 import {
   programWrapper,
@@ -223,7 +224,11 @@ export class ProgramLauncher {
     const own = Object.values(networkInterfaces()).flatMap((list) => list ?? []);
     const addresses = own.map(({ address }) => address);
     const rules = await networkRules([...allow, ...callback], addresses, resolveBriefly);
-    return egress === undefined ? rules : closedNetwork(rules, egress.port);
+    if (egress === undefined) {
+      return rules;
+    }
+    const proxies = await networkRules(proxyDestinations(this.options.environment), [], resolveBriefly);
+    return closedNetwork(rules, { proxyPort: egress.port, without: proxies.loopbackPorts });
   }
 
   /** The user that only this sandbox runs as; null when it has none of its own. */

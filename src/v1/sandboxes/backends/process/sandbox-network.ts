@@ -83,9 +83,15 @@ export async function networkRules(
   };
 }
 
-/** Those of a sandbox that leaves by a proxy at a port of the machine's loopback: no name and no other address. */
-export function closedNetwork({ loopbackPorts }: NetworkRules, proxyPort: number): NetworkRules {
-  const ports = [...new Set([...loopbackPorts, proxyPort])];
+/**
+ * Those of a sandbox that leaves by a proxy at a port of the machine's loopback: no name and no other address.
+ * @param without ports that stay closed: the operator's own proxy passes everything on
+ */
+export function closedNetwork(
+  { loopbackPorts }: NetworkRules,
+  { proxyPort, without }: { proxyPort: number; without: readonly number[] },
+): NetworkRules {
+  const ports = [...new Set([...loopbackPorts.filter((port) => !without.includes(port)), proxyPort])];
   return { isNameless: true, closed: ['0.0.0.0/0'], opened: [], loopbackPorts: ports };
 }
 
