@@ -1,7 +1,8 @@
+import { METHODS } from 'node:http';
 import { Socket } from 'node:net';
 import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
-import { inTime } from '@slipway/common/async.js';
+import { inTime, within } from '@slipway/common/async.js';
 import { helloProblem, sendAlert, TlsRecords } from './client-hello.js';
 import { decideEgress, opensTls } from './decision.js';
 import type { Client, Exchange, ProxyParts } from './exchange.js';
@@ -10,6 +11,7 @@ import { denied } from './refusal.js';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 const HANDSHAKE_MS = 15_000;
+const LONGEST_METHOD = 32;
 
 interface Tunnelling {
   parts: ProxyParts;
@@ -17,8 +19,8 @@ interface Tunnelling {
   exchange: Exchange;
   socket: Duplex;
   head: Buffer;
-  /** Hands what is inside of opened TLS to the proxy's server. */
-  serve: (inside: Client & { socket: TLSSocket }) => void;
+  /** Hands what is inside of the tunnel to the proxy's server. */
+  serve: (inside: Client & { socket: Socket }) => void;
 }
 
 /** A request to open a tunnel: its TLS is opened where requests have to be seen, and passed through elsewhere. @throws RefusedError */
@@ -40,6 +42,10 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
   const near = plainSocket(socket);
   const secureContext = await parts.authorities.contextFor(exchange.policy.authority, target);
   near.write(ESTABLISHED);
+  if (await beginsWithRequest(near)) {
+    serve(insideOf(client, { socket: near, exchange, isTls: false }));
+    return;
+  }
   if (!(await beginsWell(near, exchange, true))) {
     return;
   }
@@ -63,22 +69,51 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
     near.destroy();
     return;
   }
-  serve({
+  serve(insideOf(client, { socket: secure, exchange, isTls: true }));
+}
+
+function insideOf<T extends Socket>(
+  client: Client,
+  { socket, exchange, isTls }: { socket: T; exchange: Exchange; isTls: boolean },
+): Client & { socket: T } {
+  const { asked, isAllowedOnce } = exchange;
+  return {
     ...client,
-    socket: secure,
+    socket,
     underWay: 0,
     heads: 0,
     turn: Promise.resolve(),
     leaving: new Set(),
-    inside: { target, isAllowedOnce: exchange.isAllowedOnce },
-  });
+    inside: { target: { ...asked.target, isTls }, isAllowedOnce },
+  };
 }
 
-async function passThrough({ parts, client, exchange, socket }: Tunnelling): Promise<void> {
+/**
+ * Node.js (`NODE_USE_ENV_PROXY`) asks for a tunnel before plain requests too. They are judged and passed on one by one, as if
+ * they had come without. What begins is left in the socket.
+ */
+async function beginsWithRequest(socket: Socket): Promise<boolean> {
+  if (socket.readableLength === 0 && !socket.readableEnded && !socket.destroyed) {
+    const begun = Promise.withResolvers<void>();
+    socket.once('readable', begun.resolve).once('close', begun.resolve);
+    await within(HANDSHAKE_MS, begun.promise);
+    socket.off('readable', begun.resolve).off('close', begun.resolve);
+  }
+  const chunk: unknown = socket.read();
+  if (!Buffer.isBuffer(chunk)) {
+    return false;
+  }
+  socket.unshift(chunk);
+  const [method = ''] = chunk.toString('latin1', 0, LONGEST_METHOD).split(' ', 1);
+  return METHODS.includes(method);
+}
+
+async function passThrough({ parts, client, exchange, socket, serve }: Tunnelling): Promise<void> {
   const { target } = exchange.asked;
   const near = plainSocket(socket);
   const far = await parts.dialer.dial(exchange.policy, target);
-  near.once('close', () => far.destroy());
+  const endFar = (): void => void far.destroy();
+  near.once('close', endFar);
   if (near.destroyed) {
     far.destroy();
   }
@@ -87,6 +122,12 @@ async function passThrough({ parts, client, exchange, socket }: Tunnelling): Pro
     near.destroy();
     far.destroy();
   };
+  if (await beginsWithRequest(near)) {
+    far.destroy();
+    near.off('close', endFar);
+    serve(insideOf(client, { socket: near, exchange, isTls: false }));
+    return;
+  }
   if (!(await beginsWell(near, exchange, false))) {
     far.destroy();
     return;

@@ -473,9 +473,11 @@ it('leaves nothing behind', async () => {
   const once = `GET ${http} HTTP/1.1\r\nHost: api.example:${plain}\r\nProxy-Authorization: ${proxyAuthorization(CREDENTIAL)['Proxy-Authorization']}\r\n`;
   for (let round = 0; round < 20; round += 1) {
     // Many on one connection, and those whose program goes away.
-    const bytes = `${once}\r\n`.repeat(499) + `${once}Connection: close\r\n\r\n`;
-    const answers = await world.raw(bytes);
-    expect(answers.match(/^HTTP\/1\.1 200/gm)).toHaveLength(500);
+    const bytes = `${once}\r\n`.repeat(49) + `${once}Connection: close\r\n\r\n`;
+    for (let connection = 0; connection < 10; connection += 1) {
+      const answers = await world.raw(bytes);
+      expect(answers.match(/^HTTP\/1\.1 200/gm)).toHaveLength(50);
+    }
     world.received.length = 0;
     await world.https(`${url}/`, { headers: bearer });
     (await world.connect(`api.example:${port}`)).socket.destroy();

@@ -113,7 +113,7 @@ describe('a tunnel that is passed through', () => {
   });
 
   it.each<[string, () => Buffer]>([
-    ['plain HTTP', () => Buffer.from('GET / HTTP/1.1\r\nHost: api.example\r\n\r\n')],
+    ['a word that is no method', () => Buffer.from('GOT / HTTP/1.1\r\nHost: api.example\r\n\r\n')],
     ['SSH', () => Buffer.from('SSH-2.0-OpenSSH_9.9\r\n')],
     ['HTTP/2 without TLS', () => Buffer.from('PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n')],
     ['TLS that is no hello', () => Buffer.from([22, 3, 1, 0, 4, 2, 0, 0, 0])],
@@ -146,6 +146,33 @@ describe('a tunnel that is passed through', () => {
       expect.objectContaining({ host: 'api.example', denied: 'protocol', method: 'CONNECT' }),
     ]);
   });
+
+  it.each<[string, string[] | undefined, number]>([
+    ['passed through', undefined, 200],
+    ['opened', ['GET'], 403],
+  ])(
+    'carries plain requests, each judged by itself, where TLS would be %s',
+    async (_how, methods, posted) => {
+      const plain = await world.startHost();
+      world.allow({ layers: [denying([{ host: 'api.example', port: plain, ...(methods && { methods }) }])] });
+      const authority = `api.example:${plain}`;
+      const { socket, status } = await world.connect(authority);
+      expect(status).toBe(200);
+      const first = await world.over(socket, `http://${authority}/first`);
+      expect(first).toMatchObject({ status: 200, body: 'hello\n' });
+      expect(await world.over(socket, `http://${authority}/second`, { method: 'POST' })).toMatchObject({
+        status: posted,
+      });
+      socket.destroy();
+      const other = await world.connect(authority);
+      expect(await world.over(other.socket, `http://other.example:${plain}/third`)).toMatchObject({
+        status: 403,
+        headers: { 'x-slipway-egress': 'denied; reason=protocol' },
+      });
+      expect(world.received.map(({ url }) => url)).not.toContain('/third');
+      other.socket.destroy();
+    },
+  );
 
   it('may have an ECH extension that means nothing', async () => {
     const host = await startSilentHost();
