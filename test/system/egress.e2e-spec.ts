@@ -91,6 +91,14 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
     expect(await curl('https://other.example/')).toMatch(/CONNECT tunnel failed, response 403/);
   });
 
+  it('reaches it by the fetch of Node.js, as our own agent does', async () => {
+    const script = `fetch('http://${allowed}/').then((answer) => answer.text()).then(console.log)`;
+    expect(await inside.run(`${process.execPath} -e "${script}"`)).toMatchObject({
+      stdout: 'reached\n',
+      exitCode: 0,
+    });
+  });
+
   it('has no way around the proxy, whatever its programs make of their variables', async () => {
     const around = await inside.run(
       [
