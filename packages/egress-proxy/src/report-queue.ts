@@ -4,8 +4,6 @@ import { type EgressReports, MAX_REPORTED, type ReportedRequest } from './protoc
 import type { ServiceConnection } from './service-connection.js';
 
 const EVERY_MS = 1_000;
-/** Of one sandbox: then they are sent before the next time. */
-const SOON = MAX_REPORTED / 2;
 const MAX_SANDBOXES = 4_096;
 
 /** What sandboxes asked for, on its way to the service; of more than it takes, the oldest are dropped. */
@@ -39,9 +37,6 @@ export class ReportQueue {
       this.#dropped += 1;
     }
     this.#waiting.set(sandbox, requests);
-    if (requests.length === SOON) {
-      void this.#work.now();
-    }
     if (this.#waiting.size > MAX_SANDBOXES) {
       const [[oldest, lost] = ['', []]] = this.#waiting;
       this.#waiting.delete(oldest);
@@ -68,8 +63,11 @@ export class ReportQueue {
       logLine('warn', 'reported requests dropped', { count: this.#dropped });
       this.#dropped = 0;
     }
-    while (this.#waiting.size > 0) {
+    // What comes meanwhile waits for the next time: a busy sandbox must not keep the service storing.
+    let due = this.#waiting.size;
+    while (due > 0 && this.#waiting.size > 0) {
       const batch = this.#takeBatch();
+      due -= batch.length;
       const reports: EgressReports = {
         reports: batch.map(([sandbox, requests]) => ({ sandbox, requests })),
       };
