@@ -224,7 +224,7 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** Those who are enabled: until the transaction ends, nobody else takes the role from one of them. */
+  /** Those who are enabled: until the transaction ends, no other transaction takes the role from one of them. */
   async lockAdministrators(manager: EntityManager): Promise<User[]> {
     return manager.find(User, {
       where: { isAdmin: true, disabledAt: IsNull() },

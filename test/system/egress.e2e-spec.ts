@@ -122,7 +122,7 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
   });
 
   it('trusts the authority by which TLS is opened where a rule is about methods', async () => {
-    // The host's own certificate is trusted by nobody, which only the proxy can say.
+    // The host's own certificate is not trusted, which only the proxy can say.
     expect(await curl(`https://${opened}/`)).toMatch(/certificate.* 502$/s);
     expect(await curl(`-D - -X POST https://${opened}/`)).toContain(
       'X-Slipway-Egress: denied; reason=method',

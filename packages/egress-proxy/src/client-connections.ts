@@ -86,7 +86,7 @@ export class ClientConnections {
   #add(client: Client): Client {
     const { socket, leaving } = client;
     this.#clients.set(socket, client);
-    // A reset by the program ends the connection, and is nobody's error.
+    // A reset by the program ends the connection, and is no error of the proxy.
     socket.on('error', () => undefined);
     socket.once('close', () => {
       this.#clients.delete(socket);

@@ -26,7 +26,7 @@ interface HelloProblem {
 }
 
 /**
- * Looks at the first bytes of a tunnel, which stay in the socket for whoever reads it next: at most one record of TLS, within a
+ * Looks at the first bytes of a tunnel, which stay in the socket for its next reader: at most one record of TLS, within a
  * deadline. Null: it may go on.
  */
 export async function helloProblem(

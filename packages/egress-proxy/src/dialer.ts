@@ -60,7 +60,7 @@ export class Dialer {
     try {
       return await inTime(
         LOOKUP_MS,
-        // Its thread is occupied for as long as the resolver takes, whoever waits.
+        // Its thread is occupied for as long as the resolver takes, also when the wait has ended.
         this.#lookups.run(sandbox, () => this.#resolve(host)),
         () => new Error('the resolver did not answer in time'),
       );

@@ -6,7 +6,7 @@ interface Pattern {
   shown: Buffer;
 }
 
-/** After this, a few bytes that may begin a value go on as they are: whoever answers in between may wait for them. */
+/** After this, a few bytes that may begin a value go on as they are: the host may be waiting for an answer to them. */
 const HOLD_MS = 200;
 /** Of a value, what its known prefix (`ghp_`) tells anyway. What is longer is held for as long as it may be one. */
 const MAX_RELEASED = 4;

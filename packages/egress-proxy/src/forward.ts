@@ -100,7 +100,7 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
     });
   const leave = (): void => {
     const gone = new Error('the program in the sandbox has gone');
-    // A request that waits for its connection tells nobody that it is destroyed.
+    // A request that waits for its connection emits nothing when it is destroyed.
     answered.reject(gone);
     upstream.destroy(gone);
   };
@@ -127,7 +127,7 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
     if (!upstream.writableFinished) {
       upstream.destroy();
     }
-    // Who still sends a body that nobody wants has to be able to read the answer.
+    // A program that still sends a body has to be able to read the answer.
     request.unpipe(upstream).resume();
   }
 }

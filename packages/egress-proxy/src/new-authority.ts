@@ -1,6 +1,6 @@
 // The certificates' library needs it before it is loaded.
 import 'reflect-metadata';
-import { randomBytes } from 'node:crypto';
+import { randomBytes, type webcrypto } from 'node:crypto';
 import {
   BasicConstraintsExtension,
   KeyUsageFlags,
@@ -10,13 +10,13 @@ import {
 } from '@peculiar/x509';
 import type { EgressPolicy } from './protocol.js';
 
-const ECDSA = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
+export const ECDSA = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 24 * 60 * 60_000;
 const VALID_DAYS = 3650;
 
 /** Makes the certificate authority of one sandbox, in PEM. @param name of the sandbox, in the subject */
 export async function newAuthority(name: string): Promise<EgressPolicy['authority']> {
-  const keys = await crypto.subtle.generateKey(ECDSA, true, ['sign', 'verify']);
+  const { keys, pem } = await newKeyPair();
   const now = Date.now();
   const certificate = await X509CertificateGenerator.createSelfSigned({
     serialNumber: randomBytes(16).toString('hex'),
@@ -32,9 +32,12 @@ export async function newAuthority(name: string): Promise<EgressPolicy['authorit
       await SubjectKeyIdentifierExtension.create(keys.publicKey),
     ],
   });
-  const key = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
-  return {
-    certificate: `${certificate.toString('pem')}\n`,
-    key: `-----BEGIN PRIVATE KEY-----\n${key}\n-----END PRIVATE KEY-----\n`,
-  };
+  return { certificate: `${certificate.toString('pem')}\n`, key: pem };
+}
+
+/** A pair for certificates, and its private key in PEM. */
+export async function newKeyPair(): Promise<{ keys: webcrypto.CryptoKeyPair; pem: string }> {
+  const keys = await crypto.subtle.generateKey(ECDSA, true, ['sign', 'verify']);
+  const encoded = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
+  return { keys, pem: `-----BEGIN PRIVATE KEY-----\n${encoded}\n-----END PRIVATE KEY-----\n` };
 }

@@ -16,7 +16,7 @@ interface EgressProxyConfiguration {
   service: URL;
   key: string;
   graceMs: number;
-  /** Whoever gave the key by standard input ends the proxy by closing it, also when it is killed. */
+  /** The key came by standard input, whose end stops the proxy: so none outlives a parent that was killed. */
   isWatched: boolean;
 }
 
@@ -79,7 +79,7 @@ export async function runEgressProxy(
   environment: Readonly<NodeJS.ProcessEnv>,
   input: Readable,
 ): Promise<void> {
-  // Whoever reads the log may go first.
+  // The reader of the log may go first.
   process.stderr.on('error', () => undefined);
   const signalled = [once(process, 'SIGTERM'), once(process, 'SIGINT')];
   const { listen, service, key, graceMs, isWatched } = await readConfiguration(environment, input);

@@ -15,10 +15,10 @@ import {
   X509CertificateGenerator,
 } from '@peculiar/x509';
 import { LRUCache } from 'lru-cache';
+import { ECDSA, newKeyPair } from './new-authority.js';
 import type { EgressPolicy } from './protocol.js';
 import type { Target } from './target.js';
 
-const ECDSA = { name: 'ECDSA', namedCurve: 'P-256', hash: 'SHA-256' };
 const DAY_MS = 24 * 60 * 60_000;
 /** Clocks of sandboxes may be behind. */
 const VALID_BEFORE_MS = DAY_MS;
@@ -31,7 +31,7 @@ type Authority = EgressPolicy['authority'];
 /** Certificates of hosts whose TLS is opened, made by the authority of the sandbox that asks. One key serves them all. */
 export class SandboxAuthorities {
   readonly #contexts = new LRUCache<string, Promise<SecureContext>>({ max: MAX_CONTEXTS, ttl: DAY_MS });
-  #key: Promise<LeafKey> | undefined;
+  #key: ReturnType<typeof newKeyPair> | undefined;
 
   get size(): number {
     return this.#contexts.size;
@@ -50,7 +50,7 @@ export class SandboxAuthorities {
   }
 
   async #make(authority: Authority, { host, isAddress }: Target): Promise<SecureContext> {
-    this.#key ??= makeLeafKey();
+    this.#key ??= newKeyPair();
     const { keys, pem } = await this.#key;
     const issuer = new X509Certificate(authority.certificate);
     const now = Date.now();
@@ -77,17 +77,6 @@ export class SandboxAuthorities {
       minVersion: 'TLSv1.2',
     });
   }
-}
-
-interface LeafKey {
-  keys: webcrypto.CryptoKeyPair;
-  pem: string;
-}
-
-async function makeLeafKey(): Promise<LeafKey> {
-  const keys = await crypto.subtle.generateKey(ECDSA, true, ['sign', 'verify']);
-  const encoded = Buffer.from(await crypto.subtle.exportKey('pkcs8', keys.privateKey)).toString('base64');
-  return { keys, pem: `-----BEGIN PRIVATE KEY-----\n${encoded}\n-----END PRIVATE KEY-----\n` };
 }
 
 /** Of either form of PEM. */

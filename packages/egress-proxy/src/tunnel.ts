@@ -63,7 +63,7 @@ async function openTls({ parts, client, exchange, socket, serve }: Tunnelling): 
   try {
     await inTime(HANDSHAKE_MS, handshake.promise, () => new Error('no TLS handshake in time'));
   } catch {
-    // The program does not trust its own authority, or has gone: nobody is left who could be told.
+    // The program does not trust its own authority, or has gone, and cannot be told.
     exchange.report();
     secure.destroy();
     near.destroy();

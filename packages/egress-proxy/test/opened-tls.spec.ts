@@ -9,7 +9,7 @@ import { type EgressPolicy } from '../src/protocol.js';
 import { clientHello } from './support/client-hello.js';
 import { type Answer, ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
 import { CREDENTIAL, denying, injection, PLACEHOLDER, SANDBOX, VALUE } from './support/sample-policy.js';
-import { makeAuthority } from './support/test-authority.js';
+import { newAuthority } from '../src/new-authority.js';
 
 let world: ProxyWorld;
 let port: number;
@@ -273,7 +273,7 @@ describe('a request in opened TLS', () => {
   });
 
   it('meets the trust of the service, not of the sandbox', async () => {
-    const stranger = await world.startTlsHost({ authority: await makeAuthority('stranger') });
+    const stranger = await world.startTlsHost({ authority: await newAuthority('stranger') });
     world.allow({ injections: [injection({ hosts: [{ host: 'api.example', port: stranger.port }] })] });
     const answer = await world.https(`https://api.example:${stranger.port}/`, { headers: bearer });
     expect(answer).toMatchObject({ status: 502, body: expect.stringContaining('NODE_EXTRA_CA_CERTS') });
@@ -286,7 +286,11 @@ describe('the handshake', () => {
     withCredential();
     const secure = await world.tls(`api.example:${port}`);
     const certificate = secure.getPeerX509Certificate();
-    expect(certificate).toMatchObject({ issuer: 'CN=sandbox', subjectAltName: 'DNS:api.example', ca: false });
+    expect(certificate).toMatchObject({
+      issuer: 'CN=Slipway sandbox one',
+      subjectAltName: 'DNS:api.example',
+      ca: false,
+    });
     expect(secure.alpnProtocol).toBe('http/1.1');
     const { socket } = await world.connect(`api.example:${port}`);
     await expect(

@@ -61,7 +61,7 @@ it('whose TLS is opened uses no connection that was made without TLS', async () 
 describe('a tunnel that is passed through', () => {
   it('ends at its host, and is reported', async () => {
     const secure = await world.tls(`api.example:${port}`);
-    expect(secure.getPeerX509Certificate()?.issuer).toBe('CN=hosts');
+    expect(secure.getPeerX509Certificate()?.issuer).toBe('CN=Slipway sandbox hosts');
     expect(secure.alpnProtocol).toBe('http/1.1');
     expect(await world.over(secure, `https://api.example:${port}/path`)).toMatchObject({
       status: 200,

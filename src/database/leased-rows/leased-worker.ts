@@ -55,7 +55,7 @@ export interface LeasedWorkOptions {
 interface Held<Row> {
   row: Row;
   lost: AbortController;
-  /** Its lease goes on, as nobody else is to begin before it has ended. */
+  /** Its lease goes on, so that no other process begins before it has ended. */
   unwanted: AbortController;
   /** Monotonic milliseconds. */
   renewedAt: number;

@@ -20,7 +20,7 @@ import { SandboxAuthorities } from '../../src/sandbox-authority.js';
 import { HttpServiceConnection } from '../../src/service-connection.js';
 import { FakeEgressService, KEY } from './fake-egress-service.js';
 import { CREDENTIAL, SANDBOX, samplePolicy, target } from './sample-policy.js';
-import { makeAuthority } from './test-authority.js';
+import { newAuthority } from '../../src/new-authority.js';
 
 export interface Answer {
   status: number;
@@ -64,8 +64,8 @@ export class ProxyWorld {
   static async start(limits?: ConnectionLimits): Promise<ProxyWorld> {
     const [service, authority, hostAuthority] = await Promise.all([
       FakeEgressService.start(),
-      makeAuthority('sandbox'),
-      makeAuthority('hosts'),
+      newAuthority('one'),
+      newAuthority('hosts'),
     ]);
     const addresses = new Map<string, string[]>();
     const resolved: string[] = [];

@@ -116,7 +116,7 @@ const APPEND_MANY = `
 /** Events of a log that one statement counts, while appends to it wait. */
 const COUNTED_AT_A_TIME = 200;
 
-/** From the newest on, since retention drops the oldest. Skips logs that somebody appends to. */
+/** From the newest on, since retention drops the oldest. Skips logs that are being appended to. */
 const COUNT_SOME = `
   WITH log AS (
     SELECT id, uncounted_events AS last, opened_at - interval '1 day' AS since FROM followed_conversations

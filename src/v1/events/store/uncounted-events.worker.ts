@@ -4,7 +4,7 @@ import { EventRepository } from './event.repository.js';
 
 const EVERY_MS = 60_000;
 
-/** Counts the bytes of what was stored before bytes were counted, so that nobody's logs pass for empty. */
+/** Counts the bytes of what was stored before bytes were counted, so that old logs do not pass for empty. */
 @Injectable()
 export class UncountedEventsWorker extends BackgroundLoop {
   constructor(private readonly events: EventRepository) {

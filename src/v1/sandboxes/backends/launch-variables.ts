@@ -48,7 +48,7 @@ export function proxyVariables(
   return Object.fromEntries(variables.filter(([name]) => !specified.has(name.toLowerCase())));
 }
 
-/** The operator's proxies, which reach whatever they like for whoever reaches them. */
+/** The proxies of the operator, which reach more than a sandbox may. */
 export function proxyDestinations(
   serviceEnvironment: Readonly<Record<string, string | undefined>>,
 ): string[] {
