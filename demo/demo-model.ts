@@ -86,8 +86,15 @@ const STRANGE: ScriptedAnswer[] = [
   say('I am a script in place of a model: I know how to do the tasks on the page Work, and nothing else.'),
 ];
 
-/** Does what the first message of the user asks for. */
+const REFUSED = /could not be opened|git push failed/;
+
+/** Does what the first message of the user asks for, and says so where its pull request is refused. */
 export const demoModel: Script = (request) => {
+  const last = request.messages.at(-1);
+  const observed = last?.role === 'tool' ? textOf(last) : '';
+  if (REFUSED.test(observed)) {
+    return finish(observed);
+  }
   const asked = textOf(request.messages.find(({ role }) => role === 'user'));
   if (LOOP_CAUSES.some((cause) => asked.includes(cause))) {
     return loopModel(request);

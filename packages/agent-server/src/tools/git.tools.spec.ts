@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { type FakeResponse, FakeServer } from '../../../../test/fakes/fake-server.js';
+import { type FakeResponse, FakeServer, type Fault } from '../../../../test/fakes/fake-server.js';
 import type { GitOutcome } from '../git/run-git.js';
 import { createPullRequestTool, postPullRequest, postPush } from './git.tools.js';
 import { type Tool, ToolInputError } from './tool.js';
@@ -77,6 +77,16 @@ describe('create_pull_request', () => {
     const result = await create();
     expect(result.text).toContain('The branch is pushed, but');
     expect(result.text).toContain('422: A pull request exists already.');
+  });
+
+  it.each<Fault>([
+    { kind: 'status', status: 429, headers: { 'retry-after': '0' } },
+    { kind: 'status', status: 503, headers: { 'retry-after': '0' } },
+    { kind: 'reset' },
+  ])('asks again after %j', async (fault) => {
+    service.injectFault(fault, { times: 1 });
+    expect(await create()).toMatchObject({ is_error: false });
+    expect(service.requests.map(({ body }) => body)).toEqual(Array(2).fill(service.requests[0]?.body));
   });
 
   it('has the service push elsewhere, from the folder that it works in', async () => {

@@ -1,9 +1,12 @@
 import path from 'node:path';
+import { setTimeout as delay } from 'node:timers/promises';
+import pRetry, { AbortError } from 'p-retry';
 import { z } from 'zod';
 import { branchSchema } from '@slipway/agent-protocol/git.js';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
 import { jsonText, parseJson } from '@slipway/common/json-access.js';
 import { clipText } from '../clipped-text.js';
+import { namedPause } from '../engine/native/refusal-words.js';
 import { WorkspaceFileError, WorkspaceFiles } from '../files/workspace-files.js';
 import type { PushElsewhere, RemoteAccess } from '../git/remote-access.js';
 import type { GitOutcome } from '../git/run-git.js';
@@ -108,9 +111,12 @@ export function createPullRequestTool(
   });
 }
 
-const CALLBACK_TIMEOUT_MS = 60_000;
+/** Long enough for the next minute of a rate limit, and for a service that starts again. */
+const CALLBACK_TIMEOUT_MS = 120_000;
 /** A fork is made before, and waited for. */
-const PUSH_TIMEOUT_MS = 200_000;
+const PUSH_TIMEOUT_MS = 260_000;
+const FIRST_PAUSE_MS = 250;
+const LONGEST_PAUSE_MS = 10_000;
 const MAX_REASON = 500;
 
 interface PullRequestCallback {
@@ -134,25 +140,67 @@ export function postPush(callback: PullRequestCallback): PushElsewhere {
   };
 }
 
+/**
+ * The same work of a branch may be asked for twice. So a service that is away or asks to wait is asked again: the requests of a
+ * user's console and sandboxes count together, and a busy minute must not cost an agent its pull request.
+ */
 async function post<T>(
+  callback: PullRequestCallback,
+  resource: string,
+  request: object,
+  schema: z.ZodType<T>,
+  [given, timeoutMs]: [AbortSignal, number],
+): Promise<T> {
+  const signal = AbortSignal.any([given, AbortSignal.timeout(timeoutMs)]);
+  return await pRetry(async () => await postOnce(callback, resource, request, schema, signal), {
+    retries: Infinity,
+    minTimeout: FIRST_PAUSE_MS,
+    maxTimeout: LONGEST_PAUSE_MS,
+    signal,
+    onFailedAttempt: async ({ error }) => {
+      if (error instanceof BusyServiceError) {
+        await delay(error.pauseMs, undefined, { signal });
+      }
+    },
+  });
+}
+
+class BusyServiceError extends Error {
+  constructor(
+    message: string,
+    readonly pauseMs: number,
+  ) {
+    super(message);
+  }
+}
+
+/** @throws BusyServiceError where it asks to wait, AbortError for any other refusal, TypeError where it cannot be reached */
+async function postOnce<T>(
   { url, sessionKey, conversationId }: PullRequestCallback,
   resource: string,
   request: object,
   schema: z.ZodType<T>,
-  [signal, timeoutMs]: [AbortSignal, number],
+  signal: AbortSignal,
 ): Promise<T> {
   const response = await fetch(`${url}${resource}`, {
     method: 'POST',
     headers: { 'content-type': 'application/json', 'x-session-api-key': sessionKey },
     body: JSON.stringify({ conversation_id: conversationId, ...request }),
     redirect: 'error',
-    signal: AbortSignal.any([signal, AbortSignal.timeout(timeoutMs)]),
+    signal,
   });
+  const { status, headers } = response;
   const body = parseJson(await response.text());
   const answer = schema.safeParse(body);
-  if (!response.ok || !answer.success) {
-    const reason = jsonText(body, 'detail') ?? 'no reason given';
-    throw new Error(`the service responded ${response.status}: ${clipText(reason, MAX_REASON)}`);
+  if (response.ok && answer.success) {
+    return answer.data;
   }
-  return answer.data;
+  const reason = jsonText(body, 'detail') ?? 'no reason given';
+  const message = `the service responded ${status}: ${clipText(reason, MAX_REASON)}`;
+  throw status === 429 || status === 503
+    ? new BusyServiceError(
+        message,
+        namedPause({ 'retry-after': headers.get('retry-after') ?? undefined }, '', Date.now()),
+      )
+    : new AbortError(message);
 }
