@@ -298,11 +298,11 @@ describe('the console', () => {
     for (const label of ['Read', 'Start and continue work', 'Change settings']) {
       await may.getByLabel(label).uncheck();
     }
-    await form('Key').getByRole('button', { name: 'Make key' }).click();
+    await form('Key').getByRole('button', { name: 'Create key' }).click();
     await may.getByText('Expected one scope or more.').waitFor();
     await nadia.expectSound(1);
     await may.getByLabel('Read').check();
-    await form('Key').getByRole('button', { name: 'Make key' }).click();
+    await form('Key').getByRole('button', { name: 'Create key' }).click();
     const dialog = nadia.page.getByRole('dialog', { name: 'Your new key' });
     const key = await dialog.locator('code').innerText();
     const statusOfKey = async (method = 'GET'): Promise<number> =>
@@ -705,7 +705,7 @@ describe('the console', () => {
     await row('bo@quayside.example').getByRole('button', { name: 'Keys' }).click();
     await form('Key of bo@quayside.example').getByLabel('Name').fill('laptop');
     await form('Key of bo@quayside.example').getByLabel('Expires').fill('2099-12-31');
-    await form('Key of bo@quayside.example').getByRole('button', { name: 'Make key' }).click();
+    await form('Key of bo@quayside.example').getByRole('button', { name: 'Create key' }).click();
     const dialog = nadia.page.getByRole('dialog');
     const key = await dialog.locator('code').innerText();
     await nadia.expectSound();
@@ -733,7 +733,7 @@ describe('the console', () => {
     await ownKey.getByLabel('Name').fill('of bo');
     expect(await ownKey.getByLabel('Administer').count()).toBe(0);
     expect(await bo.page.getByRole('button', { name: 'Test this model' }).count()).toBe(0);
-    await ownKey.getByRole('button', { name: 'Make key' }).click();
+    await ownKey.getByRole('button', { name: 'Create key' }).click();
     await bo.page.getByRole('dialog', { name: 'Your new key' }).locator('code').waitFor();
     expect(await bo.page.getByRole('dialog').getByRole('button', { name: 'Copy' }).count()).toBe(0);
     await bo.leave();
@@ -747,7 +747,7 @@ describe('the console', () => {
     await form('Key of bo@quayside.example').getByLabel('Name').fill('dashboard');
     await form('Key of bo@quayside.example').getByLabel('Start and continue work').uncheck();
     await form('Key of bo@quayside.example').getByLabel('Change settings').uncheck();
-    await form('Key of bo@quayside.example').getByRole('button', { name: 'Make key' }).click();
+    await form('Key of bo@quayside.example').getByRole('button', { name: 'Create key' }).click();
     const key = await page.getByRole('dialog').locator('code').innerText();
     await page.getByRole('dialog').getByRole('button', { name: 'Done' }).click();
     await bo.getByText('May read', { exact: true }).waitFor();
@@ -777,14 +777,14 @@ describe('the console', () => {
     await bo.getByRole('button', { name: 'Make administrator' }).click();
     await page.getByRole('dialog').getByRole('button', { name: 'Make administrator' }).click();
     await bo.getByText('Administrator', { exact: true }).waitFor();
-    await bo.getByRole('button', { name: 'Make ordinary user' }).click();
-    await page.getByRole('dialog').getByRole('button', { name: 'Make ordinary user' }).click();
+    await bo.getByRole('button', { name: 'Remove administrator rights' }).click();
+    await page.getByRole('dialog').getByRole('button', { name: 'Remove administrator rights' }).click();
     await bo.getByText('User', { exact: true }).waitFor();
   });
 
   it('shows administrators who did what, and all sandboxes', async () => {
     await nadia.page.reload();
-    const sandboxes = nadia.page.getByRole('region', { name: 'Sandboxes of all' });
+    const sandboxes = nadia.page.getByRole('region', { name: 'Sandboxes of all users' });
     await sandboxes.getByText('admin@localhost').first().waitFor();
     const entries = nadia.page.getByRole('region', { name: 'Entries of the audit' });
     await entries.getByText('Conversation: start').first().waitFor();

@@ -88,7 +88,7 @@ function figuresOf({ starts_waiting: waiting, starts, conversations, sandboxes }
 }
 
 const MOST = 100;
-const SANDBOX_COLUMNS = ['Sandbox', 'Owner', 'State', 'Made', ''];
+const SANDBOX_COLUMNS = ['Sandbox', 'Owner', 'State', 'Created', ''];
 
 function Sandboxes() {
   const users = useQuery(usersQuery);
@@ -102,7 +102,7 @@ function Sandboxes() {
     <Section
       title="Sandboxes"
       lead={`The newest ${MOST} of all users. A stopped sandbox keeps its files, and its owner can resume it.`}>
-      <Table query={sandboxes} name="sandboxes of all" empty="No sandboxes yet" columns={SANDBOX_COLUMNS}>
+      <Table query={sandboxes} name="sandboxes of all users" empty="No sandboxes yet" columns={SANDBOX_COLUMNS}>
         {({ id, created_by_user_id: owner, status, created_at: made }) => [
           <code>{id}</code>,
           ownerOf(owner),
@@ -163,7 +163,7 @@ function UserRow({ user }: { user: User }) {
   const [isOpen, setOpen] = useState(false);
   const session = useQuery(sessionQuery);
   const role = isAdmin ? 'Administrator' : 'User';
-  const facts = [name, kind === 'service' ? `${role}, a service` : role, <When what="Made" time={made} />];
+  const facts = [name, kind === 'service' ? `${role}, a service` : role, <When what="Created" time={made} />];
   return (
     <Row
       title={email}
@@ -182,12 +182,12 @@ function UserRow({ user }: { user: User }) {
   );
 }
 
-const MAKE = 'Administrators manage users, see the audit, and stop the sandboxes of all.';
+const MAKE = 'Administrators manage users, see the audit, and stop sandboxes of all users.';
 const UNMAKE = 'What this user has stays. Its keys can no longer do what administrators do.';
 
 function Administer({ user: { id, email, is_admin: isAdmin } }: { user: User }) {
   const act = () => bodyOf(api.PATCH('/api/v1/users/{id}', { ...at(id), body: { is_admin: !isAdmin } }));
-  const name = isAdmin ? 'Make ordinary user' : 'Make administrator';
+  const name = isAdmin ? 'Remove administrator rights' : 'Make administrator';
   return <Confirmed name={name} of={email} text={isAdmin ? UNMAKE : MAKE} act={act} />;
 }
 

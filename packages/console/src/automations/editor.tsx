@@ -29,7 +29,7 @@ const EXAMPLE = 'Solve this issue and open a pull request: {{ event.issue.html_u
 const PROMPT = { required: true, rows: 5, placeholder: EXAMPLE, hint: HINT };
 const FORK = [['', 'As in the settings'] as const, ...FORKS];
 const GIT = Object.entries({ write: 'Fetch and push', read: 'Fetch', none: 'No access after the clone' });
-const SECRETS = Object.entries({ all: 'All that are stored', some: 'Only these' });
+const SECRETS = Object.entries({ all: 'All stored secrets', some: 'Only these' });
 const BUSY = Object.entries({
   queue: 'The next run waits',
   skip: 'The next run is skipped',

@@ -44,7 +44,7 @@ export function KeysOf({ userId, isAdmin, form, dialog: title }: KeysOfProps) {
       <Rows query={keys} name="keys" empty="No keys yet.">
         {(key) => <KeyRow key={key.id} of={key} />}
       </Rows>
-      <Form name={form} submit="Make key" onSubmit={make}>
+      <Form name={form} submit="Create key" onSubmit={make}>
         <div className="columns">
           <TextField label="Name" required maxLength={100} placeholder="ci" autoComplete="off" />
           <TextField label="Expires" member="expires_at" type="date" hint="At the end of that day; empty for never" />
@@ -69,7 +69,7 @@ function KeyRow({ of: key }: { of: Schemas['ApiKey'] }) {
   );
   const facts = [
     mayOf(scopes),
-    <When what="Made" time={made} />,
+    <When what="Created" time={made} />,
     used === null ? 'Never used' : <When what="Last used" time={used} />,
     expires === null ? 'Never expires' : <When what="Expires" time={expires} />,
   ];

@@ -81,7 +81,7 @@ function Model({ settings }: { settings: Schemas['UserInfo'] }) {
   );
 }
 
-const STEPS = { label: 'Most steps', member: 'max_iterations', hint: 'For one run; empty for the default' };
+const STEPS = { label: 'Step limit', member: 'max_iterations', hint: 'For one run; empty for the default' };
 const DOLLARS = 'In US dollars for one conversation; empty for no limit';
 const BUDGET = { label: 'Budget', member: 'max_budget_per_task', hint: DOLLARS };
 const FORK = { label: 'Where I may not push', member: 'fork' };

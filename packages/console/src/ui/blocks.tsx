@@ -292,7 +292,7 @@ const ago = new Intl.RelativeTimeFormat('en', { style: 'short' });
 const exact = new Intl.DateTimeFormat('en', { dateStyle: 'medium', timeStyle: 'medium' });
 const clock = new Intl.DateTimeFormat('en', { timeStyle: 'medium', hour12: false });
 
-/** "Made 3 hr. ago". */
+/** "Created 3 hr. ago". */
 export function When({ what, time }: { what: string; time: string }) {
   return (
     <>
