@@ -23,6 +23,8 @@ const EVENT_OF_HOST = /^\/api\/automation\/v1\/events\/[^/]+\/[^/]+$/;
 const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10, host: 1 / 5 };
 /** One address's part of what all without a key have. */
 const OF_ADDRESS = 1 / 2;
+/** The part of a user's minute that sandboxes may use up: who owns an agent in a loop must be able to stop it. */
+const MINUTE_OF_SANDBOXES = 1 / 2;
 // By then the current requests are over; the range keeps clients from returning all at once.
 const RETRY_AFTER_SECONDS = { least: 1, most: 3 };
 /** Of a sandbox, or of a conversation in one. */
@@ -63,6 +65,8 @@ export class RequestAdmission {
   /** Of those without a key, within the whole. */
   private readonly keyless: Record<Keyless, SharedLimit>;
   private readonly ofUsers: RateLimit;
+  /** Within that of their user. */
+  private readonly ofSandboxes: RateLimit;
   /** Separate, since addresses can be as many as requests. */
   private readonly ofStrangers: RateLimit;
   private readonly sandboxOwners = new BoundedCache<string, string>(SANDBOX_OWNERS, {
@@ -76,6 +80,7 @@ export class RequestAdmission {
       new SharedLimit(this.places(SHARES[kind]), this.places(SHARES[kind] * OF_ADDRESS));
     this.keyless = { stranger: keyless('stranger'), host: keyless('host') };
     this.ofUsers = new RateLimit(options.perMinute);
+    this.ofSandboxes = new RateLimit(Math.ceil(options.perMinute * MINUTE_OF_SANDBOXES));
     this.ofStrangers = new RateLimit(options.perMinute);
   }
 
@@ -159,23 +164,29 @@ export class RequestAdmission {
   }
 
   private count({ kind, id }: Caller, response: ServerResponse): void {
-    const limit = kind === 'stranger' ? this.ofStrangers : this.ofUsers;
-    if (limit.limit === 0) {
-      return;
+    const limits =
+      kind === 'sandbox'
+        ? [this.ofSandboxes, this.ofUsers]
+        : [kind === 'stranger' ? this.ofStrangers : this.ofUsers];
+    for (const limit of limits.filter(({ limit: most }) => most > 0)) {
+      const { isExceeded, remaining, resetSeconds } = limit.count(id);
+      response.setHeader('X-RateLimit-Limit', limit.limit);
+      response.setHeader('X-RateLimit-Remaining', remaining);
+      response.setHeader('X-RateLimit-Reset', resetSeconds);
+      if (isExceeded) {
+        throw new DomainError('rate_limited', this.excess(limit), { retryAfterSeconds: resetSeconds });
+      }
     }
-    const { isExceeded, remaining, resetSeconds } = limit.count(id);
-    response.setHeader('X-RateLimit-Limit', limit.limit);
-    response.setHeader('X-RateLimit-Remaining', remaining);
-    response.setHeader('X-RateLimit-Reset', resetSeconds);
-    if (isExceeded) {
-      throw new DomainError(
-        'rate_limited',
-        kind === 'stranger'
-          ? 'Too many requests without a valid key from this address; send one, or wait as long as Retry-After says.'
-          : 'Too many requests of this user, with all keys and sandboxes; wait as long as Retry-After says.',
-        { retryAfterSeconds: resetSeconds },
-      );
-    }
+  }
+
+  private excess(limit: RateLimit): string {
+    const whose =
+      limit === this.ofStrangers
+        ? 'without a valid key from this address; send one, or'
+        : limit === this.ofSandboxes
+          ? 'of the sandboxes of this user;'
+          : 'of this user, with all keys and sandboxes;';
+    return `Too many requests ${whose} wait as long as Retry-After says.`;
   }
 
   private takePlace({ kind, id }: Caller, response: ServerResponse): void {
