@@ -176,7 +176,7 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
       });
     },
     changed: (conversation) => webhooks?.conversationChanged(conversation.info()),
-    removed: (info) => webhooks?.conversationChanged(info),
+    removed: (info) => webhooks?.conversationRemoved(info),
   });
 }
 

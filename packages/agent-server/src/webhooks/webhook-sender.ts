@@ -103,7 +103,14 @@ export class WebhookSender {
     this.#options = options;
   }
 
+  /** A reader of the log is told of its conversation's state as well. */
   conversationChanged(info: ConversationInfo): void {
+    if (!this.#readers.has(info.id)) {
+      this.conversationRemoved(info);
+    }
+  }
+
+  conversationRemoved(info: ConversationInfo): void {
     this.#queueOf(info.id).setInfo(info);
   }
 
@@ -113,7 +120,7 @@ export class WebhookSender {
     }
   }
 
-  /** Sends no events of a conversation while the service reads its log, until the returned function is called. */
+  /** Sends nothing of a conversation while the service reads its log, until the returned function is called. */
   withhold(conversationId: string): () => void {
     this.#readers.set(conversationId, (this.#readers.get(conversationId) ?? 0) + 1);
     return () => {
