@@ -274,15 +274,6 @@ describe.each(ACTIONS)('%s', (action) => {
     });
   });
 
-  it('answers 404 to other users and for unknown ids, and does nothing', async () => {
-    const { id, hex } = await begin();
-
-    await act(hex, await app.createUser()).expect(404);
-    expect((await act(randomUUID()).expect(404)).body.code).toBe('not_found');
-
-    expect(await userTexts(id)).toEqual([]);
-  });
-
   it('answers 502 when the agent server does not know the conversation', async () => {
     const gone = await rows.conversation(user.id, { sandboxId: sandbox.id });
 

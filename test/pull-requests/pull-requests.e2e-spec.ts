@@ -316,17 +316,6 @@ describe('POST /api/v1/app-conversations/{id}/pull-request', () => {
     await open({ source_branch: 'fix/it' }).expect(201);
   });
 
-  it('is for the user of the conversation only', async () => {
-    const stranger = await app.createUser();
-
-    await open({}, stranger.headers).expect(404);
-    await request(app.url)
-      .post(`/api/v1/app-conversations/${randomUUID()}/pull-request`)
-      .set(user.headers)
-      .expect(404);
-    expect(agent.pushes).toEqual([]);
-  });
-
   it('refuses what the one for agents refuses', async () => {
     await open({ source_branch: '--force' }).expect(422);
     await open({ title: ' ' }).expect(422);
