@@ -1,25 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PATH = '/api/automation/v1';
 const CRON = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
 const DAILY = { name: 'Triage', prompt: 'Look what fails.', trigger: CRON };
 
-let app: TestApp;
 let user: TestUser;
 
-beforeAll(async () => {
-  app = await createTestApp();
-});
+const app = useTestApp();
 
 beforeEach(async () => {
   user = await app.createUser();
-});
-
-afterAll(async () => {
-  await app.close();
 });
 
 function call(method: 'get' | 'post' | 'patch' | 'delete', path = '', as = user): request.Test {

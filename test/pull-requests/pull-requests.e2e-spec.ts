@@ -208,12 +208,6 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       expect(await numbersOf(id)).toEqual([]);
     });
 
-    it('that the repository is not visible', async () => {
-      const { body } = await post(bodyFor(await insertConversation('octo/none'))).expect(409);
-
-      expect(body.detail).toContain('does not exist, or the token may not see it');
-    });
-
     it('that the token lacks a permission, without the token', async () => {
       const { token } = hosts.worlds.github;
       hosts.github.injectFault(
