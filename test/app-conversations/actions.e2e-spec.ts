@@ -155,7 +155,7 @@ describe('send-message', () => {
     const { id, hex } = await begin();
     await agent.client.say(id, 'say hello');
     await until(async () => (await shown(hex)) === 'finished');
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       await say(hex, run ? 'step' : 'later', run).expect(200);
       expect(await shown(hex)).toBe(status);
       if (run) {

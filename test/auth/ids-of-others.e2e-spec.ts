@@ -1,5 +1,6 @@
 import { createHmac, randomBytes, randomUUID } from 'node:crypto';
 import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { jsonText } from '@slipway/common/json-access.js';
 import { operationsOf } from '../../src/common/openapi/operations.js';
 import { EventStore } from '../../src/v1/events/store/event-store.js';
 import { FakeServer } from '../fakes/fake-server.js';
@@ -125,17 +126,19 @@ async function automate(): Promise<
   );
   const event = JSON.stringify({ type: 'build' });
   const digest = createHmac('sha256', SECRET).update(event).digest('hex');
-  const { event_id: automationEvent } = await asOwner(
-    'POST',
-    `${AUTOMATIONS}/events/${owner.id}/own`,
-    event,
-    {
-      'X-Signature-256': digest,
-    },
-  );
+  const received = await asOwner('POST', `${AUTOMATIONS}/events/${owner.id}/own`, event, {
+    'X-Signature-256': digest,
+  });
   const endpoint = idIn(await asOwner('POST', ENDPOINTS, { url: `${receiver.origin}/hook`, enabled: false }));
   const delivery = idIn(await asOwner('POST', `${ENDPOINTS}/${endpoint}/test`));
-  return { automation, run, automationEvent: String(automationEvent), automationWebhook, endpoint, delivery };
+  return {
+    automation,
+    run,
+    automationEvent: jsonText(received, 'event_id') ?? '',
+    automationWebhook,
+    endpoint,
+    delivery,
+  };
 }
 
 async function asOwner(
@@ -143,18 +146,18 @@ async function asOwner(
   path: string,
   body: object | string = {},
   headers: Record<string, string> = {},
-): Promise<Record<string, unknown>> {
+): Promise<unknown> {
   const response = await fetch(`${app.url}${path}`, {
     method,
     headers: { ...owner.headers, 'Content-Type': 'application/json', ...headers },
     body: typeof body === 'string' ? body : JSON.stringify(body),
   });
   expect([path, response.ok]).toEqual([path, true]);
-  return (await response.json()) as Record<string, unknown>;
+  return await response.json();
 }
 
-function idIn({ id }: Record<string, unknown>): string {
-  return String(id ?? '');
+function idIn(answer: unknown): string {
+  return jsonText(answer, 'id') ?? '';
 }
 
 function hexId(): string {
