@@ -166,6 +166,13 @@ describe('RepositoryCheckout', () => {
     });
   });
 
+  it('passes on what our own agent server says of a clone', async () => {
+    const given = plan({ url: `${git.origin}/octo/new.git` });
+    expect(await checkout.run(target(), AGENT_DIALECTS.slipway, given, signal)).toEqual([
+      'The repository has no branch yet: its folder is empty.',
+    ]);
+  });
+
   describe('AgentServerCommands', () => {
     const call = (command: string, timeoutSeconds = 30) =>
       commands.run(target(), { command, cwd: null, timeoutSeconds, signal });
