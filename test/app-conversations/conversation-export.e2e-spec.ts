@@ -64,11 +64,4 @@ describe('the download of a conversation', () => {
     );
     expect(Object.values(others).map((text) => JSON.parse(text))).toEqual(events);
   });
-
-  it('is there for the owner only', async () => {
-    const id = await conversationWith([]);
-
-    expect((await download(id, await app.createUser())).status).toBe(404);
-    expect((await download('nonsense')).status).toBe(404);
-  });
 });

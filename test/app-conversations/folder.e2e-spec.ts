@@ -1,5 +1,4 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { randomUUID } from 'node:crypto';
 import { mkdir, symlink, writeFile } from 'node:fs/promises';
 import path from 'node:path';
 import request from 'supertest';
@@ -13,8 +12,6 @@ import {
   type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { useTestApp } from '../support/use-test-app.js';
-
-const ROUTES = ['files', 'skills', 'hooks'] as const;
 
 const app = useTestApp();
 const rows = new ConversationRows(app);
@@ -153,9 +150,4 @@ describe('a conversation whose sandbox does not run', () => {
     expect((await get('hooks').expect(200)).body).toEqual({ hooks: [] });
     expect((await get('files').expect(409)).body.code).toBe('sandbox_not_running');
   });
-});
-
-it.each(ROUTES)('nobody else reads the %s of a conversation', async (route) => {
-  await get(route, app.user).expect(404);
-  await get(route, user, randomUUID()).expect(404);
 });

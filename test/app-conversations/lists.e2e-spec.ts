@@ -372,15 +372,6 @@ describe('PATCH /api/v1/app-conversations/{id}', () => {
     expect(type).toBe('application/json');
     expect(body).toMatchObject({ code: 'not_found', detail: 'There is no conversation with this id.' });
   });
-
-  it("answers 404 for another user's conversation, and changes nothing", async () => {
-    const stranger = await app.createUser();
-    const { hex } = await rows.conversation(stranger.id, { title: 'theirs' });
-
-    await patch(hex, { title: 'mine' }).expect(404);
-
-    expect((await get(`?ids=${hex}`, stranger)).body[0].title).toBe('theirs');
-  });
 });
 
 describe('tags and metadata', () => {

@@ -154,20 +154,6 @@ describe('DELETE /api/v1/app-conversations/{id}', () => {
     await remove('nonsense').expect(404);
   });
 
-  it("answers 404 for another user's conversation, and keeps it with its sandbox and its start", async () => {
-    const stranger = await app.createUser();
-    const sandbox = await rows.sandbox(stranger.id);
-    const { id, hex } = await rows.conversation(stranger.id, { sandboxId: sandbox.id });
-    const task = await rows.startTask(stranger.id);
-
-    await remove(hex).expect(404);
-    await remove(task.appConversationId).expect(404);
-
-    expect(await count('app_conversations', 'id', id)).toBe(1);
-    expect(await count('app_conversation_start_tasks', 'id', task.id)).toBe(1);
-    expect(await sandboxStatus(sandbox.id)).toBe('RUNNING');
-  });
-
   it("never removes another user's sandbox, even if a row names it", async () => {
     const stranger = await app.createUser();
     const sandbox = await rows.sandbox(stranger.id);

@@ -21,8 +21,6 @@ import {
   type SeparateAgentServer,
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 
-type Dialect = keyof typeof AGENT_DIALECTS;
-
 const run = promisify(execFile);
 const TOKEN = 'ghp_checkout4217';
 const PASSWORD = { username: 'x-access-token', password: TOKEN };
@@ -81,15 +79,16 @@ describe('RepositoryCheckout', () => {
     identity: { name: "Ada O'Lovelace", email: 'ada@example.com' },
     ...given,
   });
-  const checkOut = (dialect: Dialect, given?: Partial<CheckoutPlan>): Promise<string[]> =>
-    checkout.run(target(), AGENT_DIALECTS[dialect], plan(given), signal);
+  const checkOut = (given?: Partial<CheckoutPlan>): Promise<string[]> =>
+    checkout.run(target(), AGENT_DIALECTS.stock, plan(given), signal);
   const inClone = async (...args: string[]): Promise<string> =>
     (await run('git', ['-C', path.join(server.workspace, 'app'), ...args])).stdout.trim();
 
-  describe.each<[Dialect]>([['slipway'], ['stock']])('with an agent server of kind %s', (dialect) => {
+  // Our own agent server clones by a route, whose tests are beside it.
+  describe('with a stock agent server', () => {
     it('clones, creates the branch, configures who commits, and leaves the token nowhere', async () => {
       const before = await readdir('/tmp');
-      await checkOut(dialect);
+      await checkOut();
 
       expect(await inClone('rev-parse', 'HEAD')).toBe(head);
       expect(await inClone('branch', '--show-current')).toBe('work');
@@ -108,37 +107,35 @@ describe('RepositoryCheckout', () => {
     });
 
     it('takes a branch that exists where the default one does not, and says so', async () => {
-      const notices = await checkOut(dialect, { url: `${git.origin}/octo/trunk.git` });
+      const notices = await checkOut({ url: `${git.origin}/octo/trunk.git` });
 
       expect(notices).toEqual([
         expect.stringMatching(/default branch .* does not exist: main is checked out/),
       ]);
       expect(await inClone('rev-parse', 'HEAD')).toBe(trunk);
       expect(await inClone('branch', '--show-current')).toBe('work');
-      expect(await checkOut(dialect, { url: `${git.origin}/octo/trunk.git` })).toEqual([]);
+      expect(await checkOut({ url: `${git.origin}/octo/trunk.git` })).toEqual([]);
     });
 
     it('says that a repository has no branch', async () => {
-      expect(await checkOut(dialect, { url: `${git.origin}/octo/new.git` })).toEqual([
+      expect(await checkOut({ url: `${git.origin}/octo/new.git` })).toEqual([
         'The repository has no branch yet: its folder is empty.',
       ]);
     });
 
-    it('has submodules when they are asked for, or says that it has not', async () => {
+    it('says that it fetches no submodules', async () => {
       const url = `${git.origin}/octo/parts.git`;
-      const notices = await checkOut(dialect, { url, submodules: true, lfs: true });
+      const notices = await checkOut({ url, submodules: true, lfs: true });
 
-      const found = await readdir(path.join(server.workspace, 'app/lib'));
-      expect([found.includes('lib.txt'), notices]).toEqual(
-        dialect === 'slipway' ? [true, []] : [false, [expect.stringContaining('are not fetched')]],
-      );
+      expect(await readdir(path.join(server.workspace, 'app/lib'))).toEqual([]);
+      expect(notices).toEqual([expect.stringContaining('are not fetched')]);
     });
 
     it('takes a part of the history, and of that what is checked out', async () => {
       await git.commit('octo/old', 'main', { 'README.md': 'one' });
       await git.commit('octo/old', 'side', { 'README.md': 'two' });
       const url = `${git.origin}/octo/old.git`;
-      expect(await checkOut(dialect, { url, branch: 'side', depth: 1, filter: 'blob:none' })).toEqual([]);
+      expect(await checkOut({ url, branch: 'side', depth: 1, filter: 'blob:none' })).toEqual([]);
 
       const commits = await inClone('rev-list', '--count', '--all');
       expect([commits, await inClone('status', '--porcelain')]).toEqual(['2', '']);
@@ -147,10 +144,10 @@ describe('RepositoryCheckout', () => {
     });
 
     it('leaves an existing repository alone', async () => {
-      await checkOut(dialect);
+      await checkOut();
       await run('git', ['-C', path.join(server.workspace, 'app'), 'checkout', '-q', '-b', 'mine']);
 
-      await checkOut(dialect);
+      await checkOut();
 
       expect(await inClone('branch', '--show-current')).toBe('mine');
     });
@@ -164,9 +161,16 @@ describe('RepositoryCheckout', () => {
       ],
       ['no token', { credential: null }, /wants credentials/],
     ])('explains the failure: %s', async (_, given, cause) => {
-      await expect(checkOut(dialect, given)).rejects.toThrow(cause);
+      await expect(checkOut(given)).rejects.toThrow(cause);
       expect(await readdir(server.workspace)).toEqual([]);
     });
+  });
+
+  it('passes on what our own agent server says of a clone', async () => {
+    const given = plan({ url: `${git.origin}/octo/new.git` });
+    expect(await checkout.run(target(), AGENT_DIALECTS.slipway, given, signal)).toEqual([
+      'The repository has no branch yet: its folder is empty.',
+    ]);
   });
 
   describe('AgentServerCommands', () => {

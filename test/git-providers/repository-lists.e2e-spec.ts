@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import type { TestUser } from '../support/create-test-app.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import { until } from '../support/until.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 const PATIENT = { GIT_REQUEST_TIMEOUT_SECONDS: '60', SUGGESTED_TASKS_TIMEOUT_SECONDS: '90' };
 
@@ -17,19 +17,9 @@ function nameOf(item: Page['items'][number]): string {
 }
 
 describe('/api/v1/git', () => {
-  let hosts: GitHosts;
-  let app: TestApp;
   let user: TestUser;
 
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    app = await createTestApp({ ...hosts.environment, ...PATIENT });
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await hosts.close();
-  });
+  const { hosts, app } = useGitHosts(PATIENT);
 
   beforeEach(async () => {
     hosts.clearFaults();

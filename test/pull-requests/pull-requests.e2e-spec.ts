@@ -208,12 +208,6 @@ describe('POST /api/v1/webhooks/pull-requests', () => {
       expect(await numbersOf(id)).toEqual([]);
     });
 
-    it('that the repository is not visible', async () => {
-      const { body } = await post(bodyFor(await insertConversation('octo/none'))).expect(409);
-
-      expect(body.detail).toContain('does not exist, or the token may not see it');
-    });
-
     it('that the token lacks a permission, without the token', async () => {
       const { token } = hosts.worlds.github;
       hosts.github.injectFault(
@@ -314,17 +308,6 @@ describe('POST /api/v1/app-conversations/{id}/pull-request', () => {
     agent.push = null;
     expect((await open().expect(409)).body.detail).toContain('Name the branch as source_branch');
     await open({ source_branch: 'fix/it' }).expect(201);
-  });
-
-  it('is for the user of the conversation only', async () => {
-    const stranger = await app.createUser();
-
-    await open({}, stranger.headers).expect(404);
-    await request(app.url)
-      .post(`/api/v1/app-conversations/${randomUUID()}/pull-request`)
-      .set(user.headers)
-      .expect(404);
-    expect(agent.pushes).toEqual([]);
   });
 
   it('refuses what the one for agents refuses', async () => {

@@ -1,11 +1,11 @@
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { Logger } from '@nestjs/common';
 import request from 'supertest';
 import { AppLogger } from '../../src/common/logging/app-logger.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token.repository.js';
-import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
-import { startGitHosts, type GitHosts } from '../support/git-hosts.js';
+import { createTestApp, type TestUser } from '../support/create-test-app.js';
+import { useGitHosts } from '../support/use-git-hosts.js';
 
 const TASKS = '/api/user/suggested-tasks';
 
@@ -21,19 +21,9 @@ interface Task {
 }
 
 describe('GET /api/user/suggested-tasks', () => {
-  let hosts: GitHosts;
-  let app: TestApp;
   let user: TestUser;
 
-  beforeAll(async () => {
-    hosts = await startGitHosts();
-    app = await createTestApp({ ...hosts.environment, ...PATIENT });
-  });
-
-  afterAll(async () => {
-    await app.close();
-    await hosts.close();
-  });
+  const { hosts, app } = useGitHosts(PATIENT);
 
   beforeEach(async () => {
     hosts.clearFaults();

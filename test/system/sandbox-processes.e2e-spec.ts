@@ -1,10 +1,8 @@
 import { once } from 'node:events';
 import { get } from 'node:http';
-import { readdir, readFile } from 'node:fs/promises';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { WebSocket } from 'ws';
-import { jsonList, jsonNumber, jsonText } from '@slipway/common/json-access.js';
-import { sandboxPaths } from '../../src/v1/sandboxes/backends/process/sandbox-files.js';
+import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import {
   type ProcessHarness,
@@ -41,12 +39,6 @@ describe('sandboxes as processes', () => {
     return new SandboxClient(target.address, target.sessionKey);
   }
 
-  /** Of the process that everything in the sandbox ends with. */
-  async function pidOf(id: string): Promise<number> {
-    const { program } = sandboxPaths(harness.options.folder, id, 'workspace');
-    return jsonNumber(JSON.parse(await readFile(program, 'utf8')), 'pid') ?? 0;
-  }
-
   it('are reached at a port that the service holds, WebSockets included', async () => {
     const running = await me.running();
     const url = jsonText(jsonList(running, 'exposed_urls')[0], 'url') ?? '';
@@ -64,21 +56,6 @@ describe('sandboxes as processes', () => {
     expect(String(data)).toBe('beat');
     socket.terminate();
     await me.remove(running.id);
-  });
-
-  it('keep their files over a pause, at another address', async () => {
-    const { id } = await me.running();
-    const before = await inside(id);
-    await before.run('echo kept > file');
-    await me.pause(id);
-    await until(async () => !(await before.isAlive()));
-    await me.resume(id);
-    await me.reach(id, 'RUNNING');
-    const after = await inside(id);
-
-    expect((await after.run('cat file')).stdout).toBe('kept\n');
-    await me.remove(id);
-    await until(async () => !(await readdir(harness.options.folder)).includes(id));
   });
 
   it('show what runs in them at an address that stays the same', async () => {
@@ -120,29 +97,6 @@ describe('sandboxes as processes', () => {
     return text;
   }
 
-  it('outlive the service, and are adopted by the next one', async () => {
-    const first = await createTestApp({ ALLOW_UNSANDBOXED: 'true' }, app.databaseUrl, {
-      sandboxBackend: await harness.reopen(),
-    });
-    const { id } = await new SandboxesClient(first.url, app.user).running();
-    const before = await inside(id, first);
-    await before.run('echo alive > file');
-    await first.close();
-    expect(await before.isAlive()).toBe(true);
-    const second = await createTestApp({ ALLOW_UNSANDBOXED: 'true' }, app.databaseUrl, {
-      sandboxBackend: await harness.reopen(),
-    });
-    try {
-      const target = await second.app.get(RunningSandboxQueries).target(id);
-
-      expect(target).toMatchObject({ address: before.address, generation: 1 });
-      expect((await (await inside(id, second)).run('cat file')).stdout).toBe('alive\n');
-    } finally {
-      await second.close();
-      await me.remove(id);
-    }
-  });
-
   it('listen at the address of the machine where other machines have to reach them', async () => {
     const elsewhere = await processHarness('auto', { listenAddress: '127.0.0.2' });
     const reachable = await createTestApp({}, undefined, { sandboxBackend: elsewhere.backend });
@@ -156,18 +110,5 @@ describe('sandboxes as processes', () => {
       await reachable.close();
       await elsewhere.close();
     }
-  });
-
-  it('show an error when their program is killed, without anybody asking for it', async () => {
-    const { id } = await me.running();
-    const client = await inside(id);
-    process.kill(await pidOf(id), 'SIGKILL');
-
-    const { status_detail: detail } = await me.reach(id, 'ERROR');
-    expect(detail).toContain('ended by itself');
-    expect(await client.isAlive()).toBe(false);
-    expect(await me.resume(id)).toBe(200);
-    await me.reach(id, 'RUNNING');
-    await me.remove(id);
   });
 });

@@ -171,22 +171,6 @@ describe('conversations of the older web application', () => {
     await get(`conversations/${hex}`).expect(404);
   });
 
-  it("are nobody else's", async () => {
-    const stranger = await app.createUser();
-    const { hex } = await rows.conversation(stranger.id, { title: 'theirs' });
-
-    expect((await get('conversations')).body.results).toEqual([]);
-    await get(`conversations/${hex}`).expect(404);
-    await get(`conversations/${hex}/config`).expect(404);
-    await request(app.url)
-      .patch(`/api/conversations/${hex}`)
-      .set(user.headers)
-      .send({ title: 'mine' })
-      .expect(404);
-    await request(app.url).delete(`/api/conversations/${hex}`).set(user.headers).expect(404);
-    expect((await get(`conversations/${hex}`, stranger)).body.title).toBe('theirs');
-  });
-
   it('take no id that is none', async () => {
     await get('conversations/nonsense').expect(404);
   });

@@ -1,6 +1,6 @@
 import { z } from 'zod';
 import { namedValues } from '@slipway/common/validation/named-values.js';
-import { resolvedDocument } from '../../support/resolved-document.js';
+import { resolvedDocument } from './resolved-document.js';
 
 /** What belongs to one tenant, or to none. */
 export interface Ids {
