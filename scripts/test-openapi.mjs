@@ -36,6 +36,14 @@ const events = Object.values(JSON.parse(readFileSync(document, 'utf8')).componen
   ({ $ref }) => $ref.split('/').at(-1),
 );
 
+/** Browsers are sent on there, and nothing else can happen that is right. */
+function redirects([{ pointer }]) {
+  const names = pointer.split('/').slice(1);
+  const parts = names.map((name) => name.replaceAll('~1', '/').replaceAll('~0', '~'));
+  const responses = parts.reduce((part, name) => part?.[name], JSON.parse(readFileSync(document, 'utf8')));
+  return Object.hasOwn(responses ?? {}, '302');
+}
+
 const checks = {
   'redocly lint': async () => {
     const output = await run(program('redocly'), [
@@ -50,6 +58,7 @@ const checks = {
     expectNone(
       problems
         .filter(({ ruleId, message }) => ruleId !== 'no-ambiguous-paths' || !PATHS_OF_OTHERS.test(message))
+        .filter(({ ruleId, location }) => ruleId !== 'operation-2xx-response' || !redirects(location))
         .map(({ ruleId, message, location }) => `${location[0]?.pointer}: ${message} (${ruleId})`),
     );
   },

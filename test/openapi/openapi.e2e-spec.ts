@@ -56,7 +56,9 @@ describe('openapi.json', () => {
 
   it('describes every operation, under a name of its own', () => {
     expect(operations.length).toBeGreaterThan(15);
-    expect(operations.filter(({ operation }) => !operation.summary || !operation.tags?.length)).toEqual([]);
+    const lacking = ({ operation: { summary, description, tags } }: DocumentedOperation): boolean =>
+      !summary || !description || !tags?.length;
+    expect(operations.filter(lacking).map(({ name }) => name)).toEqual([]);
     const ids = [...operations, ...sent].map(({ operation }) => operation.operationId ?? '');
 
     expect(ids.filter((id) => !/^[a-z0-9_]+$/.test(id))).toEqual([]);
@@ -267,6 +269,21 @@ describe('openapi.json', () => {
     for (const documented of byResponse.values()) {
       expect(documented.map(({ type }) => type)).toEqual(['application/json', 'application/problem+json']);
     }
+  });
+
+  it('describes every member of the problems that it shows', () => {
+    const members = ['Problem', 'ValidationProblem'].flatMap((name) =>
+      Object.keys(schemas[name]?.properties ?? {}),
+    );
+    const shown = Object.values(document.components?.examples ?? {}).map((example) =>
+      'value' in example ? (example.value as object) : {},
+    );
+    const problems = shown.filter((value) => 'code' in value && 'status' in value);
+
+    expect(problems.length).toBeGreaterThan(10);
+    expect(
+      problems.flatMap((problem) => Object.keys(problem)).filter((name) => !members.includes(name)),
+    ).toEqual([]);
   });
 
   it('describes each kind of event that agent servers write', () => {

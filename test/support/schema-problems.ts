@@ -46,7 +46,8 @@ const FORMATS: Record<string, RegExp> = {
   email: /^[^@\s]+@[^@\s]+$/,
   password: /^/,
   path: /^/,
-  uri: /^[a-z][a-z0-9+.-]*:\S+$/i,
+  // RFC 3986: letters beyond ASCII are encoded.
+  uri: /^[a-z][a-z0-9+.-]*:[!-~]+$/i,
 };
 
 /**

@@ -38,6 +38,7 @@ export class IdentitiesController {
 
   @Get('me/identities')
   @ApiRoute('list_identities', 'List how you sign in by the identity provider', {
+    description: 'Each is a person of an issuer; one that signs in with it is you.',
     answer: { type: IdentitiesDto, description: 'The links' },
   })
   async list(@UserId() userId: string): Promise<IdentitiesDto> {

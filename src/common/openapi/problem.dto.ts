@@ -1,5 +1,6 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { ERROR_CODES, type ErrorCode } from '../errors/domain-error.js';
+import { SCOPES, type Scope } from '../scopes.js';
 import { Shown, ShownOrNull } from './responses.js';
 
 class ProblemMembers {
@@ -48,6 +49,12 @@ export class ProblemDto extends ProblemMembers {
     { required: false },
   )
   reason?: string;
+
+  @Shown('With the code insufficient_scope: the one that the key lacks.', 'read', {
+    enum: SCOPES,
+    required: false,
+  })
+  scope?: Scope;
 
   @Shown('Of `POST /oauth/device/token` alone: the same as `detail`.', 'Begin again.', { required: false })
   error_description?: string;

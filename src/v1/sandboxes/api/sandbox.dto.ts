@@ -52,7 +52,7 @@ export class SandboxPortDto implements SandboxPortState {
 
   @Shown(
     'A link for a browser.',
-    'https://worker-1-dknyiaxfs2p09ot9qxv0nmh3ax.apps.example.com/?slipway_token=…',
+    'https://worker-1-dknyiaxfs2p09ot9qxv0nmh3ax.apps.example.com/?slipway_token=EXAMPLE',
     { format: 'uri' },
   )
   url: string;
