@@ -8,16 +8,18 @@ import {
   Repository,
 } from 'typeorm';
 import { Injectable } from '@nestjs/common';
-import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { UserKeyedRow, lockUser } from '../auth/user.repository.js';
 import {
-  SETTINGS,
   isKeyColumn,
-  settingsBinding,
+  SETTINGS,
+  SETTINGS_COLUMNS,
+  SETTINGS_KEY_COLUMNS,
   type SettingsColumn,
   type SettingsKeyColumn,
-  type SettingsKeys,
-} from './settings-table.js';
+  type SettingsValues,
+} from './settings.schema.js';
+import * as table from './settings-table.js';
+import { settingsBinding, type SettingsKeys } from './settings-table.js';
 import { AuditRepository, type NewAuditEntry } from '../audit/audit.repository.js';
 import { NamedStatement } from '../database/named-statement.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
@@ -28,7 +30,7 @@ import { changedPaths, type SettingsDetails, NO_DETAILS } from './nested/nested-
  * column. The three keys are encrypted; the MCP configuration and the secrets have tables of their own.
  */
 @Entity('settings')
-export class Settings extends UserKeyedRow {
+export class Settings extends UserKeyedRow implements SettingsValues {
   @Column('text', { nullable: true }) language: string | null;
   @Column('text', { nullable: true }) agent: string | null;
   @Column('integer', { nullable: true }) max_iterations: number | null;
@@ -67,17 +69,15 @@ export class Settings extends UserKeyedRow {
   @Column('boolean', { nullable: true }) email_verified: boolean | null;
   @Column('text', { nullable: true }) git_user_name: string | null;
   @Column('text', { nullable: true }) git_user_email: string | null;
-  @Column('text', { nullable: true }) fork: string | null;
+  @Column('text', { nullable: true }) fork: SettingsValues['fork'];
   @Column('integer', { nullable: true }) clone_depth: number | null;
-  @Column('text', { nullable: true }) clone_filter: CloneFilter | null;
+  @Column('text', { nullable: true }) clone_filter: SettingsValues['clone_filter'];
 
   /** Encrypted JSON of what the nested settings have beyond these columns, see `SettingsDetails`. */
   @Column('text', { nullable: true }) details: string | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
-
-import * as table from './settings-table.js';
 
 type EncryptedColumn = SettingsKeyColumn | 'details';
 
@@ -128,12 +128,12 @@ export interface SettingsChange {
   details?: ((stored: SettingsDetails) => SettingsDetails) | undefined;
 }
 
-const COLUMNS = [...table.SETTINGS_COLUMNS, 'details'];
+const COLUMNS = [...SETTINGS_COLUMNS, 'details'];
 
 /** Finds no row for a user ($1) without settings, tool servers and provider tokens. */
 const LOAD = `
   SELECT ${COLUMNS.map((column) => `s.${column}`).join(', ')},
-    ${table.SETTINGS_KEY_COLUMNS.map((key) => `s.${key} IS NOT NULL AS ${key}_set`).join(', ')},
+    ${SETTINGS_KEY_COLUMNS.map((key) => `s.${key} IS NOT NULL AS ${key}_set`).join(', ')},
     m.config AS mcp_config, t.hosts AS provider_tokens_set, t.unverified AS provider_tokens_unverified
   FROM (VALUES ($1::uuid)) AS owner (id)
   LEFT JOIN settings s ON s.user_id = owner.id
@@ -220,8 +220,8 @@ export class SettingsRepository extends Repository<Settings> {
 }
 
 /** The stored form of a key never is the same twice: a key that is given counts as changed. */
-function differs(column: table.SettingsColumn, stored: unknown, value: unknown): boolean {
-  return table.isKeyColumn(column) ? stored !== null || value !== null : stored !== value;
+function differs(column: SettingsColumn, stored: unknown, value: unknown): boolean {
+  return isKeyColumn(column) ? stored !== null || value !== null : stored !== value;
 }
 
 function updateOf(ownerId: string, members: readonly string[]): NewAuditEntry {

@@ -11,7 +11,8 @@ import { OperatorDefaults } from '../operator-defaults.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher, SettingsRepository } from '../settings.repository.js';
-import { emptySettingsRow, SETTINGS } from '../settings-table.js';
+import { SETTINGS } from '../settings.schema.js';
+import { emptySettingsRow } from '../settings-table.js';
 import { APP_DEFAULTS, type NestedSettings, type NestedSettingsDto } from './nested-settings.dto.js';
 import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
 

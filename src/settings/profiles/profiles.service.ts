@@ -17,7 +17,8 @@ import {
 } from '../model-check.js';
 import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
-import type { SettingsColumn, SettingsKeys, SettingsRow } from '../settings-table.js';
+import type { SettingsColumn } from '../settings.schema.js';
+import type { SettingsKeys, SettingsRow } from '../settings-table.js';
 import { OperatorDefaults } from '../operator-defaults.js';
 import { SettingsRepository } from '../settings.repository.js';
 import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';

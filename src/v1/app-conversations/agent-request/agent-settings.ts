@@ -2,26 +2,12 @@ import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.
 import { isJsonObject, type JsonObject, without } from '@slipway/common/json-access.js';
 import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
+import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
 import type { OperatorDefaults } from '../../../settings/operator-defaults.js';
+import { AGENT_COLUMNS, type AgentColumn } from '../../../settings/settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
-const FROM_ROW = [
-  'llm_model',
-  'llm_base_url',
-  'agent',
-  'max_iterations',
-  'max_budget_per_task',
-  'confirmation_mode',
-  'security_analyzer',
-  'enable_default_condenser',
-  'language',
-  'git_user_name',
-  'git_user_email',
-  'fork',
-  'clone_depth',
-  'clone_filter',
-] as const;
-type RowSettings = Pick<SettingsRow, (typeof FROM_ROW)[number]>;
+type RowSettings = Pick<SettingsRow, AgentColumn>;
 
 /** The settings that say how an agent works, with keys in clear. */
 export type AgentSettings = RowSettings &
@@ -48,7 +34,7 @@ export function agentSettings(
     ...(isJsonObject(condenser) && { condenser_parameters: condenser }),
     ...(isJsonObject(context) && { load_memory: context['load_memory'] === true }),
     ...(disabled.length > 0 && { disabled_skills: disabled }),
-    ...(Object.fromEntries(FROM_ROW.map((name) => [name, row?.[name] ?? null])) as RowSettings),
+    ...(Object.fromEntries(AGENT_COLUMNS.map((name) => [name, row?.[name] ?? null])) as RowSettings),
     llm_api_key: keys.llm_api_key,
     search_api_key: keys.search_api_key,
   };
@@ -106,36 +92,7 @@ export function withOperatorModel(
   };
 }
 
-/** The agent server stores others, which may be secret, so they are not sent. */
-const OWN_PARAMETERS = [
-  'api',
-  'input_cost_per_token',
-  'output_cost_per_token',
-  'timeout',
-  'temperature',
-  'top_p',
-  'top_k',
-  'seed',
-  'max_output_tokens',
-  'max_input_tokens',
-  'native_tool_calling',
-  'disable_stop_word',
-  'disable_vision',
-  'stream',
-  'api_version',
-  'openrouter_site_url',
-  'openrouter_app_name',
-  'extended_thinking_budget',
-  'drop_params',
-  'reasoning_effort',
-  'num_retries',
-  'retry_multiplier',
-  'retry_min_wait',
-  'retry_max_wait',
-  'extra_headers',
-  'litellm_extra_body',
-];
-
+/** Those that our own agent server uses: it stores the others, which may be secret, so they are not sent. */
 export function ownParameters(parameters: JsonObject = {}): JsonObject {
   const own = OWN_PARAMETERS.flatMap((name) =>
     name in parameters ? [[name, parameters[name]] as const] : [],
