@@ -1,5 +1,5 @@
 import { isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
-import type { CalledModel } from './operator-defaults.js';
+import type { CalledModel } from './settings-layers.js';
 
 export const MODEL_USE_CODES = ['no_key', 'no_address', 'no_price'] as const;
 

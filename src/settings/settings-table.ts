@@ -14,9 +14,12 @@ import {
   type SettingsValues,
 } from './settings.schema.js';
 
+/** Who has settings, the one whose lie over the others first. */
+export const LAYER_OWNERS = ['user', 'operator'] as const;
+export type LayerOwner = (typeof LAYER_OWNERS)[number];
+
 /** Whose model and key conversations use; null while there are none. */
-export const LLM_SOURCES = ['user', 'operator'] as const;
-export type LlmSource = (typeof LLM_SOURCES)[number] | null;
+export type LlmSource = LayerOwner | null;
 
 /** One row of the statement behind `GET /api/settings`; columns are null for a user who has no settings yet. */
 export type SettingsRow = { [Member in PlainColumn]: SettingsValues[Member] | null } & {

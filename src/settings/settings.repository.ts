@@ -14,6 +14,7 @@ import {
   isKeyColumn,
   memberSchema,
   type PlainColumn,
+  type SettingsDocument,
   SETTINGS_KEY_COLUMNS,
   type SettingsColumn,
   type SettingsKeyColumn,
@@ -31,9 +32,6 @@ import { AuditRepository, type NewAuditEntry } from '../audit/audit.repository.j
 import { NamedStatement } from '../database/named-statement.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { changedPaths, type SettingsDetails, NO_DETAILS } from './nested/nested-settings.js';
-
-/** Members by their names, but for keys; those that were never set, or were cleared, are absent. */
-export type SettingsDocument = Partial<Pick<SettingsValues, PlainColumn>>;
 
 /** A user's settings: a document, and beside it what is encrypted. Tool servers and secrets have tables of their own. */
 @Entity('settings')
@@ -196,12 +194,12 @@ export class SettingsRepository extends Repository<Settings> {
     userId: string,
     manager: EntityManager = this.manager,
   ): Promise<{
-    settings: Pick<SettingsValues, PlainColumn> | null;
+    settings: Pick<SettingsRow, PlainColumn> | null;
     keys: SettingsKeys;
     details: SettingsDetails;
   }> {
     const row = await manager.findOneBy(Settings, { userId });
-    const settings = row && { ...INITIAL_COLUMNS, ...row.document };
+    const settings = row && { ...emptySettingsRow(), ...row.document };
     return { settings, keys: this.cipher.keysOf(userId, row), details: this.cipher.detailsOf(userId, row) };
   }
 

@@ -226,6 +226,9 @@ export type SettingsValues = { [Name in Exclude<SettingsColumn, SwitchColumn>]: 
   [Name in SwitchColumn]: ValueOf<Name>;
 };
 
+/** Members by their names, but for keys; those that were never set, or were cleared, are absent. */
+export type SettingsDocument = Partial<Pick<SettingsValues, PlainColumn>>;
+
 export const SETTINGS_COLUMNS = Object.keys(SETTINGS).filter(
   (name): name is SettingsColumn => SETTINGS[name as keyof SettingsTable].type !== 'elsewhere',
 );

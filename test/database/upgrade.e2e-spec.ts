@@ -10,7 +10,7 @@ import { type Lease, LeasedRows } from '../../src/database/leased-rows/leased-ro
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
-import type { SettingsChanges } from '../../src/settings/settings-table.js';
+import { emptySettingsRow, type SettingsChanges, shownSettings } from '../../src/settings/settings-table.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.js';
 
@@ -282,9 +282,8 @@ describe('an upgrade', () => {
           const id = user?.id ?? '';
           await settings.transaction(id, (manager) => settings.mergeWithin(manager, id, change));
         };
-        const shown = async (): Promise<object> => ({
-          ...(await settings.loadWithKeys(user?.id ?? '')).settings,
-        });
+        const shown = async (): Promise<object> =>
+          shownSettings((await settings.load(user?.id ?? '')) ?? emptySettingsRow());
 
         expect(await shown()).toMatchObject(first);
         await ours({ language: 'fr', max_iterations: null, enable_solvability_analysis: false });

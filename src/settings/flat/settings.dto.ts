@@ -47,7 +47,7 @@ import {
   type SettingsColumn,
   type SettingsValues,
 } from '../settings.schema.js';
-import { LLM_SOURCES, type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
+import { LAYER_OWNERS, type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
 
 const WARNING_CODES = [
   ...PROVIDER_ERROR_CODES,
@@ -306,7 +306,7 @@ export class StoredSettingsDto extends withMembers<ShownSettings>({
   llm_source: Shown(
     "Whose key conversations use: `operator` where the user has none, and the model is the operator's too; null while there is none.",
     'user',
-    { enum: LLM_SOURCES, type: 'string', nullable: true },
+    { enum: LAYER_OWNERS, type: 'string', nullable: true },
   ),
 }) {}
 

@@ -17,6 +17,7 @@ import {
   type SettingsChange,
   SettingsRepository,
 } from '../settings.repository.js';
+import { layered } from '../settings-layers.js';
 import { settingsChanges, type SettingsRow } from '../settings-table.js';
 
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
@@ -106,12 +107,17 @@ export class SettingsService {
       return [];
     }
     const { model, baseUrl, apiKey, parameters } = this.checkedModel(userId, after);
-    const own = { model, baseUrl, apiKey };
-    const called = this.defaults.complete(own) ?? own;
+    const own = {
+      owner: 'user',
+      members: after,
+      llm: { model, baseUrl, apiKey },
+      toolServers: null,
+    } as const;
+    const { llm: called, members } = layered(own, this.defaults.layer);
     const isPriced =
       jsonNumber(parameters, 'input_cost_per_token') !== null ||
       (await this.catalogue.facts(called.model ?? '')).price !== null;
-    return modelUseWarnings(called, { budget: after.max_budget_per_task ?? this.defaults.budget, isPriced });
+    return modelUseWarnings(called, { budget: members.max_budget_per_task, isPriced });
   }
 
   /** @throws DomainError not_found before anything was stored */

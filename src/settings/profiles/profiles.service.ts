@@ -20,6 +20,7 @@ import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/set
 import type { SettingsColumn } from '../settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../settings-table.js';
 import { OperatorDefaults } from '../operator-defaults.js';
+import { llmOver } from '../settings-layers.js';
 import { SettingsRepository } from '../settings.repository.js';
 import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';
 import { type SaveProfileDto, textOrNull } from './profiles.dto.js';
@@ -185,15 +186,16 @@ export class ProfilesService {
   async selected(userId: string, { profile, llm }: ModelSelection): Promise<JsonObject> {
     const { settings, keys, details } = await this.settings.loadWithKeys(userId);
     const { llm_model: model = null, llm_base_url: baseUrl = null } = settings ?? {};
-    const completed = this.defaults.complete({ model, baseUrl, apiKey: keys.llm_api_key });
+    const stored = { owner: 'user', llm: { model, baseUrl, apiKey: keys.llm_api_key } } as const;
+    const { owner, llm: called } = llmOver(stored, this.defaults.layer) ?? stored;
     const own = settingsLlm(
-      { llm_model: completed?.model ?? model, llm_base_url: completed?.baseUrl ?? baseUrl },
-      { llm_api_key: completed === null ? keys.llm_api_key : completed.apiKey },
+      { llm_model: called.model, llm_base_url: called.baseUrl },
+      { llm_api_key: called.apiKey },
       details,
     );
     if (typeof profile !== 'string' && !llm) {
       // With the operator's key, no header of the user's may say where a gateway passes the request on to.
-      return completed?.source === 'operator' ? without(own, ['extra_headers']) : own;
+      return owner === 'operator' ? without(own, ['extra_headers']) : own;
     }
     if (llm) {
       requireNone(llmProblems(llm));

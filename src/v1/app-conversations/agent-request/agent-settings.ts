@@ -3,7 +3,8 @@ import { isJsonObject, type JsonObject, without } from '@slipway/common/json-acc
 import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
-import type { OperatorDefaults } from '../../../settings/operator-defaults.js';
+import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import { layered, type SettingsLayer } from '../../../settings/settings-layers.js';
 import { AGENT_COLUMNS, type AgentColumn } from '../../../settings/settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
@@ -66,29 +67,42 @@ export function withProfile(settings: AgentSettings, config: JsonObject): AgentS
 /** By them gateways let a request say where it is passed on to, with the key that it came with. */
 const STEERING_PARAMETERS = ['extra_headers', 'litellm_extra_body'];
 
-/** The settings with the operator's model where the user has none. @param model of the conversation itself */
-export function withOperatorModel(
+/**
+ * The settings over a layer below them.
+ * @param mcpConfig the user's own tool servers
+ * @param model that the conversation names itself
+ */
+export function withLayer(
   settings: AgentSettings,
+  mcpConfig: ClearMcpConfig | null,
   model: string | null,
-  defaults: OperatorDefaults,
-): AgentSettings {
-  const completed = defaults.complete({
-    model: model ?? settings.llm_model,
-    baseUrl: settings.llm_base_url,
-    apiKey: settings.llm_api_key,
-  });
-  if (completed === null) {
-    return settings;
-  }
-  const isOperators = completed.source === 'operator';
+  below: SettingsLayer,
+): { settings: AgentSettings; mcpConfig: ClearMcpConfig | null } {
+  const { members, llm, owner, toolServers } = layered(
+    {
+      owner: 'user',
+      members: settings,
+      llm: {
+        model: model ?? settings.llm_model,
+        baseUrl: settings.llm_base_url,
+        apiKey: settings.llm_api_key,
+      },
+      toolServers: mcpConfig,
+    },
+    below,
+  );
   const { llm_parameters: parameters } = settings;
+  const isOperators = owner === 'operator';
   return {
-    ...settings,
-    llm_model: completed.model,
-    llm_base_url: completed.baseUrl,
-    llm_api_key: completed.apiKey,
-    ...(isOperators && { has_operator_key: true }),
-    ...(isOperators && parameters && { llm_parameters: without(parameters, STEERING_PARAMETERS) }),
+    mcpConfig: toolServers,
+    settings: {
+      ...members,
+      llm_model: llm.model,
+      llm_base_url: llm.baseUrl,
+      llm_api_key: llm.apiKey,
+      ...(isOperators && { has_operator_key: true }),
+      ...(isOperators && parameters && { llm_parameters: without(parameters, STEERING_PARAMETERS) }),
+    },
   };
 }
 
