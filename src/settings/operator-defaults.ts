@@ -28,14 +28,14 @@ export class OperatorDefaults implements OnModuleInit {
 
   /** What lies below the settings of all users. */
   get layer(): SettingsLayer {
-    const { defaultLlmModel: model, defaultLlmBaseUrl: baseUrl, defaultLlmApiKey } = this.config.agent;
+    const { defaultLlmModel: model, defaultLlmBaseUrl: base_url, defaultLlmApiKey } = this.config.agent;
     // Without an address such a model is called inside the sandbox, where a user's program may listen.
-    const isInside = baseUrl === null && isOwnServer(model ?? '');
+    const isInside = base_url === null && isOwnServer(model ?? '');
     const { defaultMaxBudgetPerTask: budget } = this.config.agent;
     return {
       owner: 'operator',
       members: { ...(budget !== null && { max_budget_per_task: budget }) },
-      llm: { model, baseUrl, apiKey: isInside ? null : defaultLlmApiKey },
+      llm: { model, base_url, api_key: isInside ? null : defaultLlmApiKey },
       toolServers: this.toolServers,
     };
   }
@@ -45,10 +45,10 @@ export class OperatorDefaults implements OnModuleInit {
    * which the operator's key does not go.
    */
   shown(row: SettingsRow | null): SettingsRow | null {
-    const { llm_model: model, llm_base_url: baseUrl, llm_api_key_set: hasKey } = row ?? emptySettingsRow();
+    const { llm_model: model, llm_base_url: base_url, llm_api_key_set: hasKey } = row ?? emptySettingsRow();
     // The value of a stored key does not matter here.
     const completed = llmOver(
-      { owner: 'user', llm: { model, baseUrl, apiKey: hasKey ? 'set' : null } },
+      { owner: 'user', llm: { model, base_url, api_key: hasKey ? 'set' : null } },
       this.layer,
     );
     if (completed === null) {
@@ -57,7 +57,7 @@ export class OperatorDefaults implements OnModuleInit {
     return {
       ...(row ?? emptySettingsRow()),
       llm_model: completed.llm.model,
-      llm_api_key_set: completed.llm.apiKey !== null,
+      llm_api_key_set: completed.llm.api_key !== null,
       llm_source: completed.owner,
     };
   }

@@ -12,14 +12,14 @@ function layer(
 }
 
 describe('layered', () => {
-  const below = { model: 'openai/below', apiKey: 'key-below' };
-  const gateway = { model: 'team/large', apiKey: 'key-below', baseUrl: GATEWAY };
+  const below = { model: 'openai/below', api_key: 'key-below' };
+  const gateway = { model: 'team/large', api_key: 'key-below', base_url: GATEWAY };
 
   it.each<[string, Partial<CalledModel>, Partial<CalledModel>, SettingsLayer['owner'], Partial<CalledModel>]>(
     [
       ['nothing', {}, below, 'operator', below],
-      ['blanks', { model: ' ', apiKey: '', baseUrl: '' }, below, 'operator', below],
-      ['a key', { apiKey: 'mine' }, below, 'user', { model: 'openai/below', apiKey: 'mine' }],
+      ['blanks', { model: ' ', api_key: '', base_url: '' }, below, 'operator', below],
+      ['a key', { api_key: 'mine' }, below, 'user', { model: 'openai/below', api_key: 'mine' }],
       [
         'a model of the same provider',
         { model: 'openai/mine' },
@@ -36,17 +36,17 @@ describe('layered', () => {
       ],
       [
         'an address',
-        { baseUrl: 'https://mine.example.com' },
+        { base_url: 'https://mine.example.com' },
         below,
         'user',
-        { baseUrl: 'https://mine.example.com' },
+        { base_url: 'https://mine.example.com' },
       ],
       [
         'a model with its key',
-        { model: 'openai/mine', apiKey: 'mine' },
+        { model: 'openai/mine', api_key: 'mine' },
         gateway,
         'user',
-        { model: 'openai/mine', apiKey: 'mine' },
+        { model: 'openai/mine', api_key: 'mine' },
       ],
       [
         'a model that the gateway may have',

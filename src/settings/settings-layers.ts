@@ -3,17 +3,29 @@ import type { ClearMcpConfig } from './mcp/mcp-secrets.js';
 import { namedServers } from './mcp/named-servers.js';
 import { isSameModelServer } from './model-check.js';
 import type { SettingsDocument } from './settings.schema.js';
-import type { LayerOwner } from './settings-table.js';
+import type { LayerOwner, SettingsKeys, SettingsRow } from './settings-table.js';
 
 /** A model as it is called; the key is in clear. */
 export interface CalledModel {
   model: string | null;
   /** Null or blank: the provider's own address. */
-  baseUrl: string | null;
-  apiKey: string | null;
+  base_url: string | null;
+  api_key: string | null;
 }
 
-export const NO_MODEL: CalledModel = { model: null, baseUrl: null, apiKey: null };
+/** The model that settings name. */
+export function llmOf(
+  row: Partial<Pick<SettingsRow, 'llm_model' | 'llm_base_url'>> | null,
+  keys: Pick<SettingsKeys, 'llm_api_key'>,
+): CalledModel {
+  return {
+    model: row?.llm_model ?? null,
+    base_url: row?.llm_base_url ?? null,
+    api_key: keys.llm_api_key,
+  };
+}
+
+export const NO_MODEL: CalledModel = { model: null, base_url: null, api_key: null };
 
 /** A model, and whose key it has. */
 interface KeyedModel {
@@ -55,17 +67,17 @@ export function llmOver(
   { owner: ownerBelow, llm: below }: KeyedModel,
 ): KeyedModel | null {
   const isElsewhere =
-    (isUnset(below.model) && below.baseUrl === null) ||
-    !isUnset(own.baseUrl) ||
-    (!isUnset(own.model) && (!isUnset(own.apiKey) || !isServedBy(below, own.model ?? '')));
+    (isUnset(below.model) && below.base_url === null) ||
+    !isUnset(own.base_url) ||
+    (!isUnset(own.model) && (!isUnset(own.api_key) || !isServedBy(below, own.model ?? '')));
   return isElsewhere
     ? null
     : {
-        owner: isUnset(own.apiKey) ? ownerBelow : owner,
+        owner: isUnset(own.api_key) ? ownerBelow : owner,
         llm: {
           model: isUnset(own.model) ? below.model : own.model,
-          baseUrl: below.baseUrl,
-          apiKey: isUnset(own.apiKey) ? below.apiKey : own.apiKey,
+          base_url: below.base_url,
+          api_key: isUnset(own.api_key) ? below.api_key : own.api_key,
         },
       };
 }
@@ -93,9 +105,9 @@ export function toolServersOver(
 }
 
 /** Whether a layer's key may go where a model is called that has neither an address nor a key. */
-function isServedBy({ model, baseUrl }: CalledModel, name: string): boolean {
-  return baseUrl === null
-    ? isSameModelServer({ model, baseUrl }, { model: name, baseUrl })
+function isServedBy({ model, base_url }: CalledModel, name: string): boolean {
+  return base_url === null
+    ? isSameModelServer({ model, base_url }, { model: name, base_url })
     : !isOwnServer(name);
 }
 

@@ -33,7 +33,7 @@ const KEY = { type: 'string', writeOnly: true, nullKeeps: true, blankClears: tru
 
 /**
  * Every member of the flat settings, in the order of the API document. Request, response, stored document, what agents
- * get and what is audited follow from it. Tool servers, tokens and custom secrets have tables of their own.
+ * get follow from it. Tool servers, tokens and custom secrets have tables of their own.
  */
 export const SETTINGS = {
   language: {

@@ -8,6 +8,7 @@ import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
 import { OperatorDefaults } from '../operator-defaults.js';
+import { llmOf } from '../settings-layers.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher, SettingsRepository } from '../settings.repository.js';
@@ -64,9 +65,9 @@ export class NestedSettingsService {
       row: this.defaults.shown(own) ?? own,
       details,
       mcpServers: shownNamedServers(mcpConfig),
-      inClear: { llmKey: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
+      inClear: { api_key: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
       profiles,
-      activeProfile: activeProfile(profiles, own, keys, details),
+      activeProfile: activeProfile(profiles, llmOf(own, keys), details),
     };
   }
 

@@ -1,10 +1,10 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
-import { isJsonObject, type JsonObject, without } from '@slipway/common/json-access.js';
+import { isJsonObject, type JsonObject, jsonText, without } from '@slipway/common/json-access.js';
 import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
 import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
-import { layered, type SettingsLayer } from '../../../settings/settings-layers.js';
+import { layered, llmOf, type SettingsLayer } from '../../../settings/settings-layers.js';
 import { AGENT_COLUMNS, type AgentColumn } from '../../../settings/settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
@@ -48,18 +48,14 @@ function disabledSkills({ disabled_skills: names }: JsonObject): string[] {
 
 /** The settings with the model, address, key and parameters of a stored profile. */
 export function withProfile(settings: AgentSettings, config: JsonObject): AgentSettings {
-  const text = (name: string): string | null => {
-    const value = config[name];
-    return typeof value === 'string' && value !== '' ? value : null;
-  };
-  const model = { model: text('model'), baseUrl: text('base_url') };
-  const own = { model: settings.llm_model, baseUrl: settings.llm_base_url };
+  const model = { model: jsonText(config, 'model'), base_url: jsonText(config, 'base_url') };
+  const isSameServer = isSameModelServer(model, llmOf(settings, settings));
   return {
     ...settings,
     llm_model: model.model,
-    llm_base_url: model.baseUrl,
+    llm_base_url: model.base_url,
     // A profile without a key uses the key of the settings if it is for the same server.
-    llm_api_key: text('api_key') ?? (isSameModelServer(model, own) ? settings.llm_api_key : null),
+    llm_api_key: jsonText(config, 'api_key') ?? (isSameServer ? settings.llm_api_key : null),
     llm_parameters: without(config, ['model', 'base_url', 'api_key']),
   };
 }
@@ -82,11 +78,7 @@ export function withLayer(
     {
       owner: 'user',
       members: settings,
-      llm: {
-        model: model ?? settings.llm_model,
-        baseUrl: settings.llm_base_url,
-        apiKey: settings.llm_api_key,
-      },
+      llm: { ...llmOf(settings, settings), ...(model !== null && { model }) },
       toolServers: mcpConfig,
     },
     below,
@@ -98,8 +90,8 @@ export function withLayer(
     settings: {
       ...members,
       llm_model: llm.model,
-      llm_base_url: llm.baseUrl,
-      llm_api_key: llm.apiKey,
+      llm_base_url: llm.base_url,
+      llm_api_key: llm.api_key,
       ...(isOperators && { has_operator_key: true }),
       ...(isOperators && parameters && { llm_parameters: without(parameters, STEERING_PARAMETERS) }),
     },
