@@ -300,7 +300,12 @@ describe('an upgrade', () => {
         await ours(
           Object.fromEntries(Object.keys(third).map((name) => [name, name.startsWith('enable') || null])),
         );
+        // As a later version adds members, which have no column.
+        await before.query(`UPDATE settings SET document = document || '{"later": 1}'`);
         await theirs({ email: 'now@example.com' });
+        expect(await before.query('SELECT document FROM settings')).toMatchObject([
+          { document: { later: 1 } },
+        ]);
         expect(await columns()).toEqual({
           language: null,
           max_iterations: null,

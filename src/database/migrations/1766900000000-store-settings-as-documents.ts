@@ -38,7 +38,7 @@ export class StoreSettingsAsDocuments1766900000000 implements MigrationInterface
     await queryRunner.query(`
       ALTER TABLE settings ADD COLUMN document jsonb NOT NULL DEFAULT '{}';
 
-      CREATE FUNCTION settings_of_columns(settings) RETURNS jsonb LANGUAGE sql IMMUTABLE AS $$
+      CREATE FUNCTION settings_of_columns(settings) RETURNS jsonb LANGUAGE sql STABLE AS $$
         SELECT coalesce(jsonb_object_agg(key, value), '{}')
         FROM jsonb_each(to_jsonb($1))
         WHERE key = ANY(${NAMES}) AND value <> '${JSON.stringify(UNSET)}'::jsonb -> key
