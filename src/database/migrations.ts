@@ -14,6 +14,7 @@ import { LeaseSandboxes1766790000000 } from './migrations/1766790000000-lease-sa
 import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-add-push-subscriptions.js';
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
+import { StoreSettingsAsDocuments1766900000000 } from './migrations/1766900000000-store-settings-as-documents.js';
 import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
@@ -35,4 +36,5 @@ export const MIGRATIONS = [
   LeasePendingMessages1766780000000,
   LeaseSandboxes1766790000000,
   AddEgress1766890000000,
+  StoreSettingsAsDocuments1766900000000,
 ];

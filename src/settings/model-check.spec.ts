@@ -14,7 +14,7 @@ it.each([
 ])('%s and %s: %s', (one, other, expected) => {
   const model = 'openai/large';
 
-  expect(isSameModelServer({ model, baseUrl: one }, { model, baseUrl: other })).toBe(expected);
+  expect(isSameModelServer({ model, base_url: one }, { model, base_url: other })).toBe(expected);
 });
 
 it.each([
@@ -26,12 +26,12 @@ it.each([
   ['anthropic/large', null, true],
   ['anthropic/large', ' ', true],
 ])('without an address %s and %s: %s', (one, other, expected) => {
-  expect(isSameModelServer({ model: one, baseUrl: null }, { model: other, baseUrl: '' })).toBe(expected);
+  expect(isSameModelServer({ model: one, base_url: null }, { model: other, base_url: '' })).toBe(expected);
 });
 
 it('goes by the address where there is one, whatever the model is called', () => {
-  const baseUrl = 'https://models.example.com/v1';
+  const base_url = 'https://models.example.com/v1';
 
-  expect(isSameModelServer({ model: 'openai/a', baseUrl }, { model: 'anthropic/b', baseUrl })).toBe(true);
-  expect(isSameModelServer({ model: 'openai/a', baseUrl }, { model: null, baseUrl: null })).toBe(false);
+  expect(isSameModelServer({ model: 'openai/a', base_url }, { model: 'anthropic/b', base_url })).toBe(true);
+  expect(isSameModelServer({ model: 'openai/a', base_url }, { model: null, base_url: null })).toBe(false);
 });

@@ -19,8 +19,8 @@ import { type AppConfig, proxyOf } from '../config/app-config.js';
 /** A model with the key that it is called with, in clear. */
 export interface CheckedModel {
   model: string | null;
-  baseUrl: string | null;
-  apiKey: string | null;
+  base_url: string | null;
+  api_key: string | null;
   /** Sent with every request to it. */
   headers?: Readonly<Record<string, string>>;
   api?: ModelApi | null;
@@ -102,19 +102,19 @@ export class ModelCheck {
   }
 
   private async ask(userId: string, checked: CheckedModel): Promise<ModelWarning | null> {
-    const { apiKey } = checked;
+    const { api_key } = checked;
     const request = requestOf(checked);
     if (request === null) {
       return null;
     }
-    const address = addressToCheck(checked.model ?? '', checked.baseUrl);
+    const address = addressToCheck(checked.model ?? '', checked.base_url);
     const problem = address === null ? null : this.addresses.problem(address);
     if (problem !== null) {
       return unverified('refused', problem.replace(/\.$/, ''));
     }
     try {
       const response = await this.http.fetch(request.url, { headers: request.headers, holder: userId });
-      return verdict({ status: response.status, text: await response.text() }, request, apiKey);
+      return verdict({ status: response.status, text: await response.text() }, request, api_key);
     } catch (error) {
       if (error instanceof UpstreamError) {
         const [code, reason] = UNREACHED[error.reason];
@@ -145,14 +145,14 @@ export function apiIn(llm: unknown): ModelApi | null {
 /** The cheapest request that needs the key; null: the server, or everything that it could check, is missing. */
 function requestOf({
   model,
-  baseUrl,
-  apiKey,
+  base_url,
+  api_key,
   headers: extra = {},
   api = null,
 }: CheckedModel): { url: string; headers: Record<string, string>; model: string } | null {
   const name = model?.trim() ?? '';
-  const isAskable = apiKey !== null || (baseUrl ?? '').trim() !== '' || isOwnServer(name);
-  const endpoint = modelEndpoint(name, baseUrl, api);
+  const isAskable = api_key !== null || (base_url ?? '').trim() !== '' || isOwnServer(name);
+  const endpoint = modelEndpoint(name, base_url, api);
   if ('problem' in endpoint || !isAskable) {
     return null;
   }
@@ -166,7 +166,7 @@ function requestOf({
       headers: {
         ...extra,
         'anthropic-version': '2023-06-01',
-        ...(apiKey !== null && { 'x-api-key': apiKey }),
+        ...(api_key !== null && { 'x-api-key': api_key }),
       },
       model: endpoint.model,
     };
@@ -179,7 +179,7 @@ function requestOf({
   const query = new URLSearchParams(endpoint.query).toString();
   return {
     url: `${endpoint.baseUrl}/${path}${query === '' ? '' : `?${query}`}`,
-    headers: { ...extra, ...(apiKey !== null && { authorization: `Bearer ${apiKey}` }) },
+    headers: { ...extra, ...(api_key !== null && { authorization: `Bearer ${api_key}` }) },
     model: endpoint.model,
   };
 }
@@ -187,11 +187,11 @@ function requestOf({
 function verdict(
   { status, text }: { status: number; text: string },
   { url, model }: { url: string; model: string },
-  apiKey: string | null,
+  api_key: string | null,
 ): ModelWarning | null {
   const body = parseJson(text);
   if (status < 200 || status >= 300) {
-    return unverified(codeOf(status), `${status} ${reasonIn(body, status, apiKey)}`.trim());
+    return unverified(codeOf(status), `${status} ${reasonIn(body, status, api_key)}`.trim());
   }
   if (isAzure(url)) {
     // It lists what it offers, and not what its customer has made of it.
@@ -215,7 +215,7 @@ function codeOf(status: number): ModelWarning['code'] {
 }
 
 /** The sentence of the server, which may quote the key. */
-function reasonIn(body: unknown, status: number, apiKey: string | null): string {
+function reasonIn(body: unknown, status: number, api_key: string | null): string {
   const first: unknown = Array.isArray(body) ? body[0] : body;
   const said = [['error', 'message'], ['message'], ['detail'], ['error'], ['msg']]
     .map((path) => jsonText(first, ...path))
@@ -223,7 +223,7 @@ function reasonIn(body: unknown, status: number, apiKey: string | null): string 
   if (said === undefined || said === null) {
     return status === 404 ? 'it has no list of models there; check llm_base_url' : '';
   }
-  const sentence = withoutSecret(said, apiKey).trim().replaceAll(/\s+/g, ' ').replace(/\.$/, '');
+  const sentence = withoutSecret(said, api_key).trim().replaceAll(/\s+/g, ' ').replace(/\.$/, '');
   return sentence.length <= MAX_REASON ? sentence : `${sentence.slice(0, MAX_REASON - 1).toWellFormed()}…`;
 }
 
@@ -245,7 +245,7 @@ function unverified(code: ModelWarning['code'], reason: string): ModelWarning {
 export interface NamedModel {
   model: string | null;
   /** Blank or null: the provider's own address. */
-  baseUrl: string | null;
+  base_url: string | null;
 }
 
 /** The provider of model names without one. */
@@ -269,7 +269,7 @@ function serverOf(named: NamedModel): string | null {
   return model === '' ? null : (/^([^/]+)\/./.exec(model)?.[1] ?? DEFAULT_PROVIDER);
 }
 
-function originOf({ baseUrl }: NamedModel): string {
-  const text = baseUrl?.trim() ?? '';
+function originOf({ base_url }: NamedModel): string {
+  const text = base_url?.trim() ?? '';
   return URL.canParse(text) ? new URL(text).origin : text;
 }

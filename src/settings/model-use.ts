@@ -1,5 +1,5 @@
 import { isOwnServer, modelEndpoint } from '@slipway/common/model-endpoint.js';
-import type { CalledModel } from './operator-defaults.js';
+import type { CalledModel } from './settings-layers.js';
 
 export const MODEL_USE_CODES = ['no_key', 'no_address', 'no_price'] as const;
 
@@ -11,15 +11,15 @@ export interface ModelUseWarning {
 
 /** What is known of a model without asking its server, in sentences for the user. */
 export function modelUseWarnings(
-  { model, baseUrl, apiKey }: CalledModel,
+  { model, base_url, api_key }: CalledModel,
   { budget, isPriced }: { budget: number | null; isPriced: boolean },
 ): ModelUseWarning[] {
   const name = model?.trim() ?? '';
   if (name === '') {
     return [];
   }
-  const endpoint = modelEndpoint(name, baseUrl);
-  const lacksKey = (apiKey ?? '') === '' && (baseUrl ?? '').trim() === '' && !isOwnServer(name);
+  const endpoint = modelEndpoint(name, base_url);
+  const lacksKey = (api_key ?? '') === '' && (base_url ?? '').trim() === '' && !isOwnServer(name);
   const unreached: ModelUseWarning[] =
     'problem' in endpoint
       ? [{ code: 'no_address', detail: `It was stored, but no conversation can begin: ${endpoint.problem}` }]

@@ -1,7 +1,8 @@
 import { describe, expect, it } from '@jest/globals';
 import { parseBody } from '../../test/support/body-problems.js';
 import { SettingsDto } from './flat/settings.dto.js';
-import { emptySettingsRow, SETTINGS, settingsChanges, shownSettings } from './settings-table.js';
+import { SETTINGS } from './settings.schema.js';
+import { emptySettingsRow, settingsChanges, shownSettings } from './settings-table.js';
 
 describe('settingsChanges', () => {
   it.each([

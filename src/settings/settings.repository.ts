@@ -1,5 +1,6 @@
 import {
   Column,
+  type ColumnType,
   CreateDateColumn,
   Entity,
   UpdateDateColumn,
@@ -8,80 +9,83 @@ import {
   Repository,
 } from 'typeorm';
 import { Injectable } from '@nestjs/common';
-import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { UserKeyedRow, lockUser } from '../auth/user.repository.js';
 import {
-  SETTINGS,
   isKeyColumn,
-  settingsBinding,
+  memberSchema,
+  type PlainColumn,
+  type SettingsDocument,
+  SETTINGS_KEY_COLUMNS,
   type SettingsColumn,
   type SettingsKeyColumn,
+  type SettingsValues,
+} from './settings.schema.js';
+import {
+  emptySettingsRow,
+  INITIAL_COLUMNS,
+  settingsBinding,
+  type SettingsChanges,
   type SettingsKeys,
+  type SettingsRow,
 } from './settings-table.js';
 import { AuditRepository, type NewAuditEntry } from '../audit/audit.repository.js';
 import { NamedStatement } from '../database/named-statement.js';
 import { SecretCipher } from '../common/crypto/secret-cipher.js';
 import { changedPaths, type SettingsDetails, NO_DETAILS } from './nested/nested-settings.js';
 
-/**
- * A user's settings, one typed column each. Members are named as on the wire: one vocabulary from the request to the
- * column. The three keys are encrypted; the MCP configuration and the secrets have tables of their own.
- */
+/** A user's settings: a document, and beside it what is encrypted. Tool servers and secrets have tables of their own. */
 @Entity('settings')
 export class Settings extends UserKeyedRow {
-  @Column('text', { nullable: true }) language: string | null;
-  @Column('text', { nullable: true }) agent: string | null;
-  @Column('integer', { nullable: true }) max_iterations: number | null;
-  @Column('text', { nullable: true }) security_analyzer: string | null;
-  @Column('boolean', { nullable: true }) confirmation_mode: boolean | null;
-  @Column('text', { nullable: true }) llm_model: string | null;
-
-  /** Encrypted. */
+  @Column('jsonb', { default: {} }) document: SettingsDocument;
   @Column('text', { nullable: true }) llm_api_key: string | null;
-  @Column('text', { nullable: true }) llm_base_url: string | null;
-  @Column('integer', { nullable: true }) remote_runtime_resource_factor: number | null;
-
-  @Column('boolean', { default: SETTINGS.enable_default_condenser.default })
-  enable_default_condenser: boolean;
-
-  @Column('boolean', { default: SETTINGS.enable_sound_notifications.default })
-  enable_sound_notifications: boolean;
-
-  @Column('boolean', { default: SETTINGS.enable_proactive_conversation_starters.default })
-  enable_proactive_conversation_starters: boolean;
-
-  @Column('boolean', { default: SETTINGS.enable_solvability_analysis.default })
-  enable_solvability_analysis: boolean;
-
-  @Column('boolean', { nullable: true }) user_consents_to_analytics: boolean | null;
-  @Column('text', { nullable: true }) sandbox_base_container_image: string | null;
-  @Column('text', { nullable: true }) sandbox_runtime_container_image: string | null;
-
-  /** Encrypted. */
   @Column('text', { nullable: true }) search_api_key: string | null;
-
-  /** Encrypted. */
   @Column('text', { nullable: true }) sandbox_api_key: string | null;
-  @Column('double precision', { nullable: true }) max_budget_per_task: number | null;
-  @Column('text', { nullable: true }) email: string | null;
-  @Column('boolean', { nullable: true }) email_verified: boolean | null;
-  @Column('text', { nullable: true }) git_user_name: string | null;
-  @Column('text', { nullable: true }) git_user_email: string | null;
-  @Column('text', { nullable: true }) fork: string | null;
-  @Column('integer', { nullable: true }) clone_depth: number | null;
-  @Column('text', { nullable: true }) clone_filter: CloneFilter | null;
 
-  /** Encrypted JSON of what the nested settings have beyond these columns, see `SettingsDetails`. */
+  /** Encrypted JSON of what the nested settings have beyond the document, see `SettingsDetails`. */
   @Column('text', { nullable: true }) details: string | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
 
-import * as table from './settings-table.js';
+/**
+ * Columns that version 0.2.0 has for members of the document. A trigger keeps both the same while its replicas run beside
+ * ours, so nothing here reads or writes them. New members get none.
+ */
+const COLUMNS_OF_BEFORE: Readonly<Record<string, ColumnType>> = {
+  language: 'text',
+  agent: 'text',
+  max_iterations: 'integer',
+  security_analyzer: 'text',
+  confirmation_mode: 'boolean',
+  llm_model: 'text',
+  llm_base_url: 'text',
+  remote_runtime_resource_factor: 'integer',
+  enable_default_condenser: 'boolean',
+  enable_sound_notifications: 'boolean',
+  enable_proactive_conversation_starters: 'boolean',
+  enable_solvability_analysis: 'boolean',
+  user_consents_to_analytics: 'boolean',
+  sandbox_base_container_image: 'text',
+  sandbox_runtime_container_image: 'text',
+  max_budget_per_task: 'double precision',
+  email: 'text',
+  email_verified: 'boolean',
+  git_user_name: 'text',
+  git_user_email: 'text',
+  fork: 'text',
+  clone_depth: 'integer',
+  clone_filter: 'text',
+};
+for (const [name, type] of Object.entries(COLUMNS_OF_BEFORE)) {
+  const preset = memberSchema(name as PlainColumn).default;
+  const value = preset === undefined ? { nullable: true } : { default: preset };
+  Column({ type, ...value, select: false, insert: false, update: false })(Settings.prototype, name);
+}
 
 type EncryptedColumn = SettingsKeyColumn | 'details';
 
-export type StoredColumns = Pick<Settings, SettingsColumn | 'details'>;
+/** A user's row with a value for each member. */
+export type StoredColumns = SettingsValues & { details: string | null };
 
 /** What is encrypted in a row of the settings; a column that is absent counts as empty. */
 export type EncryptedColumns = Partial<Record<EncryptedColumn, string | null>>;
@@ -91,16 +95,14 @@ export type EncryptedColumns = Partial<Record<EncryptedColumn, string | null>>;
 export class SettingsCipher {
   constructor(private readonly cipher: SecretCipher) {}
 
-  encrypted(
-    userId: string,
-    values: readonly (readonly [SettingsColumn | 'details', unknown])[],
-  ): Partial<StoredColumns> {
+  /** @param values null removes one */
+  encrypted(userId: string, values: EncryptedColumns): EncryptedColumns {
     return Object.fromEntries(
-      values.map(([column, value]) =>
-        typeof value === 'string' && (column === 'details' || isKeyColumn(column))
-          ? [column, this.cipher.encrypt(value, settingsBinding(column, userId))]
-          : [column, value],
-      ),
+      ENCRYPTED.flatMap((column) => {
+        const value = values[column] ?? null;
+        const record = value === null ? null : this.cipher.encrypt(value, settingsBinding(column, userId));
+        return column in values ? [[column, record]] : [];
+      }),
     );
   }
 
@@ -124,16 +126,31 @@ export class SettingsCipher {
 
 /** What is merged into a row: new values of columns, and what becomes of the details. */
 export interface SettingsChange {
-  columns: table.SettingsChanges;
+  columns: SettingsChanges;
   details?: ((stored: SettingsDetails) => SettingsDetails) | undefined;
 }
 
-const COLUMNS = [...table.SETTINGS_COLUMNS, 'details'];
+const ENCRYPTED = [...SETTINGS_KEY_COLUMNS, 'details'] as const;
+const COLUMNS = ['document', ...ENCRYPTED];
+
+type StoredRow = Pick<Settings, 'document' | EncryptedColumn>;
+type LoadedRow = Pick<Settings, 'document'> & EncryptedColumns & Omit<SettingsRow, PlainColumn>;
+
+const EMPTY_ROW = {
+  llm_api_key: null,
+  search_api_key: null,
+  sandbox_api_key: null,
+  details: null,
+} satisfies Record<EncryptedColumn, null>;
+
+function inColumns({ document, ...encrypted }: StoredRow): StoredColumns {
+  return { ...INITIAL_COLUMNS, ...document, ...encrypted };
+}
 
 /** Finds no row for a user ($1) without settings, tool servers and provider tokens. */
 const LOAD = `
   SELECT ${COLUMNS.map((column) => `s.${column}`).join(', ')},
-    ${table.SETTINGS_KEY_COLUMNS.map((key) => `s.${key} IS NOT NULL AS ${key}_set`).join(', ')},
+    ${SETTINGS_KEY_COLUMNS.map((key) => `s.${key} IS NOT NULL AS ${key}_set`).join(', ')},
     m.config AS mcp_config, t.hosts AS provider_tokens_set, t.unverified AS provider_tokens_unverified
   FROM (VALUES ($1::uuid)) AS owner (id)
   LEFT JOIN settings s ON s.user_id = owner.id
@@ -145,17 +162,14 @@ const LOAD = `
   ) t ON true
   WHERE s.user_id IS NOT NULL OR m.user_id IS NOT NULL OR t.hosts IS NOT NULL`;
 
-const READ_LOCKED = new NamedStatement<StoredColumns>(
+const READ_LOCKED = new NamedStatement<StoredRow>(
   'settings_lock',
   `SELECT ${COLUMNS.join(', ')} FROM settings WHERE user_id = $1 FOR NO KEY UPDATE`,
 );
 
 @Injectable()
 export class SettingsRepository extends Repository<Settings> {
-  private readonly loadStatement = new NamedStatement<table.SettingsRow & EncryptedColumns>(
-    'settings_load',
-    LOAD,
-  );
+  private readonly loadStatement = new NamedStatement<LoadedRow>('settings_load', LOAD);
 
   constructor(
     private readonly dataSource: DataSource,
@@ -166,19 +180,27 @@ export class SettingsRepository extends Repository<Settings> {
   }
 
   /** Everything that responses show, and the encrypted columns beside it; null when nothing is stored. */
-  async load(userId: string): Promise<(table.SettingsRow & EncryptedColumns) | null> {
+  async load(userId: string): Promise<(SettingsRow & EncryptedColumns) | null> {
     const [row] = await this.loadStatement.run(this.dataSource, [userId]);
-    return row ?? null;
+    if (row === undefined) {
+      return null;
+    }
+    const { document, ...rest } = row;
+    return { ...emptySettingsRow(), ...document, ...rest };
   }
 
   /** `settings` is null for a user who stored none. @throws SecretDecryptionError */
   async loadWithKeys(
     userId: string,
     manager: EntityManager = this.manager,
-  ): Promise<{ settings: Settings | null; keys: table.SettingsKeys; details: SettingsDetails }> {
-    const settings = await manager.findOneBy(Settings, { userId });
-    const keys = this.cipher.keysOf(userId, settings);
-    return { settings, keys, details: this.cipher.detailsOf(userId, settings) };
+  ): Promise<{
+    settings: Pick<SettingsRow, PlainColumn> | null;
+    keys: SettingsKeys;
+    details: SettingsDetails;
+  }> {
+    const row = await manager.findOneBy(Settings, { userId });
+    const settings = row && { ...emptySettingsRow(), ...row.document };
+    return { settings, keys: this.cipher.keysOf(userId, row), details: this.cipher.detailsOf(userId, row) };
   }
 
   /** The user's transactions take turns. @throws DomainError unauthorized for a user who was removed meanwhile */
@@ -195,33 +217,45 @@ export class SettingsRepository extends Repository<Settings> {
     userId: string,
     { columns, details: change }: SettingsChange,
   ): Promise<{ before: StoredColumns | null; after: StoredColumns }> {
-    const [before = null] = await READ_LOCKED.within(manager, [userId]);
+    const [row = null] = await READ_LOCKED.within(manager, [userId]);
+    const before = row && inColumns(row);
     const changes = [...columns].filter(([column, value]) =>
       differs(column, before?.[column] ?? null, value),
     );
-    const stored = change && this.cipher.detailsOf(userId, before);
+    const stored = change && this.cipher.detailsOf(userId, row);
     const details = stored && change?.(stored);
     const paths = changedPaths(stored, details);
-    const values = this.cipher.encrypted(userId, [
-      ...changes,
-      ...(paths.length > 0 ? [['details', JSON.stringify(details)] as const] : []),
-    ]);
-    if (before === null || Object.keys(values).length > 0) {
-      await manager.upsert(Settings, { userId, ...values, updatedAt: () => 'now()' }, ['userId']);
-      const members = changes.map(([column]) => column);
+    const members = changes.map(([column]) => column);
+    const document = withChanges(row?.document, changes);
+    const encrypted = this.cipher.encrypted(userId, {
+      ...Object.fromEntries(changes.filter(([column]) => isKeyColumn(column))),
+      ...(paths.length > 0 && { details: JSON.stringify(details) }),
+    });
+    if (row === null || members.length + paths.length > 0) {
+      const values = { userId, document, ...encrypted, updatedAt: () => 'now()' };
+      await manager.upsert(Settings, values, ['userId']);
       await this.audit.append(
         manager,
-        ...(before === null || members.length > 0 ? [updateOf(userId, members)] : []),
+        ...(row === null || members.length > 0 ? [updateOf(userId, members)] : []),
         ...(paths.length > 0 ? [updateOf(userId, paths)] : []),
       );
     }
-    return { before, after: { ...table.INITIAL_COLUMNS, details: null, ...before, ...values } };
+    return { before, after: inColumns({ ...EMPTY_ROW, ...row, document, ...encrypted }) };
   }
 }
 
+function withChanges(
+  document: SettingsDocument = {},
+  changes: readonly (readonly [SettingsColumn, unknown])[],
+): SettingsDocument {
+  const plain = changes.filter(([column]) => !isKeyColumn(column));
+  const members = Object.entries({ ...document, ...Object.fromEntries(plain) });
+  return Object.fromEntries(members.filter(([, value]) => value !== null));
+}
+
 /** The stored form of a key never is the same twice: a key that is given counts as changed. */
-function differs(column: table.SettingsColumn, stored: unknown, value: unknown): boolean {
-  return table.isKeyColumn(column) ? stored !== null || value !== null : stored !== value;
+function differs(column: SettingsColumn, stored: unknown, value: unknown): boolean {
+  return isKeyColumn(column) ? stored !== null || value !== null : stored !== value;
 }
 
 function updateOf(ownerId: string, members: readonly string[]): NewAuditEntry {

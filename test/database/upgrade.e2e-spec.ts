@@ -9,6 +9,8 @@ import { dataSourceOptions } from '../../src/database/data-source-options.js';
 import { type Lease, LeasedRows } from '../../src/database/leased-rows/leased-rows.js';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
+import { SettingsRepository } from '../../src/settings/settings.repository.js';
+import { emptySettingsRow, type SettingsChanges, shownSettings } from '../../src/settings/settings-table.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { createEmptyDatabase, type TestDatabase } from '../support/test-database.js';
 
@@ -225,6 +227,98 @@ describe('an upgrade', () => {
         'SELECT name FROM api_keys WHERE of_device ORDER BY id',
       );
       expect(marked.map(({ name }) => name)).toEqual(names.slice(0, 2));
+    } finally {
+      await before.destroy();
+      await older.drop();
+    }
+  });
+
+  it('shares settings with replicas of version 0.2.0, which know columns in place of the document', async () => {
+    const older = await createEmptyDatabase();
+    const isDocument = ({ name }: { name: string }): boolean => name.startsWith('StoreSettings');
+    const before = await new DataSource({
+      ...dataSourceOptions(older.url, 2),
+      migrations: MIGRATIONS.slice(0, MIGRATIONS.findIndex(isDocument)),
+    }).initialize();
+    try {
+      await before.runMigrations({ transaction: 'each' });
+      const email = 'then@example.com';
+      await before.query(`INSERT INTO users (id, email) VALUES (gen_random_uuid(), $1)`, [email]);
+      // As version 0.2.0 merges a request.
+      const theirs = async (members: object): Promise<void> => {
+        const names = Object.keys(members);
+        await before.query(
+          `INSERT INTO settings (user_id, ${names.join(', ')})
+          SELECT users.id, ${names.map((name) => `given.${name}`).join(', ')}
+          FROM users, jsonb_populate_record(NULL::settings, $1) AS given WHERE users.email = $2
+          ON CONFLICT (user_id) DO UPDATE SET ${names.map((name) => `${name} = EXCLUDED.${name}`).join(', ')}`,
+          [members, email],
+        );
+      };
+      const columns = async (): Promise<object | undefined> => {
+        const rows = await before.query<object[]>(
+          `SELECT language, max_iterations, confirmation_mode, max_budget_per_task, clone_filter,
+            enable_sound_notifications, enable_solvability_analysis FROM settings`,
+        );
+        return rows[0];
+      };
+      const first = {
+        language: 'de',
+        max_iterations: 7,
+        confirmation_mode: false,
+        max_budget_per_task: 0.1,
+        clone_filter: 'tree:0',
+        enable_sound_notifications: true,
+        enable_solvability_analysis: true,
+      };
+      await theirs(first);
+      await runMigrations(older.url);
+      const service = await createTestApp({}, older.url);
+      try {
+        const settings = service.app.get(SettingsRepository);
+        const [user] = await before.query<{ id: string }[]>('SELECT id FROM users WHERE email = $1', [email]);
+        const ours = async (members: object): Promise<void> => {
+          const change = { columns: new Map(Object.entries(members)) as SettingsChanges };
+          const id = user?.id ?? '';
+          await settings.transaction(id, (manager) => settings.mergeWithin(manager, id, change));
+        };
+        const shown = async (): Promise<object> =>
+          shownSettings((await settings.load(user?.id ?? '')) ?? emptySettingsRow());
+
+        expect(await shown()).toMatchObject(first);
+        await ours({ language: 'fr', max_iterations: null, enable_solvability_analysis: false });
+        const second = {
+          ...first,
+          language: 'fr',
+          max_iterations: null,
+          enable_solvability_analysis: false,
+        };
+        expect([await columns(), await shown()]).toMatchObject([second, second]);
+        await theirs({ language: null, max_iterations: 9, enable_sound_notifications: false });
+        const third = { ...second, language: null, max_iterations: 9, enable_sound_notifications: false };
+        expect([await columns(), await shown()]).toMatchObject([third, third]);
+        await ours(
+          Object.fromEntries(Object.keys(third).map((name) => [name, name.startsWith('enable') || null])),
+        );
+        // As a later version adds members, which have no column.
+        await before.query(`UPDATE settings SET document = document || '{"later": 1}'`);
+        await theirs({ email: 'now@example.com' });
+        expect(await before.query('SELECT document FROM settings')).toMatchObject([
+          { document: { later: 1 } },
+        ]);
+        expect(await columns()).toEqual({
+          language: null,
+          max_iterations: null,
+          confirmation_mode: null,
+          max_budget_per_task: null,
+          clone_filter: null,
+          enable_sound_notifications: true,
+          enable_solvability_analysis: true,
+        });
+        expect(await shown()).toMatchObject({ email: 'now@example.com', enable_sound_notifications: true });
+      } finally {
+        await service.close();
+      }
     } finally {
       await before.destroy();
       await older.drop();

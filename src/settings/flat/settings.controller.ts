@@ -13,7 +13,7 @@ import {
   StoredSettingsDto,
   toStoredSettingsDto,
 } from './settings.dto.js';
-import { SETTINGS } from '../settings-table.js';
+import { SETTINGS } from '../settings.schema.js';
 import { settingsNotFound, SettingsService } from './settings.service.js';
 
 const STORE =

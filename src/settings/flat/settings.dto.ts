@@ -1,18 +1,24 @@
+import { applyDecorators } from '@nestjs/common';
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { isObject } from 'class-validator';
-import type { CloneFilter } from '@slipway/common/clone-part.js';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
-import { customRule, field, MAX_ELEMENTS, maxItems, must } from '../../common/validation/field.js';
+import {
+  customRule,
+  type DtoClass,
+  field,
+  MAX_ELEMENTS,
+  maxItems,
+  must,
+} from '../../common/validation/field.js';
 import { TellsOtherMembers } from '../../common/validation/unknown-members.js';
 import {
   Choice,
   Decimal,
   Flag,
   Integer,
-  MAX_EMAIL,
   MAX_SECRET,
   MAX_URL,
   Nested,
@@ -23,7 +29,6 @@ import {
 } from '../../common/validation/field-decorators.js';
 import { PROVIDER_ERROR_CODES, PROVIDER_TYPES, type ProviderType } from '../../git-providers/git-provider.js';
 import type { ProviderTokenInputs } from '../../git-providers/tokens/plan-token-changes.js';
-import { CloneDepthField, CloneFilterField } from '../clone-fields.js';
 import { ProviderTokenMap } from '../secrets/git-tokens.dto.js';
 import { type McpConfigDto, McpConfigField, StoredMcpConfigDto } from '../mcp/mcp-config.dto.js';
 import { MODEL_WARNING_CODES, type ModelWarning } from '../model-check.js';
@@ -35,15 +40,14 @@ import {
   secretWarning,
 } from '../secrets/secrets.dto.js';
 import {
-  LLM_SOURCES,
-  type LlmSource,
-  type Setting,
+  memberSchema,
   SETTINGS,
+  SETTINGS_COLUMNS,
+  SETTINGS_KEY_COLUMNS,
   type SettingsColumn,
-  type SettingsRow,
-  type ShownSettings,
-  shownSettings,
-} from '../settings-table.js';
+  type SettingsValues,
+} from '../settings.schema.js';
+import { LAYER_OWNERS, type SettingsRow, type ShownSettings, shownSettings } from '../settings-table.js';
 
 const WARNING_CODES = [
   ...PROVIDER_ERROR_CODES,
@@ -79,7 +83,7 @@ const MAX_NAME = 100;
 export const SHOWN_ONLY: ReadonlySet<string> = new Set([
   'provider_tokens_set',
   'llm_source',
-  ...Object.entries(SETTINGS).flatMap(([name, { kind }]) => (kind === 'key' ? [`${name}_set`] : [])),
+  ...SETTINGS_KEY_COLUMNS.map((name) => `${name}_set`),
 ]);
 
 export function unknownMembers(
@@ -98,12 +102,12 @@ export function keptByNull(
   given: Partial<Record<SettingsColumn, unknown>>,
   stored: Partial<Record<SettingsColumn, unknown>>,
 ): SettingsWarningDto[] {
-  return Object.entries(SETTINGS).flatMap(([name, setting]) => {
-    const column = name as SettingsColumn;
-    const isKept = 'nullKeeps' in setting && given[column] === null && (stored[column] ?? null) !== null;
-    const hint = 'blankClears' in setting ? '; blank text clears it' : '';
+  return SETTINGS_COLUMNS.flatMap((member) => {
+    const { nullKeeps, blankClears } = memberSchema(member);
+    const isKept = nullKeeps && given[member] === null && (stored[member] ?? null) !== null;
+    const hint = blankClears ? '; blank text clears it' : '';
     return isKept
-      ? [{ code: 'null_keeps' as const, member: name, detail: `null keeps the stored value${hint}.` }]
+      ? [{ code: 'null_keeps' as const, member, detail: `null keeps the stored value${hint}.` }]
       : [];
   });
 }
@@ -166,141 +170,102 @@ export function toSettingsStoredDto(
   };
 }
 
-const SIZES = { minimum: 1, maximum: 8 };
-const KEPT = 'null keeps the stored value, blank text clears it.';
-const KEY_KEPT = 'null and the mask `**********` keep the stored key, blank text clears it.';
-
-function Switch(description: string): PropertyDecorator {
-  return (target, property) => {
-    const { default: preset } = SETTINGS[property as keyof typeof SETTINGS] as Setting;
-    Flag(description, { default: preset, example: preset })(target, property);
+function Members(members: Readonly<Record<string, PropertyDecorator>>): ClassDecorator {
+  return ({ prototype }) => {
+    for (const [name, decorate] of Object.entries(members)) {
+      decorate(Object(prototype), name);
+    }
   };
 }
 
-function TextOrNull(description: string, example: string, maxLength?: number): PropertyDecorator {
-  return Text(description, { nullable: true, example, ...(maxLength && { maxLength }) });
+/** A class with these members, in their order: the compiler compares them with the type, and the document shows them. */
+function withMembers<T extends object>(members: Record<keyof T, PropertyDecorator>): DtoClass<T> {
+  @Members(members)
+  class Base {}
+  return Base as DtoClass<T>;
 }
 
-/** Copied keys bring a line break along, which no header can hold. */
-function KeyOrNull(description: string, example: string): PropertyDecorator {
-  return Secret(description, example, { nullable: true, trim: true });
+/** What follows from the table, with the members that have tables of their own in their places. */
+function membersOf<Elsewhere extends string>(
+  elsewhere: Record<Elsewhere, PropertyDecorator>,
+  decorator: (name: SettingsColumn) => PropertyDecorator,
+): Record<Elsewhere | SettingsColumn, PropertyDecorator> {
+  const names = Object.keys(SETTINGS) as (keyof typeof SETTINGS)[];
+  return Object.fromEntries(
+    names.map((name) => [name, elsewhere[name as Elsewhere] ?? decorator(name as SettingsColumn)]),
+  ) as Record<Elsewhere | SettingsColumn, PropertyDecorator>;
 }
+
+/** A member of a request; absent is "unchanged". */
+export function SettingMember(name: SettingsColumn): PropertyDecorator {
+  const { type, description, examples, default: preset, ...rules } = memberSchema(name);
+  const [example] = examples;
+  const given = preset === undefined ? { nullable: true, example } : { default: preset, example };
+  const bounds = {
+    ...(rules.minimum !== undefined && { minimum: rules.minimum }),
+    ...(rules.maximum !== undefined && { maximum: rules.maximum }),
+  };
+  switch (type) {
+    case 'boolean':
+      return Flag(description, given);
+    case 'integer':
+      return Integer(description, { ...given, ...bounds });
+    case 'number':
+      return Decimal(description, { ...given, minimum: rules.minimum ?? 0 });
+    case 'string':
+      if (rules.enum) {
+        return Choice(description, { ...given, values: rules.enum });
+      }
+      if (rules.writeOnly) {
+        // Copied keys bring a line break along, which no header can hold.
+        return Secret(description, String(example), { ...given, trim: true });
+      }
+      return rules.format === 'uri'
+        ? Text(description, { ...given, ...ADDRESS })
+        : Text(description, { ...given, ...(rules.maxLength && { maxLength: rules.maxLength }) });
+  }
+}
+
+const ADDRESS = {
+  trim: true,
+  maxLength: MAX_URL,
+  form: { pattern: String.raw`^\s*(?:${MODEL_ADDRESS}\s*)?$` },
+  rule: (address: string): string | null =>
+    address === '' ? null : addressProblem(address, ['http', 'https']),
+};
+
+type Body = { [Name in SettingsColumn]?: SettingsValues[Name] } & {
+  secrets_store?: SecretsStoreDto;
+  mcp_config?: McpConfigDto | null;
+  provider_tokens_set?: unknown;
+};
 
 /** Body of `POST /api/settings`. Members left out keep their values; members it does not list are ignored, and named in `warnings`. */
 @TellsOtherMembers()
-export class SettingsDto {
-  @TextOrNull('Language of the user interface.', 'en') language?: string | null;
-
-  @TextOrNull('Agent that works in new conversations.', 'CodeActAgent')
-  agent?: string | null;
-
-  @Integer('Most steps of one run of the agent.', { nullable: true, minimum: 1, example: 100 })
-  max_iterations?: number | null;
-
-  @TextOrNull('Judge of the risk of actions.', 'llm')
-  security_analyzer?: string | null;
-
-  @Flag('Whether risky actions wait for the user.', { nullable: true, example: false })
-  confirmation_mode?: boolean | null;
-
-  @TextOrNull(`Model of new conversations. ${KEPT}`, 'provider/model-1')
-  llm_model?: string | null;
-
-  @KeyOrNull(`Key for the model. ${KEY_KEPT}`, 'llm-key-example') llm_api_key?: string | null;
-
-  @Text(`Absolute http or https address of the model's API, without credentials in it. ${KEPT}`, {
-    nullable: true,
-    trim: true,
-    example: 'https://llm.example.com/v1',
-    maxLength: MAX_URL,
-    form: { pattern: String.raw`^\s*(?:${MODEL_ADDRESS}\s*)?$` },
-    rule: (address) => (address === '' ? null : addressProblem(address, ['http', 'https'])),
-  })
-  llm_base_url?: string | null;
-
-  @Integer('Size of sandboxes, as a multiple of the smallest.', { ...SIZES, nullable: true, example: 1 })
-  remote_runtime_resource_factor?: number | null;
-
-  @Nested('Tokens and secrets to merge into the stored ones; stored elsewhere and never shown.', {
-    type: SecretsStoreDto,
-    nullIsAbsent: true,
-  })
-  @customRule('isObject', must(isObject, 'value_error', 'Expected an object.'))
-  secrets_store?: SecretsStoreDto;
-
-  @Switch('Whether long histories are condensed.') enable_default_condenser?: boolean;
-  @Switch('Whether the user interface plays sounds.') enable_sound_notifications?: boolean;
-  @Switch('Whether conversations are offered unasked.') enable_proactive_conversation_starters?: boolean;
-  @Switch('Whether issues are judged for how solvable they are.') enable_solvability_analysis?: boolean;
-
-  @Flag('Whether the user agreed to analytics. null keeps the stored value.', {
-    nullable: true,
-    example: false,
-  })
-  user_consents_to_analytics?: boolean | null;
-
-  @TextOrNull(
-    'Image that sandboxes run where `sandbox_runtime_container_image` names none.',
-    'docker.io/library/debian:13',
-  )
-  sandbox_base_container_image?: string | null;
-
-  @TextOrNull(
-    'Image that sandboxes run. One without an agent server gets that of the service.',
-    'registry.example.com/sandbox:1',
-  )
-  sandbox_runtime_container_image?: string | null;
-
-  @McpConfigField() mcp_config?: McpConfigDto | null;
-
-  @KeyOrNull(
-    `Key for web search. ${KEY_KEPT} Beside provider_tokens_set, blank text keeps it too.`,
-    'search-key-example',
-  )
-  search_api_key?: string | null;
-
-  @KeyOrNull(
-    `Key for a remote sandbox service; stored, but no sandbox of this service needs it. ${KEY_KEPT}`,
-    'sandbox-key-example',
-  )
-  sandbox_api_key?: string | null;
-
-  @Decimal('Most that one task may cost, in US dollars.', { nullable: true, minimum: 0, example: 2.5 })
-  max_budget_per_task?: number | null;
-
-  @TextOrNull('Email address of the user.', 'ada@example.com', MAX_EMAIL)
-  email?: string | null;
-
-  @Flag('Whether the address is confirmed.', { nullable: true, example: true })
-  email_verified?: boolean | null;
-
-  @TextOrNull('Author name of commits.', 'Ada Lovelace', 255)
-  git_user_name?: string | null;
-
-  @TextOrNull('Author address of commits.', 'ada@example.com', MAX_EMAIL)
-  git_user_email?: string | null;
-
-  @Choice('Whether a fork of yours is made and pushed to where you may not push; null: `auto`.', {
-    values: ['auto', 'never'],
-    nullable: true,
-    example: 'auto',
-  })
-  fork?: string | null;
-
-  @CloneDepthField() clone_depth?: number | null;
-  @CloneFilterField() clone_filter?: CloneFilter | null;
-
+export class SettingsDto extends withMembers<Body>({
+  ...membersOf(
+    {
+      secrets_store: applyDecorators(
+        customRule('isObject', must(isObject, 'value_error', 'Expected an object.')),
+        Nested('Tokens and secrets to merge into the stored ones; stored elsewhere and never shown.', {
+          type: SecretsStoreDto,
+          nullIsAbsent: true,
+        }),
+      ),
+      mcp_config: McpConfigField(),
+    },
+    SettingMember,
+  ),
   // Nothing of it is kept, so all that matters is how much of it there is.
-  @field(
+  provider_tokens_set: field(
     'As the response has it, whatever it says: a form that sends it sends back what it was shown, keys that it was not shown among it.',
     { example: { github: null } },
     {
       schema: { type: 'object', additionalProperties: {}, maxProperties: MAX_ELEMENTS },
       rules: { maxItems: maxItems() },
     },
-  )
-  provider_tokens_set?: unknown;
-}
+  ),
+}) {}
 
 const NOTHING = { type: 'object' as const, additionalProperties: false, example: {} };
 
@@ -310,57 +275,40 @@ class ShownSecretsStoreDto {
   @ApiProperty(NOTHING) custom_secrets: Record<string, never>;
 }
 
+function ShownSetting(name: SettingsColumn): PropertyDecorator {
+  const { type, examples, default: preset, writeOnly } = memberSchema(name);
+  if (writeOnly) {
+    return OrNull(null, { description: `Always null; see ${name}_set.` });
+  }
+  return ApiProperty({ type, example: examples.at(-1), ...(preset === undefined && { nullable: true }) });
+}
+
 /** Response of `GET /api/settings`: every member of the settings; secrets only as "is set". */
-export class StoredSettingsDto implements ShownSettings {
-  @OrNull('en') language: string | null;
-  @OrNull('CodeActAgent') agent: string | null;
-  @ApiProperty({ type: 'integer', nullable: true, example: 100 }) max_iterations: number | null;
-  @OrNull('llm') security_analyzer: string | null;
-  @ApiProperty({ type: Boolean, nullable: true, example: false }) confirmation_mode: boolean | null;
-  @OrNull('provider/model-1') llm_model: string | null;
-  @OrNull(null, { description: 'Always null; see llm_api_key_set.' }) llm_api_key: null;
-  @OrNull('https://llm.example.com/v1') llm_base_url: string | null;
-  @ApiProperty({ type: 'integer', nullable: true, example: 1 }) remote_runtime_resource_factor: number | null;
-
-  @ApiProperty({ type: ShownSecretsStoreDto, description: 'Always empty; see provider_tokens_set.' })
-  secrets_store: ShownSecretsStoreDto;
-
-  @ApiProperty({ example: true }) enable_default_condenser: boolean;
-  @ApiProperty({ example: false }) enable_sound_notifications: boolean;
-  @ApiProperty({ example: true }) enable_proactive_conversation_starters: boolean;
-  @ApiProperty({ example: true }) enable_solvability_analysis: boolean;
-  @ApiProperty({ type: Boolean, nullable: true, example: false }) user_consents_to_analytics: boolean | null;
-  @OrNull('docker.io/library/debian:13') sandbox_base_container_image: string | null;
-  @OrNull('registry.example.com/sandbox:1') sandbox_runtime_container_image: string | null;
-  @ApiProperty({ type: StoredMcpConfigDto, nullable: true }) mcp_config: StoredMcpConfigDto | null;
-  @OrNull(null, { description: 'Always null; see search_api_key_set.' }) search_api_key: null;
-  @OrNull(null, { description: 'Always null; see sandbox_api_key_set.' }) sandbox_api_key: null;
-  @ApiProperty({ type: Number, nullable: true, example: 2.5 }) max_budget_per_task: number | null;
-  @OrNull('ada@example.com') email: string | null;
-  @ApiProperty({ type: Boolean, nullable: true, example: true }) email_verified: boolean | null;
-  @OrNull('Ada Lovelace') git_user_name: string | null;
-  @OrNull('ada@example.com') git_user_email: string | null;
-  @OrNull('never') fork: string | null;
-  @ApiProperty({ type: 'integer', nullable: true, example: 50 }) clone_depth: number | null;
-  @OrNull('blob:none') clone_filter: CloneFilter | null;
-  @ApiProperty({ example: true }) llm_api_key_set: boolean;
-  @ApiProperty({ example: false }) search_api_key_set: boolean;
-  @ApiProperty({ example: false }) sandbox_api_key_set: boolean;
-
-  @Shown(
+export class StoredSettingsDto extends withMembers<ShownSettings>({
+  ...membersOf(
+    {
+      secrets_store: ApiProperty({
+        type: ShownSecretsStoreDto,
+        description: 'Always empty; see provider_tokens_set.',
+      }),
+      mcp_config: ApiProperty({ type: StoredMcpConfigDto, nullable: true }),
+    },
+    ShownSetting,
+  ),
+  llm_api_key_set: ApiProperty({ type: Boolean, example: true }),
+  search_api_key_set: ApiProperty({ type: Boolean, example: false }),
+  sandbox_api_key_set: ApiProperty({ type: Boolean, example: false }),
+  provider_tokens_set: Shown(
     'Providers with a stored token, and the host it is for (null: the public service).',
     { github: null, gitlab: 'git.example.com' },
     { type: 'object', additionalProperties: { type: 'string', nullable: true } },
-  )
-  provider_tokens_set: Record<string, string | null>;
-
-  @Shown(
+  ),
+  llm_source: Shown(
     "Whose key conversations use: `operator` where the user has none, and the model is the operator's too; null while there is none.",
     'user',
-    { enum: LLM_SOURCES, type: 'string', nullable: true },
-  )
-  llm_source: LlmSource;
-}
+    { enum: LAYER_OWNERS, type: 'string', nullable: true },
+  ),
+}) {}
 
 export function toStoredSettingsDto(row: SettingsRow): StoredSettingsDto {
   return shownSettings(row);

@@ -17,6 +17,7 @@ import {
   type SettingsChange,
   SettingsRepository,
 } from '../settings.repository.js';
+import { layered, llmOf } from '../settings-layers.js';
 import { settingsChanges, type SettingsRow } from '../settings-table.js';
 
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
@@ -105,13 +106,18 @@ export class SettingsService {
     if (isUntouched || after.agent?.startsWith('acp:') === true) {
       return [];
     }
-    const { model, baseUrl, apiKey, parameters } = this.checkedModel(userId, after);
-    const own = { model, baseUrl, apiKey };
-    const called = this.defaults.complete(own) ?? own;
+    const { model, base_url, api_key, parameters } = this.checkedModel(userId, after);
+    const own = {
+      owner: 'user',
+      members: after,
+      llm: { model, base_url, api_key },
+      toolServers: null,
+    } as const;
+    const { llm: called, members } = layered(own, this.defaults.layer);
     const isPriced =
       jsonNumber(parameters, 'input_cost_per_token') !== null ||
       (await this.catalogue.facts(called.model ?? '')).price !== null;
-    return modelUseWarnings(called, { budget: after.max_budget_per_task ?? this.defaults.budget, isPriced });
+    return modelUseWarnings(called, { budget: members.max_budget_per_task, isPriced });
   }
 
   /** @throws DomainError not_found before anything was stored */
@@ -127,17 +133,15 @@ export class SettingsService {
     const parameters = this.cipher.detailsOf(userId, row).agent['llm'];
     return {
       parameters,
-      model: row.llm_model ?? null,
-      baseUrl: row.llm_base_url ?? null,
-      apiKey: this.cipher.keysOf(userId, row).llm_api_key,
+      ...llmOf(row, this.cipher.keysOf(userId, row)),
       headers: headersIn(parameters),
       api: apiIn(parameters),
     };
   }
 
   /** Addresses that the operator does not allow, in the order of the members. */
-  private addressProblems({ llm_base_url: baseUrl, mcp_config: mcpConfig }: SettingsDto): InputProblem[] {
-    const msg = typeof baseUrl === 'string' && baseUrl !== '' ? this.addresses.problem(baseUrl) : null;
+  private addressProblems({ llm_base_url: address, mcp_config: mcpConfig }: SettingsDto): InputProblem[] {
+    const msg = typeof address === 'string' && address !== '' ? this.addresses.problem(address) : null;
     return [
       ...(msg === null ? [] : [{ loc: ['body', 'llm_base_url'], msg, type: 'value_error' }]),
       ...(mcpConfig ? this.mcpConfigs.addressProblems(mcpConfig, ['body', 'mcp_config']) : []),

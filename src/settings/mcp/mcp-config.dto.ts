@@ -28,7 +28,6 @@ import {
   VARIABLES_TEXT,
   variablesFromText,
 } from './command-text.js';
-import type { StoredMcpConfig, StoredRemoteMcpServer, StoredStdioMcpServer } from './mcp-secrets.js';
 
 /** Characters of JSON: as much as a body may have, which is what the whole configuration is sent with. */
 export const MAX_CONFIG_LENGTH = 1_048_576;
@@ -57,7 +56,7 @@ function ShownStartTimeout(): PropertyDecorator {
 }
 
 @ApiSchema({ name: 'StoredMCPRemoteServerConfig' })
-class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
+class StoredRemoteMcpServerDto {
   @ApiProperty({ example: 'https://mcp.example.com/sse' }) url: string;
   @ShownOrNull('null, or the mask.', '**********') api_key: string | null;
   @ShownTools() tools?: string[];
@@ -65,7 +64,7 @@ class StoredRemoteMcpServerDto implements StoredRemoteMcpServer {
 }
 
 @ApiSchema({ name: 'StoredMCPStdioServerConfig' })
-class StoredStdioMcpServerDto implements StoredStdioMcpServer {
+class StoredStdioMcpServerDto {
   @ApiProperty({ example: 'files' }) name: string;
   @ApiProperty({ example: 'npx' }) command: string;
   @ApiProperty({ type: [String], example: ['-y', 'files-server'] }) args: string[];
@@ -76,7 +75,7 @@ class StoredStdioMcpServerDto implements StoredStdioMcpServer {
 
 /** An MCP configuration as responses show it: secrets are masked, and a mask sent back keeps the secret. */
 @ApiSchema({ name: 'StoredMCPConfig' })
-export class StoredMcpConfigDto implements StoredMcpConfig {
+export class StoredMcpConfigDto {
   @ApiProperty({ type: [StoredRemoteMcpServerDto] }) sse_servers: StoredRemoteMcpServerDto[];
   @ApiProperty({ type: [StoredStdioMcpServerDto] }) stdio_servers: StoredStdioMcpServerDto[];
   @ApiProperty({ type: [StoredRemoteMcpServerDto] }) shttp_servers: StoredRemoteMcpServerDto[];

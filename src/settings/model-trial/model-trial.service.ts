@@ -83,8 +83,8 @@ export class ModelTrialService {
     const model = jsonText(llm, 'model') ?? '';
     const tried: TriedModel = {
       model,
-      baseUrl: jsonText(llm, 'base_url'),
-      apiKey: jsonText(llm, 'api_key'),
+      base_url: jsonText(llm, 'base_url'),
+      api_key: jsonText(llm, 'api_key'),
       api: apiIn(llm),
       headers: headersIn(llm),
     };
@@ -158,11 +158,11 @@ export class ModelTrialService {
     question: Question,
     signal: AbortSignal,
   ): Promise<Outcome> {
-    const endpoint = modelEndpoint(tried.model, tried.baseUrl, tried.api);
+    const endpoint = modelEndpoint(tried.model, tried.base_url, tried.api);
     if ('problem' in endpoint) {
       return { result: 'no', detail: endpoint.problem };
     }
-    const address = addressToCheck(tried.model, tried.baseUrl);
+    const address = addressToCheck(tried.model, tried.base_url);
     const problem = address === null ? null : this.addresses.problem(address);
     if (problem !== null) {
       return { result: 'no', detail: problem };
@@ -180,7 +180,7 @@ export class ModelTrialService {
       }
       const said =
         jsonText(parseJson(text), 'error', 'message') ?? jsonText(parseJson(text), 'message') ?? '';
-      const reason = withoutSecret(said, tried.apiKey)
+      const reason = withoutSecret(said, tried.api_key)
         .replaceAll(/\s+/g, ' ')
         .slice(0, MAX_REASON)
         .toWellFormed();

@@ -14,8 +14,8 @@ type Endpoint = Exclude<ReturnType<typeof modelEndpoint>, { problem: string }>;
 /** A model with its key, in clear, and the parameters that bear on how it is asked. */
 export interface TriedModel {
   model: string;
-  baseUrl: string | null;
-  apiKey: string | null;
+  base_url: string | null;
+  api_key: string | null;
   api: ModelApi | null;
   headers: Readonly<Record<string, string>>;
 }
@@ -56,7 +56,7 @@ export function requestFor(
   endpoint: Endpoint,
   question: Question,
 ): { url: string; headers: Record<string, string>; body: string } {
-  const { apiKey, headers: extra } = tried;
+  const { api_key, headers: extra } = tried;
   if (endpoint.api === 'anthropic') {
     const isOwn = endpoint.baseUrl === null || hostOf(endpoint.baseUrl) === hostOf(ANTHROPIC_URL);
     return {
@@ -64,13 +64,16 @@ export function requestFor(
       headers: {
         'content-type': 'application/json',
         'anthropic-version': '2023-06-01',
-        ...(apiKey !== null && { 'x-api-key': apiKey, ...(!isOwn && { authorization: `Bearer ${apiKey}` }) }),
+        ...(api_key !== null && {
+          'x-api-key': api_key,
+          ...(!isOwn && { authorization: `Bearer ${api_key}` }),
+        }),
         ...extra,
       },
       body: JSON.stringify({ model: endpoint.model, stream: true, ...anthropicBody(question) }),
     };
   }
-  const { query, key } = access(endpoint, apiKey, null);
+  const { query, key } = access(endpoint, api_key, null);
   const search = new URLSearchParams(query).toString();
   return {
     url: `${endpoint.baseUrl}/chat/completions${search && `?${search}`}`,

@@ -111,7 +111,7 @@ export interface NestedSettings {
   /** By name, masked. */
   mcpServers: JsonObject;
   /** For programs that may have the secrets themselves. */
-  inClear: { llmKey: string | null; mcpServers: JsonObject };
+  inClear: { api_key: string | null; mcpServers: JsonObject };
   profiles: readonly ClearLlmProfile[];
   activeProfile: string | null;
 }

@@ -8,10 +8,12 @@ import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
 import { OperatorDefaults } from '../operator-defaults.js';
+import { llmOf } from '../settings-layers.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher, SettingsRepository } from '../settings.repository.js';
-import { emptySettingsRow, SETTINGS } from '../settings-table.js';
+import { SETTINGS } from '../settings.schema.js';
+import { emptySettingsRow } from '../settings-table.js';
 import { APP_DEFAULTS, type NestedSettings, type NestedSettingsDto } from './nested-settings.dto.js';
 import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
 
@@ -63,9 +65,9 @@ export class NestedSettingsService {
       row: this.defaults.shown(own) ?? own,
       details,
       mcpServers: shownNamedServers(mcpConfig),
-      inClear: { llmKey: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
+      inClear: { api_key: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },
       profiles,
-      activeProfile: activeProfile(profiles, own, keys, details),
+      activeProfile: activeProfile(profiles, llmOf(own, keys), details),
     };
   }
 

@@ -8,12 +8,16 @@ import {
 } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { requireNone, type InputProblem } from '../../common/errors/domain-error.js';
-import { SETTINGS, type SettingsRow } from '../settings-table.js';
+import { memberSchema, SETTINGS, type SettingsColumn } from '../settings.schema.js';
+import type { SettingsRow } from '../settings-table.js';
 import {
   AGENT_CONTEXT_FIELDS,
   CONDENSER_FIELDS,
   fieldProblem,
   findField,
+  FLAT_AGENT_FIELDS,
+  FLAT_CONVERSATION_FIELDS,
+  type FlatFields,
   isSecretPath,
   LLM_FIELDS,
   type SettingField,
@@ -37,18 +41,6 @@ interface NestedChange {
   /** Absent: unchanged. */
   mcpConfig?: unknown;
 }
-
-/** Members that are columns of the flat settings, by their path. */
-const AGENT_COLUMNS: ReadonlyMap<string, string> = new Map([
-  ['agent', 'agent'],
-  ['llm.model', 'llm_model'],
-  ['llm.api_key', 'llm_api_key'],
-  ['llm.base_url', 'llm_base_url'],
-  ['condenser.enabled', 'enable_default_condenser'],
-]);
-const CONVERSATION_COLUMNS: ReadonlyMap<string, string> = new Map(
-  ['max_iterations', 'confirmation_mode', 'security_analyzer'].map((name) => [name, name]),
-);
 
 /** Agents that speak the Agent Client Protocol are named so in the flat settings. */
 const ACP = 'acp:';
@@ -85,8 +77,8 @@ export function readNestedChange(
     });
   }
   requireNone(problems);
-  const agent = splitColumns(agentDiff, AGENT_COLUMNS);
-  const conversation = splitColumns(conversationDiff, CONVERSATION_COLUMNS);
+  const agent = splitColumns(agentDiff, FLAT_AGENT_FIELDS);
+  const conversation = splitColumns(conversationDiff, FLAT_CONVERSATION_FIELDS);
   return {
     flat: { ...agent.flat, ...chosenAgent(agentDiff), ...conversation.flat },
     details: {
@@ -130,7 +122,7 @@ function fieldProblems(
 
 function splitColumns(
   diff: JsonObject,
-  columns: ReadonlyMap<string, string>,
+  columns: FlatFields,
 ): { flat: Record<string, unknown>; rest: JsonObject } {
   const flat: Record<string, unknown> = {};
   const take = (object: JsonObject, prefix: string): JsonObject =>
@@ -148,8 +140,9 @@ function splitColumns(
 }
 
 /** A value of a diff as the flat settings take it: there null keeps a model and its address, and blank text clears them. */
-function flatValue(column: string, value: unknown): Record<string, unknown> {
-  if (column === 'llm_api_key' && (value === null || value === MASK)) {
+function flatValue(column: SettingsColumn, value: unknown): Record<string, unknown> {
+  const { default: preset, writeOnly, blankClears } = memberSchema(column);
+  if (writeOnly && (value === null || value === MASK)) {
     return {};
   }
   if (column === 'security_analyzer') {
@@ -157,12 +150,9 @@ function flatValue(column: string, value: unknown): Record<string, unknown> {
     return { [column]: value === 'none' ? '' : value };
   }
   if (value !== null) {
-    return { [column]: column.startsWith('llm_') && typeof value === 'string' ? value.trim() : value };
+    return { [column]: blankClears && typeof value === 'string' ? value.trim() : value };
   }
-  if (column === 'enable_default_condenser') {
-    return { [column]: SETTINGS.enable_default_condenser.default };
-  }
-  return { [column]: column.startsWith('llm_') ? '' : null };
+  return { [column]: preset ?? (blankClears ? '' : null) };
 }
 
 export function changesDetails({ details }: NestedChange): boolean {

@@ -1,5 +1,6 @@
 import { isJsonObject } from '@slipway/common/json-access.js';
 import { MAX_ELEMENTS } from '../../common/validation/field.js';
+import { memberSchema, type SettingsColumn } from '../settings.schema.js';
 import schema from './settings.schema.json' with { type: 'json' };
 
 /** Most characters of a text among the nested settings; all of them together have a limit of their own. */
@@ -23,33 +24,52 @@ export interface SettingField {
   choices: readonly string[];
   minimum: number | null;
   maximum: number | null;
+  /** The member of the flat settings that it is; null: it is stored among the details. */
+  flat: SettingsColumn | null;
+  /** Our own agent server does not get it. */
+  isStock: boolean;
 }
 
-/** A field in the words of JSON Schema. */
+/** A field in the words of JSON Schema; type and bounds of a flat member stand with that. */
 interface FieldDocument extends Partial<Pick<SettingField, 'default' | 'minimum' | 'maximum'>> {
   title: string;
-  description: string;
-  type: string;
+  description?: string;
+  type?: string;
   enum?: readonly string[];
   writeOnly?: boolean;
+  'x-flat'?: string;
+  'x-stock'?: boolean;
   'x-prominence'?: string;
   'x-depends-on'?: readonly string[];
 }
 
 function fieldsOf(properties: Readonly<Record<string, FieldDocument>>, prefix = ''): readonly SettingField[] {
-  return Object.entries(properties).map(([name, field]) => ({
-    key: `${prefix}${name}`,
-    label: field.title,
-    description: field.description,
-    type: field.type as SettingField['type'],
-    default: field.default ?? null,
-    prominence: (field['x-prominence'] ?? 'minor') as SettingField['prominence'],
-    dependsOn: field['x-depends-on'] ?? [],
-    secret: field.writeOnly ?? false,
-    choices: field.enum ?? [],
-    minimum: field.minimum ?? null,
-    maximum: field.maximum ?? null,
-  }));
+  return Object.entries(properties).map(([name, document]) => {
+    const flat = (document['x-flat'] ?? null) as SettingsColumn | null;
+    const field: FieldDocument = { ...(flat && boundsOf(flat)), ...document };
+    return {
+      key: `${prefix}${name}`,
+      label: field.title,
+      description: field.description ?? 'Used by stock agent servers.',
+      type: field.type as SettingField['type'],
+      default: field.default ?? null,
+      prominence: (field['x-prominence'] ?? 'minor') as SettingField['prominence'],
+      dependsOn: field['x-depends-on'] ?? [],
+      secret: field.writeOnly ?? false,
+      choices: field.enum ?? [],
+      minimum: field.minimum ?? null,
+      maximum: field.maximum ?? null,
+      flat,
+      isStock: field['x-stock'] ?? false,
+    };
+  });
+}
+
+function boundsOf(
+  name: SettingsColumn,
+): Pick<FieldDocument, 'type' | 'minimum' | 'maximum' | 'writeOnly' | 'default'> {
+  const { description: _other, examples: _examples, ...bounds } = memberSchema(name);
+  return bounds;
 }
 
 const { agent_settings: agent, conversation_settings: conversation } = schema.properties;
@@ -68,15 +88,24 @@ export const CONFIRMATION_FIELDS = fieldsOf(confirmation);
 /** What a shown profile has beside its fields, or web applications send besides; it means nothing here. */
 export const LLM_ECHOES = ['subscription_vendor', 'is_subscription', 'provider_connection_id'] as const;
 
+const AGENT_FIELDS = [...GENERAL_FIELDS, ...LLM_FIELDS, ...AGENT_CONTEXT_FIELDS, ...CONDENSER_FIELDS];
 const FIELDS = new Map(
-  [
-    ...GENERAL_FIELDS,
-    ...LLM_FIELDS,
-    ...AGENT_CONTEXT_FIELDS,
-    ...CONDENSER_FIELDS,
-    ...CONVERSATION_FIELDS,
-    ...CONFIRMATION_FIELDS,
-  ].map((entry) => [entry.key, entry]),
+  [...AGENT_FIELDS, ...CONVERSATION_FIELDS, ...CONFIRMATION_FIELDS].map((entry) => [entry.key, entry]),
+);
+
+/** Members that are those of the flat settings, by their path. */
+export type FlatFields = ReadonlyMap<string, SettingsColumn>;
+
+function flatOf(fields: readonly SettingField[]): FlatFields {
+  return new Map(fields.flatMap(({ key, flat }) => (flat === null ? [] : [[key, flat]])));
+}
+
+export const FLAT_AGENT_FIELDS = flatOf(AGENT_FIELDS);
+export const FLAT_CONVERSATION_FIELDS = flatOf([...CONVERSATION_FIELDS, ...CONFIRMATION_FIELDS]);
+
+/** Parameters of a model that our own agent server gets. The others may be secret, and it would store them. */
+export const OWN_PARAMETERS = LLM_FIELDS.filter(({ flat, isStock }) => flat === null && !isStock).map(
+  ({ key }) => key.slice('llm.'.length),
 );
 
 export function findField(path: readonly string[]): SettingField | undefined {
@@ -173,7 +202,10 @@ export function isSecretPath(path: readonly string[]): boolean {
   return SECRET_NAME.test(path.at(-1) ?? '') || path.slice(0, -1).some((name) => SECRET_MAPS.has(name));
 }
 
-interface FieldSchema extends Omit<SettingField, 'type' | 'dependsOn' | 'choices' | 'minimum' | 'maximum'> {
+interface FieldSchema extends Pick<
+  SettingField,
+  'key' | 'label' | 'description' | 'default' | 'prominence' | 'secret'
+> {
   section: string;
   section_label: string;
   value_type: FieldType;
@@ -205,8 +237,13 @@ function section(
   return {
     key,
     label,
-    fields: fields.map(({ type, dependsOn, choices, minimum: _unsaid, maximum: _neither, ...same }) => ({
-      ...same,
+    fields: fields.map(({ key: path, type, dependsOn, choices, ...field }) => ({
+      key: path,
+      label: field.label,
+      description: field.description,
+      default: field.default,
+      prominence: field.prominence,
+      secret: field.secret,
       section: key,
       section_label: label,
       value_type: type,

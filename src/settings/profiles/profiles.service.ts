@@ -17,8 +17,9 @@ import {
 } from '../model-check.js';
 import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
-import type { SettingsColumn, SettingsKeys, SettingsRow } from '../settings-table.js';
+import type { SettingsColumn } from '../settings.schema.js';
 import { OperatorDefaults } from '../operator-defaults.js';
+import { type CalledModel, llmOf, llmOver } from '../settings-layers.js';
 import { SettingsRepository } from '../settings.repository.js';
 import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';
 import { type SaveProfileDto, textOrNull } from './profiles.dto.js';
@@ -33,18 +34,8 @@ export interface ModelSelection {
  * The settings' model with its key and all its parameters, in the form of a profile; members without a value are
  * absent.
  */
-function settingsLlm(
-  { llm_model: model, llm_base_url: baseUrl }: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
-  { llm_api_key: apiKey }: Pick<SettingsKeys, 'llm_api_key'>,
-  { agent }: SettingsDetails,
-): JsonObject {
-  const { llm } = agent;
-  return withoutBlanks({
-    ...(isJsonObject(llm) && llm),
-    model,
-    base_url: baseUrl,
-    api_key: apiKey,
-  });
+function settingsLlm(called: CalledModel, { agent: { llm } }: SettingsDetails): JsonObject {
+  return withoutBlanks({ ...(isJsonObject(llm) && llm), ...called });
 }
 
 function withoutBlanks(config: JsonObject): JsonObject {
@@ -59,15 +50,14 @@ function withoutBlanks(config: JsonObject): JsonObject {
  */
 export function activeProfile(
   profiles: readonly ClearLlmProfile[],
-  row: Pick<SettingsRow, 'llm_model' | 'llm_base_url'>,
-  keys: Pick<SettingsKeys, 'llm_api_key'>,
+  llm: CalledModel,
   details: SettingsDetails,
 ): string | null {
   const marked = profiles.find(({ active }) => active);
   if (!marked) {
     return null;
   }
-  const current = settingsLlm(row, keys, details);
+  const current = settingsLlm(llm, details);
   // A profile without a key is used with the key of the settings.
   const compared = 'api_key' in marked.config ? current : without(current, ['api_key']);
   return isDeepStrictEqual({ ...marked.config }, { ...compared }) ? marked.name : null;
@@ -94,7 +84,7 @@ export class ProfilesService {
     ]);
     return {
       profiles,
-      active: settings && activeProfile(profiles, settings, keys, details),
+      active: settings && activeProfile(profiles, llmOf(settings, keys), details),
     };
   }
 
@@ -140,7 +130,7 @@ export class ProfilesService {
         return;
       }
       const { settings, keys, details } = await this.settings.loadWithKeys(userId, manager);
-      const wasActive = settings !== null && activeProfile(profiles, settings, keys, details) === name;
+      const wasActive = settings !== null && activeProfile(profiles, llmOf(settings, keys), details) === name;
       await this.profiles.removeOne(manager, userId, removed);
       const [oldest] = profiles.filter((profile) => profile !== removed);
       if (wasActive && oldest) {
@@ -183,24 +173,19 @@ export class ProfilesService {
    */
   async selected(userId: string, { profile, llm }: ModelSelection): Promise<JsonObject> {
     const { settings, keys, details } = await this.settings.loadWithKeys(userId);
-    const { llm_model: model = null, llm_base_url: baseUrl = null } = settings ?? {};
-    const completed = this.defaults.complete({ model, baseUrl, apiKey: keys.llm_api_key });
-    const own = settingsLlm(
-      { llm_model: completed?.model ?? model, llm_base_url: completed?.baseUrl ?? baseUrl },
-      { llm_api_key: completed === null ? keys.llm_api_key : completed.apiKey },
-      details,
-    );
+    const stored = { owner: 'user', llm: llmOf(settings, keys) } as const;
+    const { owner, llm: called } = llmOver(stored, this.defaults.layer) ?? stored;
+    const own = settingsLlm(called, details);
     if (typeof profile !== 'string' && !llm) {
       // With the operator's key, no header of the user's may say where a gateway passes the request on to.
-      return completed?.source === 'operator' ? without(own, ['extra_headers']) : own;
+      return owner === 'operator' ? without(own, ['extra_headers']) : own;
     }
     if (llm) {
       requireNone(llmProblems(llm));
     }
     const config = llm ? this.checked(withoutBlanks(llm)) : (await this.find(userId, profile ?? '')).config;
     const isKeyless = [null, MASK].includes(textOrNull(config['api_key']));
-    const named = { model: textOrNull(config['model']), baseUrl: textOrNull(config['base_url']) };
-    const isSame = isSameModelServer(named, { model, baseUrl });
+    const isSame = isSameModelServer(modelOf(config), stored.llm);
     return isKeyless ? withoutBlanks({ ...config, api_key: isSame ? keys.llm_api_key : null }) : config;
   }
 
@@ -210,21 +195,16 @@ export class ProfilesService {
     profile: ClearLlmProfile,
   ): Promise<void> {
     const { config } = profile;
-    const { settings } = await this.settings.loadWithKeys(userId, manager);
-    const model = textOrNull(config['model']);
-    const baseUrl = textOrNull(config['base_url']);
-    const apiKey = textOrNull(config['api_key']);
-    const isSameServer = isSameModelServer(
-      { model, baseUrl },
-      { model: settings?.llm_model ?? null, baseUrl: settings?.llm_base_url ?? null },
-    );
+    const { settings, keys } = await this.settings.loadWithKeys(userId, manager);
+    const { model, base_url, api_key } = modelOf(config);
+    const isSameServer = isSameModelServer({ model, base_url }, llmOf(settings, keys));
     const changes = new Map<SettingsColumn, string | null>([
       ['llm_model', model],
-      ['llm_base_url', baseUrl],
+      ['llm_base_url', base_url],
     ]);
-    if (apiKey !== null || !isSameServer) {
+    if (api_key !== null || !isSameServer) {
       // A key must not be sent to any server but the one it was stored for.
-      changes.set('llm_api_key', apiKey);
+      changes.set('llm_api_key', api_key);
     }
     const llm = without(config, ['model', 'base_url', 'api_key']);
     await this.settings.mergeWithin(manager, userId, {
@@ -246,14 +226,14 @@ export class ProfilesService {
       if (settings === null) {
         throw settingsNotFound();
       }
-      config = settingsLlm(settings, keys, details);
+      config = settingsLlm(llmOf(settings, keys), details);
     } else {
       const problems = llmProblems(llm);
       const given = unmasked(llm, existing?.config ?? {}, ['body', 'llm'], problems, isSecretOfLlm);
       requireNone(problems);
       const { api_key: key } = given;
-      const apiKey = typeof key === 'string' ? key.trim() : existing?.config['api_key'];
-      config = withoutBlanks({ ...without(given, LLM_ECHOES), api_key: apiKey });
+      const api_key = typeof key === 'string' ? key.trim() : existing?.config['api_key'];
+      config = withoutBlanks({ ...without(given, LLM_ECHOES), api_key });
     }
     if (keepsKey === true && existing) {
       config = withoutBlanks({ ...config, api_key: existing.config['api_key'] });
@@ -267,9 +247,9 @@ export class ProfilesService {
     if (!textOrNull(config['model'])?.trim()) {
       problems.push({ loc: ['body', 'llm', 'model'], msg: 'This member is required.', type: 'missing' });
     }
-    const baseUrl = textOrNull(config['base_url']);
-    if (baseUrl !== null) {
-      const msg = addressProblem(baseUrl, ['http', 'https']) ?? this.addresses.problem(baseUrl);
+    const { base_url: address } = modelOf(config);
+    if (address !== null) {
+      const msg = addressProblem(address, ['http', 'https']) ?? this.addresses.problem(address);
       if (msg !== null) {
         problems.push({ loc: ['body', 'llm', 'base_url'], msg, type: 'value_error' });
       }
@@ -286,8 +266,8 @@ export class ProfilesService {
 function modelOf(config: JsonObject): CheckedModel {
   return {
     model: textOrNull(config['model']),
-    baseUrl: textOrNull(config['base_url']),
-    apiKey: textOrNull(config['api_key']),
+    base_url: textOrNull(config['base_url']),
+    api_key: textOrNull(config['api_key']),
     headers: headersIn(config),
     api: apiIn(config),
   };

@@ -154,12 +154,12 @@ export class CredentialRefreshService {
     const model = {
       model: begun?.llmModel ?? settings.llm_model,
       // Older conversations only have the name of the model.
-      baseUrl: begun?.llmBaseUrl ?? settings.llm_base_url,
+      base_url: begun?.llmBaseUrl ?? settings.llm_base_url,
     };
     const isForModel = this.isForModel(id, model, settings);
     return {
       ...(model.model && { llm_model: model.model }),
-      llm_base_url: model.baseUrl === '' ? null : model.baseUrl,
+      llm_base_url: model.base_url === '' ? null : model.base_url,
       ...(isForModel
         ? { llm_api_key: settings.llm_api_key, llm_parameters: ownParameters(settings.llm_parameters) }
         : { llm_key_withheld: true }),
@@ -182,7 +182,7 @@ export class CredentialRefreshService {
       return { outbound_allowlist: this.config.outbound.allowlist };
     }
     const { settings } = await this.inputs.readConfiguration(userId, null);
-    const model = { model: llmModel, baseUrl: llmBaseUrl };
+    const model = { model: llmModel, base_url: llmBaseUrl };
     const isForModel = this.isForModel(id, model, settings);
     return {
       ...(llmModel && { llm_model: llmModel }),
@@ -197,12 +197,12 @@ export class CredentialRefreshService {
   private isForModel(id: string, model: NamedModel, settings: AgentSettings): boolean {
     const isSameServer = isSameModelServer(model, {
       model: settings.llm_model,
-      baseUrl: settings.llm_base_url,
+      base_url: settings.llm_base_url,
     });
     // Another path of the operator's host may belong to another service.
     const isForModel =
       isSameServer &&
-      (settings.has_operator_key !== true || (model.baseUrl ?? '') === (settings.llm_base_url ?? ''));
+      (settings.has_operator_key !== true || (model.base_url ?? '') === (settings.llm_base_url ?? ''));
     if (!isForModel) {
       this.logger.warn(
         'key withheld from a conversation: the settings name another model server than its own',

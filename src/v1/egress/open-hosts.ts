@@ -5,6 +5,7 @@ import { type EgressHostRule, parseEgressHost } from '../../config/egress-rules.
 import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
 import { OperatorDefaults } from '../../settings/operator-defaults.js';
+import { toolServersOver } from '../../settings/settings-layers.js';
 import { LlmProfileRepository } from '../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { ConversationRepository } from '../app-conversations/conversation.repository.js';
@@ -42,7 +43,7 @@ export class OpenHosts {
       model: textOf(config['model']),
       baseUrl: textOf(config['base_url']),
     }));
-    const servers = this.defaults.completeServers(mcpConfig);
+    const servers = toolServersOver(mcpConfig, this.defaults.layer.toolServers);
     const addresses = [
       ...[operator, own, ...named, ...models].flatMap(addressOfModel),
       ...[...(servers?.sseServers ?? []), ...(servers?.shttpServers ?? [])].map(({ url }) => url),

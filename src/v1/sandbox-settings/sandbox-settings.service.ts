@@ -149,7 +149,7 @@ function toUserInfoDto(id: string, settings: NestedSettings, exposed: ExposedSec
       ...agent,
       llm: {
         ...(isJsonObject(agent['llm']) && agent['llm']),
-        api_key: exposed || inClear.llmKey === null ? inClear.llmKey : MASK,
+        api_key: exposed || inClear.api_key === null ? inClear.api_key : MASK,
       },
       mcp_config: exposed ? inClear.mcpServers : mcpServers,
     },

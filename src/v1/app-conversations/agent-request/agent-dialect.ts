@@ -10,7 +10,7 @@ import { addressToCheck, modelEndpoint } from '@slipway/common/model-endpoint.js
 import type { AgentConfig } from '../../../config/agent-config.js';
 import { allowedTools, type ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
 import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
-import { SETTINGS } from '../../../settings/settings-table.js';
+import { SETTINGS } from '../../../settings/settings.schema.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import type { OperatorSkill } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';

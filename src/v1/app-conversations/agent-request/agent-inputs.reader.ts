@@ -22,16 +22,11 @@ import {
 import { withSecrets } from '../../../settings/mcp/secret-references.js';
 import { serverName } from '../../../settings/mcp/named-servers.js';
 import { OperatorDefaults } from '../../../settings/operator-defaults.js';
+import { NO_MODEL } from '../../../settings/settings-layers.js';
 import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import {
-  type AgentSettings,
-  agentSettings,
-  withBudget,
-  withOperatorModel,
-  withProfile,
-} from './agent-settings.js';
+import { type AgentSettings, agentSettings, withBudget, withLayer, withProfile } from './agent-settings.js';
 import type { SandboxSettings } from '../../sandboxes/lifecycle/launch-plan.js';
 import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';
@@ -145,15 +140,9 @@ export class AgentInputsReader {
     { model, isOurs }: { model: string | null; isOurs: boolean },
   ): AgentConfiguration {
     const { settings, mcpConfig } = configuration;
-    const budget = settings.max_budget_per_task ?? this.defaults.budget;
-    const limited = { ...settings, max_budget_per_task: budget };
-    return isOurs
-      ? {
-          ...configuration,
-          settings: withOperatorModel(limited, model, this.defaults),
-          mcpConfig: this.defaults.completeServers(mcpConfig),
-        }
-      : { ...configuration, settings: limited };
+    const { layer } = this.defaults;
+    const below = isOurs ? layer : { ...layer, llm: NO_MODEL, toolServers: null };
+    return { ...configuration, ...withLayer(settings, mcpConfig, model, below) };
   }
 
   /**

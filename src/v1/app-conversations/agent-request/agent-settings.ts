@@ -1,27 +1,14 @@
 import type { SecurityAnalyzer } from '@slipway/agent-protocol/conversation-api.js';
-import { isJsonObject, type JsonObject, without } from '@slipway/common/json-access.js';
+import { isJsonObject, type JsonObject, jsonText, without } from '@slipway/common/json-access.js';
 import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
-import type { OperatorDefaults } from '../../../settings/operator-defaults.js';
+import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
+import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
+import { layered, llmOf, type SettingsLayer } from '../../../settings/settings-layers.js';
+import { AGENT_COLUMNS, type AgentColumn } from '../../../settings/settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
-const FROM_ROW = [
-  'llm_model',
-  'llm_base_url',
-  'agent',
-  'max_iterations',
-  'max_budget_per_task',
-  'confirmation_mode',
-  'security_analyzer',
-  'enable_default_condenser',
-  'language',
-  'git_user_name',
-  'git_user_email',
-  'fork',
-  'clone_depth',
-  'clone_filter',
-] as const;
-type RowSettings = Pick<SettingsRow, (typeof FROM_ROW)[number]>;
+type RowSettings = Pick<SettingsRow, AgentColumn>;
 
 /** The settings that say how an agent works, with keys in clear. */
 export type AgentSettings = RowSettings &
@@ -48,7 +35,7 @@ export function agentSettings(
     ...(isJsonObject(condenser) && { condenser_parameters: condenser }),
     ...(isJsonObject(context) && { load_memory: context['load_memory'] === true }),
     ...(disabled.length > 0 && { disabled_skills: disabled }),
-    ...(Object.fromEntries(FROM_ROW.map((name) => [name, row?.[name] ?? null])) as RowSettings),
+    ...(Object.fromEntries(AGENT_COLUMNS.map((name) => [name, row?.[name] ?? null])) as RowSettings),
     llm_api_key: keys.llm_api_key,
     search_api_key: keys.search_api_key,
   };
@@ -61,18 +48,14 @@ function disabledSkills({ disabled_skills: names }: JsonObject): string[] {
 
 /** The settings with the model, address, key and parameters of a stored profile. */
 export function withProfile(settings: AgentSettings, config: JsonObject): AgentSettings {
-  const text = (name: string): string | null => {
-    const value = config[name];
-    return typeof value === 'string' && value !== '' ? value : null;
-  };
-  const model = { model: text('model'), baseUrl: text('base_url') };
-  const own = { model: settings.llm_model, baseUrl: settings.llm_base_url };
+  const model = { model: jsonText(config, 'model'), base_url: jsonText(config, 'base_url') };
+  const isSameServer = isSameModelServer(model, llmOf(settings, settings));
   return {
     ...settings,
     llm_model: model.model,
-    llm_base_url: model.baseUrl,
+    llm_base_url: model.base_url,
     // A profile without a key uses the key of the settings if it is for the same server.
-    llm_api_key: text('api_key') ?? (isSameModelServer(model, own) ? settings.llm_api_key : null),
+    llm_api_key: jsonText(config, 'api_key') ?? (isSameServer ? settings.llm_api_key : null),
     llm_parameters: without(config, ['model', 'base_url', 'api_key']),
   };
 }
@@ -80,62 +63,42 @@ export function withProfile(settings: AgentSettings, config: JsonObject): AgentS
 /** By them gateways let a request say where it is passed on to, with the key that it came with. */
 const STEERING_PARAMETERS = ['extra_headers', 'litellm_extra_body'];
 
-/** The settings with the operator's model where the user has none. @param model of the conversation itself */
-export function withOperatorModel(
+/**
+ * The settings over a layer below them.
+ * @param mcpConfig the user's own tool servers
+ * @param model that the conversation names itself
+ */
+export function withLayer(
   settings: AgentSettings,
+  mcpConfig: ClearMcpConfig | null,
   model: string | null,
-  defaults: OperatorDefaults,
-): AgentSettings {
-  const completed = defaults.complete({
-    model: model ?? settings.llm_model,
-    baseUrl: settings.llm_base_url,
-    apiKey: settings.llm_api_key,
-  });
-  if (completed === null) {
-    return settings;
-  }
-  const isOperators = completed.source === 'operator';
+  below: SettingsLayer,
+): { settings: AgentSettings; mcpConfig: ClearMcpConfig | null } {
+  const { members, llm, owner, toolServers } = layered(
+    {
+      owner: 'user',
+      members: settings,
+      llm: { ...llmOf(settings, settings), ...(model !== null && { model }) },
+      toolServers: mcpConfig,
+    },
+    below,
+  );
   const { llm_parameters: parameters } = settings;
+  const isOperators = owner === 'operator';
   return {
-    ...settings,
-    llm_model: completed.model,
-    llm_base_url: completed.baseUrl,
-    llm_api_key: completed.apiKey,
-    ...(isOperators && { has_operator_key: true }),
-    ...(isOperators && parameters && { llm_parameters: without(parameters, STEERING_PARAMETERS) }),
+    mcpConfig: toolServers,
+    settings: {
+      ...members,
+      llm_model: llm.model,
+      llm_base_url: llm.base_url,
+      llm_api_key: llm.api_key,
+      ...(isOperators && { has_operator_key: true }),
+      ...(isOperators && parameters && { llm_parameters: without(parameters, STEERING_PARAMETERS) }),
+    },
   };
 }
 
-/** The agent server stores others, which may be secret, so they are not sent. */
-const OWN_PARAMETERS = [
-  'api',
-  'input_cost_per_token',
-  'output_cost_per_token',
-  'timeout',
-  'temperature',
-  'top_p',
-  'top_k',
-  'seed',
-  'max_output_tokens',
-  'max_input_tokens',
-  'native_tool_calling',
-  'disable_stop_word',
-  'disable_vision',
-  'stream',
-  'api_version',
-  'openrouter_site_url',
-  'openrouter_app_name',
-  'extended_thinking_budget',
-  'drop_params',
-  'reasoning_effort',
-  'num_retries',
-  'retry_multiplier',
-  'retry_min_wait',
-  'retry_max_wait',
-  'extra_headers',
-  'litellm_extra_body',
-];
-
+/** Those that our own agent server uses: it stores the others, which may be secret, so they are not sent. */
 export function ownParameters(parameters: JsonObject = {}): JsonObject {
   const own = OWN_PARAMETERS.flatMap((name) =>
     name in parameters ? [[name, parameters[name]] as const] : [],

@@ -19,7 +19,7 @@ import {
 } from '../../../../common/validation/field-decorators.js';
 import type { ProviderType } from '../../../../git-providers/git-provider.js';
 import { BranchName, ProviderName, RepositoryName } from '../../../../git-providers/repository-fields.js';
-import { CloneDepthField, CloneFilterField } from '../../../../settings/clone-fields.js';
+import { SettingMember } from '../../../../settings/flat/settings.dto.js';
 import { CUSTOM_SECRET_FORM, customSecretNameProblem } from '../../../../settings/secrets/secrets.dto.js';
 import { TASK_TYPES, type TaskType } from '../../../../suggested-tasks/collect-candidates.js';
 import {
@@ -236,8 +236,8 @@ export class StartConversationDto {
   )
   fork?: ForkPolicy | null;
 
-  @CloneDepthField() clone_depth?: number | null;
-  @CloneFilterField() clone_filter?: CloneFilter | null;
+  @SettingMember('clone_depth') clone_depth?: number | null;
+  @SettingMember('clone_filter') clone_filter?: CloneFilter | null;
 
   @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })
   tags?: ReadonlyMap<string, string> | null;

@@ -1,0 +1,116 @@
+import { isOwnServer } from '@slipway/common/model-endpoint.js';
+import type { ClearMcpConfig } from './mcp/mcp-secrets.js';
+import { namedServers } from './mcp/named-servers.js';
+import { isSameModelServer } from './model-check.js';
+import type { SettingsDocument } from './settings.schema.js';
+import type { LayerOwner, SettingsKeys, SettingsRow } from './settings-table.js';
+
+/** A model as it is called; the key is in clear. */
+export interface CalledModel {
+  model: string | null;
+  /** Null or blank: the provider's own address. */
+  base_url: string | null;
+  api_key: string | null;
+}
+
+/** The model that settings name. */
+export function llmOf(
+  row: Partial<Pick<SettingsRow, 'llm_model' | 'llm_base_url'>> | null,
+  keys: Pick<SettingsKeys, 'llm_api_key'>,
+): CalledModel {
+  return {
+    model: row?.llm_model ?? null,
+    base_url: row?.llm_base_url ?? null,
+    api_key: keys.llm_api_key,
+  };
+}
+
+export const NO_MODEL: CalledModel = { model: null, base_url: null, api_key: null };
+
+/** A model, and whose key it has. */
+interface KeyedModel {
+  owner: LayerOwner;
+  llm: CalledModel;
+}
+
+/** What one owner has set. */
+export interface SettingsLayer<Members extends object = SettingsDocument> extends KeyedModel {
+  /** Those that are null or absent are those of the layer below. */
+  members: Members;
+  toolServers: ClearMcpConfig | null;
+}
+
+/**
+ * One layer over another, member by member. Model, address and key are one member, see {@link llmOver}; of tool servers,
+ * those of the upper layer take their names.
+ */
+export function layered<Members extends object>(
+  own: SettingsLayer<Members>,
+  below: SettingsLayer,
+): SettingsLayer<Members> {
+  const completed = llmOver(own, below);
+  return {
+    owner: completed?.owner ?? own.owner,
+    llm: completed?.llm ?? own.llm,
+    members: membersOver(own.members, below.members),
+    toolServers: toolServersOver(own.toolServers, below.toolServers),
+  };
+}
+
+/**
+ * Completes a model, and says whose key that is; null where its owner has a server of their own. The key of the lower
+ * layer goes nowhere but to its own address, or without one to the provider of its model: who names an address or another
+ * provider gets none of it.
+ */
+export function llmOver(
+  { owner, llm: own }: KeyedModel,
+  { owner: ownerBelow, llm: below }: KeyedModel,
+): KeyedModel | null {
+  const isElsewhere =
+    (isUnset(below.model) && below.base_url === null) ||
+    !isUnset(own.base_url) ||
+    (!isUnset(own.model) && (!isUnset(own.api_key) || !isServedBy(below, own.model ?? '')));
+  return isElsewhere
+    ? null
+    : {
+        owner: isUnset(own.api_key) ? ownerBelow : owner,
+        llm: {
+          model: isUnset(own.model) ? below.model : own.model,
+          base_url: below.base_url,
+          api_key: isUnset(own.api_key) ? below.api_key : own.api_key,
+        },
+      };
+}
+
+function membersOver<Members extends object>(own: Members, below: object): Members {
+  const given = Object.entries(own).filter(([, value]) => value !== null && value !== undefined);
+  return { ...own, ...below, ...Object.fromEntries(given) };
+}
+
+/** Those of the upper layer, and those of the lower one whose names are free. */
+export function toolServersOver(
+  own: ClearMcpConfig | null,
+  below: ClearMcpConfig | null,
+): ClearMcpConfig | null {
+  if (own === null || below === null) {
+    return own ?? below;
+  }
+  const taken = namedServers(own);
+  const isFree = ({ name }: { name?: unknown }): boolean => !taken.has(String(name));
+  return {
+    sseServers: [...own.sseServers, ...below.sseServers.filter(({ details = {} }) => isFree(details))],
+    stdioServers: [...own.stdioServers, ...below.stdioServers.filter(isFree)],
+    shttpServers: [...own.shttpServers, ...below.shttpServers.filter(({ details = {} }) => isFree(details))],
+  };
+}
+
+/** Whether a layer's key may go where a model is called that has neither an address nor a key. */
+function isServedBy({ model, base_url }: CalledModel, name: string): boolean {
+  return base_url === null
+    ? isSameModelServer({ model, base_url }, { model: name, base_url })
+    : !isOwnServer(name);
+}
+
+export function isUnset(text: string | null): boolean {
+  return text === null || text.trim() === '';
+}
