@@ -47,7 +47,17 @@ export class SandboxEgress {
       );
     }
     const { certificate } = this.authorityOf(sandbox) ?? (await this.makeAuthority(sandbox));
-    return { port: this.config.egress.port, credential: this.credential(sandbox.id), authority: certificate };
+    return {
+      port: this.config.egress.port,
+      credential: this.credential(sandbox.id),
+      authority: this.opensTls(spec) ? certificate : null,
+    };
+  }
+
+  /** Whether requests have to be seen for the rules to be kept. */
+  private opensTls(spec: SandboxSpec): boolean {
+    const rules = this.rulebook.layersOf(spec).flatMap(({ allow }) => allow);
+    return rules.some(({ methods, paths }) => methods !== undefined || paths !== undefined);
   }
 
   /** The id of the sandbox whose credential this is; null for any other text. */
