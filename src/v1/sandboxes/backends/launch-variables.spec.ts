@@ -63,7 +63,7 @@ it.each(['http://127.0.0.1:3128', '127.0.0.2:3128', 'http://localhost:3128', 'ht
 );
 
 describe('variables of a sandbox that leaves by its own proxy', () => {
-  const access = { port: 3180, credential: 'id.secret', authority: null };
+  const access = { port: 3180, credential: 'id.secret', authority: null, isOnlyWay: true };
 
   it.each<[string, SandboxLaunch['program'], string]>([
     [

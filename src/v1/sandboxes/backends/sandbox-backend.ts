@@ -64,6 +64,8 @@ export interface EgressAccess {
   credential: string;
   /** In PEM: by it the proxy opens TLS; null where no rule needs that. */
   authority: string | null;
+  /** False where it is there for credentials alone, and the network is as open as without. */
+  isOnlyWay: boolean;
 }
 
 /** Everything a backend needs to start or resume a sandbox; read from the row each time. */
