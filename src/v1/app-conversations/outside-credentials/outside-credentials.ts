@@ -161,15 +161,18 @@ export class OutsideCredentials {
       return found !== null && found.value.length >= MIN_LENGTH ? [{ source, value: found.value }] : [];
     });
     const known = hasCredentialsOutside ? await this.placeholders.list(sandboxId) : [];
+    const isInUse = known.length > 0;
     const keep: Keep = async ({ source, value }, repositories) => {
       const wanted = { source: JSON.stringify(source), addresses: source.kind === 'git' ? repositories : [] };
-      const existing = known.find((each) => each.source === wanted.source);
+      const existing = known.findLast((each) => each.source === wanted.source);
       if (existing && wanted.addresses.every((address) => existing.addresses.includes(address))) {
         return existing.placeholder;
       }
       const added = { sandboxId, ...wanted, placeholder: newPlaceholder(value) };
       const placeholder = await this.placeholders.keep(added);
-      if (known.length > 0) {
+      const addresses = [...(existing?.addresses ?? []), ...wanted.addresses];
+      known.push({ ...added, addresses, placeholder });
+      if (isInUse) {
         // Programs may be at work there, and the proxy goes on by what it was told before.
         await delay(TOLD_AGAIN_MS);
       }
