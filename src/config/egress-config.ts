@@ -1,5 +1,5 @@
 import { parseJson } from '@slipway/common/json-access.js';
-import { For, FromVariable, IntegerVariable, PathVariable } from './variables.js';
+import { ChoiceVariable, For, FromVariable, IntegerVariable, PathVariable } from './variables.js';
 
 /** What sandboxes may reach. */
 export class EgressConfig {
@@ -24,8 +24,17 @@ export class EgressConfig {
   @For('process')
   @IntegerVariable(
     'SANDBOX_EGRESS_PORT',
-    'Port of this machine at which the proxy listens, on loopback, where there are rules. Sandboxes that run know it, so keep it.',
+    'Port of this machine at which the proxy listens, on loopback, where there are rules or credentials are outside. Sandboxes that run know it, so keep it.',
     { default: '3180', minimum: 1, maximum: 65_535 },
   )
   port: number;
+
+  @For('process')
+  @ChoiceVariable(
+    'SANDBOX_CREDENTIALS',
+    "Whether the model's key and git tokens are in sandboxes, or placeholders of them, for which the proxy puts the values in on their way to the hosts that they belong to.",
+    ['inside', 'outside'],
+    { default: 'inside' },
+  )
+  credentials: 'inside' | 'outside';
 }

@@ -133,6 +133,18 @@ describe('parseConfig', () => {
   });
 
   it.each([
+    { SANDBOX_BACKEND: 'docker' },
+    { SANDBOX_BACKEND: 'kubernetes' },
+    { SANDBOX_ISOLATION: 'none' },
+    { SANDBOX_NETWORK: 'shared' },
+  ])('keeps no credentials outside of sandboxes that have no proxy: %j', (given) => {
+    expect(() => parseConfig({ ...given, SANDBOX_CREDENTIALS: 'outside' }, false)).toThrow(
+      /^SANDBOX_CREDENTIALS: outside is for process sandboxes/,
+    );
+    expect(parseConfig({ SANDBOX_CREDENTIALS: 'outside' }, false).egress.credentials).toBe('outside');
+  });
+
+  it.each([
     ['DEFAULT_MAX_BUDGET_PER_TASK', '-1'],
     ['DEFAULT_LLM_BASE_URL', 'gateway'],
     ['PORT', 'many'],

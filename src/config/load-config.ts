@@ -124,6 +124,7 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
   }
   const http = readHttp(variables);
   const sandboxes = readSandboxes(variables, http);
+  const egress = readEgress(variables, sandboxes);
   const metricsHost = http.metricsHost as string | null;
   http.metricsHost = metricsHost ?? (sandboxes.backend === 'docker' ? '127.0.0.1' : http.host);
   return new AppConfig({
@@ -136,10 +137,23 @@ export function parseConfig(environment: NodeJS.ProcessEnv, terminal: boolean): 
     git: readGit(variables),
     agent: readAgent(variables),
     sandboxes,
-    egress: readGroup(EgressConfig, variables),
+    egress,
     outbound: readGroup(OutboundConfig, variables),
     telemetry: readTelemetry(variables),
   });
+}
+
+function readEgress(variables: Variables, { backend, isolation, network }: SandboxConfig): EgressConfig {
+  const egress = readGroup(EgressConfig, variables);
+  if (
+    egress.credentials === 'outside' &&
+    (backend !== 'process' || isolation === 'none' || network === 'shared')
+  ) {
+    throw new ConfigError(
+      'SANDBOX_CREDENTIALS: outside is for process sandboxes with a network of their own alone so far; take it away, or SANDBOX_BACKEND, SANDBOX_ISOLATION=none and SANDBOX_NETWORK=shared',
+    );
+  }
+  return egress;
 }
 
 /** Upper case only; `proxy:3128` is http, as to curl, where Node.js in a sandbox would end with an error. */

@@ -8,6 +8,7 @@ import { LeaseWebhookDeliveries1766600000000 } from './migrations/1766600000000-
 import { LeaseRunsAndStarts1766610000000 } from './migrations/1766610000000-lease-runs-and-starts.js';
 import { AddIdentities1766740000000 } from './migrations/1766740000000-add-identities.js';
 import { AddEgress1766890000000 } from './migrations/1766890000000-add-egress.js';
+import { AddPlaceholders1766891000000 } from './migrations/1766891000000-add-placeholders.js';
 import { LeaseFollowedPullRequests1766620000000 } from './migrations/1766620000000-lease-followed-pull-requests.js';
 import { LeasePendingMessages1766780000000 } from './migrations/1766780000000-lease-pending-messages.js';
 import { LeaseSandboxes1766790000000 } from './migrations/1766790000000-lease-sandboxes.js';
@@ -36,5 +37,6 @@ export const MIGRATIONS = [
   LeasePendingMessages1766780000000,
   LeaseSandboxes1766790000000,
   AddEgress1766890000000,
+  AddPlaceholders1766891000000,
   StoreSettingsAsDocuments1766900000000,
 ];

@@ -102,6 +102,8 @@ const OF_THE_SERVICE = [
   // One for each account that the issuer has.
   'user_identities',
   'sandbox_hosts',
+  // One for each credential of a sandbox's user.
+  'sandbox_placeholders',
   'warm_sandboxes',
   'orphaned_sandboxes',
   'removed_conversations',

@@ -2,12 +2,13 @@ import { afterEach, describe, expect, it } from '@jest/globals';
 import { spawnSync } from 'node:child_process';
 import { once } from 'node:events';
 import { existsSync, readFileSync, symlinkSync, writeFileSync } from 'node:fs';
+import { createServer as createProxy, setGlobalProxyFromEnv } from 'node:http';
 import { createServer } from 'node:https';
 import type { AddressInfo } from 'node:net';
 import { getCACertificates, rootCertificates, setDefaultCACertificates } from 'node:tls';
 import { temporaryFolder } from '../../../test/support/temporary-folder.js';
 import { TEST_CERTIFICATE, TEST_PRIVATE_KEY } from '../../../test/support/tls-certificate.js';
-import { fetchInRanges, nodeProblem, OLDEST_NODE, trustAuthorities } from './program.js';
+import { fetchInRanges, nodeProblem, OLDEST_NODE, OwnNetwork, writeAuthorities } from './program.js';
 
 const read = (file: string): string => readFileSync(new URL(`../../../${file}`, import.meta.url), 'utf8');
 
@@ -39,6 +40,29 @@ it('exempts an address within a range of NO_PROXY before it is called', async ()
   expect(seen).toEqual([undefined, '10.0.0.0/8,10.2.3.4']);
 });
 
+it('has what it calls go by proxies that are named late, and what starts later use them', async () => {
+  const proxied = Promise.withResolvers<string>();
+  const proxy = createProxy().on('connect', ({ url = '' }, socket) => {
+    proxied.resolve(url);
+    socket.end('HTTP/1.1 502 Bad Gateway\r\n\r\n');
+  });
+  await once(proxy.listen(0, '127.0.0.1'), 'listening');
+  const restore = setGlobalProxyFromEnv({ HTTPS_PROXY: 'http://127.0.0.1:1' });
+  const environment: NodeJS.ProcessEnv = {
+    HTTPS_PROXY: `http://127.0.0.1:${(proxy.address() as AddressInfo).port}`,
+    SLIPWAY_LATE_PROXY: '1',
+  };
+  try {
+    const call = new OwnNetwork(environment).wrap(fetch);
+    await expect(call('https://api.example/')).rejects.toThrow('fetch failed');
+    expect(await proxied.promise).toBe('api.example:443');
+    expect(environment['NODE_USE_ENV_PROXY']).toBe('1');
+  } finally {
+    restore();
+    proxy.close();
+  }
+});
+
 describe('the build of an image', () => {
   const [, run = ''] = /^RUN node -e '(.+?)'$/ms.exec(read('Dockerfile')) ?? [];
   const program = run.replaceAll('\\\n', '');
@@ -56,7 +80,7 @@ describe('the build of an image', () => {
   });
 });
 
-describe('trustAuthorities', () => {
+describe('writeAuthorities', () => {
   const before = getCACertificates();
   const home = temporaryFolder();
 
@@ -69,7 +93,7 @@ describe('trustAuthorities', () => {
     bundles: string[] = [],
   ): Promise<NodeJS.ProcessEnv> => {
     const own = { HOME: home(), SLIPWAY_AUTHORITY_0: TEST_CERTIFICATE, ...environment };
-    await trustAuthorities(own, bundles);
+    await writeAuthorities(own, bundles);
     return own;
   };
   const file = (name: string, text: string): string => {
@@ -84,11 +108,11 @@ describe('trustAuthorities', () => {
     ).listen(0);
     await once(server, 'listening');
     const url = `https://localhost:${(server.address() as AddressInfo).port}`;
-    const call = async (): Promise<string> => (await fetch(url)).text();
+    const call = async (by: typeof fetch): Promise<string> => (await by(url)).text();
     try {
-      await expect(call()).rejects.toThrow('fetch failed');
-      await trusting({});
-      expect(await call()).toBe('trusted');
+      await expect(call(fetch)).rejects.toThrow('fetch failed');
+      const network = new OwnNetwork(await trusting({}));
+      expect(await call(network.wrap(fetch))).toBe('trusted');
     } finally {
       server.closeAllConnections();
       server.close();
@@ -123,7 +147,7 @@ describe('trustAuthorities', () => {
 
   it('changes nothing without any', async () => {
     const environment = { HOME: home() };
-    await trustAuthorities(environment);
+    await writeAuthorities(environment);
     expect(environment).toEqual({ HOME: home() });
     expect(existsSync(home('.authorities.pem'))).toBe(false);
   });

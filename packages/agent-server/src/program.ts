@@ -28,9 +28,8 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   );
   const parsed = parseOptions(process.argv.slice(2), process.env, process.cwd());
   const { secretsOnStdin, workspaceName, ...unnamed } = parsed;
-  if (process.env['NODE_USE_ENV_PROXY'] === '1') {
-    globalThis.fetch = fetchInRanges(globalThis.fetch, process.env);
-  }
+  const network = new OwnNetwork(process.env);
+  globalThis.fetch = network.wrap(globalThis.fetch);
   const fromEnvironment = takeSessionKeys(process.env);
   const [server, sessionKeys] = await Promise.all([
     listenUnassigned(unnamed),
@@ -38,7 +37,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     secretsOnStdin
       ? Promise.race([readSessionKey(process.stdin).then((key) => [key]), stopping])
       : fromEnvironment,
-    makeHome(process.env['HOME']).then(() => trustAuthorities(process.env)),
+    makeHome(process.env['HOME']).then(() => writeAuthorities(process.env)),
   ]);
   if (sessionKeys === STOP) {
     process.stdin.destroy();
@@ -55,6 +54,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
     ...DEFAULT_LIMITS,
     ...options,
     createEngine: (context) => createEngine(context, options),
+    prepareNetwork: network.prepare,
   });
   log('info', 'agent server started', {
     ...(server.port === null ? { socket: options.socket } : { host: options.host, port: server.port }),
@@ -93,8 +93,53 @@ const SYSTEM_BUNDLES = [
 ];
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----([^-]+)-----END CERTIFICATE-----/g;
 
-/** Trusts them here, and has what starts later trust them too, besides those of the image and of the variables. */
-export async function trustAuthorities(
+/** Set where Node.js is to use proxies, but not load what it needs for them at its start. */
+const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
+
+/**
+ * The proxies and authorities of this process, which `fetch` uses from its first call on: each of them would delay the
+ * start of listening by as long as a first request takes.
+ */
+export class OwnNetwork {
+  readonly #isLate: boolean;
+  readonly #authorities: readonly string[];
+  #exempt: string | undefined;
+  #isPrepared = false;
+
+  constructor(private readonly environment: NodeJS.ProcessEnv) {
+    this.#authorities = numberedVariables(environment, AUTHORITY);
+    this.#isLate = environment[LATE_PROXY] === '1';
+    if (this.#isLate) {
+      // What starts later reads it.
+      environment['NODE_USE_ENV_PROXY'] = '1';
+    }
+  }
+
+  /** What calls by way of them. */
+  wrap(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
+    const isUsed = this.environment['NODE_USE_ENV_PROXY'] === '1' || this.#authorities.length > 0;
+    return isUsed ? fetchInRanges(fetch, this.environment, this.prepare) : fetch;
+  }
+
+  readonly prepare = (): void => {
+    const { environment } = this;
+    if (!this.#isPrepared && this.#authorities.length > 0) {
+      // Loaded only here, as it delays the start. The loader of the bundle imports no modules of Node.js.
+      const tls = process.getBuiltinModule('node:tls');
+      tls.setDefaultCACertificates([...tls.getCACertificates(), ...this.#authorities]);
+    }
+    // Node.js reads exemptions once.
+    const exempt = environment['no_proxy'];
+    if (this.#isLate && (!this.#isPrepared || exempt !== this.#exempt)) {
+      process.getBuiltinModule('node:http').setGlobalProxyFromEnv(environment);
+    }
+    this.#exempt = exempt;
+    this.#isPrepared = true;
+  };
+}
+
+/** Has what starts later trust the authorities too, besides those of the image and of the variables. */
+export async function writeAuthorities(
   environment: NodeJS.ProcessEnv,
   systemBundles: readonly string[] = SYSTEM_BUNDLES,
 ): Promise<void> {
@@ -103,14 +148,16 @@ export async function trustAuthorities(
   if (added.length === 0 || !home) {
     return;
   }
-  // Loaded only here, as it delays the start. The loader of the bundle imports no modules of Node.js.
-  const tls = process.getBuiltinModule('node:tls');
-  tls.setDefaultCACertificates([...tls.getCACertificates(), ...added]);
   const named = new Set(CERTIFICATE_VARIABLES.flatMap((name) => environment[name] ?? []));
   const [system, ...others] = await Promise.all(
     [[...(own ? [own] : []), ...systemBundles], ...[...named].map((name) => [name])].map(firstFile),
   );
-  const texts = [system ?? tls.rootCertificates.join('\n'), ...others, ...added, ''];
+  const texts = [
+    system ?? process.getBuiltinModule('node:tls').rootCertificates.join('\n'),
+    ...others,
+    ...added,
+    '',
+  ];
   const bundle = texts.filter((text) => text !== null).join('\n');
   const [file, store] = [path.join(home, '.authorities.pem'), path.join(home, '.authorities.jks')];
   // Tools may have put links there.
@@ -165,11 +212,13 @@ export function nodeProblem(version: string): string | null {
 export function fetchInRanges(
   fetch: typeof globalThis.fetch,
   environment: NodeJS.ProcessEnv,
+  prepare: () => void = () => undefined,
 ): typeof globalThis.fetch {
   return async (input, init) => {
     // Loaded with the first request, so that it does not delay the start of listening.
     const { exemptIfInRange } = await import('@slipway/common/http/address-rules.js');
     exemptIfInRange(new URL(input instanceof Request ? input.url : input), environment);
+    prepare();
     return await fetch(input, init);
   };
 }

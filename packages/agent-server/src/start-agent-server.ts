@@ -133,6 +133,7 @@ async function assign(
     // Whatever uses the network begins with a request.
     const connected = options.awaitNetwork ? networkConnected(stopping) : null;
     const [{ createHttpApp }] = await Promise.all([import('./http/app.js'), connected]);
+    options.prepareNetwork?.();
     return createHttpApp({
       ...options,
       conversations,

@@ -43,6 +43,8 @@ import { ConversationQueries } from './conversation.queries.js';
 import { ConversationRepository, RemovedConversation } from './conversation.repository.js';
 import { ConversationsService } from './conversations.service.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
+import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
+import { PlaceholderRepository, SandboxPlaceholder } from './outside-credentials/placeholder.repository.js';
 import { PendingMessage, PendingMessageRepository } from './pending/pending-message.repository.js';
 import { PendingMessagesService } from './pending/pending-messages.service.js';
 import { PendingMessagesWorker } from './pending/pending-messages.worker.js';
@@ -75,6 +77,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
       StartTask,
       RemovedConversation,
       PendingMessage,
+      SandboxPlaceholder,
     ]),
     AgentServersModule,
     AuthModule,
@@ -129,7 +132,9 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationStarter,
     Delegation,
     AcpAgents,
+    OutsideCredentials,
     OwnToolServer,
+    PlaceholderRepository,
     PrepareRepositoryStep,
     RepositoryCheckout,
     SetUpStep,
@@ -157,6 +162,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationsService,
     Delegation,
     FollowedPullRequestRepository,
+    OutsideCredentials,
     OwnToolServer,
     PendingMessagesService,
     StartTaskQueries,

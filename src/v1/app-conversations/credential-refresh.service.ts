@@ -13,6 +13,7 @@ import { agentLimits, type AgentSettings, ownParameters } from './agent-request/
 import type { AppConversation } from './conversation.entity.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
+import { type ModelSource, OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { StartTaskRepository } from './start-task.repository.js';
 import { Delegation } from './start/delegation.js';
 
@@ -34,6 +35,7 @@ export class CredentialRefreshService {
     private readonly inputs: AgentInputsReader,
     private readonly config: AppConfig,
     private readonly acpAgents: AcpAgents,
+    private readonly outside: OutsideCredentials,
   ) {}
 
   /** The stock agent server has no route for it, and keeps its first credentials. */
@@ -53,9 +55,19 @@ export class CredentialRefreshService {
     if (remote !== null) {
       const isOurs = this.isSupported(target) && !target.hasOwnImage;
       const credentials = await this.build(conversation, isOurs);
-      await this.agentServers.giveCredentials(target, conversation.id, credentials);
+      const concealer = await this.outside.concealer(target, await this.modelSource(conversation));
+      await this.agentServers.giveCredentials(target, conversation.id, await concealer.update(credentials));
     }
     return remote;
+  }
+
+  /** Null: its agent has keys of its own. */
+  private async modelSource({
+    id,
+    userId,
+  }: Pick<AppConversation, 'id' | 'userId'>): Promise<ModelSource | null> {
+    const begun = await this.conversations.find(userId, id);
+    return begun?.agent ? null : { profile: begun?.llmProfile ?? null, model: null };
   }
 
   /**

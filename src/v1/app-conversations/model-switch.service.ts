@@ -10,6 +10,7 @@ import { agentDialect } from './agent-request/agent-dialect.js';
 import { ownParameters } from './agent-request/agent-settings.js';
 import { ModelCatalogue } from '../../settings/model-catalogue.js';
 import { modelVerdict } from './agent-request/settings-check.js';
+import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationRepository } from './conversation.repository.js';
 
@@ -23,6 +24,7 @@ export class ModelSwitchService {
     private readonly specs: SandboxSpecs,
     private readonly addresses: OutboundAddresses,
     private readonly catalogue: ModelCatalogue,
+    private readonly outside: OutsideCredentials,
   ) {}
 
   /**
@@ -56,7 +58,8 @@ export class ModelSwitchService {
       const llm = { model, api_key: settings.llm_api_key, base_url: settings.llm_base_url };
       const { price } = await this.catalogue.facts(model);
       if (dialect.hasExtensions) {
-        await this.agentServers.giveCredentials(target, id, {
+        const concealer = await this.outside.concealer(target, { profile: name, model: null });
+        const given = await concealer.update({
           llm_model: llm.model,
           llm_api_key: llm.api_key,
           llm_base_url: llm.base_url,
@@ -64,6 +67,7 @@ export class ModelSwitchService {
           // Without the price, its cost would not count towards the budget.
           model_prices: price ? { [model]: price } : {},
         });
+        await this.agentServers.giveCredentials(target, id, given);
       } else {
         // Stock servers keep the first model of a usage id.
         const usage = `profile:${name}:${Date.now()}`;

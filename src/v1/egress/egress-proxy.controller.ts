@@ -24,6 +24,7 @@ import { Public } from '../../auth/auth.decorators.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
+import { EgressRequestRepository } from './egress-request.repository.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
 
 /** From which the key is derived that the service and its proxies share. */
@@ -50,7 +51,10 @@ function ForEgressProxies(): ClassDecorator {
 @ForEgressProxies()
 @Controller()
 export class EgressProxyController {
-  constructor(private readonly policies: EgressPoliciesService) {}
+  constructor(
+    private readonly policies: EgressPoliciesService,
+    private readonly requests: EgressRequestRepository,
+  ) {}
 
   @Get(EGRESS_PATHS.policy)
   async policy(@Headers(CREDENTIAL_HEADER) credential: string | undefined): Promise<EgressPolicy> {
@@ -69,6 +73,8 @@ export class EgressProxyController {
     if (!reports.success) {
       throw new DomainError('invalid_input', 'Expected the report of an egress proxy.');
     }
-    await this.policies.report(reports.data);
+    for (const { sandbox, requests } of reports.data.reports) {
+      await this.requests.append(sandbox, requests);
+    }
   }
 }

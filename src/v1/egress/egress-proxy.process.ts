@@ -22,7 +22,7 @@ const GRACE_MS = 10_000;
 const INHERITED = /^(NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|SSL_CERT_DIR|TZ)$/;
 
 /**
- * The program that sandboxes with rules of this host leave by, started again when it ends. It ends with the service, and
+ * The program that sandboxes of this host leave by where they have rules or credentials outside, started again when it ends. It ends with the service, and
  * those of several replicas share the port.
  */
 @Injectable()
@@ -41,7 +41,7 @@ export class EgressProxyProcess extends BackgroundLoop {
 
   override async onApplicationBootstrap(): Promise<void> {
     const { backend } = this.config.sandboxes;
-    if (backend === 'process' && this.specs.all().some((spec) => this.egress.isRestricted(spec))) {
+    if (backend === 'process' && this.specs.all().some((spec) => this.egress.mode(spec) !== null)) {
       await super.onApplicationBootstrap();
     }
   }

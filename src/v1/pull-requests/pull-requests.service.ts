@@ -19,8 +19,9 @@ import { StartTaskRepository } from '../app-conversations/start-task.repository.
 import { unknownToSandbox } from '../events/events.service.js';
 import { pushedFork } from '../app-conversations/work-places/work-place.js';
 import { requirePushable, WorkPlaces } from '../app-conversations/work-places/work-places.service.js';
-import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
+import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
 import type { SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
+import type { RunningSandbox } from '../sandboxes/sandbox.queries.js';
 import {
   MAX_PULL_REQUEST_TITLE,
   type OpenConversationPullRequestDto,
@@ -63,6 +64,7 @@ export class PullRequestsService {
     private readonly starts: StartTaskRepository,
     private readonly places: WorkPlaces,
     private readonly clock: Clock,
+    private readonly outside: OutsideCredentials,
   ) {}
 
   /**
@@ -176,17 +178,18 @@ export class PullRequestsService {
 
   /** @param to where it goes instead of where the clone leads; null: there */
   private async push(
-    target: AgentServerTarget,
+    target: RunningSandbox,
     { userId, repository, provider, ...planned }: PlannedPush,
     to: string | null,
   ): Promise<GitPushResponse | null> {
     const access = await this.repositories.cloneAccess(userId, provider, to ?? repository);
+    const concealer = await this.outside.concealer(target);
     return await this.agentServers.push(target, {
       url: access.url,
       ...planned,
       ...(to !== null && { to: access.url }),
       username: access.credential?.username ?? null,
-      password: access.credential?.password ?? null,
+      password: await concealer.text(access.credential?.password ?? null, [access.url]),
     });
   }
 

@@ -18,6 +18,7 @@ import {
 import { unknownSecret } from '../../settings/secrets/custom-secret.repository.js';
 import type { SettingsKeys } from '../../settings/settings-table.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
+import { OutsideCredentials } from '../app-conversations/outside-credentials/outside-credentials.js';
 import { visibleSecrets } from '../app-conversations/start-task.entity.js';
 import { StartTaskRepository } from '../app-conversations/start-task.repository.js';
 import { type SandboxKeyHolder, SandboxKeyQueries } from '../sandboxes/sandbox-key.guard.js';
@@ -35,6 +36,7 @@ export class SandboxSettingsService {
     private readonly audit: AuditRepository,
     private readonly dataSource: DataSource,
     private readonly nested: NestedSettingsService,
+    private readonly outside: OutsideCredentials,
   ) {}
 
   /** The user's settings with all secrets masked. */
@@ -79,7 +81,10 @@ export class SandboxSettingsService {
     return await this.secrets.describe(holder.userId, await this.visible(holder));
   }
 
-  /** @throws DomainError as `listSecrets` does; not_found for an unknown name */
+  /**
+   * A placeholder where the value stays outside of sandboxes.
+   * @throws DomainError as `listSecrets` does; not_found for an unknown name
+   */
   async findSecret(holder: SandboxKeyHolder, sandboxId: string, name: string): Promise<string> {
     requireOwnRunningSandbox(holder, sandboxId);
     const value = await this.secrets.find(holder.userId, name, await this.visible(holder));
@@ -92,7 +97,7 @@ export class SandboxSettingsService {
       ownerId: holder.userId,
       details: { ...holder.cause },
     });
-    return value;
+    return await (await this.outside.concealer(holder)).text(value);
   }
 
   /** The entry comes first: no secret is shown in clear without an audit entry. */

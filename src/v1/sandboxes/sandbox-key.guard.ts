@@ -16,7 +16,7 @@ import { Public } from '../../auth/auth.decorators.js';
 import { presentedKey } from '../../auth/api-key-format.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { noteCaller } from '../../common/requests/request-context.js';
-import { Sandbox } from './sandbox.entity.js';
+import { isOutside, Sandbox } from './sandbox.entity.js';
 import { sessionKeyHash } from './session-key.js';
 
 export interface SandboxKeyHolder {
@@ -26,6 +26,8 @@ export interface SandboxKeyHolder {
   running: boolean;
   /** As `Sandbox.cause`. */
   cause: Record<string, string> | null;
+  /** As `RunningSandbox.hasCredentialsOutside`. */
+  hasCredentialsOutside: boolean;
 }
 
 @Injectable()
@@ -36,12 +38,15 @@ export class SandboxKeyQueries {
   async find(sessionKey: string): Promise<SandboxKeyHolder | null> {
     const hash = sessionKeyHash(sessionKey);
     const found = await this.sandboxes.findOne({
-      select: { id: true, userId: true, status: true, sessionKeyHash: true, cause: true },
+      select: { id: true, userId: true, status: true, sessionKeyHash: true, cause: true, egressMode: true },
       where: { sessionKeyHash: hash, status: Not('DELETING') },
     });
-    return found && timingSafeEqual(found.sessionKeyHash, hash)
-      ? { sandboxId: found.id, userId: found.userId, running: found.status === 'RUNNING', cause: found.cause }
-      : null;
+    if (found === null || !timingSafeEqual(found.sessionKeyHash, hash)) {
+      return null;
+    }
+    const { id: sandboxId, userId, status, cause, egressMode } = found;
+    const hasCredentialsOutside = isOutside(egressMode);
+    return { sandboxId, userId, running: status === 'RUNNING', cause, hasCredentialsOutside };
   }
 }
 

@@ -4,6 +4,14 @@ import { OwnedRow } from '../../auth/user.repository.js';
 import type { SandboxBackendKind } from './backends/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
+/** Rules say what it may reach, credentials are put in outside of it, or both. */
+export type EgressMode = 'rules' | 'credentials' | 'both';
+
+/** Whether it is given placeholders for credentials. */
+export function isOutside(mode: EgressMode | null): boolean {
+  return mode === 'credentials' || mode === 'both';
+}
+
 /** A sandbox: this row says what should be; the backend says what is. */
 export type SandboxLimits = { secret_names?: string[] | null; git?: GitMode };
 
@@ -57,6 +65,9 @@ export class Sandbox extends OwnedRow {
 
   /** The certificate authority that it trusts, with its key, encrypted; null until it is started with rules. */
   @Column('text', { nullable: true }) egressAuthority: string | null;
+
+  /** What the proxy is there for; null: it starts without. */
+  @Column('text', { nullable: true }) egressMode: EgressMode | null;
 
   /** Of a transitional status: since when, or from when on, a process may work on it. */
   @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;

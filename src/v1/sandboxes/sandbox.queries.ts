@@ -220,7 +220,8 @@ export class SandboxQueries {
 const FIND_TARGET = `
   SELECT id AS "sandboxId", user_id AS "userId", address, port_addresses AS "portAddresses", session_key AS "encryptedKey",
     generation, stopped_generation AS "stoppedGeneration", spec_id AS "specId", status,
-    overrides ->> 'image' IS NOT NULL AS "hasOwnImage", ${mayAct('user_id')} AS "mayOwnerAct"
+    overrides ->> 'image' IS NOT NULL AS "hasOwnImage", ${mayAct('user_id')} AS "mayOwnerAct",
+    coalesce(egress_mode IN ('credentials', 'both'), false) AS "hasCredentialsOutside"
   FROM sandboxes
   WHERE id = $1 AND address IS NOT NULL`;
 
@@ -244,11 +245,21 @@ export interface RunningSandbox extends AgentServerTarget {
   hasOwnImage: boolean;
   /** Its user is not disabled: its key lets in. */
   mayOwnerAct: boolean;
+  /** A proxy puts credentials in, so it is given placeholders. */
+  hasCredentialsOutside: boolean;
 }
 
 interface TargetRow extends Pick<
   RunningSandbox,
-  'sandboxId' | 'userId' | 'address' | 'generation' | 'specId' | 'status' | 'hasOwnImage' | 'mayOwnerAct'
+  | 'sandboxId'
+  | 'userId'
+  | 'address'
+  | 'generation'
+  | 'specId'
+  | 'status'
+  | 'hasOwnImage'
+  | 'mayOwnerAct'
+  | 'hasCredentialsOutside'
 > {
   portAddresses: PortAddresses | null;
   encryptedKey: string;

@@ -19,6 +19,8 @@ export interface ApartOptions {
   environment?: Record<string, string>;
   /** Arguments of Node itself (`--max-old-space-size=256`). */
   nodeArgs?: string[];
+  /** Where the model and the git server listen, if not where sandboxes of this backend reach them anyway. */
+  host?: string;
   /** False: the tenants have none, where the attack is on the service alone; two of them take some seconds. */
   sandboxes?: boolean;
 }
@@ -40,7 +42,7 @@ export class HostileWorld {
     const setup = await setupOf(backend);
     const environment = { ...setup.environment, ...options.environment };
     const nodeArgs = options.nodeArgs ?? [];
-    const journey = await JourneyWorld.open({ embedded: true, host: setup.host });
+    const journey = await JourneyWorld.open({ embedded: true, host: options.host ?? setup.host });
     try {
       const service = await journey.start({ ...environment, ...(await setup.ofProcess?.()) }, nodeArgs);
       const world = new HostileWorld(backend, journey, setup, environment, nodeArgs, service);

@@ -7,6 +7,7 @@ import { acpLimitations } from '../agent-request/acp-agents.js';
 import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from '../agent-request/agent-request.builder.js';
 import { ConversationRepository } from '../conversation.repository.js';
+import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import type { StartTask } from '../start-task.entity.js';
 import { StartTaskRepository } from '../start-task.repository.js';
 import { Delegation } from './delegation.js';
@@ -22,6 +23,7 @@ export class BeginConversationStep {
     private readonly agentServers: AgentServerClient,
     private readonly urls: SandboxUrls,
     private readonly delegation: Delegation,
+    private readonly outside: OutsideCredentials,
   ) {}
 
   /** Returns the task in the same status. Throws StartFailure, StartSuperseded; AgentServerError, which may pass. */
@@ -52,7 +54,13 @@ export class BeginConversationStep {
       await this.conversations.insert(manager, locked, { model, baseUrl, workingDir, agent });
       return locked;
     });
-    const begun = await this.startRemotely({ sandbox }, body, acp?.agent.install ?? null);
+    const { llm_profile: profile = null, llm_model: named } = task.request;
+    const concealer = await this.outside.concealer(sandbox, acp === null ? { profile, model: named } : null);
+    const begun = await this.startRemotely(
+      { sandbox },
+      await concealer.start(body),
+      acp?.agent.install ?? null,
+    );
     if (acp === null || begun.abilities === null) {
       return stored;
     }

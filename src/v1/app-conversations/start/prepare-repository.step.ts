@@ -9,6 +9,8 @@ import {
 import { AgentServerCommands } from '../../agent-servers/agent-server.commands.js';
 import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentSettings } from '../agent-request/agent-settings.js';
+import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
+import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
 import { newBranchOf, startsInHead, type StartTask } from '../start-task.entity.js';
 import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
 import { changeRequestOf, forkPolicy, WorkPlaces } from '../work-places/work-places.service.js';
@@ -44,12 +46,15 @@ export class PrepareRepositoryStep {
     private readonly access: RepositoryAccessService,
     private readonly checkout: RepositoryCheckout,
     private readonly places: WorkPlaces,
+    private readonly outside: OutsideCredentials,
   ) {}
 
   /** Returns the agent's absolute folder, and notes about what the user may not expect. Throws StartFailure. */
   async run(context: StartContext, settings: AgentSettings, signal: AbortSignal): Promise<PreparedFolder> {
     const { task, sandbox, dialect } = context;
     const identity = gitIdentity(settings);
+    const { llm_profile: profile = null, llm_model: model } = task.request;
+    await this.outside.prepare(sandbox, { profile, model });
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
     if (task.workingDir !== null) {
       // The parent conversation prepared it.
@@ -79,13 +84,23 @@ export class PrepareRepositoryStep {
       depth: either(task.request.clone_depth, settings.clone_depth),
       filter: either(task.request.clone_filter, settings.clone_filter),
     };
+    const credential = await this.concealed(sandbox, source);
     const [said, place] = await Promise.all([
-      this.checkout.run(sandbox, dialect, { ...source, ...parts, folder, identity }, signal),
+      this.checkout.run(sandbox, dialect, { ...source, credential, ...parts, folder, identity }, signal),
       finding,
     ]);
     const notices =
       place === null || place.push === 'head' ? said : [...said, workPlaceNote(repository, place)];
     return { workingDir: folder, notices, place };
+  }
+
+  private async concealed(
+    sandbox: RunningSandbox,
+    { credential, url, upstream }: CloneSource,
+  ): Promise<CloneSource['credential']> {
+    const concealer = await this.outside.concealer(sandbox);
+    const repositories = upstream === undefined ? [url] : [url, upstream.url];
+    return credential && { ...credential, password: await concealer.text(credential.password, repositories) };
   }
 
   /** What is cloned, and what is checked out of it. */

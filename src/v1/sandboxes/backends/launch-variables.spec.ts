@@ -1,5 +1,6 @@
-import { expect, it } from '@jest/globals';
-import { proxyVariables } from './launch-variables.js';
+import { describe, expect, it } from '@jest/globals';
+import type { SandboxLaunch } from './sandbox-backend.js';
+import { egressVariables, proxyVariables } from './launch-variables.js';
 
 const LAUNCH = { env: {}, callbackUrl: 'http://service.example:3000/api/v1/webhooks' };
 
@@ -60,3 +61,29 @@ it.each(['http://127.0.0.1:3128', '127.0.0.2:3128', 'http://localhost:3128', 'ht
     expect(proxyVariables({ HTTPS_PROXY: proxy }, LAUNCH, false)).toEqual({});
   },
 );
+
+describe('variables of a sandbox that leaves by its own proxy', () => {
+  const access = { port: 3180, credential: 'id.secret', authority: null, isOnlyWay: true };
+
+  it.each<[string, SandboxLaunch['program'], string]>([
+    [
+      'our own agent server, whose start they would delay',
+      { kind: 'native', image: null },
+      'SLIPWAY_LATE_PROXY',
+    ],
+    ['other programs', { kind: 'command', command: 'p', args: [] }, 'NODE_USE_ENV_PROXY'],
+  ])('has %s use the proxy', (_, program, name) => {
+    expect(egressVariables({ id: 'a', program }, access)).toMatchObject({
+      https_proxy: 'http://a:id.secret@127.0.0.1:3180',
+      [name]: '1',
+    });
+  });
+
+  it('names an authority only where there is one', () => {
+    const program = { kind: 'native', image: null } as const;
+    const names = (authority: string | null): string[] =>
+      Object.keys(egressVariables({ id: 'a', program }, { ...access, authority }));
+    expect(names(null)).not.toContain('SLIPWAY_AUTHORITY_1000');
+    expect(names('PEM')).toContain('SLIPWAY_AUTHORITY_1000');
+  });
+});

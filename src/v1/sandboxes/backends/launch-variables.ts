@@ -1,3 +1,4 @@
+import * as http from 'node:http';
 import { isIPv6 } from 'node:net';
 import { networkInterfaces } from 'node:os';
 import { CLUSTER_NAMES, destinationsOf, proxyExemptions } from '@slipway/common/http/address-rules.js';
@@ -55,9 +56,12 @@ export function proxyDestinations(
   return PROXY_VARIABLES.flatMap((name) => destinationsOf(serviceEnvironment[name] ?? ''));
 }
 
-/** For programs in a sandbox that reaches nothing but through its own proxy. */
+/** Has our agent server use proxies from its first request on, since `NODE_USE_ENV_PROXY` delays the start of Node.js. */
+const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
+
+/** For programs in a sandbox that reaches nothing but through its own proxy, and run by the Node.js of the service. */
 export function egressVariables(
-  id: string,
+  { id, program }: Pick<SandboxLaunch, 'id' | 'program'>,
   { port, credential, authority }: EgressAccess,
 ): Record<string, string> {
   const proxy = `http://${id}:${credential}@127.0.0.1:${port}`;
@@ -66,7 +70,12 @@ export function egressVariables(
     ...PROXY_VARIABLES.flatMap((name) => inBothCases(name, proxy)),
     ...inBothCases('NO_PROXY', exempt),
   ];
-  return { ...Object.fromEntries(variables), NODE_USE_ENV_PROXY: '1', [EGRESS_AUTHORITY]: authority };
+  const isLate = program.kind === 'native' && Object.hasOwn(http, 'setGlobalProxyFromEnv');
+  return {
+    ...Object.fromEntries(variables),
+    [isLate ? LATE_PROXY : 'NODE_USE_ENV_PROXY']: '1',
+    ...(authority !== null && { [EGRESS_AUTHORITY]: authority }),
+  };
 }
 
 /** Some programs read only one of them: wget and apt the lower case, others the upper. */

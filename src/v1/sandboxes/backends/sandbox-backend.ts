@@ -62,8 +62,10 @@ export interface EgressAccess {
   port: number;
   /** By which the proxy knows the sandbox. */
   credential: string;
-  /** In PEM: by it the proxy opens TLS where rules need that. */
-  authority: string;
+  /** In PEM: by it the proxy opens TLS; null where no rule needs that. */
+  authority: string | null;
+  /** False where it is there for credentials alone, and the network is as open as without. */
+  isOnlyWay: boolean;
 }
 
 /** Everything a backend needs to start or resume a sandbox; read from the row each time. */

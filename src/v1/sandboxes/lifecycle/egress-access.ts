@@ -6,7 +6,7 @@ import { AppConfig } from '../../../config/app-config.js';
 import { EgressRulebook } from '../../sandbox-specs/egress-rulebook.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
 import { type EgressAccess, SandboxBackendError } from '../backends/sandbox-backend.js';
-import type { Sandbox } from '../sandbox.entity.js';
+import type { EgressMode, Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
 
@@ -24,9 +24,11 @@ export class SandboxEgress {
     private readonly config: AppConfig,
   ) {}
 
-  /** Whether rules say what its sandboxes may reach. */
-  isRestricted(spec: SandboxSpec): boolean {
-    return this.rulebook.layersOf(spec).length > 0;
+  /** What its sandboxes need the proxy for; null: nothing. Other programs than ours may not trust its authority. */
+  mode(spec: SandboxSpec): EgressMode | null {
+    const isRestricted = this.rulebook.layersOf(spec).length > 0;
+    const isOutside = this.config.egress.credentials === 'outside' && spec.program.kind === 'native';
+    return isRestricted ? (isOutside ? 'both' : 'rules') : isOutside ? 'credentials' : null;
   }
 
   /**
@@ -34,9 +36,11 @@ export class SandboxEgress {
    * @throws SandboxBackendError where the backend cannot keep the rules
    */
   async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
-    if (!this.isRestricted(spec)) {
-      if (sandbox.egressAuthority !== null) {
-        await this.setAuthority(sandbox, null);
+    const egressMode = this.mode(spec);
+    const known = this.authorityOf(sandbox);
+    if (egressMode === null) {
+      if (known !== null) {
+        await this.change(sandbox, { egressAuthority: null, egressMode });
       }
       return undefined;
     }
@@ -46,8 +50,22 @@ export class SandboxEgress {
         `Its rules (SANDBOX_EGRESS, or \`egress\` of ${spec.id}) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process, or take them away.`,
       );
     }
-    const { certificate } = this.authorityOf(sandbox) ?? (await this.makeAuthority(sandbox));
-    return { port: this.config.egress.port, credential: this.credential(sandbox.id), authority: certificate };
+    const { certificate } = known ?? (await this.makeAuthority(sandbox, egressMode));
+    if (known !== null && sandbox.egressMode !== egressMode) {
+      await this.change(sandbox, { egressMode });
+    }
+    return {
+      port: this.config.egress.port,
+      credential: this.credential(sandbox.id),
+      authority: egressMode !== 'rules' || this.opensTls(spec) ? certificate : null,
+      isOnlyWay: egressMode !== 'credentials',
+    };
+  }
+
+  /** Whether requests have to be seen for the rules to be kept. */
+  private opensTls(spec: SandboxSpec): boolean {
+    const rules = this.rulebook.layersOf(spec).flatMap(({ allow }) => allow);
+    return rules.some(({ methods, paths }) => methods !== undefined || paths !== undefined);
   }
 
   /** The id of the sandbox whose credential this is; null for any other text. */
@@ -65,24 +83,22 @@ export class SandboxEgress {
         );
   }
 
-  private async makeAuthority(sandbox: Sandbox): Promise<SandboxAuthority> {
+  private async makeAuthority(sandbox: Sandbox, egressMode: EgressMode): Promise<SandboxAuthority> {
     const { id } = sandbox;
     // Most installations have no rules, and never load the certificates' library.
     const { newAuthority } = await import('@slipway/egress-proxy/new-authority.js');
     const authority = await newAuthority(id);
-    await this.setAuthority(
-      sandbox,
-      this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id })),
-    );
+    const egressAuthority = this.cipher.encrypt(JSON.stringify(authority), EGRESS_AUTHORITY.binding({ id }));
+    await this.change(sandbox, { egressAuthority, egressMode });
     return authority;
   }
 
-  private async setAuthority(
+  private async change(
     { id, leaseOwner }: Sandbox,
-    egressAuthority: Sandbox['egressAuthority'],
+    change: Partial<Pick<Sandbox, 'egressAuthority' | 'egressMode'>>,
   ): Promise<void> {
     const condition = { status: 'STARTING' as const, leaseOwner: leaseOwner ?? '' };
-    if (!(await this.sandboxes.update(id, { egressAuthority }, condition))) {
+    if (!(await this.sandboxes.update(id, change, condition))) {
       throw new Error('the sandbox has another status or another worker by now');
     }
   }

@@ -182,11 +182,11 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   private async pauseOutOfRules(id: string): Promise<void> {
     const sandbox = await this.sandboxes.find(id);
     const spec = sandbox && this.specs.find(sandbox.specId);
-    if (!spec || this.egress.isRestricted(spec) === (sandbox.egressAuthority !== null)) {
+    if (!spec || this.egress.mode(spec) === sandbox.egressMode) {
       return;
     }
     const statusDetail =
-      'Paused because the rules about what it may reach (SANDBOX_EGRESS) have come or gone since its start. Resume it.';
+      'Paused because the rules about what it may reach (SANDBOX_EGRESS) have come or gone since its start, or where credentials are (SANDBOX_CREDENTIALS) has changed. Resume it.';
     const condition = { status: 'RUNNING' as const, generation: sandbox.generation };
     if (
       await this.sandboxes.transition(id, 'pause', { change: { statusDetail }, condition, cause: 'rules' })

@@ -80,7 +80,7 @@ export class WarmPrograms {
   /** Each specification whose program can wait for a key, anew: images may have been built meanwhile. */
   async plan(warm: WarmStarts): Promise<WarmPlan[]> {
     // The way out belongs to one sandbox, and is in its environment from the start.
-    const open = this.specs.all().filter((spec) => !this.egress.isRestricted(spec));
+    const open = this.specs.all().filter((spec) => this.egress.mode(spec) === null);
     const plans = open.map(async (spec) => {
       const { template } = this.planner.template(spec, null);
       const fingerprint = await warm.fingerprint(template);

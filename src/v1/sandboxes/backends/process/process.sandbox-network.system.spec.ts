@@ -104,7 +104,8 @@ describeNetwork('the network of a process sandbox', () => {
       environment: { ...harness.options.environment, HTTPS_PROXY: `http://127.0.0.1:${portOf(opened)}` },
     });
     const port = 1;
-    const launch = harness.launch({ egress: { port, credential: 'x', authority: TEST_CERTIFICATE } });
+    const egress = { port, credential: 'x', authority: TEST_CERTIFICATE, isOnlyWay: true };
+    const launch = harness.launch({ egress });
     await backend.start(launch, SIGNAL);
     const client = await sandboxAnswers(backend, launch);
     const targets = [`127.0.0.1/${portOf(opened)}`, `10.0.2.2/${portOf(opened)}`];

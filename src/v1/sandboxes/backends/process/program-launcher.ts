@@ -214,7 +214,7 @@ export class ProgramLauncher {
     if (this.platform.isolation !== 'bwrap' || this.platform.network === null) {
       if (egress !== undefined) {
         throw new SandboxBackendError(
-          'The sandbox cannot be started: its rules (SANDBOX_EGRESS) need a network of its own, which bubblewrap and slirp4netns give it. Ask the operator.',
+          'The sandbox cannot be started: rules (SANDBOX_EGRESS) and credentials outside of it (SANDBOX_CREDENTIALS) need a network of its own, which bubblewrap and slirp4netns give it. Ask the operator.',
         );
       }
       return null;
@@ -226,6 +226,9 @@ export class ProgramLauncher {
     const rules = await networkRules([...allow, ...callback], addresses, resolveBriefly);
     if (egress === undefined) {
       return rules;
+    }
+    if (!egress.isOnlyWay) {
+      return { ...rules, loopbackPorts: [...new Set([...rules.loopbackPorts, egress.port])] };
     }
     const proxies = await networkRules(proxyDestinations(this.options.environment), [], resolveBriefly);
     return closedNetwork(rules, { proxyPort: egress.port, without: proxies.loopbackPorts });

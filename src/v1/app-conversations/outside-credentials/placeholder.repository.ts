@@ -1,0 +1,54 @@
+import { Injectable } from '@nestjs/common';
+import { Column, DataSource, Entity, Index, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import { Sandbox } from '../../sandboxes/sandbox.entity.js';
+
+/** What stands for a credential in one sandbox. The value is where its user keeps it. */
+@Entity('sandbox_placeholders')
+@Index('sandbox_placeholders_placeholder_key', ['placeholder'], { unique: true })
+export class SandboxPlaceholder {
+  @PrimaryColumn('text') sandboxId: string;
+
+  /** Where the value is found: see `CredentialSource`. */
+  @PrimaryColumn('text') source: string;
+  @Column('text') placeholder: string;
+
+  /** Of repositories, towards which a git token is put in. */
+  @Column('jsonb') addresses: string[];
+
+  @ManyToOne(() => Sandbox, { onDelete: 'CASCADE' })
+  @JoinColumn({ name: 'sandbox_id' })
+  sandbox?: Sandbox;
+}
+
+/** A conversation names a few; the newest of many starts in one sandbox would find no room. */
+const MAX_ADDRESSES = 500;
+
+const KEEP = `
+  INSERT INTO sandbox_placeholders AS kept (sandbox_id, source, placeholder, addresses)
+  VALUES ($1, $2, $3, $4::jsonb)
+  ON CONFLICT (sandbox_id, source) DO UPDATE SET addresses = (
+    SELECT coalesce(jsonb_agg(address), '[]') FROM (
+      SELECT DISTINCT address FROM jsonb_array_elements(kept.addresses || excluded.addresses) address
+      LIMIT ${MAX_ADDRESSES}) known)
+  RETURNING placeholder`;
+
+@Injectable()
+export class PlaceholderRepository {
+  constructor(private readonly dataSource: DataSource) {}
+
+  /** The placeholder of a source, which is this one unless there is another; adds to its addresses. */
+  async keep({
+    sandboxId,
+    source,
+    placeholder,
+    addresses,
+  }: Omit<SandboxPlaceholder, 'sandbox' | 'addresses'> & { addresses: readonly string[] }): Promise<string> {
+    const values = [sandboxId, source, placeholder, JSON.stringify(addresses)];
+    const [row] = await this.dataSource.query<{ placeholder: string }[]>(KEEP, values);
+    return row?.placeholder ?? placeholder;
+  }
+
+  async list(sandboxId: string): Promise<SandboxPlaceholder[]> {
+    return await this.dataSource.manager.findBy(SandboxPlaceholder, { sandboxId });
+  }
+}

@@ -1,0 +1,161 @@
+import { beforeAll, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import {
+  CREDENTIAL_HEADER,
+  EGRESS_PATHS,
+  type EgressPolicy,
+  policySchema,
+} from '@slipway/egress-proxy/protocol.js';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
+import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { storeProviderToken } from '../support/store-provider-token.js';
+import { createTestDatabase } from '../support/test-database.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+const backend = new InProcessSandboxBackend();
+const app = useTestApp(
+  { SANDBOX_CREDENTIALS: 'outside', SANDBOX_NETWORK: 'isolated' },
+  { sandboxBackend: backend },
+);
+
+const TOKEN = 'ghp_abcdefghijklmnopqrstuvwxyz0123456789';
+const KEY = 'sk-abcdefghijklmnop0123456789';
+const REPOSITORY = 'https://github.com/octo/app.git';
+
+describe('a sandbox whose credentials stay outside', () => {
+  let owner: TestUser;
+  let target: RunningSandbox;
+
+  const outside = (): OutsideCredentials => app.app.get(OutsideCredentials, { strict: false });
+  const settings = async (user: TestUser, members: object): Promise<void> => {
+    await request(app.url).post('/api/settings').set(user.headers).send(members).expect(200);
+  };
+  const startOf = async (user: TestUser): Promise<RunningSandbox> => {
+    const { id } = await new SandboxesClient(app.url, user).running();
+    const found = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
+    if (found === null) {
+      throw new Error('the sandbox does not run');
+    }
+    return found;
+  };
+  const policy = async ({ sandboxId }: RunningSandbox): Promise<EgressPolicy> => {
+    const { body } = await request(app.url)
+      .get(EGRESS_PATHS.policy)
+      .set({
+        authorization: `Bearer ${app.app.get(SecretCipher, { strict: false }).derive(PROXY_KEY)}`,
+        [CREDENTIAL_HEADER]: backend.boxes.get(sandboxId)?.launch.egress?.credential ?? '',
+      })
+      .expect(200);
+    return policySchema.parse(body);
+  };
+  const concealed = async (text: string, repositories: string[] = []): Promise<string> =>
+    (await outside().concealer(target, { profile: null, model: null })).text(text, repositories);
+
+  beforeAll(async () => {
+    owner = await app.createUser();
+    await settings(owner, {
+      llm_model: 'openai/m',
+      llm_api_key: KEY,
+      llm_base_url: 'https://models.example.com:8443/v1',
+    });
+    await storeProviderToken(app, owner, 'github', TOKEN);
+    target = await startOf(owner);
+  });
+
+  it('has a proxy, beside a network as open as without', async () => {
+    expect(backend.boxes.get(target.sandboxId)?.launch.egress).toMatchObject({ isOnlyWay: false });
+    expect(await policy(target)).toMatchObject({ layers: [], injections: [] });
+  });
+
+  it('has its proxy told where the value of each placeholder goes that it was sent, and of no other', async () => {
+    const key = await concealed(`Bearer ${KEY}`);
+    expect(key).toMatch(/^Bearer sk-[a-z0-9]{26}$/);
+    expect(key).not.toContain(KEY);
+    const model = {
+      placeholder: key.slice('Bearer '.length),
+      value: KEY,
+      hosts: [{ host: 'models.example.com', port: 8443, paths: ['/v1/*'] }],
+      headers: ['authorization', 'x-api-key', 'api-key', 'x-goog-api-key'],
+      query: ['key'],
+    };
+    expect((await policy(target)).injections).toEqual([model]);
+
+    const token = await concealed(TOKEN, [REPOSITORY]);
+    const { injections } = await policy(target);
+    expect(injections).toHaveLength(2);
+    expect(injections).toContainEqual({
+      placeholder: token,
+      value: TOKEN,
+      hosts: [
+        { host: 'github.com', paths: ['/octo/app.git/*', '/octo/app/*'] },
+        { host: 'api.github.com', paths: ['/repos/octo/app', '/repos/octo/app/*'] },
+        { host: 'uploads.github.com', paths: ['/repos/octo/app/*'] },
+        { host: 'raw.githubusercontent.com', paths: ['/octo/app/*'] },
+        { host: 'codeload.github.com', paths: ['/octo/app/*'] },
+      ],
+      headers: ['authorization', 'private-token'],
+    });
+    expect(await concealed(TOKEN)).toBe(token);
+  });
+
+  it('shows programs in it the placeholder of a token', async () => {
+    const token = await concealed(TOKEN, [REPOSITORY]);
+    const { text } = await request(app.url)
+      .get(`/api/v1/sandboxes/${target.sandboxId}/settings/secrets/GITHUB_TOKEN`)
+      .set({ 'X-Session-API-Key': target.sessionKey })
+      .expect(200);
+    expect(text).toContain(token);
+    expect(text).not.toContain(TOKEN);
+  });
+
+  it('shares no placeholder with another one, of the same user or of another', async () => {
+    const mine = (await policy(target)).injections.map(({ placeholder }) => placeholder);
+    const other = await startOf(owner);
+    const strange = await startOf(await app.createUser());
+    const given = await (await outside().concealer(other, { profile: null, model: null })).text(KEY);
+    expect(mine).not.toContain(given);
+    expect((await policy(other)).injections.map(({ placeholder }) => placeholder)).toEqual([given]);
+    await outside().prepare(strange, { profile: null, model: null });
+    expect((await policy(strange)).injections).toEqual([]);
+  });
+
+  it('goes on with what its user changes, and not with what is taken away', async () => {
+    const placeholder = await concealed(KEY);
+    const valueNow = async (): Promise<string | undefined> =>
+      (await policy(target)).injections.find((each) => each.placeholder === placeholder)?.value;
+    await settings(owner, { llm_api_key: `${KEY}-and-longer` });
+    expect(await valueNow()).toBe(`${KEY}-and-longer`);
+    await settings(owner, { llm_api_key: '' });
+    expect(await valueNow()).toBeUndefined();
+  });
+});
+
+it('pauses sandboxes that run when it is changed where credentials are', async () => {
+  const database = await createTestDatabase();
+  const machine = new InProcessSandboxBackend();
+  const serve = async (where: string): Promise<TestApp> =>
+    await createTestApp({ SANDBOX_CREDENTIALS: where, SANDBOX_EGRESS: '{}' }, database.url, {
+      sandboxBackend: machine,
+    });
+  let service = await serve('inside');
+  const owner = await service.createUser();
+  const { id } = await new SandboxesClient(service.url, owner).running();
+  expect(machine.boxes.get(id)?.launch.egress?.authority).toBeNull();
+  await service.close();
+  service = await serve('outside');
+  const sandboxes = new SandboxesClient(service.url, owner);
+  await sandboxes.reach(id, 'PAUSED');
+  await sandboxes.resume(id);
+  await sandboxes.reach(id, 'RUNNING');
+  expect(machine.boxes.get(id)?.launch.egress).toMatchObject({
+    authority: expect.stringContaining('BEGIN CERTIFICATE'),
+    isOnlyWay: true,
+  });
+  await service.close();
+  await database.drop();
+});

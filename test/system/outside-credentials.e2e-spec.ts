@@ -1,0 +1,161 @@
+import { execFile, spawnSync } from 'node:child_process';
+import { networkInterfaces } from 'node:os';
+import { promisify } from 'node:util';
+import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
+import { call, say as answer } from '../../packages/agent-server/test/fakes/scripted-llm.answers.js';
+import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scripted-llm.js';
+import {
+  type ProcessHarness,
+  processHarness,
+} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
+import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
+import { startGitHttpServer, type GitHttpServer } from '../fakes/git-http-server.js';
+import { createTestApp, type TestApp } from '../support/create-test-app.js';
+import { foundInMemory, processesWith } from '../support/process-memory.js';
+import { reservedPort } from '../support/reserved-port.js';
+import { SandboxClient } from '../support/sandbox-client.js';
+import { SandboxesClient } from '../support/sandboxes-client.js';
+import { say, StartsClient } from '../support/starts-client.js';
+import { storeProviderToken } from '../support/store-provider-token.js';
+import { until } from '../support/until.js';
+
+const run = promisify(execFile);
+const NEEDED = [
+  ['bwrap', '--version'],
+  ['slirp4netns', '--version'],
+  ['ip', '-V'],
+] as const;
+const OWN_ADDRESS = Object.values(networkInterfaces())
+  .flatMap((list) => list ?? [])
+  .find(({ family, internal }) => family === 'IPv4' && !internal)?.address;
+const canRun =
+  OWN_ADDRESS !== undefined && NEEDED.every(([program, flag]) => spawnSync(program, [flag]).status === 0);
+
+const TOKEN = 'ghp_0utside0utside0utside0utside0utside9';
+const KEY = 'sk-0utside0utside0utside9';
+const NEW_KEY = 'sk-n3wk3yn3wk3yn3wk3yn3w9';
+const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy && git push -q origin HEAD';
+
+/** Loopback is the sandbox's own, so a host outside of it needs another address of this machine. */
+(canRun ? describe : describe.skip)('a conversation whose credentials stay outside of its sandbox', () => {
+  jest.setTimeout(180_000);
+  const host = String(OWN_ADDRESS);
+  let harness: ProcessHarness;
+  let git: GitHttpServer;
+  let llm: ScriptedLlm;
+  let app: TestApp;
+  let client: StartsClient;
+  let id: string;
+  let sandboxId: string;
+
+  const keys = (): (string | undefined)[] => llm.requests.map(({ headers }) => headers['authorization']);
+  const inside = async (): Promise<SandboxClient> => {
+    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(sandboxId);
+    return new SandboxClient(target?.address ?? '', target?.sessionKey ?? '');
+  };
+  const placeholder = async (): Promise<string> => {
+    const rows: { placeholder: string }[] = await app.dataSource.query(
+      `SELECT placeholder FROM sandbox_placeholders WHERE sandbox_id = $1 AND source LIKE '%"git"%'`,
+      [sandboxId],
+    );
+    return rows[0]?.placeholder ?? '';
+  };
+  const settings = async (key: string): Promise<void> =>
+    client.settings({ llm_model: 'openai/scripted', llm_api_key: key, llm_base_url: llm.url });
+  const send = async (text: string): Promise<void> => {
+    const response = await fetch(`${app.url}/api/v1/app-conversations/${id}/send-message`, {
+      method: 'POST',
+      headers: { ...app.user.headers, 'content-type': 'application/json' },
+      body: JSON.stringify({ content: [{ type: 'text', text }], run: true }),
+    });
+    expect(response.status).toBe(200);
+  };
+
+  beforeAll(async () => {
+    git = await startGitHttpServer(`x-access-token:${TOKEN}`, host);
+    await git.commit('octo/app', 'main', { 'README.md': 'hello' });
+    await git.commit('octo/other', 'main', { 'README.md': 'other' });
+    const script = inOrder(call('terminal', { command: WORK }), answer('It is pushed.'));
+    llm = await ScriptedLlm.start(script, { host });
+    harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
+    app = await createTestApp(
+      {
+        GITHUB_CLONE_URL: git.origin,
+        ALLOW_UNSANDBOXED: 'true',
+        SANDBOX_CREDENTIALS: 'outside',
+        SANDBOX_EGRESS_PORT: String(await reservedPort()),
+        SANDBOX_NETWORK_ALLOW: `${host}/32`,
+      },
+      undefined,
+      { sandboxBackend: harness.backend },
+    );
+    client = new StartsClient(app, app.user);
+    await settings(KEY);
+    await storeProviderToken(app, app.user, 'github', TOKEN);
+    const task = await client.start({ selected_repository: 'octo/app', ...say('Copy the readme.') });
+    ({ appConversationId: id } = await client.reached(task, 'READY'));
+    sandboxId = (await client.sandboxes())[0]?.id ?? '';
+    await until(() => llm.requests.length >= 2);
+  });
+
+  afterAll(async () => {
+    await app.close();
+    await llm.close();
+    await git.close();
+    await harness.close();
+  });
+
+  it('clones, pushes and calls the model by them', async () => {
+    const branch = `openhands-workspace-${id.slice(0, 8)}`;
+    expect(await git.show('octo/app', branch, '%s')).toBe('copy');
+    expect(new Set(keys())).toEqual(new Set([`Bearer ${KEY}`]));
+  });
+
+  it('has placeholders of their form, and no credential in its files, environments and memory', async () => {
+    const shown = await placeholder();
+    expect(shown).toMatch(/^ghp_\w{36}$/);
+    const pids = await processesWith(`SLIPWAY_SANDBOX=${harness.options.instanceId}/${sandboxId}/`);
+    const found = await Promise.all(pids.map((pid) => foundInMemory(pid, [TOKEN, KEY, shown])));
+    expect([...new Set(found.flat())]).toEqual([shown]);
+    for (const secret of [TOKEN, KEY]) {
+      // The agent still writes: files may come and go while it is looked through them.
+      const files = await run('grep', ['-rslF', secret, harness.options.folder]).catch(
+        (error: { stdout: string }) => error,
+      );
+      expect(files.stdout).toBe('');
+    }
+  });
+
+  it('has a token put in for its repository alone', async () => {
+    const sandbox = await inside();
+    const { host: server } = new URL(git.origin);
+    const shown = await placeholder();
+    const ask = async (name: string): Promise<number> =>
+      (await sandbox.run(`git ls-remote http://x-access-token:${shown}@${server}/${name}.git`)).exitCode;
+    expect(await ask('octo/app')).toBe(0);
+    expect(await ask('octo/other')).not.toBe(0);
+  });
+
+  it('goes on with a key that was changed meanwhile, without a restart', async () => {
+    await settings(NEW_KEY);
+    await until(async () => {
+      const before = llm.requests.length;
+      await send('Go on.');
+      await until(() => llm.requests.length > before);
+      return keys().at(-1) === `Bearer ${NEW_KEY}`;
+    });
+    expect(new Set(keys())).toEqual(new Set([`Bearer ${KEY}`, `Bearer ${NEW_KEY}`]));
+  });
+
+  it('goes on after a stop', async () => {
+    const sandboxes = new SandboxesClient(app.url, app.user);
+    await sandboxes.pause(sandboxId);
+    await sandboxes.reach(sandboxId, 'PAUSED');
+    await sandboxes.resume(sandboxId);
+    await sandboxes.reach(sandboxId, 'RUNNING');
+    const before = llm.requests.length;
+    await send('Go on after the stop.');
+    await until(() => llm.requests.length > before);
+    expect(keys().at(-1)).toBe(`Bearer ${NEW_KEY}`);
+  });
+});
