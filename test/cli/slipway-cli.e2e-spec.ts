@@ -281,7 +281,8 @@ describe('slipway', () => {
   });
 
   it.each([
-    [['frob'], 2, 'there is no command frob'],
+    [['frob'], 2, 'there is no command frob: slipway --help lists them'],
+    [['task'], 2, 'there is no command task: did you mean tasks?'],
     [['tasks', '--frob'], 2, 'unknown option'],
     [['watch'], 2, 'missing required argument'],
     [['sandboxes', 'stop'], 2, 'needs ids, or --all'],
