@@ -9,7 +9,8 @@ import { type Fields, Form, TextField } from '../ui/form.js';
 import type { Conversation } from './conversation-queries.js';
 import type { Draft } from './new-conversation.js';
 
-const DELETED = 'Its events are deleted, and its sandbox with all files unless another conversation uses it. This cannot be undone.';
+const DELETED =
+  'Its events are deleted, and its sandbox with all files unless another conversation uses it. This cannot be undone.';
 
 async function copyLink(): Promise<void> {
   await navigator.clipboard.writeText(location.href);
