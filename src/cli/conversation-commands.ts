@@ -6,7 +6,7 @@ import type { StartTaskDto } from '../v1/app-conversations/api/dto/start-task.dt
 import type { OpenedPullRequestDto } from '../v1/pull-requests/pull-request.dto.js';
 import type { UserInfoDto } from '../v1/sandbox-settings/sandbox-settings.dto.js';
 import { CommandError, printRows, UsageError } from './command-output.js';
-import type { Invocation, Invoke, ServiceClient } from './service-client.js';
+import { hostReasons, type Invocation, type Invoke, type ServiceClient } from './service-client.js';
 
 const CONVERSATIONS = '/api/v1/app-conversations';
 const TASKS = '/api/user/suggested-tasks';
@@ -39,9 +39,8 @@ export function defineConversations(program: Command, invoke: Invoke): void {
         const { status, code, detail, age, retry_after: wait } = Object.fromEntries(parameters);
         if (String(status) === 'stale') {
           shown.output.note(`${String(provider)}: read ${String(age)} s ago, and being read again now`);
-        } else if (String(status) === 'error') {
-          const reasons = [status, code, detail, wait && `try again in ${String(wait)} s`].filter(Boolean);
-          shown.output.note(`${String(provider)}: ${reasons.join(', ')}`);
+        } else if (code !== undefined) {
+          shown.output.note(hostReasons(provider, [status, code, detail], wait));
         }
       }
     });

@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
 import ky, { isHTTPError, isNetworkError, isTimeoutError, type KyInstance } from 'ky';
 import type { CommandLineConfig } from '../config/command-line-config.js';
@@ -91,7 +91,12 @@ function toCommandError(error: Error, url: string, key: string | null): Error {
     const problems = jsonList(error.data, 'detail').map(
       (problem) => `${jsonList(problem, 'loc').slice(1).join('.')}: ${jsonText(problem, 'msg')}`,
     );
-    const texts = [jsonText(error.data, 'detail'), ...problems, jsonText(error.data, 'title')];
+    const texts = [
+      refusedByHosts(error.data),
+      jsonText(error.data, 'detail'),
+      ...problems,
+      jsonText(error.data, 'title'),
+    ];
     const refused = `${url} ${key === null ? 'needs a key' : 'does not accept the key'}: set SLIPWAY_KEY`;
     const isRefused = status === 401 && (jsonText(error.data, 'code') ?? 'unauthorized') === 'unauthorized';
     const said = isRefused ? refused : (texts.find(Boolean) ?? `the service answered ${status}`);
@@ -103,6 +108,25 @@ function toCommandError(error: Error, url: string, key: string | null): Error {
   return isNetworkError(error) || isTimeoutError(error)
     ? new CommandError(`cannot reach ${url}: ${errorWithCauses(rootOf(error))}; ${advice}`, 'unreachable')
     : error;
+}
+
+/** What is said of a refusal that names git hosts, each with its reason; null for others. */
+function refusedByHosts(body: unknown): string | null {
+  if (jsonText(body, 'code') !== 'git_providers_failed') {
+    return null;
+  }
+  const hosts = jsonList(body, 'errors').map((host) => {
+    const [code, detail] = [jsonText(host, 'code'), jsonText(host, 'detail')];
+    return hostReasons(jsonText(host, 'provider'), [code, detail], jsonAt(host, 'retry_after'));
+  });
+  // After that, it says what a program reads and does.
+  return [jsonText(body, 'detail')?.split(';')[0], ...hosts].join('; ');
+}
+
+/** `gitlab: rate_limited, try again in 41 s`. @param wait seconds, where there are some */
+export function hostReasons(provider: unknown, reasons: readonly unknown[], wait: unknown): string {
+  const said = [...reasons, wait && `try again in ${String(wait)} s`].filter(Boolean);
+  return `${String(provider)}: ${said.join(', ')}`;
 }
 
 function rootOf(error: unknown): unknown {

@@ -1,3 +1,4 @@
+import { closest, distance } from 'fastest-levenshtein';
 import { productVersion } from '../common/product.js';
 import { loadCommandLineConfig } from '../config/command-line-config.js';
 import { loadConfig } from '../config/load-config.js';
@@ -13,6 +14,9 @@ import { defineUsers } from './users-program.js';
 const FOOTER = `
 SLIPWAY_URL and SLIPWAY_KEY say which service is asked, and as whom; without them it is the one of this folder.
 Exit status: 0 done, 1 failed, 2 wrong usage, 3 the service cannot be reached, 4 not allowed.`;
+
+/** Letters that a command may be off. */
+const MISSPELT = 2;
 
 const ELSEWHERE = `
 With SLIPWAY_URL and SLIPWAY_KEY, create, list and revoke ask that service.`;
@@ -39,7 +43,13 @@ export async function runSlipway(
     .allowExcessArguments()
     .action(async (_options, { args: [unknown] }) => {
       if (unknown !== undefined) {
-        throw new UsageError(`there is no command ${unknown}: slipway --help lists them`);
+        const nearest = closest(
+          unknown,
+          program.commands.map((command) => command.name()),
+        );
+        const advice =
+          distance(unknown, nearest) <= MISSPELT ? `did you mean ${nearest}?` : 'slipway --help lists them';
+        throw new UsageError(`there is no command ${unknown}: ${advice}`);
       }
       await import('../main.js');
     });

@@ -99,6 +99,22 @@ describe('slipway', () => {
       expect(stderr).toEqual([expect.stringMatching(/^gitlab: error, rate_limited.*try again in 41 s$/)]);
     });
 
+    it('says why each host failed where all did', async () => {
+      await connect();
+      hosts.github.injectFault({ kind: 'status', status: 500 });
+      hosts.gitlab.injectFault({ kind: 'status', status: 429, headers: { 'retry-after': '41' } });
+
+      expect(await run('tasks', '--providers', 'github,gitlab')).toMatchObject({
+        status: 1,
+        stdout: [],
+        stderr: [
+          expect.stringMatching(
+            /^slipway: No git provider gave a usable answer; github: unavailable.*; gitlab: rate_limited.*, try again in 41 s$/,
+          ),
+        ],
+      });
+    });
+
     it('says how old work is that is read again meanwhile', async () => {
       await connect();
       await run('tasks', '--providers', 'github');
@@ -265,7 +281,8 @@ describe('slipway', () => {
   });
 
   it.each([
-    [['frob'], 2, 'there is no command frob'],
+    [['frob'], 2, 'there is no command frob: slipway --help lists them'],
+    [['task'], 2, 'there is no command task: did you mean tasks?'],
     [['tasks', '--frob'], 2, 'unknown option'],
     [['watch'], 2, 'missing required argument'],
     [['sandboxes', 'stop'], 2, 'needs ids, or --all'],
