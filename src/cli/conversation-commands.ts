@@ -40,7 +40,9 @@ export function defineConversations(program: Command, invoke: Invoke): void {
         if (String(status) === 'stale') {
           shown.output.note(`${String(provider)}: read ${String(age)} s ago, and being read again now`);
         } else if (code !== undefined) {
-          shown.output.note(hostReasons(provider, [status, code, detail], wait));
+          shown.output.note(
+            hostReasons(String(provider), [status, code, detail], typeof wait === 'number' ? wait : null),
+          );
         }
       }
     });

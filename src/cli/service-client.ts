@@ -1,6 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { errorWithCauses } from '@slipway/common/errors/error-message.js';
-import { jsonAt, jsonList, jsonText, parseJson } from '@slipway/common/json-access.js';
+import { jsonList, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 import { EventSourceParserStream, type EventSourceMessage } from 'eventsource-parser/stream';
 import ky, { isHTTPError, isNetworkError, isTimeoutError, type KyInstance } from 'ky';
 import type { CommandLineConfig } from '../config/command-line-config.js';
@@ -117,16 +117,16 @@ function refusedByHosts(body: unknown): string | null {
   }
   const hosts = jsonList(body, 'errors').map((host) => {
     const [code, detail] = [jsonText(host, 'code'), jsonText(host, 'detail')];
-    return hostReasons(jsonText(host, 'provider'), [code, detail], jsonAt(host, 'retry_after'));
+    return hostReasons(jsonText(host, 'provider') ?? '', [code, detail], jsonNumber(host, 'retry_after'));
   });
   // After that, it says what a program reads and does.
   return [jsonText(body, 'detail')?.split(';')[0], ...hosts].join('; ');
 }
 
 /** `gitlab: rate_limited, try again in 41 s`. @param wait seconds, where there are some */
-export function hostReasons(provider: unknown, reasons: readonly unknown[], wait: unknown): string {
-  const said = [...reasons, wait && `try again in ${String(wait)} s`].filter(Boolean);
-  return `${String(provider)}: ${said.join(', ')}`;
+export function hostReasons(provider: string, reasons: readonly unknown[], wait: number | null): string {
+  const said = [...reasons, wait !== null && `try again in ${wait} s`].filter(Boolean);
+  return `${provider}: ${said.join(', ')}`;
 }
 
 function rootOf(error: unknown): unknown {

@@ -328,6 +328,19 @@ describe('slipway', () => {
   });
 });
 
+it('says why a host shows only a part of the work', async () => {
+  const service = createServer((_request, response) =>
+    response.setHeader('X-Provider-Status', 'github;status=partial;code=sso_required;count=0').end('[]'),
+  );
+  await once(service.listen(0, '127.0.0.1'), 'listening');
+  const { port } = service.address() as AddressInfo;
+  const { status, stderr } = await slipway(`http://127.0.0.1:${port}`, null, 'tasks', '--json');
+  service.closeAllConnections();
+  await once(service.close(), 'close');
+
+  expect([status, stderr]).toEqual([0, ['github: partial, sso_required']]);
+});
+
 it('says that an address is not of a service, whatever it answers', async () => {
   const website = createServer((_request, response) => response.end('<!doctype html>'));
   await once(website.listen(0, '127.0.0.1'), 'listening');
