@@ -50,11 +50,15 @@ const MAX_REASON = 300;
 const OPENROUTER_HOST = 'openrouter.ai';
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 
+/** Why another address is not asked, and what an operator can do. */
+export const OPEN_ADDRESSES =
+  'this service calls public https addresses, and those that an operator opens with SANDBOX_NETWORK_ALLOW';
+
 const UNREACHED: Readonly<Record<UpstreamReason, [ModelWarning['code'], string]>> = {
   timeout: ['timeout', `its server did not answer within ${TIMEOUT_MS / 1000} seconds`],
   network: ['unavailable', 'its server could not be reached'],
   share: ['unavailable', 'too many requests to its server are under way'],
-  refused: ['refused', 'this service itself may not call its address, which is not public'],
+  refused: ['refused', OPEN_ADDRESSES],
   redirect: ['unavailable', 'its server sends requests on to another one'],
   too_large: ['unavailable', 'its server sent too much'],
   malformed: ['unavailable', 'its server sent a malformed response'],

@@ -141,7 +141,9 @@ describe('a model that is stored', () => {
         .set(open.user.headers)
         .send(settings({}))
         .expect(200);
-      expect(body.warnings).toMatchObject([{ code: 'refused' }]);
+      expect(body.warnings).toMatchObject([
+        { code: 'refused', detail: expect.stringContaining('SANDBOX_NETWORK_ALLOW') },
+      ]);
     } finally {
       await open.close();
     }

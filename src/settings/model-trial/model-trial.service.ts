@@ -9,7 +9,7 @@ import { DomainError } from '../../common/errors/domain-error.js';
 import { GuardedHttpClient } from '../../common/http/guarded-http.client.js';
 import { UpstreamError } from '../../common/http/upstream-error.js';
 import { ModelCatalogue } from '../model-catalogue.js';
-import { apiIn, headersIn } from '../model-check.js';
+import { apiIn, headersIn, OPEN_ADDRESSES } from '../model-check.js';
 import { type ModelSelection, ProfilesService } from '../profiles/profiles.service.js';
 import { type Question, readReply, type Reply, requestFor, type TriedModel } from './trial-requests.js';
 
@@ -195,7 +195,7 @@ export class ModelTrialService {
       }
       const detail =
         error.reason === 'refused'
-          ? 'This service itself may not call its address; a sandbox may.'
+          ? `It was not asked: ${OPEN_ADDRESSES}.`
           : `It could not be asked: ${errorMessage(error.cause ?? error)}`;
       return { result: error.reason === 'network' ? 'no' : 'unknown', detail };
     }
