@@ -27,7 +27,7 @@ export function modelUseWarnings(
         ? [
             {
               code: 'no_key',
-              detail: `No conversation can begin with ${name} before there is a key: give llm_api_key.`,
+              detail: `No conversation can begin with ${name} before its key is stored (llm_api_key).`,
             },
           ]
         : [];
@@ -37,7 +37,7 @@ export function modelUseWarnings(
         ...unreached,
         {
           code: 'no_price',
-          detail: `The price of ${name} is not known, so a conversation with it ends at its first step because of max_budget_per_task (${budget} USD). Remove the limit, or give the price: input_cost_per_token and output_cost_per_token of agent_settings.llm, or MODEL_PRICES_FILE by the operator.`,
+          detail: `The price of ${name} is not known, so the budget of a conversation (max_budget_per_task, ${budget} USD) is not enforced with it. Give the price: input_cost_per_token and output_cost_per_token of agent_settings.llm, or MODEL_PRICES_FILE by the operator.`,
         },
       ];
 }

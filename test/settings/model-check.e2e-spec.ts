@@ -175,6 +175,8 @@ describe('a model that cannot work', () => {
     await post('/api/settings', settings({ llm_model: 'openai/gpt-5' }));
     expect(await codes({ max_budget_per_task: 2 })).toEqual([]);
     expect(await codes({ llm_model: 'openai/qwen3', max_budget_per_task: 2 })).toEqual(['no_price']);
+    const { warnings } = await post('/api/settings', { max_budget_per_task: 4 });
+    expect(warnings).toMatchObject([{ detail: expect.stringContaining('is not enforced') }]);
     expect(await codes({ max_budget_per_task: null })).toEqual([]);
     const nested = { agent_settings_diff: { llm: { input_cost_per_token: 0, output_cost_per_token: 0 } } };
     await post('/api/v1/settings', nested);

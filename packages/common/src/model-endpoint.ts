@@ -70,7 +70,7 @@ export function modelEndpoint(
 ): ModelEndpoint | { problem: string } {
   const full = name.trim();
   if (full === '') {
-    return { problem: 'No model is set: give llm_model in the settings.' };
+    return { problem: 'No model is set: choose one in the settings (llm_model).' };
   }
   const { provider, model: named } = splitName(full, baseUrl);
   const given = (baseUrl ?? '').trim();
@@ -98,7 +98,7 @@ export function modelEndpoint(
 }
 
 function withoutAddress(name: string): string {
-  return `The model ${name} needs the address of its provider: give llm_base_url in the settings.`;
+  return `The model ${name} needs the address of its provider: store it in the settings (llm_base_url).`;
 }
 
 /** Gateways of Z.ai, Moonshot, MiniMax and DeepSeek offer Anthropic's form at such addresses. */

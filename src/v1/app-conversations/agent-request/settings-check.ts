@@ -62,7 +62,7 @@ export function modelVerdict(
   addresses: OutboundAddresses,
 ): SettingsVerdict {
   if (model === null || model.trim() === '') {
-    return { problem: 'No model is set: give llm_model in the settings, or in the request.' };
+    return { problem: 'No model is set: choose one in the settings (llm_model), or in the request.' };
   }
   const problem =
     modelProblem(model, settings, dialect) ??
@@ -93,7 +93,7 @@ function modelProblem(
     return null;
   }
   return apiKey === null || apiKey === ''
-    ? `No key is set for the model ${model}: give llm_api_key in the settings.`
+    ? `No key is set for the model ${model}: store one in the settings (llm_api_key).`
     : null;
 }
 

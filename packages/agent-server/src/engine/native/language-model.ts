@@ -114,7 +114,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
       // Without a key, the SDK would take one from the environment.
-      throw notConfigured('No key for the model: give llm_api_key in the settings.');
+      throw notConfigured('No key for the model: store one in the settings (llm_api_key).');
     }
     const { createAnthropic } = await import('@ai-sdk/anthropic');
     const own = endpoint.baseUrl === null || hostOf(endpoint.baseUrl) === 'api.anthropic.com';
