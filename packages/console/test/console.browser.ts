@@ -571,6 +571,8 @@ describe('the console', () => {
     await nadia.page.waitForFunction(
       'scrollY > 0 && scrollY + innerHeight >= document.documentElement.scrollHeight - 2',
     );
+    const details = await nadia.page.getByRole('tab', { name: 'Details' }).boundingBox();
+    expect(details?.y).toBeGreaterThanOrEqual(0);
     await nadia.page.getByRole('tab', { name: 'Details' }).click();
     await nadia.page.getByRole('region', { name: 'Facts' }).waitFor();
     expect(await log.isVisible()).toBe(false);
