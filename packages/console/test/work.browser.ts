@@ -22,6 +22,7 @@ const EDIT = 'Raise the limit.';
 const REASON = 'Not before the tests.';
 const NO_CREDIT = 'Work without credit.';
 const NO_KEY = 'Work with a wrong key.';
+const BUSY = 'Work with a busy model.';
 /** A dollar for each token. */
 const PRICES = { scripted: { input: 1_000_000, output: 1_000_000 } };
 
@@ -30,6 +31,9 @@ const withHidden = (isHidden: string): string =>
   `Object.defineProperty(document, 'hidden', { configurable: true, value: ${isHidden} }); document.dispatchEvent(new Event('visibilitychange'))`;
 
 const whole = Promise.withResolvers<void>();
+
+const seen = new Set<string>();
+const isFirst = (message: string): boolean => !seen.has(message) && seen.add(message).has(message);
 
 /** Does what the last message of the user asks for, and tries an edit again that was rejected. */
 function model({ messages, text }: ChatRequest): ScriptedAnswer {
@@ -45,6 +49,9 @@ function model({ messages, text }: ChatRequest): ScriptedAnswer {
   }
   if (asked.includes(NO_CREDIT)) {
     return fails(402, 'Insufficient credits.');
+  }
+  if (asked.includes(BUSY) && isFirst(BUSY)) {
+    return fails(503, 'Overloaded.');
   }
   if (asked.includes(SLOW)) {
     return call('terminal', { command: 'sleep 600' });
@@ -254,6 +261,14 @@ describe('the console at work', () => {
     await nadia.page.goto(address);
     await tell('Go on.');
     await log().getByText(`${ANSWER}: Go on.`).waitFor();
+  });
+
+  it('notes what the agent goes on after', async () => {
+    await tell(BUSY);
+    await log().getByText(`${ANSWER}: ${BUSY}`).waitFor();
+    const item = log().getByRole('listitem').filter({ hasText: 'Model retried' });
+
+    expect(await item.innerText()).toMatch(/^Note[^]*Overloaded/);
   });
 
   it('loads in more tabs than a browser has connections, and goes on where one is shown again', async () => {

@@ -10,6 +10,8 @@ const NOTES: Record<string, string> = {
   PauseEvent: 'Paused',
   Condensation: 'Earlier steps were summarised for the model',
 };
+const inWords = (of: string) => of.replace('Llm', 'Model').replaceAll(/(?<=[a-z])[A-Z]/g, (a) => ` ${a.toLowerCase()}`);
+const REMARKS = /^(?:BudgetNotEnforced|LlmRetried|PromptCut|TextToolCalls|ToolServer\w+|McpTools\w+)$/;
 
 interface TimelineItemProps extends Step {
   /** What is said of a call that has not ended, else null. */
@@ -59,7 +61,7 @@ export const TimelineItem = memo(function TimelineItem({ event, result, open, ..
     );
   }
   return kind.endsWith('ErrorEvent') ? (
-    <Item event={event} who="Error" look="failed" text="">
+    <Item event={event} who={REMARKS.test(event.code ?? '') ? 'Note' : 'Error'} look="failed" text="">
       <Failure code={event.code ?? event.tool_name ?? ''} detail={event.detail ?? event.error} />
     </Item>
   ) : null;
@@ -318,7 +320,7 @@ export function isEnd(code: string | undefined): boolean {
 
 /** Other codes are remarks about work that goes on. */
 export function Failure({ code, detail }: { code: string; detail: string | undefined }) {
-  const [title, advice, where] = FAILURES[code] ?? [code.replaceAll(/([a-z])([A-Z])/g, '$1 $2'), '', ''];
+  const [title, advice, where] = FAILURES[code] ?? [inWords(code), '', ''];
   return (
     <Callout kind={isEnd(code) ? 'error' : 'warning'} title={title} text={detail}>
       {advice !== '' && (

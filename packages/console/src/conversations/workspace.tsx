@@ -56,9 +56,7 @@ function Changes({ id, status: sandbox }: { id: string; status: string }) {
   );
 }
 
-type ChangeProps = { id: string; path: string; status: string; isFew: boolean };
-
-function Change({ id, path, status, isFew }: ChangeProps) {
+function Change({ id, path, status, isFew }: { id: string; path: string; status: string; isFew: boolean }) {
   const [isOpen, setOpen] = useState(isFew);
   const diff = useQuery({ ...diffQuery(id, path), enabled: isOpen });
   return (

@@ -30,9 +30,7 @@ export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
   );
 }
 
-type WaitingDeviceProps = { code: string; user: Schemas['SessionUser']; onOther: () => void };
-
-function WaitingDevice({ code, user, onOther }: WaitingDeviceProps) {
+function WaitingDevice({ code, user, onOther }: { code: string; user: Schemas['SessionUser']; onOther: () => void }) {
   const [isLetIn, setLetIn] = useState<boolean>();
   const login = useQuery({
     ...bodyQuery(['device', code], () => api.GET('/oauth/device/login', by({ user_code: code }))),

@@ -215,8 +215,6 @@ export const dollars = new Intl.NumberFormat('en', {
   maximumFractionDigits: 4,
 });
 
-type SectionProps = { title: string; lead: string; children: ReactNode };
-
 /** A part of a page with its own heading, and how much it has. */
 export function Group({ title, count, children }: { title: string; count?: number; children: ReactNode }) {
   const id = useId();
@@ -241,7 +239,7 @@ function onPhone(listen: () => void): () => void {
 }
 
 /** A part of a long page, with an address of its own (`#git-hosts`). */
-export function Section({ title, lead, children }: SectionProps) {
+export function Section({ title, lead, children }: { title: string; lead: string; children: ReactNode }) {
   const isFolded = useSyncExternalStore(onPhone, () => phone.matches) && use(Folds);
   const [isOpen, setOpen] = useState(location.hash === `#${idOf(title)}`);
   const isHidden = isFolded && !isOpen;
