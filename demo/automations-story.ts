@@ -21,6 +21,9 @@ const AUTOMATIONS = '/api/automation/v1';
 const REPOSITORY = {
   repos: [{ url: LOOP_REPOSITORY, provider: 'github' }],
   follow: { until: 'green', max_rounds: 5 },
+  // A script has no price, so a limit in dollars could not be enforced, which each run would say.
+  max_budget_per_run: null,
+  max_budget_per_month: null,
 };
 const BY_LABEL = {
   name: 'Fix what has the label',

@@ -91,8 +91,12 @@ describe('the world of the demo', () => {
     await nadia.page.getByRole('button', { name: 'Run now' }).click();
     const run = nadia.page.getByRole('listitem').filter({ hasText: 'By hand' });
     await run.getByRole('link', { name: 'Conversation 1' }).waitFor();
-
     expect(await run.count()).toBe(1);
+    await run.getByRole('link', { name: 'Conversation 1' }).click();
+    const log = nadia.page.getByRole('log');
+    await log.getByText('The pull request is open.').first().waitFor();
+
+    expect(await log.getByRole('alert').allInnerTexts()).toEqual([]);
   });
 
   it('has a button for every task, and each leads to a pull request', async () => {
