@@ -250,7 +250,9 @@ function withChanges(
 ): SettingsDocument {
   const plain = changes.filter(([column]) => !isKeyColumn(column));
   const members = Object.entries({ ...document, ...Object.fromEntries(plain) });
-  return Object.fromEntries(members.filter(([, value]) => value !== null));
+  return Object.fromEntries(
+    members.filter(([name, value]) => value !== INITIAL_COLUMNS[name as PlainColumn]),
+  );
 }
 
 /** The stored form of a key never is the same twice: a key that is given counts as changed. */

@@ -35,7 +35,7 @@ describe('what an agent of the operator’s list is given', () => {
   beforeAll(async () => {
     folder = await mkdtemp(path.join(tmpdir(), 'agents-'));
     const agent = (name: string, secrets: string[]) => ({ name, command: 'agent', secrets });
-    const env = { KEY: '${llm_api_key}', SEARCH: '${search_api_key}' };
+    const env = { KEY: '${llm_api_key}', SEARCH: '${search_api_key}', MODEL: '${llm_model}' };
     await writeFile(
       list(),
       JSON.stringify([
@@ -82,8 +82,8 @@ describe('what an agent of the operator’s list is given', () => {
 
   afterAll(() => rm(folder, { recursive: true, maxRetries: 10 }));
 
-  async function atStart(agent: string | null, who = user): Promise<unknown> {
-    const request = sampleStartRequest({ agent });
+  async function atStart(agent: string | null, who = user, model: string | null = null): Promise<unknown> {
+    const request = sampleStartRequest({ agent, llm_model: model });
     const builder = app.app.get(AgentRequestBuilder);
     const { configuration } = await builder.check(who.id, request, AGENT_DIALECTS.slipway);
     return await builder.build({
@@ -155,6 +155,15 @@ describe('what an agent of the operator’s list is given', () => {
       },
       notes: [expect.stringContaining('NOT_THERE')],
     });
+  });
+
+  it('has the model of the settings in its variables, whatever model the start names', async () => {
+    const acp_env = { MODEL: 'openai/scripted' };
+
+    const start = await atStart('acp:keys', user, 'openai/named');
+
+    expect(start).toMatchObject({ body: { agent: { acp_model: 'openai/named', acp_env } } });
+    expect(await atRefresh('acp:keys')).toMatchObject({ acp: { acp_env } });
   });
 
   it('is nothing for one that the operator has taken off the list', async () => {

@@ -316,6 +316,12 @@ describe('an upgrade', () => {
           enable_solvability_analysis: true,
         });
         expect(await shown()).toMatchObject({ email: 'now@example.com', enable_sound_notifications: true });
+        // As pg_restore writes rows into tables that are there.
+        await before.transaction(async (manager) => {
+          await manager.query(`SELECT set_config('search_path', '', true)`);
+          await manager.query(`UPDATE public.settings SET language = 'it'`);
+        });
+        expect(await shown()).toMatchObject({ email: 'now@example.com', language: 'it' });
       } finally {
         await service.close();
       }

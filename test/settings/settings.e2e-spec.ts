@@ -134,6 +134,25 @@ describe('settings', () => {
     });
   });
 
+  it('stores no default: it would lie over what is set for users who have set nothing', async () => {
+    const defaults = Object.entries(INITIAL).filter(([name]) => name.startsWith('enable_'));
+    const document = async (): Promise<unknown> => {
+      const text = 'SELECT document FROM settings WHERE user_id = $1';
+      return (await app.dataSource.query<unknown[]>(text, [client.user.id]))[0];
+    };
+    // Forms send all that they were shown.
+    await client.store(Object.fromEntries(defaults));
+    expect(await document()).toEqual({ document: {} });
+    await client.store(EVERYTHING);
+    expect(await document()).toEqual({ document: EVERYTHING });
+    await client.store(Object.fromEntries(defaults));
+    expect(await document()).toEqual({
+      document: Object.fromEntries(
+        Object.entries(EVERYTHING).filter(([name]) => !name.startsWith('enable_')),
+      ),
+    });
+  });
+
   it('keeps users apart', async () => {
     const other = new SettingsClient(app, await app.createUser());
     await client.store({ ...EVERYTHING, ...KEYS, mcp_config: { sse_servers: ['https://mcp.example.com'] } });

@@ -44,7 +44,7 @@ export class StoreSettingsAsDocuments1766900000000 implements MigrationInterface
         WHERE key = ANY(${NAMES}) AND value <> '${JSON.stringify(UNSET)}'::jsonb -> key
       $$;
 
-      CREATE FUNCTION keep_settings_columns() RETURNS trigger LANGUAGE plpgsql AS $$
+      CREATE FUNCTION keep_settings_columns() RETURNS trigger LANGUAGE plpgsql SET search_path FROM CURRENT AS $$
         BEGIN
           IF TG_OP = 'INSERT' AND NEW.document = '{}'
             OR TG_OP = 'UPDATE' AND settings_of_columns(NEW) <> settings_of_columns(OLD) THEN

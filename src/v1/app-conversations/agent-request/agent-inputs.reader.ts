@@ -141,8 +141,10 @@ export class AgentInputsReader {
   ): AgentConfiguration {
     const { settings, mcpConfig } = configuration;
     const { layer } = this.defaults;
-    const below = isOurs ? layer : { ...layer, llm: NO_MODEL, toolServers: null };
-    return { ...configuration, ...withLayer(settings, mcpConfig, model, below) };
+    const completed = isOurs
+      ? withLayer(settings, mcpConfig, model, layer)
+      : withLayer(settings, mcpConfig, null, { ...layer, llm: NO_MODEL, toolServers: null });
+    return { ...configuration, ...completed };
   }
 
   /**
