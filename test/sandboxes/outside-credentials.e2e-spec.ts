@@ -7,6 +7,7 @@ import {
   policySchema,
 } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
@@ -101,6 +102,23 @@ describe('a sandbox whose credentials stay outside', () => {
       headers: ['authorization', 'private-token'],
     });
     expect(await concealed(TOKEN)).toBe(token);
+  });
+
+  it('has a token put in at the host that it was stored for alone, whatever its sandbox was sent before', async () => {
+    const tokens = app.dataSource.getRepository(ProviderToken);
+    const stored = { userId: owner.id, provider: 'gitlab' as const };
+    const hosts = async (): Promise<string[]> =>
+      (await policy(target)).injections
+        .filter(({ placeholder }) => placeholder === shown)
+        .flatMap((each) => each.hosts.map(({ host }) => host));
+    await storeProviderToken(app, owner, 'gitlab', 'glpat-abcdefghij0123456789');
+    const shown = await concealed('glpat-abcdefghij0123456789', ['https://gitlab.com/octo/app.git']);
+    expect(await hosts()).toEqual(['gitlab.com', 'gitlab.com']);
+    await tokens.update(stored, { host: 'gitlab.com.example' });
+    expect(await hosts()).toEqual([]);
+    await tokens.update(stored, { host: 'gitlab.com:8443' });
+    expect(await hosts()).toEqual([]);
+    await tokens.delete(stored);
   });
 
   it('shows programs in it the placeholder of a token', async () => {

@@ -10,6 +10,7 @@ import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../git-providers/git-provider.js';
+import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
 import {
   ProviderTokenRepository,
   type StoredCredential,
@@ -215,9 +216,10 @@ export class OutsideCredentials {
           ];
     }
     const token = this.gitToken(tokens, source.provider);
-    const hosts = addresses.flatMap((address) =>
-      repositoryPlaces(source.provider, address, this.config.git.servers),
-    );
+    // The user may have had a token for another host before.
+    const hosts = addresses
+      .filter((address) => token !== null && address.startsWith(`${token.root}/`))
+      .flatMap((address) => repositoryPlaces(source.provider, address, this.config.git.servers));
     return token === null || hosts.length === 0
       ? []
       : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
@@ -235,15 +237,19 @@ export class OutsideCredentials {
   }
 
   /** The token of Keycloak stands for another one, which is asked for; Bitbucket's may have an address before it. */
-  private gitToken(tokens: readonly StoredCredential[], provider: ProviderType): { value: string } | null {
+  private gitToken(
+    tokens: readonly StoredCredential[],
+    provider: ProviderType,
+  ): { value: string; root: string } | null {
     const stored = tokens.find((each) => each.provider === provider);
     if (stored === undefined || stored.provider === 'enterprise_sso') {
       return null;
     }
-    const root = stored.host ?? this.config.git.servers[stored.provider].cloneUrl;
+    const { host, token } = stored;
+    const root = host === null ? this.config.git.servers[stored.provider].cloneUrl : gitHostBaseUrl(host);
     // The sandbox's own loopback is reached without the proxy.
-    return isLoopbackHost(URL.parse(root.includes('://') ? root : `https://${root}`)?.hostname ?? '')
+    return isLoopbackHost(URL.parse(root)?.hostname ?? '')
       ? null
-      : { value: stored.token.slice(stored.token.indexOf(':') + 1) };
+      : { value: token.slice(token.indexOf(':') + 1), root };
   }
 }
