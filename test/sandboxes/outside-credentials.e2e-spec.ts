@@ -121,6 +121,15 @@ describe('a sandbox whose credentials stay outside', () => {
     await tokens.delete(stored);
   });
 
+  it('conceals the whole of a value that has another one in it', async () => {
+    const token = await concealed(TOKEN, [REPOSITORY]);
+    await settings(owner, { llm_api_key: TOKEN.slice('ghp_'.length) });
+    expect(await concealed(`${TOKEN} ${TOKEN.slice('ghp_'.length)}`)).toMatch(
+      new RegExp(`^${token} [a-z0-9-]+$`),
+    );
+    await settings(owner, { llm_api_key: KEY });
+  });
+
   it('shows programs in it the placeholder of a token', async () => {
     const token = await concealed(TOKEN, [REPOSITORY]);
     const { text } = await request(app.url)

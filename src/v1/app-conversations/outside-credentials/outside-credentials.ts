@@ -63,10 +63,15 @@ const MIN_LENGTH = 8;
 
 /** Puts placeholders in the place of credentials in what a sandbox is sent. */
 export class Concealer {
+  readonly #concealed: readonly Concealed[];
+
   constructor(
-    private readonly concealed: readonly Concealed[],
+    concealed: readonly Concealed[],
     private readonly keep: Keep,
-  ) {}
+  ) {
+    // One within another would leave the rest of that in clear.
+    this.#concealed = concealed.toSorted((one, other) => other.value.length - one.value.length);
+  }
 
   /** @param repositories addresses of those that a git token in it is for */
   async text<T extends string | null | undefined>(
@@ -74,7 +79,7 @@ export class Concealer {
     repositories: readonly string[] = [],
   ): Promise<string | T> {
     let shown: string | T = text;
-    for (const credential of this.concealed) {
+    for (const credential of this.#concealed) {
       if (shown?.includes(credential.value) === true) {
         const placeholder = await this.keep(credential, repositories);
         shown = shown.replaceAll(credential.value, () => placeholder);
@@ -85,7 +90,7 @@ export class Concealer {
 
   /** Has a placeholder for each. */
   async all(): Promise<void> {
-    await Promise.all(this.concealed.map((credential) => this.keep(credential, [])));
+    await Promise.all(this.#concealed.map((credential) => this.keep(credential, [])));
   }
 
   async start(request: StartConversationRequest): Promise<StartConversationRequest> {
