@@ -140,6 +140,18 @@ describe('a sandbox whose credentials stay outside', () => {
     expect(text).not.toContain(TOKEN);
   });
 
+  it("shows programs in it the placeholder of the model's key too, under whatever name", async () => {
+    const key = await concealed(KEY);
+    const secret = { name: 'OTHER_NAME', value: `key=${KEY}` };
+    await request(app.url).post('/api/secrets').set(owner.headers).send(secret).expect(201);
+    const { text } = await request(app.url)
+      .get(`/api/v1/sandboxes/${target.sandboxId}/settings/secrets/OTHER_NAME`)
+      .set({ 'X-Session-API-Key': target.sessionKey })
+      .expect(200);
+    expect(text).toContain(`key=${key}`);
+    expect(text).not.toContain(KEY);
+  });
+
   it('shares no placeholder with another one, of the same user or of another', async () => {
     const mine = (await policy(target)).injections.map(({ placeholder }) => placeholder);
     const other = await startOf(owner);

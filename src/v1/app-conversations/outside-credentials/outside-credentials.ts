@@ -150,14 +150,20 @@ export class OutsideCredentials {
   /**
    * Conceals nothing where credentials are inside.
    * @param model whose key is sent; null: none is
+   * @param others whose keys may be sent under other names
    * @throws SecretDecryptionError
    */
-  async concealer(holder: Holder, model: ModelSource | null = null): Promise<Concealer> {
+  async concealer(
+    holder: Holder,
+    model: ModelSource | null = null,
+    others: readonly ModelSource[] = [],
+  ): Promise<Concealer> {
     const { sandboxId, userId, hasCredentialsOutside } = holder;
     const sources: CredentialSource[] = hasCredentialsOutside
       ? [
           ...(model ? [{ kind: 'model' as const, ...model }] : []),
           ...PROVIDER_TYPES.map((provider) => ({ kind: 'git' as const, provider })),
+          ...others.map((other) => ({ kind: 'model' as const, ...other })),
         ]
       : [];
     const tokens = hasCredentialsOutside ? await this.tokens.list(userId) : [];
@@ -187,6 +193,19 @@ export class OutsideCredentials {
     return new Concealer((await Promise.all(finding)).flat(), keep);
   }
 
+  /**
+   * For what programs in a sandbox ask for: also of models whose keys it has placeholders of.
+   * @throws SecretDecryptionError
+   */
+  async concealerForPrograms(holder: Holder): Promise<Concealer> {
+    const known = holder.hasCredentialsOutside ? await this.placeholders.list(holder.sandboxId) : [];
+    const models = known.flatMap(({ source: text }) => {
+      const source = sourceOf(text);
+      return source.kind === 'model' ? [{ profile: source.profile, model: source.model }] : [];
+    });
+    return await this.concealer(holder, null, models);
+  }
+
   /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. */
   async prepare(holder: Holder, model: ModelSource): Promise<void> {
     const concealer = await this.concealer(holder, model);
@@ -205,7 +224,7 @@ export class OutsideCredentials {
     tokens: readonly StoredCredential[],
     { source: text, placeholder, addresses }: SandboxPlaceholder,
   ): Promise<EgressInjection[]> {
-    const source = sourceSchema.parse(parseJson(text));
+    const source = sourceOf(text);
     if (source.kind === 'model') {
       const key = await this.modelKey(userId, source);
       return key === null
@@ -257,4 +276,8 @@ export class OutsideCredentials {
       ? null
       : { value: token.slice(token.indexOf(':') + 1), root };
   }
+}
+
+function sourceOf(text: string): CredentialSource {
+  return sourceSchema.parse(parseJson(text));
 }
