@@ -152,6 +152,29 @@ describe('a sandbox whose credentials stay outside', () => {
     expect(text).not.toContain(KEY);
   });
 
+  it.each([
+    [
+      'a profile that is gone, in whose place the settings are',
+      { profile: 'gone', model: null },
+      'openai/m',
+      true,
+    ],
+    [
+      'a model that is none, which the conversation has another name of',
+      { profile: null, model: null },
+      '',
+      false,
+    ],
+  ])('conceals the key of %s', async (_what, source, model, hasPlace) => {
+    await settings(owner, { llm_model: model });
+    const shown = await (await outside().concealer(target, source)).text(KEY);
+    expect(shown).toMatch(/^sk-[a-z0-9]{26}$/);
+    expect(shown).not.toBe(KEY);
+    const values = (await policy(target)).injections.filter(({ placeholder }) => placeholder === shown);
+    expect(values.map(({ value }) => value)).toEqual(hasPlace ? [KEY] : []);
+    await settings(owner, { llm_model: 'openai/m' });
+  });
+
   it('shares no placeholder with another one, of the same user or of another', async () => {
     const mine = (await policy(target)).injections.map(({ placeholder }) => placeholder);
     const other = await startOf(owner);

@@ -21,7 +21,7 @@ import {
   GIT_HEADERS,
   MODEL_HEADERS,
   MODEL_MEMBERS,
-  modelPlace,
+  modelPlaces,
   repositoryPlaces,
 } from './credential-places.js';
 import { newPlaceholder } from './placeholder.js';
@@ -227,17 +227,9 @@ export class OutsideCredentials {
     const source = sourceOf(text);
     if (source.kind === 'model') {
       const key = await this.modelKey(userId, source);
-      return key === null
+      return key === null || key.hosts.length === 0
         ? []
-        : [
-            {
-              placeholder,
-              value: key.value,
-              hosts: [key.place],
-              headers: MODEL_HEADERS,
-              query: MODEL_MEMBERS,
-            },
-          ];
+        : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
     }
     const token = this.gitToken(tokens, source.provider);
     // The user may have had a token for another host before.
@@ -249,15 +241,16 @@ export class OutsideCredentials {
       : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
   }
 
+  /** As agents are given it: of the settings where the profile is gone. */
   private async modelKey(
     userId: string,
     { profile, model }: ModelSource,
-  ): Promise<{ value: string; place: EgressInjection['hosts'][number] } | null> {
+  ): Promise<{ value: string; hosts: EgressInjection['hosts'] } | null> {
     const configuration = await this.inputs.readConfiguration(userId, profile);
     const { settings } = this.inputs.withDefaults(configuration, { model, isOurs: true });
     const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
-    const place = modelPlace(model ?? named ?? '', baseUrl);
-    return configuration.lacksProfile || value === null || place === null ? null : { value, place };
+    const hosts = modelPlaces(model ?? named ?? '', baseUrl);
+    return value === null || hosts === null ? null : { value, hosts };
   }
 
   /** The token of Keycloak stands for another one, which is asked for; Bitbucket's may have an address before it. */
