@@ -7,6 +7,7 @@ import {
   policySchema,
 } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
@@ -103,6 +104,32 @@ describe('a sandbox whose credentials stay outside', () => {
     expect(await concealed(TOKEN)).toBe(token);
   });
 
+  it('has a token put in at the host that it was stored for alone, whatever its sandbox was sent before', async () => {
+    const tokens = app.dataSource.getRepository(ProviderToken);
+    const stored = { userId: owner.id, provider: 'gitlab' as const };
+    const hosts = async (): Promise<string[]> =>
+      (await policy(target)).injections
+        .filter(({ placeholder }) => placeholder === shown)
+        .flatMap((each) => each.hosts.map(({ host }) => host));
+    await storeProviderToken(app, owner, 'gitlab', 'glpat-abcdefghij0123456789');
+    const shown = await concealed('glpat-abcdefghij0123456789', ['https://gitlab.com/octo/app.git']);
+    expect(await hosts()).toEqual(['gitlab.com', 'gitlab.com']);
+    await tokens.update(stored, { host: 'gitlab.com.example' });
+    expect(await hosts()).toEqual([]);
+    await tokens.update(stored, { host: 'gitlab.com:8443' });
+    expect(await hosts()).toEqual([]);
+    await tokens.delete(stored);
+  });
+
+  it('conceals the whole of a value that has another one in it', async () => {
+    const token = await concealed(TOKEN, [REPOSITORY]);
+    await settings(owner, { llm_api_key: TOKEN.slice('ghp_'.length) });
+    expect(await concealed(`${TOKEN} ${TOKEN.slice('ghp_'.length)}`)).toMatch(
+      new RegExp(`^${token} [a-z0-9-]+$`),
+    );
+    await settings(owner, { llm_api_key: KEY });
+  });
+
   it('shows programs in it the placeholder of a token', async () => {
     const token = await concealed(TOKEN, [REPOSITORY]);
     const { text } = await request(app.url)
@@ -111,6 +138,41 @@ describe('a sandbox whose credentials stay outside', () => {
       .expect(200);
     expect(text).toContain(token);
     expect(text).not.toContain(TOKEN);
+  });
+
+  it("shows programs in it the placeholder of the model's key too, under whatever name", async () => {
+    const key = await concealed(KEY);
+    const secret = { name: 'OTHER_NAME', value: `key=${KEY}` };
+    await request(app.url).post('/api/secrets').set(owner.headers).send(secret).expect(201);
+    const { text } = await request(app.url)
+      .get(`/api/v1/sandboxes/${target.sandboxId}/settings/secrets/OTHER_NAME`)
+      .set({ 'X-Session-API-Key': target.sessionKey })
+      .expect(200);
+    expect(text).toContain(`key=${key}`);
+    expect(text).not.toContain(KEY);
+  });
+
+  it.each([
+    [
+      'a profile that is gone, in whose place the settings are',
+      { profile: 'gone', model: null },
+      'openai/m',
+      true,
+    ],
+    [
+      'a model that is none, which the conversation has another name of',
+      { profile: null, model: null },
+      '',
+      false,
+    ],
+  ])('conceals the key of %s', async (_what, source, model, hasPlace) => {
+    await settings(owner, { llm_model: model });
+    const shown = await (await outside().concealer(target, source)).text(KEY);
+    expect(shown).toMatch(/^sk-[a-z0-9]{26}$/);
+    expect(shown).not.toBe(KEY);
+    const values = (await policy(target)).injections.filter(({ placeholder }) => placeholder === shown);
+    expect(values.map(({ value }) => value)).toEqual(hasPlace ? [KEY] : []);
+    await settings(owner, { llm_model: 'openai/m' });
   });
 
   it('shares no placeholder with another one, of the same user or of another', async () => {

@@ -49,17 +49,19 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
   let sandboxId: string;
 
   const keys = (): (string | undefined)[] => llm.requests.map(({ headers }) => headers['authorization']);
-  const inside = async (): Promise<SandboxClient> => {
-    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(sandboxId);
+  const inside = async (of = sandboxId): Promise<SandboxClient> => {
+    const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(of);
     return new SandboxClient(target?.address ?? '', target?.sessionKey ?? '');
   };
-  const placeholder = async (): Promise<string> => {
+  const placeholder = async (of = sandboxId): Promise<string> => {
     const rows: { placeholder: string }[] = await app.dataSource.query(
       `SELECT placeholder FROM sandbox_placeholders WHERE sandbox_id = $1 AND source LIKE '%"git"%'`,
-      [sandboxId],
+      [of],
     );
     return rows[0]?.placeholder ?? '';
   };
+  const keyOf = async (of: string): Promise<string> =>
+    (await app.app.get(RunningSandboxQueries, { strict: false }).target(of))?.sessionKey ?? '';
   const settings = async (key: string): Promise<void> =>
     client.settings({ llm_model: 'openai/scripted', llm_api_key: key, llm_base_url: llm.url });
   const send = async (text: string): Promise<void> => {
@@ -134,6 +136,26 @@ const WORK = 'cp README.md copy.txt && git add copy.txt && git commit -qm copy &
       (await sandbox.run(`git ls-remote http://x-access-token:${shown}@${server}/${name}.git`)).exitCode;
     expect(await ask('octo/app')).toBe(0);
     expect(await ask('octo/other')).not.toBe(0);
+  });
+
+  it('has nothing that pushes where the conversation may only read', async () => {
+    const task = await client.start({ selected_repository: 'octo/app', git: 'read', sandbox_id: null });
+    const { sandboxId: other } = await client.reached(task, 'READY');
+    expect(other).not.toBe(sandboxId);
+    const sandbox = await inside(other ?? '');
+    const shown = await placeholder(other ?? '');
+    expect(shown).toMatch(/^ghp_\w{36}$/);
+    const push =
+      'cd "$(dirname "$(find . -name README.md | head -n 1)")" && git commit -q --allow-empty -m x && git push origin HEAD:main';
+    const { exitCode, stderr } = await sandbox.run(push);
+    expect([exitCode, stderr]).toEqual([128, expect.stringMatching(/username|authentication/i)]);
+    const search = `env; cat /proc/[0-9]*/environ; grep -rsF -e '${shown.slice(0, 20)}' "$HOME" . /tmp`;
+    const found = await sandbox.run(search);
+    expect(`${found.stdout}${found.stderr}`).not.toContain(shown);
+    const { status } = await fetch(`${app.url}/api/v1/sandboxes/${other}/settings/secrets/GITHUB_TOKEN`, {
+      headers: { 'X-Session-API-Key': await keyOf(other ?? '') },
+    });
+    expect(status).toBe(404);
   });
 
   it('goes on with a key that was changed meanwhile, without a restart', async () => {

@@ -33,6 +33,25 @@ describe('names that nobody resolves', () => {
   });
 });
 
+describe('an address of this machine', () => {
+  const interfaces = {
+    eth0: [{ address: '8.8.8.8' }, { address: '2606:4700::1' }],
+  };
+
+  it.each<[string, string[], boolean]>([
+    ['8.8.8.8', [], false],
+    ['::ffff:8.8.8.8', [], false],
+    ['2606:4700::1', [], false],
+    ['8.8.8.8', ['8.8.8.8:5432'], true],
+    ['8.8.4.4', [], true],
+  ])('%s, of which %j is opened: %s', (address, networks, isDialled) => {
+    const dialer = new Dialer({ ownPorts: () => [], interfaces: () => interfaces });
+    expect(dialer.mayDial(address, target('https://host.example:5432'), samplePolicy({ networks }))).toBe(
+      isDialled,
+    );
+  });
+});
+
 describe('isWithinNetwork', () => {
   it.each<[string, string, number, boolean]>([
     ['10.0.0.0/8', '10.1.2.3', 443, true],

@@ -24,15 +24,21 @@ interface DialerOptions {
   resolve?: ResolveHost | undefined;
   /** Ports at which the proxy itself listens: nothing is passed on to it. */
   ownPorts: () => readonly number[];
+  /** As `networkInterfaces`. */
+  interfaces?: () => Interfaces;
 }
+
+type Interfaces = Readonly<Record<string, readonly { address: string }[] | undefined>>;
 
 /** Connects to the addresses of a name that may be reached, and to no other: the name is resolved once. */
 export class Dialer {
   readonly #resolve: ResolveHost;
+  readonly #interfaces: () => Interfaces;
   readonly #lookups = new KeyedLimit(LOOKUPS_OF_A_SANDBOX);
 
   constructor(private readonly options: DialerOptions) {
     this.#resolve = options.resolve ?? ((host) => lookup(host, { all: true }));
+    this.#interfaces = options.interfaces ?? networkInterfaces;
   }
 
   get pending(): number {
@@ -42,7 +48,7 @@ export class Dialer {
   /** @throws RefusedError where no address may be dialled, or none answers */
   async dial(policy: Pick<EgressPolicy, 'sandbox' | 'networks' | 'layers'>, target: Target): Promise<Socket> {
     const found = await this.#addresses(policy.sandbox, target);
-    const allowed = found.filter(({ address }) => this.#mayDial(address, target, policy));
+    const allowed = found.filter(({ address }) => this.mayDial(address, target, policy));
     if (allowed.length === 0) {
       throw denied('address', target);
     }
@@ -69,17 +75,23 @@ export class Dialer {
     }
   }
 
-  #mayDial(
+  /** Whether the name or address of a target may lead there. */
+  mayDial(
     address: string,
     { host, port }: Target,
     { networks, layers }: Pick<EgressPolicy, 'networks' | 'layers'>,
   ): boolean {
-    const isOwn = this.options.ownPorts().includes(port) && isOfThisMachine(address);
-    if (isOwn || deniesAddress(layers, ipaddr.process(address).toString(), port)) {
+    const isOfThis = isOfThisMachine(address, this.#interfaces());
+    if (
+      (isOfThis && this.options.ownPorts().includes(port)) ||
+      deniesAddress(layers, ipaddr.process(address).toString(), port)
+    ) {
       return false;
     }
+    // Services of this machine listen at its public addresses too.
     return (
-      isPublicAddress(address) || networks.some((entry) => isWithinNetwork(entry, { address, host, port }))
+      (isPublicAddress(address) && !isOfThis) ||
+      networks.some((entry) => isWithinNetwork(entry, { address, host, port }))
     );
   }
 }
@@ -160,12 +172,12 @@ function deniesAddress(layers: readonly EgressRules[], dialled: string, port: nu
   );
 }
 
-function isOfThisMachine(address: string): boolean {
+function isOfThisMachine(address: string, interfaces: Interfaces): boolean {
   const plain = ipaddr.process(address).toString();
   return (
     isLoopbackHost(plain) ||
     ['0.0.0.0', '::'].includes(plain) ||
-    Object.values(networkInterfaces()).some((all) =>
+    Object.values(interfaces).some((all) =>
       all?.some((own) => ipaddr.process(own.address).toString() === plain),
     )
   );

@@ -28,6 +28,8 @@ const DECODERS: Readonly<Record<string, () => Transform>> = {
   br: createBrotliDecompress,
   zstd: createZstdDecompress,
 };
+/** A session that a host begins for a value would be good for paths that the value does not go to. */
+const SESSION_HEADERS = ['set-cookie', 'set-cookie2'];
 const RETRIED = new Set(['GET', 'HEAD', 'OPTIONS']);
 
 /** What is needed to pass one request on. */
@@ -39,6 +41,13 @@ export interface Forwarding {
   response: ServerResponse;
   /** The socket behind a request to upgrade, and what it has sent already. */
   upgrade: { socket: Duplex; head: Buffer } | null;
+}
+
+/** What keeps values out of an answer. */
+interface Guard {
+  mask: EchoMask;
+  /** Headers that do not go back. */
+  kept: readonly string[];
 }
 
 /** Judges a request, puts credentials in, sends it to its host, and streams the answer back. @throws RefusedError */
@@ -58,7 +67,10 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
   const echoes = echoesOf(policy, asked);
   const headers = sentHeaders(request, { target, isMasked: echoes.length > 0, isUpgrade: upgrade !== null });
   const sent = injectCredentials(policy, { target, path, method }, headers);
-  const mask = new EchoMask([...echoes, ...sent.replacements]);
+  const guard = {
+    mask: new EchoMask([...echoes, ...sent.replacements]),
+    kept: sent.hasValues ? SESSION_HEADERS : [],
+  };
   const options: UpstreamRequest = {
     target,
     policy,
@@ -71,7 +83,7 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
     timeout: IDLE_MS,
     maxHeaderSize: MAX_HEAD_BYTES,
   };
-  await send(forwarding, options, mask);
+  await send(forwarding, options, guard);
 }
 
 /** A body behind it, or another protocol, would reach the host as something that was never judged. */
@@ -83,7 +95,7 @@ function upgradeProblem({ request, upgrade }: Forwarding): string | null {
   return isPlain ? null : 'it asks for another protocol than WebSocket, or has a body';
 }
 
-async function send(forwarding: Forwarding, options: UpstreamRequest, mask: EchoMask): Promise<void> {
+async function send(forwarding: Forwarding, options: UpstreamRequest, guard: Guard): Promise<void> {
   const { client, exchange, request } = forwarding;
   const upstream = begin(options, exchange);
   const answered = Promise.withResolvers<IncomingMessage | null>();
@@ -93,7 +105,7 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
     .once('timeout', () => upstream.destroy(new Error('no byte for a long time')))
     .once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
       exchange.status = answer.statusCode ?? 101;
-      void joinSockets(forwarding, { answer, socket, head }, mask).then(
+      void joinSockets(forwarding, { answer, socket, head }, guard).then(
         () => answered.resolve(null),
         answered.reject,
       );
@@ -113,12 +125,12 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, mask: Echo
   try {
     const answer = await answered.promise;
     if (answer !== null) {
-      await sendBack(forwarding, answer, mask);
+      await sendBack(forwarding, answer, guard);
     }
   } catch (error) {
     if (isStale(upstream, request, error)) {
       client.leaving.delete(leave);
-      await send(forwarding, options, mask);
+      await send(forwarding, options, guard);
       return;
     }
     throw hostUnreachable(options.target, error);
@@ -158,7 +170,7 @@ function isStale(upstream: ClientRequest, request: IncomingMessage, error: unkno
 async function sendBack(
   { exchange, request, response }: Forwarding,
   answer: IncomingMessage,
-  mask: EchoMask,
+  { mask, kept }: Guard,
 ): Promise<void> {
   const status = answer.statusCode ?? 502;
   const isEmpty = request.method === 'HEAD' || status === 204 || status === 304;
@@ -173,7 +185,7 @@ async function sendBack(
     exchange.receivedBytes += length;
   });
   response.sendDate = false;
-  response.writeHead(status, reasonOf(answer, mask), maskedHeaders(answer, mask, without));
+  response.writeHead(status, reasonOf(answer, mask), maskedHeaders(answer, mask, [...without, ...kept]));
   const steps = [
     ...(decoder ? [decoder] : []),
     ...(mask.isEmpty || isEmpty ? [] : [new EchoMaskStream(mask)]),
@@ -202,7 +214,7 @@ function decoderOf(answer: IncomingMessage, { asked }: Exchange): Transform | nu
   return make();
 }
 
-function maskedHeaders(answer: IncomingMessage, mask: EchoMask, without: readonly string[] = []): string[] {
+function maskedHeaders(answer: IncomingMessage, mask: EchoMask, without: readonly string[]): string[] {
   return flat(answeredHeaders(answer, without).map(([name, value]) => [name, mask.text(value)]));
 }
 
@@ -214,7 +226,7 @@ function reasonOf({ statusMessage = '' }: IncomingMessage, mask: EchoMask): stri
 async function joinSockets(
   { parts, client, exchange, upgrade }: Forwarding,
   { answer, socket: far, head }: { answer: IncomingMessage; socket: Duplex; head: Buffer },
-  mask: EchoMask,
+  { mask, kept }: Guard,
 ): Promise<void> {
   if (upgrade === null) {
     far.destroy();
@@ -223,7 +235,11 @@ async function joinSockets(
     });
   }
   const { socket: near } = upgrade;
-  const lines = [...answeredHeaders(answer), ['Connection', 'Upgrade'], ['Upgrade', 'websocket']] as const;
+  const lines = [
+    ...answeredHeaders(answer, kept),
+    ['Connection', 'Upgrade'],
+    ['Upgrade', 'websocket'],
+  ] as const;
   const text = lines.map(([name, value]) => `${name}: ${mask.text(value)}\r\n`).join('');
   near.write(`HTTP/1.1 101 ${reasonOf(answer, mask)}\r\n${text}\r\n`, 'latin1');
   const end = (): void => {

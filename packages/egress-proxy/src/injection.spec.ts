@@ -41,6 +41,32 @@ describe('injectCredentials', () => {
     expect(injectCredentials(policy, { ...asked, path }, []).path).toBe(sent);
   });
 
+  it.each([
+    ['/octo/app.git/info/refs?service=git-upload-pack', true],
+    ['/octo/app.git/info/refs?x=/../../other', true],
+    ['/octo/app.git/../../octo/other.git/info/refs', false],
+    ['/octo/app.git/..%2f..%2fother.git/info/refs', false],
+    ['/octo/app.git/%2e%2e/other.git/info/refs', false],
+    ['/octo/app.git/.%252e/other.git/info/refs', false],
+    ['/octo/app.git//../other.git/info/refs', false],
+    ['/octo/app.git/..;/other.git/info/refs', false],
+    ['//octo/app.git/info/refs', false],
+    ['/octo%2Fapp.git/info/refs', false],
+    ['/octo/app.git%2Finfo/refs', false],
+    ['/OCTO/app.git/info/refs', false],
+    ['/octo/app.git.evil/info/refs', false],
+    ['/octo/app.gitx', false],
+    ['/octo/app.git', false],
+    ['\\octo\\app.git\\info', false],
+  ])('a repository at %s: %s', (path, isPut) => {
+    const hosts = [{ host: 'api.example.com', paths: ['/octo/app.git/*', '/octo/app/*'] }];
+    const policy = samplePolicy({ injections: [injection({ hosts })] });
+    const { headers, hasValues } = injectCredentials(policy, { ...asked, path }, [
+      ['Authorization', PLACEHOLDER],
+    ]);
+    expect([headers[0]?.[1] === VALUE, hasValues]).toEqual([isPut, isPut]);
+  });
+
   it('says how a Basic credential would come back', () => {
     const given = basic(`x:${PLACEHOLDER}`);
     const policy = samplePolicy({ injections: [injection()] });

@@ -15,6 +15,8 @@ interface Injected {
   path: string;
   /** What a response may echo of this request. */
   replacements: Replacement[];
+  /** Whether any value was put in. */
+  hasValues: boolean;
 }
 
 const BASIC = /^(basic\s+)([a-z0-9+/]+={0,2})\s*$/i;
@@ -34,31 +36,35 @@ export function injectCredentials(
     }
     return sent;
   };
-  return {
-    headers: headers.map(([name, value]) => {
-      const wanted = injections.filter(({ headers: names }) => names.includes(name.toLowerCase()));
-      const [, scheme, encoded] = BASIC.exec(value) ?? [];
-      if (scheme === undefined || encoded === undefined || name.toLowerCase() !== 'authorization') {
-        return [name, put(value, wanted)];
-      }
-      const basic = put(decodeBase64(encoded), wanted);
-      const isChanged = basic !== decodeBase64(encoded);
-      return [
-        name,
-        isChanged ? `${scheme}${note(Buffer.from(basic, 'latin1').toString('base64'), encoded)}` : value,
-      ];
-    }),
-    path: mapQuery(asked.path, (name, member) =>
-      put(
-        member,
-        injections.filter(({ query }) => query?.includes(name)),
-      ),
-    ),
-    replacements,
+  let hasValues = false;
+  const put = (text: string, wanted: readonly EgressInjection[]): string => {
+    const changed = withValues(text, wanted);
+    hasValues ||= changed !== text;
+    return changed;
   };
+  const lines = headers.map(([name, value]) => {
+    const wanted = injections.filter(({ headers: names }) => names.includes(name.toLowerCase()));
+    const [, scheme, encoded] = BASIC.exec(value) ?? [];
+    if (scheme === undefined || encoded === undefined || name.toLowerCase() !== 'authorization') {
+      return [name, put(value, wanted)] as const;
+    }
+    const basic = put(decodeBase64(encoded), wanted);
+    const isChanged = basic !== decodeBase64(encoded);
+    return [
+      name,
+      isChanged ? `${scheme}${note(Buffer.from(basic, 'latin1').toString('base64'), encoded)}` : value,
+    ] as const;
+  });
+  const path = mapQuery(asked.path, (name, member) =>
+    put(
+      member,
+      injections.filter(({ query }) => query?.includes(name)),
+    ),
+  );
+  return { headers: lines, path, replacements, hasValues };
 }
 
-function put(text: string, injections: readonly EgressInjection[]): string {
+function withValues(text: string, injections: readonly EgressInjection[]): string {
   return injections.reduce(
     (result, { placeholder, value }) => result.replaceAll(placeholder, () => value),
     text,

@@ -19,6 +19,8 @@ const HOP_BY_HOP = new Set([
 ]);
 /** A second one would be read by some servers, and the first one by others. */
 const SINGLE = ['host', 'authorization', 'content-length', 'transfer-encoding', 'proxy-authorization'];
+/** By which a request asks for values in another form, or in parts; Apache reads `Request-Range` as `Range`. */
+const UNMASKABLE = ['accept-encoding', 'sec-websocket-extensions', 'range', 'request-range'];
 const WITHOUT_BODY = new Set(['GET', 'HEAD', 'DELETE', 'OPTIONS', 'TRACE']);
 
 export function headerLines({ rawHeaders }: Pick<IncomingMessage, 'rawHeaders'>): HeaderLines {
@@ -70,7 +72,7 @@ export function sentHeaders(request: IncomingMessage, { target, isMasked, isUpgr
   const lines = headerLines(request);
   const dropped = new Set([...HOP_BY_HOP, ...namedByConnection(lines), 'host', 'expect']);
   if (isMasked) {
-    ['accept-encoding', 'sec-websocket-extensions'].forEach((name) => dropped.add(name));
+    UNMASKABLE.forEach((name) => dropped.add(name));
   }
   dropped.delete('content-length');
   const { 'content-length': length, 'transfer-encoding': coding } = request.headers;

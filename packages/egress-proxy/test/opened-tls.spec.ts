@@ -141,6 +141,35 @@ describe('a credential', () => {
     expect(Buffer.from(sent, 'base64').toString()).toBe(`x-access-token:${VALUE}`);
   });
 
+  it('is masked where a part of an answer is asked for', async () => {
+    withCredential();
+    world.answer = (incoming, response) => {
+      const whole = String(incoming.headers.authorization);
+      const [, from, to] = /^bytes=(\d+)-(\d+)$/.exec(incoming.headers.range ?? '') ?? [];
+      const part = from === undefined ? whole : whole.slice(Number(from), Number(to) + 1);
+      response.writeHead(from === undefined ? 200 : 206).end(part);
+    };
+    const parts: string[] = [];
+    for (const range of ['bytes=0-19', 'bytes=20-99']) {
+      const headers = { ...bearer, Range: range, 'If-Range': '"a"' };
+      parts.push((await world.https(`${url}/`, { headers })).body);
+    }
+    expect(parts).toEqual([bearer.Authorization, bearer.Authorization]);
+  });
+
+  it('begins no session, which would be good for every path of the host', async () => {
+    withCredential();
+    world.answer = (_incoming, response) =>
+      response.writeHead(200, { 'Set-Cookie': 'session=of-the-user' }).end();
+    const cookies = async (path: string, headers: Record<string, string>) =>
+      (await world.https(`${url}${path}`, { headers })).headers['set-cookie'];
+    const basic = `Basic ${Buffer.from(`x:${PLACEHOLDER}`).toString('base64')}`;
+    expect(await cookies('/', bearer)).toBeUndefined();
+    expect(await cookies('/', { Authorization: basic })).toBeUndefined();
+    expect(await cookies(`/?key=${PLACEHOLDER}`, {})).toBeUndefined();
+    expect(await cookies('/', {})).toEqual(['session=of-the-user']);
+  });
+
   it('never stands in a report', async () => {
     withCredential();
     await world.https(`${url}/path?key=${PLACEHOLDER}`, { headers: bearer });

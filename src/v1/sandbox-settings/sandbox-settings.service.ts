@@ -97,7 +97,7 @@ export class SandboxSettingsService {
       ownerId: holder.userId,
       details: { ...holder.cause },
     });
-    return await (await this.outside.concealer(holder)).text(value);
+    return await (await this.outside.concealerForPrograms(holder)).text(value);
   }
 
   /** The entry comes first: no secret is shown in clear without an audit entry. */

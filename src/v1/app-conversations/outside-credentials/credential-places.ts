@@ -14,15 +14,15 @@ export const GIT_HEADERS = ['authorization', 'private-token'];
 const ANTHROPIC_URL = 'https://api.anthropic.com/v1';
 const AZURE_PATHS = ['/openai/*', '/anthropic/*'];
 
-/** Null where the proxy is not on the way: the model is at the sandbox's own loopback, or nowhere. */
-export function modelPlace(model: string, baseUrl: string | null): Place | null {
+/** None where no model is called; null where the proxy is not on the way: the model is at the sandbox's own loopback. */
+export function modelPlaces(model: string, baseUrl: string | null): Place[] | null {
   const endpoint = modelEndpoint(model, baseUrl);
   const address = 'problem' in endpoint ? null : URL.parse(endpoint.baseUrl ?? ANTHROPIC_URL);
-  if (address === null || isLoopbackHost(address.hostname)) {
-    return null;
+  if (address === null) {
+    return [];
   }
   const paths = isAzure(address.href) ? AZURE_PATHS : [below(address.pathname)];
-  return placeAt(address, paths);
+  return isLoopbackHost(address.hostname) ? null : [placeAt(address, paths)];
 }
 
 /** Of one repository: what git and Git LFS ask for, its REST API where that is known, and its files at GitHub. */

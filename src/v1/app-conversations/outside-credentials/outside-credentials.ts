@@ -10,6 +10,7 @@ import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../git-providers/git-provider.js';
+import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
 import {
   ProviderTokenRepository,
   type StoredCredential,
@@ -20,7 +21,7 @@ import {
   GIT_HEADERS,
   MODEL_HEADERS,
   MODEL_MEMBERS,
-  modelPlace,
+  modelPlaces,
   repositoryPlaces,
 } from './credential-places.js';
 import { newPlaceholder } from './placeholder.js';
@@ -62,10 +63,15 @@ const MIN_LENGTH = 8;
 
 /** Puts placeholders in the place of credentials in what a sandbox is sent. */
 export class Concealer {
+  readonly #concealed: readonly Concealed[];
+
   constructor(
-    private readonly concealed: readonly Concealed[],
+    concealed: readonly Concealed[],
     private readonly keep: Keep,
-  ) {}
+  ) {
+    // One within another would leave the rest of that in clear.
+    this.#concealed = concealed.toSorted((one, other) => other.value.length - one.value.length);
+  }
 
   /** @param repositories addresses of those that a git token in it is for */
   async text<T extends string | null | undefined>(
@@ -73,7 +79,7 @@ export class Concealer {
     repositories: readonly string[] = [],
   ): Promise<string | T> {
     let shown: string | T = text;
-    for (const credential of this.concealed) {
+    for (const credential of this.#concealed) {
       if (shown?.includes(credential.value) === true) {
         const placeholder = await this.keep(credential, repositories);
         shown = shown.replaceAll(credential.value, () => placeholder);
@@ -84,7 +90,7 @@ export class Concealer {
 
   /** Has a placeholder for each. */
   async all(): Promise<void> {
-    await Promise.all(this.concealed.map((credential) => this.keep(credential, [])));
+    await Promise.all(this.#concealed.map((credential) => this.keep(credential, [])));
   }
 
   async start(request: StartConversationRequest): Promise<StartConversationRequest> {
@@ -144,14 +150,20 @@ export class OutsideCredentials {
   /**
    * Conceals nothing where credentials are inside.
    * @param model whose key is sent; null: none is
+   * @param others whose keys may be sent under other names
    * @throws SecretDecryptionError
    */
-  async concealer(holder: Holder, model: ModelSource | null = null): Promise<Concealer> {
+  async concealer(
+    holder: Holder,
+    model: ModelSource | null = null,
+    others: readonly ModelSource[] = [],
+  ): Promise<Concealer> {
     const { sandboxId, userId, hasCredentialsOutside } = holder;
     const sources: CredentialSource[] = hasCredentialsOutside
       ? [
           ...(model ? [{ kind: 'model' as const, ...model }] : []),
           ...PROVIDER_TYPES.map((provider) => ({ kind: 'git' as const, provider })),
+          ...others.map((other) => ({ kind: 'model' as const, ...other })),
         ]
       : [];
     const tokens = hasCredentialsOutside ? await this.tokens.list(userId) : [];
@@ -181,6 +193,19 @@ export class OutsideCredentials {
     return new Concealer((await Promise.all(finding)).flat(), keep);
   }
 
+  /**
+   * For what programs in a sandbox ask for: also of models whose keys it has placeholders of.
+   * @throws SecretDecryptionError
+   */
+  async concealerForPrograms(holder: Holder): Promise<Concealer> {
+    const known = holder.hasCredentialsOutside ? await this.placeholders.list(holder.sandboxId) : [];
+    const models = known.flatMap(({ source: text }) => {
+      const source = sourceOf(text);
+      return source.kind === 'model' ? [{ profile: source.profile, model: source.model }] : [];
+    });
+    return await this.concealer(holder, null, models);
+  }
+
   /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. */
   async prepare(holder: Holder, model: ModelSource): Promise<void> {
     const concealer = await this.concealer(holder, model);
@@ -199,51 +224,53 @@ export class OutsideCredentials {
     tokens: readonly StoredCredential[],
     { source: text, placeholder, addresses }: SandboxPlaceholder,
   ): Promise<EgressInjection[]> {
-    const source = sourceSchema.parse(parseJson(text));
+    const source = sourceOf(text);
     if (source.kind === 'model') {
       const key = await this.modelKey(userId, source);
-      return key === null
+      return key === null || key.hosts.length === 0
         ? []
-        : [
-            {
-              placeholder,
-              value: key.value,
-              hosts: [key.place],
-              headers: MODEL_HEADERS,
-              query: MODEL_MEMBERS,
-            },
-          ];
+        : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
     }
     const token = this.gitToken(tokens, source.provider);
-    const hosts = addresses.flatMap((address) =>
-      repositoryPlaces(source.provider, address, this.config.git.servers),
-    );
+    // The user may have had a token for another host before.
+    const hosts = addresses
+      .filter((address) => token !== null && address.startsWith(`${token.root}/`))
+      .flatMap((address) => repositoryPlaces(source.provider, address, this.config.git.servers));
     return token === null || hosts.length === 0
       ? []
       : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
   }
 
+  /** As agents are given it: of the settings where the profile is gone. */
   private async modelKey(
     userId: string,
     { profile, model }: ModelSource,
-  ): Promise<{ value: string; place: EgressInjection['hosts'][number] } | null> {
+  ): Promise<{ value: string; hosts: EgressInjection['hosts'] } | null> {
     const configuration = await this.inputs.readConfiguration(userId, profile);
     const { settings } = this.inputs.withDefaults(configuration, { model, isOurs: true });
     const { llm_api_key: value, llm_base_url: baseUrl, llm_model: named } = settings;
-    const place = modelPlace(model ?? named ?? '', baseUrl);
-    return configuration.lacksProfile || value === null || place === null ? null : { value, place };
+    const hosts = modelPlaces(model ?? named ?? '', baseUrl);
+    return value === null || hosts === null ? null : { value, hosts };
   }
 
   /** The token of Keycloak stands for another one, which is asked for; Bitbucket's may have an address before it. */
-  private gitToken(tokens: readonly StoredCredential[], provider: ProviderType): { value: string } | null {
+  private gitToken(
+    tokens: readonly StoredCredential[],
+    provider: ProviderType,
+  ): { value: string; root: string } | null {
     const stored = tokens.find((each) => each.provider === provider);
     if (stored === undefined || stored.provider === 'enterprise_sso') {
       return null;
     }
-    const root = stored.host ?? this.config.git.servers[stored.provider].cloneUrl;
+    const { host, token } = stored;
+    const root = host === null ? this.config.git.servers[stored.provider].cloneUrl : gitHostBaseUrl(host);
     // The sandbox's own loopback is reached without the proxy.
-    return isLoopbackHost(URL.parse(root.includes('://') ? root : `https://${root}`)?.hostname ?? '')
+    return isLoopbackHost(URL.parse(root)?.hostname ?? '')
       ? null
-      : { value: stored.token.slice(stored.token.indexOf(':') + 1) };
+      : { value: token.slice(token.indexOf(':') + 1), root };
   }
+}
+
+function sourceOf(text: string): CredentialSource {
+  return sourceSchema.parse(parseJson(text));
 }
