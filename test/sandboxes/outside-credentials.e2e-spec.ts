@@ -9,11 +9,14 @@ import {
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
+import { StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
 import { createTestDatabase } from '../support/test-database.js';
 import { useTestApp } from '../support/use-test-app.js';
@@ -130,6 +133,23 @@ describe('a sandbox whose credentials stay outside', () => {
     await settings(owner, { llm_api_key: KEY });
   });
 
+  it('tells a git token from the key of a model that is the same text', async () => {
+    const token = await concealed(TOKEN, [REPOSITORY]);
+    await settings(owner, { llm_api_key: TOKEN });
+    const concealer = await outside().concealer(target, { profile: null, model: null });
+    const credential = {
+      origin: 'https://github.com',
+      username: 'x',
+      password: TOKEN,
+      repository: REPOSITORY,
+    };
+    const git = { credentials: [credential], expose: false, identity: null };
+    const given = await concealer.update({ llm_api_key: TOKEN, git });
+    expect(given.git?.credentials).toMatchObject([{ password: token }]);
+    expect([TOKEN, token]).not.toContain(given.llm_api_key);
+    await settings(owner, { llm_api_key: KEY });
+  });
+
   it('shows programs in it the placeholder of a token', async () => {
     const token = await concealed(TOKEN, [REPOSITORY]);
     const { text } = await request(app.url)
@@ -173,6 +193,25 @@ describe('a sandbox whose credentials stay outside', () => {
     const values = (await policy(target)).injections.filter(({ placeholder }) => placeholder === shown);
     expect(values.map(({ value }) => value)).toEqual(hasPlace ? [KEY] : []);
     await settings(owner, { llm_model: 'openai/m' });
+  });
+
+  it('keeps the placeholder of a conversation that names its own model, when its credentials are refreshed', async () => {
+    const user = await app.createUser();
+    await settings(user, { llm_api_key: KEY });
+    const starts = new StartsClient(app, user);
+    const own = await startOf(user);
+    const task = await starts.reached(
+      await starts.start({ llm_model: 'openai/own', sandbox_id: own.sandboxId }),
+      'READY',
+    );
+    const begun = (await policy(own)).injections;
+    expect(begun).toMatchObject([{ value: KEY, hosts: [{ host: 'api.openai.com' }] }]);
+
+    const conversation = { id: task.appConversationId ?? '', userId: user.id };
+    await app.app.get(CredentialRefreshService, { strict: false }).refresh(own, conversation);
+    expect((await policy(own)).injections).toEqual(begun);
+    const kept = await app.dataSource.getRepository(SandboxPlaceholder).findBy({ sandboxId: own.sandboxId });
+    expect(kept.filter(({ source }) => source.includes('model'))).toHaveLength(1);
   });
 
   it('shares no placeholder with another one, of the same user or of another', async () => {

@@ -61,13 +61,18 @@ export class CredentialRefreshService {
     return remote;
   }
 
-  /** Null: its agent has keys of its own. */
+  /** The same as at its start, unless another profile was chosen since; null for an agent that has keys of its own. */
   private async modelSource({
     id,
     userId,
   }: Pick<AppConversation, 'id' | 'userId'>): Promise<ModelSource | null> {
-    const begun = await this.conversations.find(userId, id);
-    return begun?.agent ? null : { profile: begun?.llmProfile ?? null, model: null };
+    const [begun, start] = await Promise.all([
+      this.conversations.find(userId, id),
+      this.tasks.ofConversation(userId, id),
+    ]);
+    const profile = begun?.llmProfile ?? null;
+    const { llm_profile: first = null, llm_model: model = null } = start?.request ?? {};
+    return begun?.agent ? null : { profile, model: profile === first ? model : null };
   }
 
   /**

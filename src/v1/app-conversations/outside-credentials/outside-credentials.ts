@@ -128,10 +128,16 @@ export class Concealer {
 
   private async git(access: GivenGitAccess): Promise<GivenGitAccess> {
     const credentials: GivenGitAccess['credentials'] = [];
+    // A model's key may be the same text, as at GitHub Models, and goes elsewhere.
+    const tokens = new Concealer(
+      this.#concealed.filter(({ source }) => source.kind === 'git'),
+      this.keep,
+    );
     for (const credential of access.credentials) {
       const { password, repository } = credential;
       const repositories = repository === undefined ? [] : [repository];
-      credentials.push({ ...credential, password: await this.text(password, repositories) });
+      const shown = await this.text(await tokens.text(password, repositories));
+      credentials.push({ ...credential, password: shown });
     }
     return { ...access, credentials };
   }
