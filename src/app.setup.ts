@@ -43,7 +43,7 @@ import { webAppMiddleware } from './web/web-app.middleware.js';
 
 /** Disconnects a client that stalls in a body that the service does not read. */
 const RECEIVE_TIMEOUT_MS = 20_000;
-/** For the first byte of a connection and all headers of a request. */
+/** How long a connection may take to send its first byte, and a request to send all its headers. */
 const HEAD_TIMEOUT_MS = 5_000;
 /** Node.js would look every 30 s which of them are late. */
 const CHECK_HEADS_MS = 1_000;

@@ -35,7 +35,7 @@ export type AuditDetails = Readonly<Record<string, string | number | boolean | r
 @Index('audit_entries_request_idx', ['requestId'])
 @Index('audit_entries_caller_request_idx', ['callerRequestId'], { where: 'caller_request_id IS NOT NULL' })
 export class AuditEntry {
-  /** By the clock of the database. */
+  /** The database's clock. */
   @PrimaryColumn('timestamptz', { default: () => 'clock_timestamp()' }) at: Date;
   @PrimaryColumn('uuid') id: string;
   @Column('text') action: AuditAction;
@@ -46,7 +46,7 @@ export class AuditEntry {
   @Column('uuid', { nullable: true }) actorUserId: string | null;
   @Column('text', { nullable: true }) actorKeyId: string | null;
 
-  /** As in the addresses of the API; the action tells its kind. */
+  /** The id as the API's addresses have it; the action tells which kind of resource it is. */
   @Column('text', { nullable: true }) resourceId: string | null;
   @Column('uuid', { nullable: true }) ownerUserId: string | null;
   @Column('text', { nullable: true }) requestId: string | null;
@@ -198,7 +198,7 @@ function storable(name: string): string {
   return textHead(name, MAX_TEXT).replaceAll('\0', '\u{fffd}').toWellFormed();
 }
 
-/** By the names of the route. */
+/** Members are named like the query parameters of the route. */
 export interface AuditFilter {
   actor_user_id?: string;
   owner_user_id?: string;

@@ -20,7 +20,7 @@ export async function publishAccessChange(
   await manager.query('SELECT pg_notify($1, $2)', [CHANNEL, userId]);
 }
 
-/** Where all that outlasts the check of a key hears that the check may not hold any more. */
+/** Tells its listeners that a user's access may have changed, so that they drop what they remember of it. */
 @Injectable()
 export class AccessChanges {
   private readonly listeners: Listener[] = [];
@@ -70,7 +70,7 @@ export interface Verified<User> {
   endsAt: number;
 }
 
-/** Whose key or session was verified a moment ago, as every request needs it. */
+/** Caches users whose key or session was verified a moment ago. */
 export class VerifiedUsers<User extends { id: string }> {
   private readonly known = new BoundedCache<string, Verified<User> & { verifiedAt: number }>(MAX_CACHED);
 

@@ -43,7 +43,7 @@ export function presentedKey(headers: IncomingHttpHeaders, isOurs?: IsOurToken):
   return direct === undefined ? bearerToken(headers, isOurs) : single(direct);
 }
 
-/** For routes where `X-Session-API-Key` may carry a sandbox's key: the other two headers win. */
+/** Reads the user's key on routes where `X-Session-API-Key` may carry a sandbox's key: the other two headers win. */
 export function presentedBesideSandboxKey(headers: IncomingHttpHeaders, isOurs?: IsOurToken): string | null {
   const direct = headers['x-access-token'];
   return direct === undefined ? (bearerToken(headers, isOurs) ?? presentedKey(headers)) : single(direct);

@@ -52,7 +52,7 @@ export class ApiKey extends OwnedRow {
   /** Id of the key that it was made with. */
   @Column('text', { nullable: true }) madeByKey: string | null;
 
-  /** Of the session that it was made by, which may have ended long before the issuer ends the sign-in. */
+  /** The sign-in and session that made this key; the session may end long before the issuer ends the sign-in. */
   @Column('uuid', { nullable: true }) identityId: string | null;
   @Column('text', { nullable: true }) sid: string | null;
 }

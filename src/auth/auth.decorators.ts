@@ -12,9 +12,9 @@ export interface AuthUser {
   email: string;
   /** Whether the user is an administrator, and the key has the scope for it. */
   isAdmin: boolean;
-  /** Of the key, or of the key that the session was begun with. */
+  /** The scopes of the key, or of the key that the session was exchanged for. */
   scopes: readonly Scope[];
-  /** Of the key, or of the session. */
+  /** The id of the key or session. */
   keyId: string;
 }
 
@@ -24,7 +24,7 @@ export interface AuthenticatedRequest extends Request {
 
 export const BESIDE_SANDBOX_KEY = 'slipway:beside-sandbox-key';
 
-/** For routes where `X-Session-API-Key` may carry a sandbox's key beside the user's own in another header. */
+/** Marks routes where `X-Session-API-Key` may carry a sandbox's key beside the user's own in another header. */
 export function BesideSandboxKey(): ReturnType<typeof SetMetadata> {
   return SetMetadata(BESIDE_SANDBOX_KEY, true);
 }

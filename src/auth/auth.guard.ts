@@ -34,7 +34,7 @@ export class AuthGuard implements CanActivate {
     return this.isMarked(PUBLIC_ROUTE, context) || (await this.requireUser(context));
   }
 
-  /** For public routes that let other keys in, too. @throws DomainError unauthorized, forbidden, insufficient_scope */
+  /** Public routes that accept other keys too call this. @throws DomainError unauthorized, forbidden, insufficient_scope */
   async requireUser(context: ExecutionContext): Promise<true> {
     const request = context.switchToHttp().getRequest<AuthenticatedRequest>();
     const key = this.authenticator.presentedKey(request.headers, this.isMarked(BESIDE_SANDBOX_KEY, context));
@@ -57,7 +57,7 @@ export class AuthGuard implements CanActivate {
   }
 }
 
-/** As the router matched it: what the address is written like, with capitals or a slash at its end, does not count. */
+/** The path of the matched route, which does not vary with capitals or a trailing slash in the address. */
 function routeOf({ route }: AuthenticatedRequest): string {
   return String(Object(route).path);
 }

@@ -16,7 +16,7 @@ class ExchangedCodeDto {
   @ApiProperty({ description: 'Whose key it is.' }) user: AccountDto;
 }
 
-/** For the web application of OpenHands, which keeps keys itself; our console signs in by `POST /auth/code`. */
+/** Serves OpenHands' web application, which keeps keys itself; our console signs in by `POST /auth/code`. */
 @ApiTags('API keys')
 @Public()
 @Controller('auth/code/key')

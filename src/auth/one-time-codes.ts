@@ -31,7 +31,7 @@ interface IssuedCode {
  */
 @Injectable()
 export class OneTimeCodes {
-  /** By the hash of the code. */
+  /** Issued codes by their hash. */
   private readonly issued = new BoundedCache<string, IssuedCode>(MAX_CODES);
 
   constructor(

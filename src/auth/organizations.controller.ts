@@ -69,7 +69,7 @@ function toOrganizationMemberDto({ id, email }: AuthUser): OrganizationMemberDto
 
 const UNKNOWN = documented(404, 'There is no organization with this id.', 'Unknown, or not yours');
 
-/** For organizations' web applications each user is the owner of a space of their own. */
+/** Serves web applications that know organizations: each user owns one space of their own. */
 @ApiTags('API keys')
 @Controller('api')
 export class OrganizationsController {

@@ -29,11 +29,11 @@ export function PausedWithKey(action: AuditAction, values: object): ClassDecorat
   return (type) => void PAUSED_WITH_KEY.set(type, { action, values });
 }
 
-/** With what a request makes something. */
+/** The credentials that a new row is made with. */
 export interface Maker {
   /** Null: with nobody's key. A browser's session stands for the key that it was begun with. */
   madeByKey: string | null;
-  /** Of a session that was begun at the issuer, with the issuer's own name for the sign-in. */
+  /** The sign-in of a session that was begun at the issuer; `sid` is the issuer's name for it. */
   identityId: string | null;
   sid: string | null;
 }
@@ -60,17 +60,17 @@ export abstract class RowOfOwner extends OwnedThing {
   @Column('uuid') orgId: string;
 }
 
-/** Whose things a request is about. */
+/** The user and organization that a request acts for. */
 export type Owner = Pick<RowOfOwner, 'userId' | 'orgId'>;
 
-/** Whose a row is; an owner may have further columns. */
+/** The columns that identify a row's owner; an owner may have further columns. */
 type RowOwner = Pick<OwnedThing, 'userId'>;
 
 interface Rules {
-  /** In the actions of the audit. */
+  /** The prefix of this kind's actions in the audit. */
   kind: 'automation' | 'automation_webhook' | 'webhook_endpoint';
   noun: string;
-  /** Of one user. */
+  /** The most rows that one user may have. */
   most: number;
 }
 

@@ -25,11 +25,11 @@ const SHARES = { user: 1 / 4, sandbox: 1 / 8, stranger: 1 / 10, host: 1 / 5 };
 const OF_ADDRESS = 1 / 2;
 /** The part of a user's minute that sandboxes may use up: who owns an agent in a loop must be able to stop it. */
 const MINUTE_OF_SANDBOXES = 1 / 2;
-// By then the current requests are over; the range keeps clients from returning all at once.
+// The current requests are over by then; the range keeps clients from returning all at once.
 const RETRY_AFTER_SECONDS = { least: 1, most: 3 };
-/** Of a sandbox, or of a conversation in one. */
+/** The key of a sandbox, or of a conversation in one. */
 const SESSION_KEY = /^(?:[0-9A-Za-z]{43}|slwc_[\w-]{76})$/;
-/** Of a conversation. */
+/** The prefix of a conversation's key. */
 export const AGENT_KEY = 'slwc_';
 const SANDBOX_OWNERS = 10_000;
 const SANDBOX_OWNER_MS = 60_000;
@@ -40,7 +40,7 @@ type Keyless = 'stranger' | 'host';
 
 interface Caller {
   kind: keyof typeof SHARES;
-  /** Of those without a key, their network. */
+  /** Id of the user or sandbox; for callers without a key, their network. */
   id: string;
 }
 
@@ -62,7 +62,7 @@ export interface AdmissionOptions {
  */
 export class RequestAdmission {
   private readonly inFlight: SharedLimit;
-  /** Of those without a key, within the whole. */
+  /** The share of callers without a key, within `inFlight`. */
   private readonly keyless: Record<Keyless, SharedLimit>;
   private readonly ofUsers: RateLimit;
   /** Within that of their user. */
@@ -129,7 +129,7 @@ export class RequestAdmission {
     }
     const stranger = { kind: 'stranger', id } as const;
     const keys = presentedKeys(request.headers, this.options.isOurToken);
-    // As where it is authenticated: beside a key, a session is nothing.
+    // Matches the authenticator, which ignores the session of a request that has a key.
     const ofPage: LookUp = ['user', () => this.options.signedInUserOf(request)];
     const lookUps = keys.length === 0 ? [ofPage] : keys.flatMap((key) => this.lookUps(key));
     for (const [index, [kind, find]] of lookUps.entries()) {
@@ -220,7 +220,7 @@ function presentedKeys(headers: IncomingHttpHeaders, isOurs: IsOurToken): string
   return [...new Set(given.filter((key) => typeof key === 'string'))];
 }
 
-/** By which callers without a key are told apart. */
+/** Returns the network that tells callers without a key apart. */
 export function networkOf(address = ''): string {
   if (!ipaddr.isValid(address)) {
     return address;

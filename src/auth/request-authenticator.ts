@@ -44,7 +44,7 @@ export class RequestAuthenticator {
     return this.tokens.isOwn(token);
   }
 
-  /** Null also for a token that is refused: who asks wants to know whose share a request takes. */
+  /** Returns null for a refused token too, as the caller only decides whose share a request counts against. */
   async userOf(key: string): Promise<AuthUser | null> {
     try {
       return await this.byKey(key);

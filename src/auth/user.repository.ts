@@ -116,7 +116,7 @@ export class UserRepository extends Repository<User> {
     });
   }
 
-  /** As {@link add}, in the caller's transaction. @returns its id */
+  /** Does what {@link add} does, in the caller's transaction. @returns its id */
   async addWithin(
     manager: EntityManager,
     { email, ...user }: Pick<User, 'email' | 'name' | 'isAdmin' | 'kind'>,

@@ -47,7 +47,7 @@ async function changesInAnEmptyDatabase(dataDir: string): Promise<string[]> {
   }
 }
 
-/** By file name, so that an entity which no module registers is noticed too. */
+/** Finds entities by file name, so that one which no module registers is noticed too. */
 async function everyEntity(): Promise<string[]> {
   const root = path.join(import.meta.dirname, '..');
   const files = (await readdir(root, { recursive: true })).filter((file) =>

@@ -1,7 +1,7 @@
 import 'reflect-metadata';
 import { loadConfig } from '../config/load-config.js';
 
-// In a bundle, the imports above have run only when this is imported here.
+// A dynamic import makes sure that the imports above have run first, in a bundle too.
 const { runKeys } = await import('./keys-commands.js');
 
 /** The program behind `npm run keys`. */

@@ -59,7 +59,7 @@ export async function runSlipway(
     if (!client.config.isLocal) {
       return await runRemoteKeys(client, command, output);
     }
-    // Without an address on the database, which also makes the first key.
+    // Connects to the database directly, without an address of the service; this also makes the first key.
     await (await import('./keys-commands.js')).executeKeys(command, loadConfig(), output);
   });
   defineUsers(program.command('users'), async (command) => {

@@ -11,7 +11,7 @@ if (major < 22 || (major === 22 && minor < 19)) {
   nodeModule.enableCompileCache();
   // Source maps of our code only: those of everything in node_modules would take 20 MB.
   nodeModule.setSourceMapsSupport(true);
-  // In a bundle, the import above has run only when this is imported here.
+  // A dynamic import makes sure that the import above has run first, in a bundle too.
   const { runSlipway } = await import('./slipway-program.js');
   // The service decides for itself what its process ends with.
   process.exitCode = (await runSlipway(process.argv.slice(2))) || process.exitCode;

@@ -44,7 +44,7 @@ export abstract class BackgroundLoop implements OnApplicationBootstrap, BeforeAp
     await Promise.all(this.begun);
   }
 
-  /** For work that turns do not wait for, but a stop of the service does. It must not reject. */
+  /** Starts work that the loop's turns do not wait for, but a stop of the service does. It must not reject. */
   protected beside(work: Promise<void>): void {
     this.begun.add(work);
     void work.finally(() => this.begun.delete(work));

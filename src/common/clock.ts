@@ -1,9 +1,9 @@
-/** In the service the database's time, in tests a chosen one. */
+/** The current time: the database's in the service, a chosen one in tests. */
 export abstract class Clock {
   abstract now(): number;
 }
 
-/** Null for a day that there is not, which `Date` takes for a later one, and for years without four digits. */
+/** Returns null for a day that does not exist, which `Date` would take for a later one, and for years without four digits. */
 function parseTime(text: string, day: string): Date | null {
   const date = new Date(text);
   const year = date.getUTCFullYear();
@@ -14,7 +14,10 @@ function parseTime(text: string, day: string): Date | null {
 const TIME_FORMAT =
   /^(\d{4}-\d\d-\d\d)(?:[T ](\d\d:\d\d)(:\d\d)?(?:\.(\d{1,9}))?\s*(Z|[+-]\d\d(?::?\d\d)?)?)?$/i;
 
-/** To UTC with microseconds, which a `Date` would lose; a time without a zone is UTC, a day its midnight. Null when invalid. */
+/**
+ * Converts to UTC with microseconds, which a `Date` would lose. A time without a zone is UTC, a day its midnight. Returns
+ * null when invalid.
+ */
 export function toInstant(text: string): string | null {
   // A plus sign that was not escaped in an address arrives as a blank.
   const [, day = '', minutes = '00:00', seconds = ':00', fraction = '', zone = 'Z'] =
@@ -26,7 +29,7 @@ export function toInstant(text: string): string | null {
   return date && `${date.toISOString().slice(0, 19)}.${fraction.padEnd(6, '0').slice(0, 6)}Z`;
 }
 
-/** For commands that last a moment. */
+/** The machine's clock, for short-lived commands. */
 export class SystemClock extends Clock {
   now(): number {
     return Date.now();

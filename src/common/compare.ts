@@ -3,7 +3,7 @@ export function descending(a: number, b: number): number {
   return a === b ? 0 : a > b ? -1 : 1;
 }
 
-/** By code unit, the same on every machine. */
+/** Compares by code unit, the same on every machine. */
 export function ascending(a: string, b: string): number {
   return a === b ? 0 : a < b ? -1 : 1;
 }

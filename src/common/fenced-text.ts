@@ -8,7 +8,7 @@ const UNSEEN = new RegExp(
   'gu',
 );
 
-/** For {@link fenced}: the text's author could not know it. */
+/** Returns a mark for {@link fenced} that the text's author could not have known. */
 export function newMark(): string {
   return randomBytes(6).toString('hex');
 }

@@ -82,7 +82,7 @@ export function expressionProblem(expression: string): string | null {
   }
 }
 
-/** For one expression, or several that belong together. */
+/** Returns a budget of steps for one expression, or for several that belong together. */
 export function stepBudget(): Spend {
   let steps = MAX_STEPS;
   return (count) => {
@@ -110,7 +110,7 @@ export function textAt(expression: string, payload: unknown): string {
   }
 }
 
-/** As JMESPath counts: empty lists, objects and texts are false, 0 is true. */
+/** Follows JMESPath: empty lists, objects and texts are false, 0 is true. */
 export function isTruthy(value: unknown, spend?: Spend): boolean {
   const size = sizeOf(value);
   // The members of a large object are all looked up to see whether there is one.
@@ -132,7 +132,7 @@ function checkNames(node: Node): void {
     if (call === undefined) {
       throw new Error(`there is no function ${node.name}; there are ${JMESPATH_FUNCTIONS.join(', ')}`);
     }
-    // Without those of any number, which JavaScript does not count either.
+    // `length` leaves out rest parameters, so a function of any number of arguments has 0 here.
     const takes = call.length - 1;
     if (takes > 0 && takes !== nodes.length) {
       throw new Error(`${node.name} takes ${takes} arguments`);
@@ -253,7 +253,7 @@ function valuesOf(value: unknown): unknown[] | null {
   return isJsonObject(value) ? Object.values(value) : null;
 }
 
-/** Of a list or an object. */
+/** Returns the number of items of a list, or members of an object. */
 function sizeOf(value: unknown): number | null {
   return Array.isArray(value) ? value.length : isJsonObject(value) ? Object.keys(value).length : null;
 }

@@ -1,7 +1,7 @@
 import { Parser } from 'htmlparser2';
 import MarkdownIt, { type Token } from 'markdown-it';
 
-/** Of one text, or of all that one value holds; no more of it reaches a model, or is looked at for mentions. */
+/** Characters of one text, or of all texts of one value, that reach a model or are searched for mentions. */
 export const MAX_MARKDOWN = 32_000;
 const FOOTNOTE = '[^';
 /** HTML shows what is in these as it stands; git hosts take away the tags, and show it as HTML. */

@@ -11,13 +11,13 @@ export const DEVICE_SCOPES: readonly Scope[] = ['read', 'run'];
 const READS: readonly string[] = ['GET', 'HEAD'];
 
 /**
- * By the path of a route with its parameters as they stand in the route (`:id` or `{id}`): what reads need, and what all other
- * methods need. The first row that matches counts, and a path without a row is an error.
+ * Maps a route's path, with its parameters as the route spells them (`:id` or `{id}`), to the scope that reads need and the
+ * scope that all other methods need. The first matching row counts, and a path without a row is an error.
  */
 const TABLE: readonly (readonly [path: RegExp, reads: Scope, changes: Scope])[] = [
   [/^\/api\/v1\/users\/(?:me(?:\/|$)|git-info$)/, 'read', 'settings'],
   [/^\/api\/v1\/(?:users|audit|diagnostics)(?:\/|$)/, 'admin', 'admin'],
-  // Its links open what runs in the sandbox.
+  // The links in this answer open what runs in the sandbox.
   [/^\/api\/v1\/sandboxes\/[^/]+\/ports$/, 'run', 'run'],
   // Starting, continuing and ending work.
   [/^\/api\/automation\/v1\/(?:[^/]+\/dispatch|runs\/[^/]+\/cancel)$/, 'read', 'run'],

@@ -58,7 +58,7 @@ async function measure<T>(
   }
 }
 
-/** For a job, a row or an agent server; null while there is no span. */
+/** Returns the trace context to store in a job or row, or to send to an agent server; null when no span is active. */
 export function currentTraceparent(): string | null {
   const carrier: { traceparent?: string } = {};
   propagation.inject(context.active(), carrier);

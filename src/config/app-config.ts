@@ -279,7 +279,7 @@ export class OutboundConfig {
   noProxy: string | null;
 }
 
-/** Of requests of the service; null without one. */
+/** The proxy for the service's own requests; null when there is none. */
 export function proxyOf({ proxyUrl, noProxy }: OutboundConfig): { url: string; noProxy: string } | null {
   return proxyUrl === null ? null : { url: proxyUrl, noProxy: noProxy ?? '' };
 }

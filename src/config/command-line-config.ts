@@ -3,9 +3,9 @@ import path from 'node:path';
 import { ConfigError } from './config.error.js';
 import { loadConfig } from './load-config.js';
 
-/** Where the commands of `slipway` find the service. */
+/** How the commands of `slipway` reach the service. */
 export interface CommandLineConfig {
-  /** Without a trailing slash. */
+  /** Has no trailing slash. */
   url: string;
   /** Null: requests carry none. */
   key: string | null;

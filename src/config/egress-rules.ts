@@ -30,7 +30,10 @@ const HOST_EXPECTED =
 const NAME = /^(\*\.)?(?=.{1,253}$)[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?(\.[a-z0-9_]([a-z0-9_-]*[a-z0-9_])?)*$/;
 const PRESET_NAME = /^[a-z][a-z0-9-]{0,40}$/;
 
-/** Null for what is no host. A name loses its dot at the end; an address of IPv6 stands in brackets, as in URLs. */
+/**
+ * Parses a host and port; null when the text is no host. A name loses its trailing dot, and an IPv6 address stands in
+ * brackets, as in URLs.
+ */
 export function parseEgressHost(text: string): Pick<EgressHostRule, 'host' | 'port'> | null {
   const [, bracketed, plain = '', digits] =
     /^(?:\[([^\]]*)\]|([^:]*))(?::(\d{1,5}))?$/.exec(text.trim()) ?? [];

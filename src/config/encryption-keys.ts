@@ -45,7 +45,7 @@ export async function localEncryptionKeys(dataDir: string): Promise<CipherKey[]>
   const draft = `${file}.${process.pid}`;
   await writeFile(draft, `local:${randomBytes(32).toString('base64')}\n`, { mode: 0o600 });
   try {
-    // Of two first starts at the same time one succeeds, and both read its key.
+    // When two services start for the first time at once, one link succeeds and both read its key.
     await unlessCode('EEXIST', link(draft, file));
   } finally {
     await rm(draft, { force: true });

@@ -34,7 +34,7 @@ type Variables = Readonly<Record<string, string>>;
 const OWN_PATHS =
   /^\/(?:\.well-known|alive|api|auth|console|docs|health|mcp|oauth|openapi\.json|ready|server_info|sockets)(?:\/|$)/;
 
-/** As the reference of the configuration calls them. */
+/** Groups of variables under their headings in the configuration reference. */
 const GROUPS: Readonly<Record<string, readonly (new () => object)[]>> = {
   'The service': [GeneralConfig, HttpConfig],
   'The log': [LogConfig],
@@ -338,7 +338,7 @@ export function configurationReference(): string {
   return [HEAD, ...sections].join('\n');
 }
 
-/** With a heading, to which the search and links lead. */
+/** Writes a variable with a heading of its own, which search and links lead to. */
 function entryOf({ name, description, default: initial, form, isSecret, backends }: Variable): string {
   const facts = [
     form.startsWith('must ') ? `Value ${form}` : `Value: ${form}`,

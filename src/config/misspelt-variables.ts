@@ -24,7 +24,7 @@ export function misspeltVariables(environment: NodeJS.ProcessEnv, known: readonl
     });
 }
 
-/** Of `SANDBOX_…` the first word says whose it is, of others the first two. */
+/** The first word of `SANDBOX_…` names the family, and the first two words of other variables. */
 function familyOf(name: string): string {
   return /^SANDBOX_|^[A-Z0-9]+_[A-Z0-9]+_/.exec(name)?.[0] ?? name;
 }

@@ -25,7 +25,7 @@ function isIssuer(address: unknown): boolean {
   });
 }
 
-/** Null where an entry is no `group=role`; groups may contain `=`. */
+/** Returns null when an entry is not `group=role`; groups may contain `=`. */
 function parseRoleMap(text: string): ReadonlyMap<string, Role> | null {
   const entries = commaList(text).map((entry) => {
     const end = entry.lastIndexOf('=');
@@ -37,7 +37,7 @@ function parseRoleMap(text: string): ReadonlyMap<string, Role> | null {
 
 /** One identity provider of the company. Without an issuer, people sign in with keys alone. */
 export class OidcConfig {
-  // With its slash at the end, where the issuer has one: `iss` of its tokens is compared letter by letter.
+  // Keeps the issuer's trailing slash, as the `iss` of its tokens is compared literally.
   @FromVariable(
     'OIDC_ISSUER',
     'OpenID Connect issuer, exactly as it writes itself, such as `https://sso.example.com/realms/main`. By default people sign in with keys alone.',

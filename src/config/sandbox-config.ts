@@ -373,6 +373,6 @@ export class SandboxConfig {
   )
   diskReserveMb: number;
 
-  /** For programs of process sandboxes: paths, language, proxies, CAs. */
+  /** Variables for programs in process sandboxes: paths, language, proxies, CAs. */
   environment: Readonly<Record<string, string>>;
 }

@@ -16,7 +16,7 @@ export class ServiceAddress {
     private readonly config: AppConfig,
   ) {}
 
-  /** Without a trailing slash: `PUBLIC_URL`, else `http://localhost:PORT`. */
+  /** `PUBLIC_URL`, else `http://localhost:PORT`, without a trailing slash. */
   get publicUrl(): string {
     return this.config.http.publicUrl ?? `http://localhost:${this.port}`;
   }

@@ -121,7 +121,7 @@ export class TelemetryConfig {
 /** Judges the variables even if nothing is exported, so that a mistake shows at once. @throws ConfigError */
 export function readTelemetry(variables: Readonly<Record<string, string>>): TelemetryConfig | null {
   const telemetry = readGroup(TelemetryConfig, variables);
-  // Null when absent, unlike its type.
+  // The endpoint is null when absent, though its type does not say so.
   const endpoint = telemetry.endpoint as string | null;
   const exportsNothing = telemetry.traces === 'none' && telemetry.metrics === 'none';
   return endpoint === null || telemetry.disabled || exportsNothing ? null : telemetry;

@@ -33,9 +33,9 @@ export interface Variable {
 }
 
 interface VariableOptions {
-  /** In the variable's own unit. */
+  /** The default, in the variable's own unit. */
   default?: string;
-  /** Without a default; null unless given. */
+  /** The value when neither the variable nor a default is given; null unless set. */
   absent?: unknown;
   /** The rules judge the result. May throw a ConfigError. */
   convert?: (text: string) => unknown;
@@ -182,11 +182,11 @@ function toSwitch(text: string): unknown {
 interface NumberRange {
   minimum: number;
   maximum?: number;
-  /** Such as `seconds`. */
+  /** The unit, such as `seconds`. */
   unit?: string;
   /** What 0 is for, such as `to keep all events`. */
   zero?: string;
-  /** Where the range says it badly. */
+  /** Replaces the message about the range when that would be unclear. */
   message?: string;
   default?: string;
 }
@@ -239,7 +239,7 @@ export const MillisecondsVariable = kindOf((initial: string, maximumSeconds: num
   return [{ default: initial, isPlain: true, convert }, IsNumber({}, { message })];
 });
 
-/** Of money. */
+/** An amount of US dollars. */
 export const AmountVariable = kindOf(() => {
   const message = 'must be an amount of US dollars, such as 2.5';
   return [{ isPlain: true, convert: toNumber }, IsNumber({}, { message }), Min(0, { message })];

@@ -74,12 +74,12 @@ function leaveReplica(client: Client): void {
   }
 }
 
-/** For the application, the command line and tests; a string is an address without a pooler. */
+/** Returns the options that the application, the command line and tests share; a string is an address without a pooler. */
 export function dataSourceOptions(address: DatabaseAddress | string, poolSize: number): DataSourceOptions {
   const { url, pooled } = typeof address === 'string' ? { url: address, pooled: false } : address;
   return {
     type: 'postgres',
-    // By itself TypeORM would read a second copy from the packages, beside the one in the bundle.
+    // Unless it is given the driver, TypeORM reads a second copy from the packages, beside the one in the bundle.
     driver: pg,
     url,
     entities: [],

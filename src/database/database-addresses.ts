@@ -196,7 +196,7 @@ function createClient(url: string, variable: string): Client {
       query_timeout: CONNECT_TIMEOUT_MS,
     });
   } catch (error) {
-    // Either of the address, whose text is not repeated, or of a file of certificates that it names.
+    // The fault is in the address, whose text is not repeated, or in a file of certificates that it names.
     const advice = URL.canParse(url)
       ? ''
       : '; write #, / and ? in user and password as %23, %2F and %3F, and name one host';

@@ -11,7 +11,7 @@ import { PostgresDriver } from 'typeorm/driver/postgres/PostgresDriver.js';
 import { SpanKind, trace } from '@opentelemetry/api';
 import { traced, errorType, failSpan, type SpanStart, tracer } from '../common/spans.js';
 
-/** For `extra` of a data source whose next statement may run on another connection. */
+/** Goes into the `extra` of a data source whose next statement may run on another connection. */
 export const UNNAMED = { unnamed: true } as const;
 
 /** PostgreSQL plans it once per connection (docs/adr/0006). A name belongs to one text. List columns, never `*`. */

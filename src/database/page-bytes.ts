@@ -1,7 +1,7 @@
 import type { FindOptionsWhere, Repository } from 'typeorm';
 import { EntityRows } from './entity-rows.js';
 
-/** Of rows that a list reads at once, unless the first one alone has more. */
+/** Bytes of rows that a list reads at once, unless the first row alone is larger. */
 export const MAX_PAGE_BYTES = 4 * 1024 * 1024;
 
 const OTHER_BYTES = 2048;

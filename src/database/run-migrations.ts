@@ -18,7 +18,7 @@ import { MIGRATIONS } from './migrations.js';
 /** An arbitrary number: the advisory lock of replicas that start together. */
 const MIGRATION_LOCK = 7_240_815_553;
 const LOCK_POLL_MS = 100;
-/** For `pg_terminate_backend`: a connection may outlive a machine that was lost. */
+/** Finds the connection that holds the lock, for `pg_terminate_backend`: it may outlive a machine that was lost. */
 const LOCK_HOLDER = `
   SELECT pid AS server_pid, client_addr AS address, backend_start AS since
   FROM pg_stat_activity JOIN pg_locks USING (pid)
@@ -32,7 +32,7 @@ const INSUFFICIENT_PRIVILEGE = '42501';
 
 export interface MigrationOptions {
   migrations?: NonNullable<DataSourceOptions['migrations']>;
-  /** For a statement that waits for its table; then its migration is rolled back. */
+  /** How long a statement may wait for its table before its migration is rolled back. */
   lockTimeoutMs?: number;
   patienceMs?: number;
   /** Gets a line for the log. */

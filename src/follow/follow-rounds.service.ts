@@ -139,7 +139,7 @@ export class FollowRoundsService {
     };
     const soon = new Date(this.clock.now() + DELIVERY_POLL_MS);
     const isMine = await this.followed.manager.transaction(async (manager) => {
-      // In the order of all that adds messages.
+      // Everything that adds messages locks the user first.
       await lockUser(manager, userId);
       if (!(await this.followed.settle(manager, row, begun, soon))) {
         return false;

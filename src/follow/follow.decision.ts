@@ -22,7 +22,7 @@ export interface FollowingConversation {
   isSpent: boolean;
   /** It can never work again. */
   isGone: boolean;
-  /** Of its sandbox, which does not run. */
+  /** The failure of its sandbox, which does not run. */
   failure: { at: string; cause: string | null } | null;
 }
 
@@ -242,7 +242,7 @@ function isNotice(comment: FollowedComment): boolean {
   return isByStranger(comment) || (comment.isBot && comment.resolved === null);
 }
 
-/** In public repositories anyone may comment: that must not start work, nor hold up its end. */
+/** Anyone may comment in public repositories, which must neither start work nor delay its end. */
 function isByStranger({ own, isBot, mayWrite }: FollowedComment): boolean {
   return mayWrite === false && !own && !isBot;
 }

@@ -29,7 +29,7 @@ const LEASE_MS = 120_000;
 const MAX_LOOKS = 500;
 /** Questions to a host on behalf of one user at a time. */
 const QUESTIONS_OF_A_USER = 2;
-/** Of one pull request at a time; each account is asked for once in five minutes. */
+/** Accounts whose rights are asked for at a time for one pull request; each is asked for once in five minutes. */
 const QUESTIONS_ABOUT_RIGHTS = 5;
 const UNLINKED_POLL_MS = 10_000;
 const MAX_PAUSE_MS = 900_000;
@@ -71,7 +71,10 @@ export class FollowWorker extends BackgroundLoop {
     }
   }
 
-  /** Its log says when the work ended, as far as a sandbox is to be believed; it is seen some seconds later. */
+  /**
+   * Notes when the work ended according to the agent's log, which is seen some seconds later; a time in the future counts as
+   * now.
+   */
   private async noteWork(now: number): Promise<void> {
     const changed = await this.conversations.changedWork(new Date(now));
     const ends = await this.events.endsOfWork(changed.flatMap(({ id, ended }) => (ended ? [id] : [])));
@@ -83,7 +86,7 @@ export class FollowWorker extends BackgroundLoop {
     await this.followed.noteWork(noted, new Date(now));
   }
 
-  /** Null until the conversation has a pull request. */
+  /** Returns null until the conversation has a pull request. */
   private async linked(row: FollowedPullRequest): Promise<LinkedPullRequest | null> {
     const conversation = await this.conversations.find(row.userId, row.conversationId);
     if (conversation === null) {

@@ -27,7 +27,10 @@ export type ReadFolder = { names: string[]; complete: boolean } | null;
 /** Folders to read for {@link probedFrom}, the root first. */
 export const INSTRUCTION_FOLDERS = ['', '.openhands/microagents', '.openhands/skills'];
 
-/** Null when the instructions are unknown, or nothing can be added to the repository, which is empty or gone. */
+/**
+ * Returns null when the instructions are unknown, or when the repository is empty or gone, so that nothing can be added to
+ * it.
+ */
 export function probedFrom(
   repository: RepositoryActivity,
   [root, microagents, skills]: readonly ReadFolder[],

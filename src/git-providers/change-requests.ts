@@ -19,7 +19,7 @@ import { providerErrorFromResponse, type ProviderResponseHead, type RefusalBody 
 import { type RetryTiming, SYSTEM_RETRY_TIMING } from './provider-http.js';
 import { requiredId, requireFitting } from './response-schema.js';
 
-/** Where requests and clones of a token without a host go. */
+/** The addresses for requests and clones when a token has no host of its own. */
 export interface GitServerOptions extends GitServerAddresses {
   timing?: RetryTiming;
 }
@@ -45,7 +45,7 @@ export abstract class ChangeRequestHost implements ChangeRequests {
   abstract output(ref: ChangeRequestRef, check: FollowedCheck): Promise<string>;
   abstract reply(ref: ChangeRequestRef, comment: CommentPlace, body: string): Promise<{ id: string }>;
 
-  /** Null for an empty repository. */
+  /** Returns null for an empty repository. */
   protected abstract defaultBranch(repository: string): Promise<string | null>;
   protected abstract findOpen(
     request: NewChangeRequest,
@@ -156,7 +156,10 @@ export const requiredPageUrl = z.url({ protocol: /^https?$/ }).max(2_048);
 /** An address to show, never to call. */
 export const pageUrl = requiredPageUrl.nullable().catch(null);
 
-/** Null stands for what is gone; nothing at all, or something else, for a host in trouble. @throws GitProviderError */
+/**
+ * Returns null for a change request that is gone; an answer of another shape means that the host is in trouble.
+ * @throws GitProviderError
+ */
 export function requireAnswer<T>(schema: z.ZodType<T>, answer: unknown): T | null {
   return answer === null ? null : requireFitting(schema, answer, 'the response is no change request');
 }
@@ -169,8 +172,9 @@ export function writtenComment(answer: unknown): { id: string } {
 }
 
 /**
- * For what an agent wrote: hosts and apps there take lines that begin with a slash (`/merge`) for commands of the account
- * that posts them. Blocks of code are no exception, since each host has its own idea of where they end.
+ * Escapes commands in text that an agent wrote: hosts and their apps take lines that begin with a slash (`/merge`) for
+ * commands of the account that posts them. Blocks of code are no exception, since each host has its own idea of where they
+ * end.
  */
 export function withoutCommands(text: string): string {
   return text.replaceAll(/^([ \t]*)\/(?=[a-z])/gim, String.raw`$1\/`);

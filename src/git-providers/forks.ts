@@ -1,10 +1,10 @@
-/** Where the commits of a change request come from. */
+/** The branch that the commits of a change request come from. */
 export interface ChangeHead {
   /** Full name; null: deleted, or hidden from the token. */
   repository: string | null;
   branch: string;
   targetBranch: string;
-  /** Where the repository that it goes to keeps the commits itself; null where the host does not. */
+  /** Ref under which the target repository keeps the commits itself; null when the host has none. */
   ref: string | null;
   /** Who may push to the repository that it goes to may push to the branch. */
   allowsMaintainers: boolean;
@@ -18,7 +18,7 @@ export interface OwnRights {
 
 /** The repositories that people work in who may not push to another one. */
 export interface Forks {
-  /** Null for a change request that is gone or hidden from the token. */
+  /** Returns null for a change request that is gone or hidden from the token. */
   head(repository: string, number: number): Promise<ChangeHead | null>;
 
   rights(repository: string): Promise<OwnRights>;

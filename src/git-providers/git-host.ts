@@ -77,7 +77,7 @@ function isPlainPath(path: string): boolean {
 
 export interface OperatorHosts {
   allowlist: HostAllowlist;
-  /** Null for the default address of its kind. */
+  /** The canonical host behind enterprise_sso; null means the default address of its kind. */
   ssoHost: string | null;
 }
 

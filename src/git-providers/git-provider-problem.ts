@@ -30,7 +30,7 @@ export function noTokenOf(provider: ProviderType, kind: 'unauthorized' | 'confli
   return new DomainError('no_git_provider', detail, { kind });
 }
 
-/** For a provider that limits requests without saying for how long. */
+/** Wait for a provider that limits requests without saying for how long. */
 const DEFAULT_WAIT_SECONDS = 60;
 
 /** The error for a client whose provider fails, or refuses and says why. */

@@ -45,7 +45,7 @@ export interface FollowedComment {
   url: string | null;
   /** Epoch milliseconds. */
   createdAt: number;
-  /** Null for a comment that is nothing to resolve, such as the text of a review. */
+  /** Whether the thread is resolved; null for a comment that cannot be, such as the text of a review. */
   resolved: boolean | null;
 }
 
@@ -54,7 +54,7 @@ export type CommentPlace = Pick<FollowedComment, 'id' | 'threadId'>;
 export interface FollowedChangeRequest {
   state: 'open' | 'merged' | 'closed';
   url: string;
-  /** As the host writes it: 12 digits on Bitbucket Cloud, and empty where a branch that was merged is deleted. */
+  /** The host's own form: 12 digits on Bitbucket Cloud, and empty when a merged branch was deleted. */
   headSha: string;
   /** `unknown` while the host computes them. */
   conflicts: 'yes' | 'no' | 'unknown';
@@ -93,20 +93,20 @@ export interface ActorRights {
 
 /** How the webhooks of a kind of git server are read. */
 export interface HostWebhooks {
-  /** In the addresses that hosts send to, and in triggers of automations. */
+  /** Names the source in the addresses that hosts send to, and in triggers of automations. */
   source: string;
   /** The ones that clients offer to choose from; a trigger may name any. */
   eventTypes: readonly string[];
   /** The first that is sent tells repetitions. */
   idHeaders: readonly string[];
   isSigned: (sent: SignedWebhook) => boolean;
-  /** For a test of the connection, which is no event. */
+  /** Recognizes a test of the connection, which is not an event. */
   isTest?: (sent: ReceivedWebhook) => boolean;
-  /** Such as `issues.labeled`. */
+  /** Returns the event's key, such as `issues.labeled`. */
   keyOf: (sent: ReceivedWebhook, payload: unknown) => string;
   /** Who has caused the event, which is not always the author of what it is about; null where the event names no account. */
   actorOf: (payload: unknown) => HostActor | null;
-  /** As the host says it, or something else. */
+  /** Reads members as the host sends them; their types are not checked. */
   told: (
     payload: unknown,
   ) => Record<keyof ToldChangeRequest, unknown> & { numbers: unknown[]; shas: unknown[] };
@@ -146,7 +146,7 @@ export interface CallBounds {
   signal: AbortSignal;
   /** Epoch milliseconds when the caller stops waiting; optional extra requests check it first. */
   deadlineAt: number;
-  /** By default, the user of the current request. */
+  /** The user of the current request by default. */
   userId?: string;
 }
 
@@ -233,7 +233,7 @@ export interface NewChangeRequest {
   /** `owner/name`, GitLab full path, `workspace/slug` or `PROJ/slug`. */
   repository: string;
   sourceBranch: string;
-  /** Null for the default branch. */
+  /** The branch to merge into; null means the default branch. */
   targetBranch: string | null;
   title: string;
   body: string;
@@ -254,8 +254,9 @@ export interface ChangeRequests {
   open(request: NewChangeRequest): Promise<OpenedChangeRequest>;
 
   /**
-   * As they stand, in the order of `refs`; null for one that is gone or hidden from the token. One question for all where
-   * the host can. @throws GitProviderError when one of them could not be read this time
+   * Reads change requests in the order of `refs`, with one query if the host can; null for one that is gone or hidden from
+   * the token.
+   * @throws GitProviderError when one of them could not be read this time
    */
   read(refs: readonly ChangeRequestRef[]): Promise<(FollowedChangeRequest | null)[]>;
 
@@ -277,7 +278,7 @@ export interface GitCredential {
 
 /** How to find one change request or issue in the REST API, in the words of its users. */
 export interface ApiGuide {
-  /** Without a trailing slash. */
+  /** Has no trailing slash. */
   apiUrl: string;
   noun: 'pull request' | 'merge request';
   change: string;
@@ -324,7 +325,7 @@ export class GitProviderError extends Error {
   }
 }
 
-/** For providers that allow several thousand requests an hour and compute conflicts in the background. */
+/** Policy for providers that allow several thousand requests an hour and compute conflicts in the background. */
 const USUAL_WORK_POLICY: WorkPolicy = {
   freshMs: 60_000,
   freshWhileComputingMs: 15_000,

@@ -21,13 +21,13 @@ interface GitServer {
   readonly provider: PublicGitServerName;
   /** Whether tokens without a host go to it. */
   readonly isPublic: boolean;
-  /** Where a token's own host may have servers: at its root, below a path too, or nowhere. */
+  /** Whether a token's own host may have servers: none, at its root, or below a path too. */
   readonly ownHosts: 'none' | 'root' | 'path';
   readonly tokenVariable: string;
   /** A sentence with the right form for a token that can never work; it contains no part of the token. */
   readonly tokenProblem: (token: string) => string | null;
   readonly webhooks: HostWebhooks;
-  /** Where its pages of change requests and issues are, below that of their repository. */
+  /** Path of change requests and issues below that of their repository. */
   readonly pages: Record<WorkItem, string>;
   /** The page of a repository, by the address that it is cloned from; the same without `.git` by default. */
   readonly repositoryPage?: (cloneUrl: string) => string;
@@ -115,7 +115,7 @@ export function gitServerFor(
 }
 
 interface WorkPlace {
-  /** Of the credentials. */
+  /** The host of the credentials. */
   host: string | null;
   repository: string;
   item: WorkItem;
@@ -123,7 +123,7 @@ interface WorkPlace {
   number: number;
 }
 
-/** Where people read a change request or an issue; null for a name that no repository of the server has. */
+/** Returns the page of a change request or issue; null for a name that no repository of the server can have. */
 export function workPage(
   adapter: Pick<GitProvider, 'kind' | 'cloneUrl'>,
   { host, repository, item, number }: WorkPlace,
@@ -144,15 +144,14 @@ const WEBHOOKS = Object.values(GIT_SERVERS).map(({ webhooks }) => webhooks);
 
 export const WEBHOOK_SOURCES = WEBHOOKS.map(({ source }) => source);
 
-/** Without repetition. */
 export const WEBHOOK_EVENT_KEYS = [...new Set(WEBHOOKS.flatMap(({ eventTypes }) => eventTypes))];
 
-/** Null for a source that is no git server. */
+/** Returns null for a source that is not a git server. */
 export function webhooksOf(source: string): HostWebhooks | null {
   return WEBHOOKS.find((webhooks) => webhooks.source === source) ?? null;
 }
 
-/** Whose token is for the hosts that send events of the source. */
+/** Returns the provider whose tokens are for the hosts that send this source's events. */
 export function providerOfSource(source: string): ProviderType {
   return Object.values(GIT_SERVERS).find(({ webhooks }) => webhooks.source === source)?.provider ?? 'github';
 }

@@ -26,7 +26,7 @@ export interface FreshFor<Value> {
   freshMs: number;
 }
 
-/** With the key under which it is found from now on. */
+/** An answer and the key that finds it from now on. */
 export interface Answer<Value> extends FreshFor<Value> {
   key: string;
 }

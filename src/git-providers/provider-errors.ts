@@ -25,7 +25,7 @@ export interface RefusalBody {
 /** Used for "too many requests" without a time. */
 const DEFAULT_WAIT_SECONDS = 60;
 
-/** By then requests of the same user may have ended. */
+/** Requests of the same user may have ended by then. */
 const SHARE_RETRY_SECONDS = 2;
 
 /** Bounds the walk through a chain of causes, which could be circular. */
@@ -144,7 +144,7 @@ export function notFound(what: string): GitProviderError {
   });
 }
 
-/** For a question whose answer may be that there is nothing. @throws all other errors */
+/** Returns null for "not found", where that is a valid answer. @throws all other errors */
 export function nullIfNotFound(error: unknown): null {
   if (isNotFound(error)) {
     return null;
@@ -242,7 +242,7 @@ export class GapLog {
   }
 }
 
-/** By shape: a `DOMException` and errors of another realm are not always `instanceof Error`. */
+/** Checks the shape: a `DOMException` and errors of another realm are not always `instanceof Error`. */
 function isErrorLike(value: unknown): value is { name: unknown; cause?: unknown } {
   return typeof value === 'object' && value !== null && 'name' in value;
 }
@@ -269,7 +269,7 @@ const HIDDEN_TOKEN = '***';
 
 /** Error pages of proxies are larger, and do not help. */
 const MAX_BODY_LENGTH = 20_000;
-/** Where APIs and OAuth servers put texts for people. */
+/** Members in which APIs and OAuth servers put texts for people. */
 const MESSAGE_MEMBERS = ['message', 'error_description', 'error', 'errors', 'detail'];
 const MAX_MESSAGE_DEPTH = 3;
 

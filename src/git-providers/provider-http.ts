@@ -58,7 +58,7 @@ const RESERVED_MS = 250;
 
 const MIN_WAIT_MS = 250;
 const JITTER_MS = 500;
-/** For a longer pause the call fails instead of waiting. */
+/** A call fails instead of waiting longer than this. */
 const MAX_RETRY_AFTER_SECONDS = 2;
 /** A refused address or an oversized response would fail again. */
 const TRANSIENT_REASONS: readonly UpstreamReason[] = ['network', 'malformed'];

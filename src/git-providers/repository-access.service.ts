@@ -20,7 +20,7 @@ import { ProviderTokenRepository, type StoredCredential } from './tokens/provide
 export interface CloneAccess {
   provider: ProviderType;
   url: string;
-  /** Null for anonymous access, without a token for the provider. */
+  /** The user's credential; null for anonymous access, when there is no token for the provider. */
   credential: GitCredential | null;
 }
 
@@ -55,7 +55,7 @@ export class RepositoryAccessService {
   ) {}
 
   /**
-   * Without a provider, the first of the user's where such a name is possible, else GitHub.
+   * Takes the user's first provider that allows such a name if none is given, else GitHub.
    * @throws DomainError for an impossible name, an ended sign-in, a provider that does not respond
    */
   async cloneAccess(userId: string, provider: ProviderType | null, repository: string): Promise<CloneAccess> {

@@ -1,12 +1,12 @@
 export interface ListRange {
-  /** In the provider's own counting: `next` of the part before, or 1. */
+  /** Counts as the provider does: `next` of the previous part, or 1. */
   position: number;
   limit: number;
 }
 
 export interface Listing<T> {
   items: T[];
-  /** Null at the end. */
+  /** The position of the next part; null at the end. */
   next: number | null;
 }
 

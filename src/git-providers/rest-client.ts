@@ -15,7 +15,7 @@ import { requireFitting } from './response-schema.js';
 
 export interface JsonResponse {
   headers: Headers;
-  /** Null for 404, which often only means "there is none". */
+  /** The parsed body; null for 404, which often only means "there is none". */
   body: unknown;
 }
 
@@ -33,7 +33,7 @@ export interface RestContext {
 
 /** The requests of one call to one git server. Paths follow the root, encoded, with their query. */
 export abstract class RestClient {
-  /** Without a trailing slash. */
+  /** Has no trailing slash. */
   abstract readonly root: string;
   protected abstract readonly headers: Readonly<Record<string, string>>;
   protected readonly headersOfPost: Readonly<Record<string, string>> = {};
@@ -155,10 +155,10 @@ export async function readTail(
 
 /** Logs that expired, and those of a storage that this token, or the service, may not read. */
 const NO_LOG: readonly number[] = [400, 403, 404, 410, 416];
-/** Of which colours and times are a part. */
+/** Includes the colours and times of the lines. */
 const TAIL_BYTES = 16_384;
 
-/** For a 404 on an address that every server of the kind has. */
+/** Returns the error for a 404 on an address that every server of this kind has. */
 export function addressNotFound(): GitProviderError {
   return new GitProviderError('unsupported', { cause: new Error('the address is not found') });
 }

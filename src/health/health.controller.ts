@@ -36,7 +36,7 @@ const NOT_READY = {
 
 const OK = JSON.stringify('OK');
 
-/** For load balancers, operators and clients of automations; open to everyone and free of secrets. */
+/** Reports health to load balancers, operators and clients of automations; open to everyone and free of secrets. */
 @ApiTags('Health')
 @Public()
 @Controller()

@@ -31,7 +31,7 @@ export interface PartReport {
   required: boolean;
   status: (typeof PART_STATUSES)[number];
   advice: string | null;
-  /** For administrators. */
+  /** Shown to administrators only. */
   cause: string | null;
 }
 

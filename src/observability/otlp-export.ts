@@ -38,7 +38,7 @@ import type { Metrics } from './metrics.js';
 import { PrometheusProducer } from './prometheus.producer.js';
 import { type DropReason, SpanDelivery } from './span-delivery.js';
 
-/** In case a long text gets into a span by mistake. */
+/** Bounds what a long text costs that gets into a span by mistake. */
 const LIMITS = {
   attributeValueLengthLimit: 256,
   attributeCountLimit: 32,

@@ -119,7 +119,7 @@ export class SpanDelivery implements SpanProcessor {
   }
 }
 
-/** With `isFinal` another attempt would end in the same way. */
+/** Exports once; `isFinal` means that another attempt would end the same way. */
 async function attempt(
   exporter: SpanExporter,
   spans: ReadableSpan[],

@@ -9,7 +9,7 @@ import { AppConfig } from '../config/app-config.js';
 import { Metrics } from './metrics.js';
 import type { OtlpExport } from './otlp-export.js';
 
-/** Without an endpoint, OpenTelemetry's SDK is not loaded and nothing is measured. */
+/** Loads OpenTelemetry's SDK and measures only if an endpoint is configured. */
 @Injectable()
 export class TelemetryService implements OnModuleInit, BeforeApplicationShutdown, OnApplicationShutdown {
   private readonly logger = new Logger('Telemetry');

@@ -57,11 +57,11 @@ export class WebhookDelivery {
   @Column('text', { nullable: true }) leasedBy: string | null;
   @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
 
-  /** Null without a further attempt. */
+  /** When the next attempt is due; null when there is none. */
   @Column('timestamptz', { nullable: true }) nextAttemptAt: Date | null;
   @Column('timestamptz', { nullable: true }) lastAttemptAt: Date | null;
 
-  /** Null without a response. */
+  /** HTTP status; null when there was no response. */
   @Column('integer', { nullable: true }) lastResponseStatus: number | null;
   @Column('text', { nullable: true }) lastError: string | null;
   @Column('integer', { nullable: true }) lastDurationMs: number | null;
@@ -72,7 +72,7 @@ export class WebhookDelivery {
 
 export const DELIVERIES_CHANNEL = 'webhook_deliveries';
 
-/** For all endpoints of one user. */
+/** Bounds tests of all endpoints of one user. */
 export const TESTS_PER_MINUTE = 60;
 const A_MINUTE_MS = 60_000;
 

@@ -72,7 +72,7 @@ export class WebhookMetrics implements OnModuleInit {
   }
 }
 
-/** For attempts that fall due, and for lost notifications. */
+/** Finds attempts that fall due, and those whose notification was lost. */
 const POLL_MS = 2_000;
 const PRUNE_MS = 3_600_000;
 const KEEP_MS = 7 * 24 * 3_600_000;

@@ -40,14 +40,14 @@ export class WebhookEndpoint extends OwnedThing {
 
 const SECRET = columnById('webhook_endpoints', 'secret');
 const PREVIOUS_SECRET = columnById('webhook_endpoints', 'previous_secret');
-/** In which receivers take up a new secret. */
+/** How long the previous secret signs too, so that receivers can take up the new one. */
 const OVERLAP_MS = 86_400_000;
 
 export const WEBHOOK_ENDPOINT_ENCRYPTED_COLUMNS = [SECRET, PREVIOUS_SECRET];
 
 export type EndpointSecrets = Pick<WebhookEndpoint, 'id' | 'secret' | 'previousSecret' | 'previousUntil'>;
 
-/** In the sentences for their owners. */
+/** The noun in sentences for users. */
 export const ENDPOINT = 'webhook endpoint';
 
 export interface EndpointValues {

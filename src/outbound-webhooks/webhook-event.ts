@@ -30,7 +30,7 @@ export interface WebhookEvent {
   type: WebhookEventType;
   /** Ids, facts and why a conversation failed; never a secret. */
   data: Record<string, unknown>;
-  /** Of the conversation, for notifications; webhooks do not have it. */
+  /** The conversation's title, for notifications; webhooks do not have it. */
   title?: string | null;
 }
 

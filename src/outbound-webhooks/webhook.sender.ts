@@ -116,7 +116,7 @@ export class OutboundWebhookSender {
   }
 }
 
-/** With the code of the failure, such as ENOTFOUND or CERT_HAS_EXPIRED. */
+/** Includes the code of the failure, such as ENOTFOUND or CERT_HAS_EXPIRED. */
 function unreachable({ cause }: UpstreamError): string {
   return `The server cannot be reached${cause === undefined ? '' : `: ${errorMessage(cause)}`}.`;
 }

@@ -79,7 +79,7 @@ export function startFailureText(error: unknown): string {
 }
 
 const UNWRITABLE = new Set(['EACCES', 'EDQUOT', 'ENOSPC', 'ENOTDIR', 'EROFS']);
-/** By the code of a failed listen(2). */
+/** Advice by the code of a failed listen(2). */
 const ADVICE = new Map([
   ['EADDRINUSE', 'something listens there already: end it, or set PORT to another port'],
   ['EACCES', 'this user may not: set PORT to a port above 1023'],

@@ -28,7 +28,7 @@ const WELCOME_MS = 6_000;
 
 export interface RunningService {
   port: number;
-  /** For a link that signs in whose key it is. */
+  /** Returns a code for a link that signs in the key's user. */
   signInCode(key: string): string;
   /** Reports not ready for `SHUTDOWN_DELAY_SECONDS`, ends requests in flight, then closes everything. */
   stop(): Promise<void>;
@@ -102,7 +102,7 @@ async function farewellOf(app: NestExpressApplication): Promise<string> {
   try {
     const counts = await app.get(SandboxQueries).counts();
     const running = counts.filter(({ status }) => status === 'RUNNING' || status === 'STARTING');
-    // In a clone the command is not on the PATH.
+    // The command is not on the PATH in a clone.
     const isClone = existsSync(path.join(productFolder(), 'package-lock.json'));
     return farewellText(
       running.reduce((sum, { count }) => sum + count, 0),

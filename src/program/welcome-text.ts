@@ -9,7 +9,7 @@ interface Welcome {
   workingDirectory: string;
   hasKeyFile: boolean;
   hasConsole: boolean;
-  /** For links that sign a browser in; null where others may read this. */
+  /** Issues codes for links that sign a browser in; null when other people may read this text. */
   issueCode: ((purpose: CodePurpose) => string) | null;
 }
 

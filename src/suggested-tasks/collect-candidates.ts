@@ -12,7 +12,7 @@ import {
 } from '../git-providers/git-provider.js';
 import type { WorkItem } from '../git-providers/git-servers.js';
 
-/** In the order in which they are shown within a repository. */
+/** Task types in the order in which they are shown within a repository. */
 export const TASK_TYPES = [
   'MERGE_CONFLICTS',
   'FAILING_CHECKS',
@@ -32,7 +32,7 @@ export interface Candidate {
   /** 0 for CREATE_MICROAGENT. */
   number: number;
   title: string;
-  /** Its page on the host; null where there is none. */
+  /** Address of its page on the host; null when there is none. */
   url: string | null;
   /** Epoch milliseconds; the repository's time for CREATE_MICROAGENT. */
   updatedAt: number;
@@ -217,7 +217,7 @@ function scopeKey(repository: string): string {
   return repository.toLowerCase();
 }
 
-/** By kind and address of the server, since one server can be reached through two providers. */
+/** Identifies work by kind and address of its server, since one server can be reached through two providers. */
 function identity(source: WorkSource, repository: string, kind: string, number: number): string {
   return [source.kind, source.server, repository.toLowerCase(), kind, number].join(' ');
 }

@@ -12,7 +12,7 @@ import type { Outcome, Progress } from './tools.schema.js';
 
 export interface ToolCaller {
   userId: string;
-  /** Whose agent calls; null for other clients. */
+  /** The conversation whose agent calls; null for other clients. */
   conversationId: string | null;
   idempotencyKey: string | null;
   /** Ends when the answer is not wanted any more. */

@@ -33,7 +33,7 @@ interface Message {
   headers: IncomingHttpHeaders;
   response: ServerResponse;
   calls: ToolServerService;
-  /** Of the service, without a trailing slash. */
+  /** The service's address, without a trailing slash. */
   address: string;
 }
 

@@ -39,7 +39,7 @@ export class OptionsController {
     private readonly agents: AcpAgents,
   ) {}
 
-  // Without a response, the older web application overwrites the user's settings with its defaults.
+  // The older web application overwrites the user's settings with its defaults unless it gets this response.
   @Get('config')
   @Public()
   @ApiRoute('get_config_', 'What the older web application shows and hides', {

@@ -59,7 +59,7 @@ const NOT_BUILT_PAGE = `<!DOCTYPE html>
 `;
 
 interface ConsoleOptions {
-  /** Of the built files; without them, the page says how to build them. */
+  /** Folder of the built files; if there are none, the page says how to build them. */
   folder: string;
   /** Whether `/` is free for the console: the web application of others is there otherwise. */
   isAtRoot: boolean;
@@ -153,7 +153,7 @@ async function contentOf(folder: string, name: string, pathPrefix: string): Prom
   );
 }
 
-/** For programs that ask for nothing in particular. */
+/** Answers programs that ask for nothing in particular. */
 function overviewText(hasConsole: boolean, pathPrefix: string): string {
   return JSON.stringify({
     title: 'Slipway',

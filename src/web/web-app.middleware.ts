@@ -14,7 +14,7 @@ const INLINE_SCRIPT = /<script(?![^>]*\bsrc=)[^>]*>([\s\S]*?)<\/script>/g;
 /** Names of files below it change with their content. */
 const HASHED = '/assets/';
 const YEAR_SECONDS = 31_536_000;
-/** Without these fonts the application falls back to those of the machine. */
+/** The application falls back to the machine's fonts when these cannot be loaded. */
 const FONTS = { styles: 'https://fonts.googleapis.com', files: 'https://fonts.gstatic.com' };
 /** The application links to this page of the hosted service, and has none of its own there. */
 const INTEGRATIONS = '/settings/integrations';

@@ -30,7 +30,7 @@ export class DeviceLogin {
   @PrimaryColumn('bytea') deviceCodeHash: Buffer;
   @Column('bytea') userCodeHash: Buffer;
 
-  /** As it calls itself. */
+  /** The name that the client gives itself. */
   @Column('text') client: string;
   @Column('text') address: string;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;

@@ -230,7 +230,7 @@ export function clientName(text: string): string {
   return /[\w.+-]+(?:\/[\w.+-]+)?/.exec(text)?.[0].slice(0, MAX_CLIENT_LENGTH) ?? 'a device';
 }
 
-/** As devices show it, however people type it. */
+/** Writes a code the way devices show it, however it was typed. */
 export function shownCode(text: string): string {
   return text
     .toUpperCase()

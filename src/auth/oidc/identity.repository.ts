@@ -38,7 +38,7 @@ export class Identity {
   @Column('boolean') hasRole: boolean;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
 
-  /** By a sign-in, a renewal or a token; written at most once a minute. */
+  /** The last sign-in, renewal or token; written at most once a minute. */
   @Column('timestamptz') lastSeenAt: Date;
 
   /** When the token was issued that decided the role: an older one, which may still be valid, does not. */
@@ -78,7 +78,7 @@ const SEE = `
   UPDATE user_identities SET last_seen_at = $2, email_verified = $3
   WHERE id = $1 AND (last_seen_at < $2::timestamptz - interval '1 minute' OR email_verified <> $3)`;
 
-/** Of two tokens the one that was issued later decides, in whatever order they arrive. */
+/** The token that was issued last decides, whatever order tokens arrive in. */
 const DECIDE = `
   UPDATE user_identities SET role_at = $2, has_role = coalesce($3, has_role)
   WHERE id = $1 AND coalesce(role_at, 'epoch') <= $2 RETURNING id`;
@@ -266,7 +266,7 @@ export class IdentityRepository extends Repository<Identity> {
     return service?.id ?? null;
   }
 
-  /** Null where the address is another user's: an address gives no right. */
+  /** Returns null when another user has the address: an address proves no identity. */
   private async addUser(manager: EntityManager, { email, name, client }: Person): Promise<string | null> {
     const kind = client === null ? 'person' : 'service';
     return this.users.addWithin(manager, { email, name, isAdmin: false, kind });

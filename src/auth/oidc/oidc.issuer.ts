@@ -46,7 +46,7 @@ export interface EndedSignIn {
   sid: string | null;
   tokenId: string;
   issuedAt: Date;
-  /** With what clocks may differ. */
+  /** When the logout token was issued, plus the clock skew that is allowed. */
   at: Date;
 }
 
@@ -140,7 +140,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
     });
     const events = payload['events'] as Record<string, unknown> | null;
     const isLogout = typeof events?.['http://schemas.openid.net/event/backchannel-logout'] === 'object';
-    // Where another claim tells people apart, `sub` is not the subject that is stored.
+    // When another claim identifies people, the stored subject is not `sub`.
     const subject = personSubject(payload, this.required.userClaim);
     const { iat = 0 } = payload;
     const sid = typeof payload['sid'] === 'string' ? payload['sid'] : null;
@@ -152,7 +152,7 @@ export class OidcIssuer implements OnApplicationBootstrap {
     return { issuer: payload.iss ?? '', subject, sid, tokenId, issuedAt: issuedAt(payload), at };
   }
 
-  /** Where a browser begins a sign-in. @throws DomainError unavailable */
+  /** Returns the address where a browser begins a sign-in. @throws DomainError unavailable */
   async signInAddress(callback: string, { state, nonce, verifier }: SignInChecks): Promise<string> {
     const { configuration } = await this.discover();
     return client.buildAuthorizationUrl(configuration, {
@@ -374,8 +374,8 @@ function withoutSlash(address: string): string {
 }
 
 /**
- * In the body where the issuer takes it there, since not all decode the header as RFC 6749 (2.3.1) asks. One that does not
- * say takes the header (OpenID Connect Discovery 1.0, section 3).
+ * Sends the secret in the body when the issuer supports that, since not all issuers decode the header as RFC 6749 (2.3.1)
+ * asks. An issuer that does not say gets the header (OpenID Connect Discovery 1.0, section 3).
  */
 function secretAuthentication(secret: string): client.ClientAuth {
   const [basic, post] = [client.ClientSecretBasic(secret), client.ClientSecretPost(secret)];

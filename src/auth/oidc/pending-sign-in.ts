@@ -46,7 +46,7 @@ export function endedSignInCookie(isHttps: boolean): string {
   return `${hostCookie(COOKIE, isHttps)}=; Path=/; Max-Age=0; HttpOnly; SameSite=Lax${isHttps ? '; Secure' : ''}`;
 }
 
-/** Null for a browser that began none, or too long ago. */
+/** Returns null when the browser began no sign-in, or began it too long ago. */
 export function pendingSignIn(
   cipher: SecretCipher,
   headers: IncomingHttpHeaders,

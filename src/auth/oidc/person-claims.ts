@@ -30,7 +30,7 @@ const MAX_NAME = 200;
 const EMAIL = /^[^\s@\p{Cc}]+@[^\s@\p{Cc}]+$/u;
 const RANK: Record<Role, number> = { viewer: 0, member: 1, admin: 2 };
 
-/** Null for a token without issuer or subject. */
+/** Returns null for a token without issuer or subject. */
 export function personOf(claims: Claims, names: ClaimNames): Person | null {
   const [issuer, subject] = [text(claims['iss']), personSubject(claims, names.userClaim)];
   if (issuer === null || subject === null) {
@@ -152,8 +152,8 @@ function clientOf(claims: Claims): string | null {
 }
 
 /**
- * Of Keycloak, where people may choose such a name for themselves: theirs comes with a sign-in (`sid`), and hardly with the
- * name of the client that they use.
+ * Recognizes Keycloak's service accounts. A person may choose such a name, but their token has a `sid`, and hardly the name
+ * of the client that they use.
  */
 function isServiceAccount(claims: Claims, client: string | null): boolean {
   const name = `service-account-${client ?? ''}`.toLowerCase();

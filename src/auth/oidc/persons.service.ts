@@ -24,7 +24,6 @@ export const ONLY_WAY_IN =
 
 export interface SignedIn {
   identityId: string;
-  /** Without a key. */
   user: Omit<AuthUser, 'keyId'>;
 }
 

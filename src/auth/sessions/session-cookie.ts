@@ -4,7 +4,7 @@ import { randomBase62 } from '../../common/identifiers.js';
 
 /** Pages of sandboxes may share the host, and with it the cookies: every proxy strips this one. */
 export const SESSION_COOKIE = 'slipway_session';
-/** Of a sign-in that has begun; as worth stealing as a session. */
+/** Cookie of a sign-in that has begun; it is as sensitive as a session. */
 export const SIGN_IN_COOKIE = 'slipway_login';
 const OWN_COOKIES = [SESSION_COOKIE, SIGN_IN_COOKIE].flatMap((name) => [name, hostCookie(name, true)]);
 const VALUE = /^(ses_[0-9A-Za-z]{8})_([0-9A-Za-z]{43})$/;

@@ -14,7 +14,7 @@ export const SESSION_ENCRYPTED_COLUMNS = [REFRESH_TOKEN];
 
 /** Milliseconds after which the issuer is asked whether a session goes on. */
 const RENEW_MS = 3_600_000;
-/** Where the issuer was away. */
+/** Milliseconds until the issuer is asked again after it could not be reached. */
 const RETRY_MS = 300_000;
 
 /** Asks the issuer once an hour whether who signed in by it may go on; a refusal ends the session. */

@@ -90,7 +90,7 @@ export interface SessionWithOwner {
   email: string;
   name: string | null;
   is_admin: boolean;
-  /** Of the key that was exchanged; null: all that the user may do. */
+  /** Scopes of the exchanged key; null means everything that the user may do. */
   scopes: Scope[] | null;
   reads_only: boolean;
   renewed_at: Date | null;
@@ -131,7 +131,7 @@ const BEGIN_RENEWAL = `
   UPDATE sessions SET renewed_at = $2 WHERE id = $1 AND renewed_at <= $3
   RETURNING refresh_token`;
 
-/** Of a subject, or of one sign-in; those that began later are others. */
+/** Finds the sessions of a subject or of one sign-in; sessions that began after `$4` belong to later sign-ins. */
 const FIND_OF_SIGN_IN = `
   SELECT s.id, s.user_id FROM sessions s JOIN user_identities i ON i.id = s.identity_id
   WHERE i.issuer = $1 AND ($2::text IS NULL OR i.subject = $2) AND ($3::text IS NULL OR s.sid = $3)
@@ -148,7 +148,7 @@ const FIND_KEYS_OF_SIGN_IN = `
 const LOCK_LOGOUTS = "SELECT pg_advisory_xact_lock(hashtext('issuer_logouts'))";
 const LOCK_LOGOUTS_SHARED = "SELECT pg_advisory_xact_lock_shared(hashtext('issuer_logouts'))";
 
-/** By the clock of the issuer alone: who signs in after a logout is let in. */
+/** Compares the issuer's times only, so that a person who signs in after a logout is let in. */
 const IS_LOGGED_OUT = `
   SELECT FROM issuer_logouts l JOIN user_identities i ON i.issuer = l.issuer AND i.id = $1
   WHERE (l.subject IS NULL OR l.subject = i.subject) AND (l.sid IS NULL OR l.sid = $2)

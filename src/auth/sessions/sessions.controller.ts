@@ -84,7 +84,7 @@ const SIGNED_IN = {
     'Signed in: the cookie `slipway_session` (by https `__Host-slipway_session`) is set, and an earlier session of the browser ended',
 };
 
-/** For our own console: browsers get a cookie that no script can read, and never hold a key. */
+/** Serves our own console: the browser gets a cookie that no script can read, and never holds a key. */
 @ApiTags('Sessions')
 @Public()
 @Controller('auth')

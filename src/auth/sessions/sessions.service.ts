@@ -19,7 +19,7 @@ export interface SignedInUser extends AuthUser {
 }
 
 export interface OpenedSession {
-  /** Of the cookie. */
+  /** The cookie's value. */
   value: string;
   user: SignedInUser;
   csrfToken: string;
@@ -40,7 +40,7 @@ export class SessionsService {
     this.verified = new VerifiedUsers(changes, clock);
   }
 
-  /** For the user of a key, or by another origin, always with a new secret. Throws as `SessionRepository.add`. */
+  /** Opens a session for the user of a key, or from another origin, with a new secret. Throws as `SessionRepository.add`. */
   async open(
     { id: userId, keyId }: Pick<AuthUser, 'id' | 'keyId'>,
     origin: SessionOrigin = { apiKeyId: keyId },

@@ -9,7 +9,7 @@ export interface AutomationTemplate {
 const ISSUE = '{{ event.issue.html_url }}';
 const PULL_REQUEST = '{{ event.pull_request.html_url }}';
 
-/** For GitHub, where they begin with events; another source needs its own keys. */
+/** Templates for GitHub, which all begin with events; another source needs its own event keys. */
 export const AUTOMATION_TEMPLATES: readonly AutomationTemplate[] = [
   {
     id: 'label-to-pull-request',

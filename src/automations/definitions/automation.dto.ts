@@ -40,7 +40,7 @@ const MAX_JSON = 32_768;
 const MAX_TAGS = 10;
 const MAX_TAG_LENGTH = 50;
 
-/** Of an address, or as it is given. */
+/** Returns the name in a repository's address; a plain name stays as it is. */
 export function repositoryName(url: string): string {
   return (URL.parse(url)?.pathname ?? url).replace(/^\/+|(?:\.git)?\/*$/g, '');
 }

@@ -69,7 +69,7 @@ export class Automation extends RowOfOwner {
   @Column('text', { nullable: true }) description: string | null = null;
   @Column('text') state: AutomationState = 'ACTIVE';
   @Column('jsonb') trigger: Trigger;
-  /** Null without a schedule, or while it is not active. */
+  /** When the schedule starts the next run; null when there is no schedule, or the automation is not active. */
   @Column('timestamptz', { nullable: true }) nextRunAt: Date | null;
   @Column('jsonb') work: AutomationWork = USUAL_WORK;
   @Column('text', { array: true, default: () => "'{}'" }) tags: string[] = [];

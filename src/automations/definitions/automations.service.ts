@@ -146,7 +146,7 @@ function restricted(work: AutomationWork, trigger: Trigger): AutomationWork {
   return work;
 }
 
-/** Either a prompt or tasks: the one that is given takes the place of the other. */
+/** Merges changes into the work: a given prompt replaces the tasks, and given tasks replace the prompt. */
 function mergedWork(
   before: AutomationWork,
   { repos = before.repos, ...given }: Partial<CreateAutomationDto>,

@@ -91,7 +91,7 @@ function triggerProblems({ type, schedule, timezone, source, on, filter }: Trigg
 
 export interface IncomingEvent {
   source: string;
-  /** Null where the event does not say what it is. */
+  /** The event's key; null when the event does not say what it is. */
   key: string | null;
   payload: unknown;
 }

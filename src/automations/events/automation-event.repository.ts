@@ -18,12 +18,11 @@ import type { EventSubject } from './event-subject.js';
 
 export const MAX_EVENTS = 10_000;
 const BATCH = 1_000;
-/** To choose from. */
 const NEWEST = 50;
 
 /** Payloads that made no run, of one source: enough to try an automation with. */
 const IDLE_PAYLOADS = 10;
-/** Of a user, the newest. */
+/** How many digests of bodies are kept for one user, the newest first. */
 const KNOWN_BODIES = 50_000;
 
 /**
@@ -56,7 +55,7 @@ const SET_OUTCOMES = `
   UPDATE automation_events SET outcomes = $2::jsonb, bytes = octet_length(payload::text) + octet_length($2::text) WHERE id = $1`;
 
 const BYTES = 'SELECT sum(bytes)::float8 AS bytes FROM automation_events WHERE org_id = $1';
-/** Of the bytes that an organization may have, when it has more: not every event is to cause a removal. */
+/** The share of an organization's bytes that is kept when it exceeds them, so that not every event causes a removal. */
 const KEPT_SHARE = 0.9;
 
 const REMOVE_IDLE_PAYLOADS = `
@@ -90,16 +89,16 @@ export class AutomationEvent extends OwnedRow {
   @Column('text') source: string;
   /** The host's id; that of the row where it sends none. */
   @Column('text') deliveryId: string;
-  /** Of what is signed; null in rows of earlier versions. */
+  /** Digest of the signed body; null in rows of earlier versions. */
   @Column('text', { nullable: true }) bodyDigest: string | null;
   @Column('text') eventKey: string;
-  /** Null in rows of earlier versions. */
+  /** What the event is about; null in rows of earlier versions. */
   @Column('jsonb', { nullable: true }) subject: EventSubject | null;
   /** Null: it made no run, and newer ones of its source did not either. */
   @Column('json', { nullable: true }) payload: unknown;
   /** Those with runs: others are found again on request. */
   @Column('jsonb', { default: () => "'[]'" }) outcomes: EventOutcome[];
-  /** Of payload and outcomes. */
+  /** Size of payload and outcomes. */
   @Column('integer', { default: 0 }) bytes: number;
 }
 
@@ -128,7 +127,7 @@ export class AutomationEventRepository extends Repository<AutomationEvent> {
     super(AutomationEvent, dataSource.manager);
   }
 
-  /** With a payload, which is not read. */
+  /** Returns the newest events that still have a payload; the payloads are not read. */
   async newest(owner: Owner, source: string | undefined): Promise<PastEvent[]> {
     return this.find({
       select: { id: true, source: true, eventKey: true, subject: true, createdAt: true },

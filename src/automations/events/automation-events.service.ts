@@ -26,10 +26,10 @@ import { identityOf, parseEvent, rulesOf, smallEvent, timeOf } from './event-sou
 import { runEvent, subjectOf } from './event-subject.js';
 
 const PRUNE_EVERY_MS = 60_000;
-/** Of one organization: under way, and waiting for that. */
+/** How many events of one organization are worked on at once, and how many wait. */
 const AT_ONCE = 2;
 const WAITING = 50;
-/** Of those that are larger fewer wait. */
+/** Events larger than this count as large, and fewer of them may wait. */
 const SMALL_BYTES = 100_000;
 const LARGE_WAITING = 20;
 /** Characters; lists of keys may have many more. */
@@ -50,7 +50,7 @@ export function invalidSignature(): DomainError {
 }
 
 interface Judgement {
-  /** Of the automation. */
+  /** Id of the automation. */
   id: string;
   /** Why the event does not start it; null where it does. */
   reason: string | null;

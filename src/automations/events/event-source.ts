@@ -70,7 +70,7 @@ function isForm({ header }: ReceivedWebhook): boolean {
 
 const DISPATCH = /_dispatch(?:\.|$)/;
 
-/** As the git host says, or the user about a source of their own. */
+/** Rules of the git host, or those that the user has set for a source of their own. */
 export function rulesOf(webhook: AutomationWebhook): Pick<HostWebhooks, 'isSigned' | 'idHeaders' | 'keyOf'> {
   const { event_key_expr, signature_header, signature_scheme, event_id_header } = webhook;
   return (
@@ -95,7 +95,7 @@ export function identityOf(
   const key = keyOf(sent, payload).slice(0, MAX_KEY) || 'unknown';
   const isOwn = webhooksOf(webhook.source) === null;
   const isIdSigned = isOwn && webhook.signature_scheme === 'standard_webhooks';
-  // By hand, or from an alarm, the same comes twice in good faith where it does not say when.
+  // Events sent by hand or by an alarm may rightly be repeated when they have no time of their own.
   const comesAgain = !isIdSigned && (isOwn || DISPATCH.test(key)) && timeOf(payload) === null;
   const comment = isOwn ? null : commentVersion(payload);
   return {

@@ -7,10 +7,10 @@ import type { ToldChangeRequest } from '../../git-providers/git-provider.js';
 /** What an event is about, for people; strangers wrote it. Members are named as on the wire. */
 export interface EventSubject {
   key: string;
-  /** Of the issue or pull request. */
+  /** Number of the issue or pull request. */
   number: number | null;
   title: string | null;
-  /** Its page, http or https. */
+  /** Address of its page, http or https. */
   url: string | null;
   /** Name of the account that caused the event. */
   by: string | null;
@@ -37,7 +37,10 @@ const MAX_NAME = 60;
 const MAX_KEY = 100;
 const MAX_URL = 300;
 
-/** Where hosts put it, the narrower ones first: a comment of GitLab is in `object_attributes`, beside its issue. */
+/**
+ * Members in which hosts put the subject, narrower ones first: GitLab puts a comment in `object_attributes`, beside its
+ * issue.
+ */
 const PLACES = [
   'issue',
   'merge_request',
@@ -61,7 +64,7 @@ const NAMES = [
   ['actor', 'name'],
 ];
 
-/** Of a payload of any host; members that it does not have are null. */
+/** Reads the subject from a payload of any host; members that the payload lacks are null. */
 export function subjectOf(key: string, payload: unknown): EventSubject {
   const place = PLACES.find((name) => first(TITLES, jsonAt(payload, name)) !== null);
   const about = place === undefined ? null : jsonAt(payload, place);

@@ -11,7 +11,7 @@ const SLICE = 262_144;
 const [QUOTE, COMMA, BACKSLASH, OPEN, CLOSE, OPEN_LIST, CLOSE_LIST] = Buffer.from('",\\{}[]');
 const [PLUS, AMPERSAND, PERCENT] = Buffer.from('+&%');
 const PAYLOAD = 'payload=';
-/** By the byte of a hexadecimal digit; 16 for others. */
+/** Value of a hexadecimal digit by its byte; 16 for other bytes. */
 const DIGITS = Uint8Array.from({ length: 256 }, (_none, byte) => {
   const place = '0123456789abcdef'.indexOf(String.fromCharCode(byte).toLowerCase());
   return place === -1 ? 16 : place;

@@ -37,11 +37,11 @@ export class AutomationRun {
   /** What it was caused by, for people; null without an event, and in rows of earlier versions. */
   @Column('jsonb', { nullable: true }) event: RunEvent | null;
   @Column('text') status: (typeof RUN_STATUSES)[number];
-  /** As the automation was then, with a prompt whose placeholders are filled; its `timeout` alone once it is over. */
+  /** The automation's work when the run was made, with placeholders filled in; once the run is over, only `timeout`. */
   @Column('jsonb') work: AutomationWork;
   /** Chosen before the first of them is started. */
   @Column('uuid', { array: true, default: () => "'{}'" }) conversationIds: string[];
-  /** Null until all conversations are being started. */
+  /** Start tasks of its conversations; null until all of them have been asked to start. */
   @Column('uuid', { array: true, nullable: true }) startTaskIds: string[] | null;
   /** Suggested tasks that it works on; null until they are chosen, or with a prompt. */
   @Column('jsonb', { nullable: true }) tasks: SuggestedTask[] | null;
@@ -60,7 +60,7 @@ export class AutomationRun {
   @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
   @Column('integer', { default: 0 }) attempts: number;
 
-  /** Of the span that made it due. */
+  /** Trace context of the span that made the run due. */
   @Column('text', { nullable: true }) traceparent: string | null;
 }
 

@@ -93,10 +93,10 @@ const UNSETTLED = `
     UNION SELECT id FROM automation_runs WHERE stop_pending)
   ORDER BY id LIMIT $2`;
 
-/** Of a run that does nothing any more: lists show no more of it. */
+/** Work of a run that has ended: lists show no more of it. */
 const WORK_DONE = `jsonb_build_object('timeout', work->'timeout')`;
 
-/** Of the run: one that is made while another ends sees that it has ended. */
+/** Locks the run's automation, so that a run made while another one ends sees that it has ended. */
 const LOCK_AUTOMATION = `
   SELECT FROM automations WHERE id = (SELECT automation_id FROM automation_runs WHERE id = $1) FOR UPDATE`;
 
@@ -107,7 +107,7 @@ const REMOVE_OLD = `
     ORDER BY created_at LIMIT $2)`;
 
 const A_DAY_MS = 86_400_000;
-/** Of hosts. */
+/** How much the clocks of two hosts may differ. */
 const CLOCK_SKEW_MS = 5_000;
 /** The newest: what follows a pull request for longer is seldom. */
 const RUNS_LOOKED_AT = 200;
@@ -151,7 +151,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     });
   }
 
-  /** Its conversations are paused soon. @throws DomainError conflict for a run that is over */
+  /** Cancels a run; its conversations are paused soon after. @throws DomainError conflict for a run that is over */
   async cancel({ userId }: Owner, id: string): Promise<AutomationRun> {
     return this.transaction(async (manager) => {
       const run = found(await manager.findOneBy(AutomationRun, { id, userId }), 'run');
@@ -285,12 +285,12 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     await this.update({ id }, { startTaskIds, stopPending: () => "status <> 'RUNNING'" });
   }
 
-  /** As `end`, in a transaction of its own. */
+  /** Does what `end` does, in a transaction of its own. */
   async finish(id: string, end: RunEnd): Promise<void> {
     await this.transaction((manager) => this.end(manager, id, end));
   }
 
-  /** In the order of their ids: runs that end as their conversations do, and those whose conversations have to be paused. */
+  /** Returns runs ordered by id that end as their conversations do, or whose conversations still have to be paused. */
   async unsettled(afterId: string, take: number): Promise<RunProgress[]> {
     return this.query<RunProgress[]>(UNSETTLED, [afterId, take]);
   }
@@ -321,7 +321,7 @@ export class AutomationRunRepository extends Repository<AutomationRun> {
     return { ...counts, costThisMonth: isLimited ? await this.costThisMonth(manager, automation) : 0 };
   }
 
-  /** Of conversations as they are now: they may go on after their run. What was removed cost what its run says. */
+  /** Counts what conversations have cost by now, as they may go on after their run; a deleted one costs what its run recorded. */
   private async costThisMonth(manager: EntityManager, { id, userId }: Automation): Promise<number> {
     const runs = await manager.find(AutomationRun, {
       select: { id: true, cost: true, conversationIds: true },

@@ -5,7 +5,7 @@ import { evaluate, expressionProblem, type Spend, stepBudget } from '../../commo
 const PLACEHOLDER = /\{\{\s*event(?:\.([^{}]{1,1000})|\s*)\}\}/g;
 const BEGUN = /\{\{\s*event\b/;
 const MAX_VALUE = 8_000;
-/** Their values fit what one start may hold. */
+/** Bounds placeholders, so that their values fit into one start. */
 const MAX_PLACEHOLDERS = 8;
 
 /** Why a prompt cannot be used; null for a good one. */

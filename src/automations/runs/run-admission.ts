@@ -10,7 +10,7 @@ export interface RunCounts {
   waitingBytes: number;
   /** USD. */
   costThisMonth: number;
-  /** As `today`, of the actor alone. */
+  /** Those of `today` that the same actor caused. */
   ofActorToday: number;
 }
 
@@ -20,7 +20,7 @@ interface Admission {
   reason: string | null;
 }
 
-/** Of an account that may not write to the repository, as everybody may comment in public ones. */
+/** Most runs a day by an account without write access, as anyone may comment in public repositories. */
 const RUNS_OF_A_STRANGER = 10;
 
 /** Each keeps what it is going to do, with texts of its event. */

@@ -104,7 +104,7 @@ export class SecretCipher {
 
   /** Whether `derive` has answered this under any of the keys. Compares in constant time. */
   hasDerived(purpose: string, secret: string): boolean {
-    // As texts: base64 has several of them for the same bytes.
+    // Compares texts, as several base64 texts decode to the same bytes.
     const given = Buffer.from(secret);
     return [...this.keys.values()].some((key) => {
       const expected = Buffer.from(derived(key, purpose).toString('base64url'));

@@ -53,7 +53,7 @@ export function signatureHeaders(
 
 /** A webhook as it came. */
 export interface ReceivedWebhook {
-  /** By its name; empty where there is none. */
+  /** Returns a header by name; empty when it is missing. */
   header: (name: string) => string;
   /** The bytes as they came: a parser may read two bodies as one. */
   body: Buffer;
@@ -109,7 +109,7 @@ export function nameAsItLooks(shapes: readonly EventShape[], name: string, paylo
   return looks === shapes.find(([pattern]) => pattern.test(name)) ? name : '';
 }
 
-/** In the same time whatever is given; digests have one length. */
+/** Compares in constant time: both digests have the same length. */
 export function isSameText(given: string, expected: string): boolean {
   return timingSafeEqual(digest(given), digest(expected));
 }

@@ -71,7 +71,7 @@ export class DomainError extends Error {
   }
 }
 
-/** For an id that is unknown, or whose thing is another user's. */
+/** Returns the error for an id that is unknown or another user's. */
 export function unknownId(noun: string): DomainError {
   return new DomainError('not_found', `There is no ${noun} with this id.`);
 }
@@ -84,7 +84,7 @@ export function found<T>(thing: T | null, noun: string): T {
   return thing;
 }
 
-/** For one that is made beyond those that a user may have. */
+/** Returns the error for exceeding the number that a user may have. */
 export function tooMany(noun: string, most: number): DomainError {
   return new DomainError('conflict', `A user may have ${most} ${noun}s; delete one first.`);
 }

@@ -11,7 +11,7 @@ const MAX_SMALL_CHUNKS = 2_000;
 /** Average beyond these; servers send some thousand bytes at a time. */
 const MIN_CHUNK_BYTES = 64;
 
-/** In a file of its own, so that undici is loaded with the first request. */
+/** A file of its own, so that undici is loaded only with the first request. */
 export class GuardedAgents {
   readonly direct: Readonly<Record<AddressReach, Dispatcher>>;
   readonly proxied: Dispatcher | null;

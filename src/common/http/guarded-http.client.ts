@@ -27,9 +27,9 @@ export interface GuardedHttpOptions {
   allowlist: HostAllowlist;
   maxResponseBytes: number;
   timeoutMs: number;
-  /** For https, with CONNECT; it resolves names and so must check addresses. */
+  /** Proxy for https (CONNECT). It resolves names itself, so it has to check addresses. */
   proxy?: { url: string; noProxy?: string } | null;
-  /** For callers that limit their requests by other means. */
+  /** Set by callers that limit their requests in other ways. */
   connectionsPerOrigin?: number;
   lookup?: ResolveHost;
 }
@@ -45,7 +45,7 @@ export interface GuardedRequestInit {
   holder?: string;
   /** Requests of one piece of work wait for each other where the share is used up. */
   work?: object;
-  /** For a log: keeps the end of a body of any size, and follows redirects to storage, without credentials. */
+  /** Keeps only the last bytes of a body of any size and follows redirects to storage without credentials, as for a log. */
   tailBytes?: number;
   /** The status is the answer, also that of a redirect, whatever becomes of the body. */
   statusOnly?: boolean;

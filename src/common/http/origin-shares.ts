@@ -51,7 +51,7 @@ class Origin {
     return this.places.inUse === 0;
   }
 
-  /** Null when no place is free and no request of the same work will free one. */
+  /** Returns null when no place is free and no request of the same work will free one. */
   take(owner: RequestOwner): Release | Promise<Release> | null {
     const place = this.takeFree(owner);
     if (place !== null || !this.works.has(owner.work)) {

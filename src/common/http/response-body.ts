@@ -13,7 +13,7 @@ const JSON_BOUNDS: JsonBounds = { depth: 64, values: 50_000, elements: 10_000 };
 /** Larger bodies are parsed one in each turn of the event loop. */
 const LARGE_BYTES = 64 * 1024;
 const turns = pLimit(1);
-/** For a body whose content does not matter. */
+/** How long a body that is discarded may take. */
 const DISCARDED_MS = 1_000;
 const BODYLESS_STATUSES: ReadonlySet<number> = new Set([204, 205, 304]);
 
@@ -27,7 +27,7 @@ export async function bufferedResponse(
   const headers = toHeaders(response.headers);
   const isBodyless = method === 'HEAD' || BODYLESS_STATUSES.has(response.statusCode);
   if (!isBodyless && Number(headers.get('content-length') ?? 0) > maxBytes) {
-    // Without an argument the stream ends without an error, and the connection with it.
+    // `destroy` without an argument raises no error; the connection ends with the stream.
     response.body.destroy();
     throw new UpstreamError('too_large', origin);
   }

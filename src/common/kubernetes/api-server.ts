@@ -24,7 +24,7 @@ export class ApiServerError extends Error {
   constructor(
     message: string,
     readonly status: number | null,
-    /** For example `NotFound`, `AlreadyExists`. */
+    /** Kubernetes' reason, such as `NotFound` or `AlreadyExists`. */
     readonly reason: string | null,
     readonly retryAfterMs: number | null = null,
     options?: ErrorOptions,
@@ -139,7 +139,7 @@ class ClusterConfig extends KubeConfig {
     }
   }
 
-  /** Its open requests still end. */
+  /** Closes once its open requests have ended. */
   async retire(): Promise<void> {
     await this.#kept?.close();
   }
@@ -167,7 +167,7 @@ export class ApiServer {
     return this.config.getContextObject(this.config.getCurrentContext())?.namespace ?? null;
   }
 
-  /** In milliseconds of `performance.now()`; -Infinity: never. */
+  /** Time of `performance.now()` in milliseconds; -Infinity when there was no outage. */
   get lastOutageAt(): number {
     return this.#outages.lastAt;
   }
@@ -306,7 +306,7 @@ export class ApiServer {
     const abort = (): void => socket.terminate();
     signal?.addEventListener('abort', abort, { once: true });
     socket.once('open', () => {
-      // Its first frames may have arrived with the response, before a listener exists.
+      // The first frames may have arrived with the response, before a listener exists.
       socket.pause();
       resolve(socket);
     });

@@ -54,7 +54,7 @@ class PodSocket extends Socket {
   ) {
     super();
     this.#frames = frames;
-    // For errors before the caller listens; `close` follows each.
+    // Catches errors that occur before the caller listens; `close` follows each.
     this.on('error', () => undefined);
     this.once('close', () => this.#frames.terminate());
     this.#listen();

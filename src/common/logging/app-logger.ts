@@ -35,7 +35,7 @@ const CHATTER = new Set([
   'RoutesResolver',
 ]);
 
-/** Of this process, oldest first; for operators who ask what happened last. */
+/** The last lines of this process, oldest first, for operators who ask what happened. */
 const recentLines: string[] = [];
 const MAX_RECENT_LINES = 200;
 const MAX_RECENT_LENGTH = 2000;

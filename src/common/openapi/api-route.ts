@@ -23,7 +23,7 @@ export interface DocumentedProblem {
   status: number;
   code?: ErrorCode;
   detail?: string;
-  /** Where several problems share a status, the first description counts. */
+  /** When several problems share a status, the first description counts. */
   description?: string;
   extensions?: Record<string, unknown>;
 }

@@ -1,4 +1,4 @@
-/** Of the API that this service implements; the product's own version is in `/server_info`. */
+/** Version of the API that this service implements; the product's own version is in `/server_info`. */
 export const API_VERSION = '0.53.0';
 
 export const FIRST_TAG = 'Start here';
@@ -31,7 +31,7 @@ Elsewhere they are ignored, and named in \`warnings\` or in the header \`X-Ignor
 \`-\`); answers and logs repeat it. Instead of \`X-Session-API-Key\`, the key may come in \`X-Access-Token\` or as
 \`Authorization: Bearer\`.`;
 
-/** In the order in which they are used. */
+/** Tags in the order in which a client uses them. */
 export const TAGS: Readonly<Record<string, string>> = {
   [FIRST_TAG]: `Your first three requests:
 1. \`${START_HERE[0]}\` stores a token of your git host.

@@ -14,7 +14,7 @@ interface ObjectRules {
 
 /** Adds rules about the whole object to a DTO's schema and to those of its parent; a choice of schemas takes its place. */
 export function SchemaRules(rules: ObjectRules): ClassDecorator {
-  // Of two extensions of one name the parent's would win.
+  // The parent's extension would win over another one of the same name.
   return ApiExtension(`${EXTENSION}-${Object.keys(rules).join('-')}`, rules);
 }
 

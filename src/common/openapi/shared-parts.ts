@@ -22,7 +22,7 @@ interface Reference {
   $ref: string;
 }
 
-/** Where something stands that others may say too. */
+/** A part of the document that other places may repeat, and the way to replace it by a reference. */
 interface Place {
   name: string;
   part: object;
@@ -130,7 +130,7 @@ function parametersOf({ parameters = [] }: Operation): Place[] {
   );
 }
 
-/** For example `NotFoundNoSandboxId`. */
+/** Names a response, such as `NotFoundNoSandboxId`. */
 function nameOf(status: string, { description, content = {} }: Response): string {
   const { example, examples = {} } = content['application/json'] ?? {};
   const several = Object.values(examples).flatMap((each) => ('$ref' in each ? [] : [each.value as unknown]));

@@ -47,7 +47,7 @@ export function toPageDto<Row, Item>(
   return { items: items.map((row) => toItem(row)), next_page_id: nextPageId };
 }
 
-/** Of lists that are read from a place on, as clients of others know them. */
+/** Query of lists that are paged by offset, as clients of other implementations expect. */
 export class OffsetQueryDto {
   @Integer('Items of the list; fewer come where they are larger than 4 MiB together.', {
     minimum: 1,

@@ -84,7 +84,7 @@ export function parseNumberCursor(max: number): (text: string) => number | null 
   return (text) => (/^(0|[1-9]\d{0,9})$/.test(text) && Number(text) <= max ? Number(text) : null);
 }
 
-/** For lists that are ordered by time, then by id; `at` is ISO 8601 in UTC with PostgreSQL's microseconds. */
+/** Cursor of lists ordered by time, then by id; `at` is ISO 8601 in UTC with PostgreSQL's microseconds. */
 interface TimeCursor {
   at: string;
   id: string;

@@ -44,11 +44,11 @@ const USUAL: JsonBodyOptions = {
 /** These fit into a few packets, and take no memory to speak of. */
 const SMALL_BYTES = 2_048;
 const SMALL_DEADLINE_MS = 3_000;
-/** Of one caller; further bodies wait in their connections. */
+/** Bodies that are read at once for one caller; further bodies wait in their connections. */
 const BODIES_AT_ONCE = 8;
 /** Larger ones, of all callers without a key. */
 const KEYLESS_AT_ONCE = 100;
-/** Of those, larger than usual ones, which take memory until they are answered. */
+/** Bodies above the usual size that are read at once for callers without a key; they take memory until they are answered. */
 const LARGE_AT_ONCE = 4;
 
 /** Bounds of bodies that a route sets for itself. */

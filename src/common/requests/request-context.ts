@@ -17,7 +17,7 @@ interface RequestContext {
   callerRequestId?: string;
   /** The client's, as far as `TRUSTED_PROXIES` tell it, or that of the reverse proxy in front of the service. */
   address?: string | undefined;
-  /** Of the response. */
+  /** Sets a header of the response. */
   setHeader?: (name: string, value: string) => void;
   /** Takes the place of a request without a key, once its body is there. @throws DomainError */
   takePlace?: () => void;
@@ -27,7 +27,7 @@ interface RequestContext {
   caller?: string;
   /** Sandboxes have none. */
   keyId?: string;
-  /** Of the key. */
+  /** The scopes of the key. */
   scopes?: readonly Scope[];
 }
 

@@ -6,7 +6,7 @@ const WAITING_UNREAD = 8;
 /** No client sends so many requests ahead; the connection is closed. */
 const MAX_WAITING = 100;
 const STALLED_MS = 30_000;
-/** For connections that were opened before the server closed. */
+/** How long a connection that was opened before the server closed may take to send its first byte. */
 const FIRST_BYTE_MS = 1_000;
 
 interface Connection {
@@ -113,7 +113,7 @@ export class ServerConnections {
         this.#endIdleOnceClosed();
       }
     });
-    // Its body may still arrive when it was answered.
+    // The request's body may still be arriving when it has been answered.
     request.once('close', () => this.#endIdleOnceClosed());
     listener(request, response);
   }

@@ -2,7 +2,7 @@ import { type Server, type ServerResponse } from 'node:http';
 import type { Duplex } from 'node:stream';
 import { problem, type Problem } from '../errors/problem.js';
 
-/** Of address and headers: proxies that sign people in add tokens and cookies of more than Node.js's 16 KiB. */
+/** Bounds the address and headers: proxies that sign people in add tokens and cookies beyond Node.js's 16 KiB. */
 export const MAX_HEADER_BYTES = 65_536;
 
 /** Node.js alone sends a status without a body. The connection ends, as the next request's beginning is unknown. */

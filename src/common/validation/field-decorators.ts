@@ -29,7 +29,7 @@ type TextRule = (text: string) => string | null;
 interface TextOptions {
   secret?: boolean;
   trim?: boolean;
-  /** By default `MAX_TEXT`, unless the `form` of a `rule` has it. */
+  /** `MAX_TEXT` by default, unless the `form` of a `rule` has its own. */
   maxLength?: number;
   /** Documented as it is, so it has the white space that `trim` takes off. */
   pattern?: { regex: RegExp; expected: string };
@@ -227,15 +227,15 @@ interface Model {
   type: DtoClass;
   /** Others are `extra_forbidden`; by default they are ignored. */
   onlyMembers?: readonly string[];
-  /** Of an element, which is checked as the object that it becomes. */
+  /** Accepts an element as a text too, which is checked as the object that `read` makes of it. */
   orText?: { form?: Form; read: (text: string) => Record<string, unknown> };
-  /** In a map, null removes an entry. */
+  /** A null in a map removes the entry. */
   nullableValues?: boolean;
 }
 
 const PROBLEMS = Symbol('problems of an object');
 
-/** Its problems are found when it is made. */
+/** Describes a nested object, whose problems are found when it is constructed. */
 function objectOf({ type, onlyMembers, orText, nullableValues = false }: Model): FieldKind {
   const reference = { $ref: getSchemaPath(type) };
   const text = orText ? [{ type: 'string', ...orText.form }] : [];

@@ -16,14 +16,14 @@ export function toDto<T extends object>(type: DtoClass<T>, plain: object): T {
 export interface FieldProblem {
   type: string;
   msg: string;
-  /** To a part of the value. */
+  /** Path to a part of the value. */
   path?: string[];
 }
 
 /** What is wrong with a value; `key` is that of an element. */
 export type Judge = (value: unknown, key: string) => FieldProblem[];
 
-/** By name, from the type of a value to its details: the first that is broken is reported. */
+/** Judges by rule name, ordered from the type of a value to its details: the first broken rule is reported. */
 export type Rules = Record<string, Judge>;
 
 export function must(holds: (value: unknown) => boolean, type: string, msg: string): Judge {
@@ -36,7 +36,7 @@ export function customRule(name: string, judge: Judge): PropertyDecorator {
   return ValidateBy({ name, validator }, { message: 'refused', context: { judge } });
 }
 
-/** Of each member the first rule that it breaks; where that is about parts of it, all that is said of parts. */
+/** Returns the first rule that each member breaks; if that rule is about parts of the value, all problems of parts. */
 export function fieldProblems(errors: readonly ValidationError[]): FieldProblem[] {
   return errors.flatMap(({ property, value, constraints = {}, contexts = {} }) => {
     const all = Object.entries(constraints).flatMap(([rule, msg]): FieldProblem[] => {
@@ -81,7 +81,7 @@ export function field(
 ): PropertyDecorator {
   // A choice of schemas has null among them.
   const orNull = ((nullable || nullIsAbsent) && !('oneOf' in schema)) || undefined;
-  // Where a schema has `required`, it names the members of an object.
+  // `required` in a schema lists the members of an object, so this is `selfRequired`.
   const about = { description, selfRequired: required, nullable: orNull, example, default: usual };
   return applyDecorators(
     Expose(),

@@ -55,7 +55,10 @@ export async function openLog(file: string): Promise<{ fd: number; size: number;
   return { fd: handle.fd, size: (await handle.stat()).size, close: () => handle.close() };
 }
 
-/** Null when none was created yet; `folder` is its real path. @throws EmbeddedPostgresError when the entry is a link that leads nowhere */
+/**
+ * Returns null when none was created yet; `folder` is its real path.
+ * @throws EmbeddedPostgresError when the entry is a link that leads nowhere
+ */
 export function findCluster(entry: string): { folder: string; uid: number; gid: number } | null {
   try {
     if (lstatSync(entry, { throwIfNoEntry: false }) === undefined) {

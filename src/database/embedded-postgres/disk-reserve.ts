@@ -11,7 +11,7 @@ const RELEASED = 'disk of embedded database is full, its reserve is released';
 const DEFAULTS = {
   /** Enough for a recovery, which begins a segment of the write-ahead log (16 MiB), and for removing files. */
   bytes: 64 * 2 ** 20,
-  /** With less than a segment of the log left, the server's next write may be its last one. */
+  /** Less than a segment of the write-ahead log: the server's next write may be its last one. */
   fullBytes: 16 * 2 ** 20,
   patienceMs: 5_000,
 };

@@ -80,7 +80,7 @@ export async function releasePostmaster(
   }
 }
 
-/** Null once it accepts connections; its output when another attempt makes sense. */
+/** Resolves to null once the server accepts connections, or to its output when another attempt makes sense. */
 async function startPostmaster(options: PostmasterOptions, deadline: number): Promise<string | null> {
   if (options.connection.host !== options.cluster) {
     await ensureSocketDirectory(options.connection.host, options.user);
@@ -194,7 +194,7 @@ async function probe(
     application_name: LEASE_NAME,
     connectionTimeoutMillis: CONNECT_TIMEOUT_MS,
   });
-  // Without a listener a lost connection would be an uncaught exception; `stop` notices it by itself.
+  // A lost connection would be an uncaught exception without a listener; `stop` notices it by itself.
   client.on('error', () => undefined);
   try {
     await client.connect();
@@ -220,7 +220,7 @@ const REFUSALS: readonly (readonly [Refusal, RegExp])[] = [
   ['not ready', /^(57P0[123]|53300|ECONNRESET|EPIPE|EAGAIN)$/],
 ];
 
-/** Null for an error that another attempt does not cure. */
+/** Returns null for an error that another attempt does not cure. */
 export function classifyConnectError(error: unknown): Refusal | null {
   // pg sets no code on these two.
   const isCut = error instanceof Error && /terminated|timeout/i.test(error.message);

@@ -10,7 +10,7 @@ const UNUSED_PID = 2_147_483_647;
 
 type ProcessIdentity = Record<'startedAt' | 'command', string>;
 
-/** Null when there is no such process, or when it only waits to be reaped. */
+/** Returns null when there is no such process, or when it is a zombie. */
 export function processIdentity(pid: number): ProcessIdentity | null {
   return process.platform === 'linux' ? fromProc(pid) : fromPs(pid);
 }

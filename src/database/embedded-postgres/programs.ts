@@ -24,7 +24,7 @@ export function optionsFor(user: UnixUser | null): { cwd: string; env: Record<st
   return { cwd: '/', env: { PATH: '/usr/bin:/bin', LC_ALL: 'C' }, ...identity };
 }
 
-// In a session of its own: Ctrl-C in the terminal must not end the database before the service has drained.
+// The database gets its own session, as Ctrl-C in the terminal must not end it before the service has drained.
 /** Starts a program that outlives this process. @throws EmbeddedPostgresError */
 export async function spawnDetached(
   command: readonly [program: string, ...args: string[]],

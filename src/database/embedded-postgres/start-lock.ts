@@ -38,7 +38,10 @@ export async function withStartLock<T>(
   }
 }
 
-/** Without disk space for the mark, the acquisition is taken back; others build on finished numbers only. */
+/**
+ * Marks an acquisition as finished. If the disk has no space for the mark, it is removed, as others go on from finished
+ * numbers only.
+ */
 async function release(file: string): Promise<void> {
   try {
     const released = `${file}.${RELEASED}`;
@@ -60,7 +63,7 @@ async function tryAcquire(folder: string, holder: string): Promise<number | null
     return null;
   }
   const all = await acquisitions(folder);
-  // With a later one, the first listing was old: our number was cleared away before we created it again.
+  // A later number shows that the first listing was old: our number was cleared away before we created it again.
   const isOutdated = Math.max(...all) > own;
   const obsolete = isOutdated ? [own] : all.filter((number) => number < own);
   await Promise.all(obsolete.map((number) => rm(fileOf(number), { force: true })));

@@ -14,7 +14,7 @@ export interface LeasedTable {
   key: { column: string; type: 'uuid' | 'text' };
   /** Columns that an earlier release writes too, under the names that it knows. */
   columns?: Partial<Record<LeaseColumn, string>>;
-  /** Whose work it is. */
+  /** SQL expression for the owner of a row's work. */
   owner: string;
   /** True of rows that may be worked on once they are due. */
   condition: string;

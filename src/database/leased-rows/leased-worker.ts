@@ -21,7 +21,7 @@ import type { Lease, LeaseBacklog, LeasedRows, LeaseEnd } from './leased-rows.js
 
 /** What has not ended by then loses its lease to another process. */
 const STOP_GRACE_MS = 10_000;
-/** Of a lease: renewals that may fail before it ends. */
+/** How many renewals may fail before a lease ends. */
 const RENEWALS = 3;
 /** A statement that never succeeds may look like an outage, so outages count after these. */
 const MAX_OUTAGES = 20;
@@ -31,11 +31,11 @@ const FIRST_PAUSE_MS = 1_000;
 const MAX_PAUSE_MS = 3_600_000;
 
 export interface LeasedWorkOptions {
-  /** In logs, spans and metrics. */
+  /** The queue's name in logs, spans and metrics. */
   queue: string;
   /** At a time, in this process. */
   places: number;
-  /** Of the places: for owners who have nothing under way. */
+  /** How many of the places are kept for owners who have nothing under way. */
   reserved?: number;
   /** Rows of one owner under way, in all processes. */
   share?: number;
@@ -48,14 +48,14 @@ export interface LeasedWorkOptions {
   mostAttempts?: number;
   /** Before the second attempt, in milliseconds; doubled for each further one. */
   pauseMs?: number;
-  /** By default an hour. */
+  /** An hour by default. */
   mostPauseMs?: number;
 }
 
 interface Held<Row> {
   row: Row;
   lost: AbortController;
-  /** Its lease goes on, so that no other process begins before it has ended. */
+  /** Aborts work that is not wanted any more; its lease goes on, so that no other process begins before it has ended. */
   unwanted: AbortController;
   /** Monotonic milliseconds. */
   renewedAt: number;
@@ -83,7 +83,7 @@ export class LeasedWork {
     this.counted.set(queue, backlog);
   }
 
-  /** Of all processes, by queue. */
+  /** The backlogs of all processes, by queue. */
   async backlogs(): Promise<Map<string, LeaseBacklog>> {
     const found = [...this.counted].map(async ([queue, read]) => [queue, await read()] as const);
     return new Map(await Promise.all(found));

@@ -98,13 +98,13 @@ export interface DataCenterFollowed {
   activities: z.output<typeof activitiesSchema> | null;
 }
 
-/** As they stand: four requests each, a few at a time. */
+/** Reads pull requests with four requests each, a few at a time. */
 export class BitbucketDataCenterChanges extends ChangeRequestHost {
   constructor(private readonly client: BitbucketDataCenterClient) {
     super();
   }
 
-  /** Its own resource since 7.5, below the branches before. */
+  /** Reads the default branch's own resource, which exists since 7.5, else the older one below the branches. */
   protected async defaultBranch(repository: string): Promise<string | null> {
     const path = slugPath(repository);
     const branch =

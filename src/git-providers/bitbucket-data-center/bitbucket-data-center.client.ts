@@ -16,7 +16,7 @@ export class BitbucketDataCenterClient extends RestClient {
   readonly serverUrl: string;
   readonly root: string;
   protected readonly headers: Record<string, string>;
-  /** Without it the server suspects cross-site request forgery. */
+  /** The server suspects cross-site request forgery when this header is missing. */
   protected override readonly headersOfPost = { 'x-atlassian-token': 'no-check' };
 
   /** @throws GitProviderError without a host: this software has no default address */

@@ -51,7 +51,7 @@ const pullRequestSchema = z.object({
   task_count: number,
   state: z.enum(['OPEN', 'MERGED', 'DECLINED', 'SUPERSEDED']),
   links: object({ html: object({ href: requiredPageUrl }) }),
-  /** Without a commit once the branch is deleted. */
+  /** The commit is missing once the branch is deleted. */
   source: object({ commit: object({ hash: text }) }),
   destination: object({ commit: object({ hash: text }) }),
   participants: list(object({ approved: flag, state: text })),
@@ -113,7 +113,7 @@ export const followedParts = {
 };
 const NO_TASKS: BitbucketList<BitbucketTask> = { values: [], complete: true };
 
-/** As they stand: four requests each, a few at a time. */
+/** Reads pull requests with four requests each, a few at a time. */
 export class BitbucketChanges extends ChangeRequestHost {
   /** @param reader whose account it is, for what only reading needs */
   constructor(

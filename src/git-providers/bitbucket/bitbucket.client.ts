@@ -26,8 +26,8 @@ interface BitbucketListOptions<T> {
 const MAX_IN_FLIGHT = 24;
 
 /**
- * For one refresh of one user (https://developer.atlassian.com/cloud/bitbucket/rest/): after a refusal for too many
- * requests, this client asks nothing more.
+ * Serves one refresh of one user (https://developer.atlassian.com/cloud/bitbucket/rest/): once Bitbucket has refused for too
+ * many requests, this client asks nothing more.
  */
 export class BitbucketClient extends RestClient {
   readonly root: string;

@@ -22,7 +22,7 @@ import {
 } from './bitbucket.schema.js';
 
 export interface BitbucketIdentity {
-  /** In braces, as Bitbucket writes it. */
+  /** Bitbucket writes it in braces. */
   uuid: string;
   workspaces: string[];
   truncated: boolean;
@@ -41,9 +41,9 @@ const MAX_SIGNALS = 50_000;
 export class BitbucketCache {
   /** Tokens are remembered as keyed hashes only, and the key dies with the process. */
   private readonly secret = randomBytes(32);
-  /** By owner. */
+  /** Identities by owner. */
   readonly identities: BoundedCache<string, BitbucketIdentity>;
-  /** By owner and everything that changes when the signal changes. */
+  /** Signals by owner and everything that changes when the signal changes. */
   readonly signals: BoundedCache<string, Signal>;
 
   /** `now` returns epoch milliseconds. */

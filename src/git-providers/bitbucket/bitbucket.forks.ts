@@ -20,7 +20,7 @@ import { accountSchema, slugsSchema, workspacesSchema } from './bitbucket.schema
 const pullRequestSchema = object({
   source: object({
     branch: object({ name: requiredName }),
-    /** Null once the fork is deleted. */
+    /** The source repository; null once the fork is deleted. */
     repository: object({ full_name: name }),
   }),
   destination: object({ branch: object({ name: requiredName }) }),

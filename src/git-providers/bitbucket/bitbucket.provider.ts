@@ -108,7 +108,7 @@ export class BitbucketProvider extends GitServerAdapter {
     const { client, owner, identity, gaps, details } = await this.detailsFor(call);
     const pullLists = this.pullRequests(client, identity);
     const repositoryLists = this.repositories(client, identity);
-    // Either kind of detail waits for its own lists only.
+    // Each kind of detail waits for its own lists only.
     const [pulls, repositories, signals, probes] = await Promise.all([
       pullLists,
       repositoryLists,
@@ -176,7 +176,7 @@ export class BitbucketProvider extends GitServerAdapter {
     return Promise.resolve(bitbucketGitCredential(token));
   }
 
-  /** Of others it tells administrators of the repository only, and 403 all others. */
+  /** Bitbucket tells other accounts' rights to administrators of the repository only; the rest get 403. */
   async rightsOf({ name }: HostActor, repository: string, call: ProviderCall): Promise<ActorRights> {
     const client = this.clientFor(call);
     const [workspace, slug] = requireOwnerAndName(repository);

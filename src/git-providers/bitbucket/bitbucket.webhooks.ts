@@ -31,7 +31,7 @@ export const BITBUCKET_WEBHOOKS: HostWebhooks = {
   }),
 };
 
-/** Of a build; its commit is named by the address alone. */
+/** Returns the commit of a build, which only the build's address names. */
 function linkedCommit(payload: unknown): unknown {
   const address = jsonText(payload, 'commit_status', 'links', 'commit', 'href') ?? '';
   return /\/commit\/([0-9a-f]{7,64})$/.exec(address)?.[1];

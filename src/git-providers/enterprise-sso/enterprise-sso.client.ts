@@ -129,7 +129,7 @@ export class EnterpriseSsoTokenCache {
   constructor(options: EnterpriseSsoTokenCacheOptions = {}) {
     const entries = options.maxEntries ?? DEFAULT_MAX_ENTRIES;
     const now = options.now ?? Date.now;
-    // Without a cached time, since the clock may be a test's.
+    // Time must not be cached, since the clock may be a test's.
     const perf = { now: () => now() };
     this.tokens = new BoundedCache(entries, { perf, ttlResolution: 0 });
     this.successors = new BoundedCache(entries, { perf, ttlResolution: 0, ttl: SUCCESSOR_TTL_MS });

@@ -21,7 +21,7 @@ const gitServerTokenSchema = z.object({
     .catch(null),
 });
 
-/** Of the token endpoint, or of version 2 of the broker endpoint. */
+/** An error of the token endpoint, or of version 2 of the broker endpoint. */
 const oauthErrorSchema = object({ error: optionalText });
 
 export interface GitServerToken {
@@ -32,7 +32,7 @@ export interface GitServerToken {
 
 export interface KeycloakTokens {
   accessToken: string;
-  /** Null when Keycloak sent none. */
+  /** The token that renews this one; null when Keycloak sent none. */
   refreshToken: string | null;
 }
 
@@ -41,7 +41,7 @@ const EXPIRY_MARGIN_MS = 60_000;
 
 /** The statuses of what Keycloak puts in words: version 1 as `errorMessage`, the others as OAuth errors. */
 const WORDED: readonly number[] = [400, 403, 404, 502];
-// In order.
+// The first match counts.
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/does not support this operation|feature not enabled|has not migrated/i, 'unsupported'],
   [/not associated|not linked|no token stored/i, 'not_linked'],

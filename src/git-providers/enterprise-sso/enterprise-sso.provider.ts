@@ -32,7 +32,7 @@ import {
 } from './enterprise-sso.client.js';
 import { type GitServerToken, isRefreshToken } from './enterprise-sso.mapper.js';
 
-/** For a replica that exchanges the same token. Together longer than an exchange takes. */
+/** Bounds the wait for another replica that exchanges the same token; it exceeds the time of an exchange. */
 const CLAIM_TRIES = 90;
 const CLAIM_PAUSE_MS = 100;
 

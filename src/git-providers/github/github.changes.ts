@@ -42,7 +42,7 @@ import { CHECKS, checkMembers, hidesChecks, isCut, toChecks } from './github.che
 
 /** About one point each of 5,000 an hour (https://docs.github.com/en/graphql/overview/rate-limits-and-query-limits-for-the-graphql-api). */
 const BATCH = { batch: 10, pageSize: 30 };
-/** Where strangers fill the usual window: they must not hide what a writer asks for. */
+/** Used when strangers fill the usual window, so that they cannot hide what a writer asks for. */
 const WIDE = { batch: 1, pageSize: 100 };
 /** Everybody may comment in public repositories. */
 const STRANGERS: readonly (string | null)[] = ['NONE', 'FIRST_TIMER', 'FIRST_TIME_CONTRIBUTOR', 'MANNEQUIN'];
@@ -123,7 +123,10 @@ const FRAGMENT = `fragment Followed on PullRequest {
   reviews(last: $size) { nodes { ${COMMENT} state authorCanPushToRepository } }
 }`;
 
-/** As they stand: one GraphQL question for several. All else by REST: GraphQL wants node ids and tells less about refusals. */
+/**
+ * Reads several pull requests with one GraphQL query. Everything else uses REST: GraphQL wants node ids and tells less about
+ * refusals.
+ */
 export class GithubChanges extends ChangeRequestHost {
   constructor(private readonly client: GithubClient) {
     super();
@@ -293,7 +296,7 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
     headSha: pull.headRefOid,
     conflicts: toConflicts(pull.mergeable),
     approved:
-      // Null where no rule asks for reviews.
+      // GitHub gives no decision when no rule asks for reviews.
       pull.reviewDecision === null
         ? opinions.includes('APPROVED') && !opinions.includes('CHANGES_REQUESTED')
         : pull.reviewDecision === 'APPROVED',
@@ -329,7 +332,7 @@ export function toFollowed(pull: GithubFollowed): FollowedChangeRequest {
   });
 }
 
-/** Of more than are kept, strangers' go first. */
+/** Drops strangers' comments when there are more than are kept. */
 function withoutCrowd(comments: readonly (FollowedComment & { isStranger: boolean })[]): FollowedComment[] {
   const kept = comments.filter(({ isStranger }) => !isStranger || comments.length <= MAX_COMMENTS);
   return kept.map(({ isStranger: _isStranger, ...comment }) => comment);

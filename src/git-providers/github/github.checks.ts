@@ -36,7 +36,7 @@ const workflowSchema = z.object({
 });
 type GithubWorkflow = z.output<typeof workflowSchema>;
 
-/** Of a pull request. */
+/** Members of a pull request that tell its checks. */
 export const checkMembers = {
   statusCheckRollup: object({
     state: text,

@@ -9,7 +9,7 @@ import { type GithubClient, octokit } from './github.client.js';
 const pullSchema = z.object({
   head: z.object({
     ref: requiredName,
-    /** Null once the fork is deleted. */
+    /** The source repository; null once the fork is deleted. */
     repo: z.object({ full_name: requiredName }).nullable().catch(null),
   }),
   base: z.object({ ref: requiredName }),

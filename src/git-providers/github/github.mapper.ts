@@ -220,7 +220,7 @@ const TYPE_CODES: ReadonlyMap<string, ProviderErrorCode> = new Map([
   ['MAX_NODE_LIMIT_EXCEEDED', 'query_too_large'],
 ]);
 
-/** For errors without a known type; the server does not translate the text. */
+/** Codes for errors without a known type; the server does not translate the text. */
 const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
   [/rate limit/i, 'rate_limited'],
   [/resource limits\b.*\bexceeded/i, 'query_too_large'],
@@ -228,7 +228,7 @@ const MESSAGE_CODES: readonly (readonly [RegExp, ProviderErrorCode])[] = [
 ];
 
 /**
- * Null for NOT_FOUND, which only says that something is gone (https://docs.github.com/en/graphql/guides). An unknown
+ * Returns null for NOT_FOUND, which only says that something is gone (https://docs.github.com/en/graphql/guides). An unknown
  * field is `unsupported`; anything unrecognised is `unavailable`.
  */
 export function mapGraphqlError(error: GithubGraphqlError): ProviderErrorCode | null {

@@ -182,7 +182,7 @@ export type GithubRefusal = z.output<typeof refusalSchema>;
 
 export interface GithubDocument<Data> {
   text: string;
-  /** Without fields that older Enterprise Servers lack. */
+  /** The query for older Enterprise Servers, which lack some fields. */
   fallbackText: string;
   pageSizes: Readonly<Record<string, number>>;
   schema: z.ZodType<Data>;

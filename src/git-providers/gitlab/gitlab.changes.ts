@@ -132,7 +132,7 @@ const MERGE_REQUEST = `
       }
     }`;
 
-/** As they stand (GitLab 15.3 and later): one GraphQL question for several. All else by REST. */
+/** Reads several merge requests with one GraphQL query (GitLab 15.3 and later). Everything else uses REST. */
 export class GitlabChanges extends ChangeRequestHost {
   constructor(private readonly client: GitlabClient) {
     super();

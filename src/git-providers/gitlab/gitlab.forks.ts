@@ -19,7 +19,7 @@ import type { GitlabClient } from './gitlab.client.js';
 export const DEVELOPER = 30;
 
 const mergeRequestSchema = object({
-  /** Null once the fork is deleted. */
+  /** The source project's id; null once the fork is deleted. */
   source_project_id: number,
   source_branch: requiredName,
   target_branch: requiredName,

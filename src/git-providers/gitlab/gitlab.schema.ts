@@ -28,7 +28,7 @@ const mergeRequestSchema = object({
   draft: flag,
   conflicts: flag,
   mergeStatusEnum: text,
-  /** Null without a pipeline, or without permission to see pipelines. */
+  /** The newest pipeline; null when there is none, or no permission to see pipelines. */
   headPipeline: object({ status: text }),
   resolvableDiscussionsCount: number,
   resolvedDiscussionsCount: number,
@@ -39,7 +39,7 @@ const mergeRequestSchema = object({
 });
 export type GitlabMergeRequest = z.output<typeof mergeRequestSchema>;
 
-/** Of a project, inherited from its groups or not (https://docs.gitlab.com/api/members/). */
+/** A member of a project, inherited from its groups or not (https://docs.gitlab.com/api/members/). */
 export const memberSchema = object({
   id: requiredId.nullable().catch(null),
   state: text,
@@ -56,7 +56,7 @@ const probedProjectSchema = object({
   userPermissions: object({ pushCode: flag }),
   repository: object({
     empty: z.boolean(),
-    /** Null without a commit, and if it is not readable. */
+    /** The root folder; null when there is no commit, or it is not readable. */
     root: z
       .object({ blobs: z.object(entriesMembers).nullable() })
       .nullable()
@@ -70,7 +70,7 @@ export type GitlabProbedProject = z.output<typeof probedProjectSchema>;
 export const workSchema = object({
   currentUser: object({
     username: text,
-    /** Null if reading it failed, as is `recent`. */
+    /** The user's merge requests; null when they could not be read, and `recent` likewise. */
     authoredMergeRequests: object({
       nodes: list(mergeRequestSchema),
       pageInfo: object({ hasNextPage: flag }),
@@ -165,7 +165,7 @@ export type GitlabRefusal = z.output<typeof refusalSchema>;
  */
 export const SUGGESTED_TASKS_DOCUMENT = suggestedTasks('resolvableDiscussionsCount resolvedDiscussionsCount');
 
-/** For servers without the two counters: the last 30 discussions are counted here. */
+/** Query for servers that lack the two counters: the last 30 discussions are counted here. */
 export const SUGGESTED_TASKS_FALLBACK_DOCUMENT = suggestedTasks(
   'discussions(last: 30) { nodes { resolvable resolved } }',
 );

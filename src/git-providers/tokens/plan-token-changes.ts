@@ -35,7 +35,7 @@ export type TokenChange =
 
 export interface TokenPlan {
   changes: TokenChange[];
-  /** In the order of the input; with any problem nothing may be changed. */
+  /** Has the order of the input; if there is any, nothing may be changed. */
   problems: InputProblem[];
 }
 

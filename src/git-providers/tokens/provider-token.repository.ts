@@ -37,7 +37,7 @@ export class ProviderToken extends UserKeyedRow {
   /** Canonical, see `parseGitHost`; null for the provider's default address. */
   @Column('text', { nullable: true }) host: string | null;
 
-  /** As the client gave it along with the token. */
+  /** The id that the client gave with the token. */
   @Column('text', { nullable: true }) accountId: string | null;
 
   /** False when the provider gave no verdict at the time of storing. */

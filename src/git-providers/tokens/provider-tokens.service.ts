@@ -29,7 +29,7 @@ interface CheckedToken {
   verdict: TokenCheck;
 }
 
-/** For all checks together; a single request has the HTTP client's own, shorter deadline. */
+/** Deadline of all checks together; a single request has the HTTP client's shorter one. */
 const CHECKS_TIMEOUT_MS = 12_000;
 
 const UNVERIFIED_REASONS: Record<ProviderErrorCode, string> = {

@@ -3,7 +3,7 @@ import { parseJson } from '@slipway/common/json-access.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 
-/** In base64url, as browsers and push services want them. */
+/** Keys in base64url, as browsers and push services expect. */
 export interface VapidKeys {
   publicKey: string;
   privateKey: string;
@@ -15,7 +15,7 @@ export const PUSH_KEYS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   { table: 'service_state', column: 'push_keys', keyColumns: ['id'], binding: () => BINDING },
 ];
 
-/** By which push services know this service (RFC 8292): made once, since browsers subscribe for it alone. */
+/** The keys that identify this service to push services (RFC 8292). They are made once, as browsers subscribe for one key. */
 @Injectable()
 export class PushKeys implements OnApplicationBootstrap {
   private keys: VapidKeys | null = null;
@@ -36,7 +36,7 @@ export class PushKeys implements OnApplicationBootstrap {
     return this.keys;
   }
 
-  /** Of several replicas that start at once, the first one's are kept. */
+  /** When several replicas start at once, the keys of the first are kept. */
   private async make(): Promise<string> {
     const { default: webPush } = await import('web-push');
     const made = JSON.stringify(webPush.generateVAPIDKeys());

@@ -37,12 +37,12 @@ export class PushMessage {
   @Column('integer', { default: 0 }) attempts: number;
 }
 
-/** Of a subscription; while so many wait, none is added. */
+/** Messages that may wait for one subscription; beyond that, none is added. */
 export const MAX_WAITING = 50;
 
 const CHANNEL = 'push_messages';
 
-/** In the order of ids, so that statements of two transactions do not wait for each other. */
+/** Locks rows in the order of ids, so that statements of two transactions do not wait for each other. */
 const PUBLISH = `
   WITH wanted AS (
     SELECT id FROM push_subscriptions WHERE user_id = $1 AND $2::text = ANY (kinds) ORDER BY id FOR KEY SHARE),

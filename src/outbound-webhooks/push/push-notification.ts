@@ -27,7 +27,7 @@ const MAX_TITLE = 200;
 /** Push services take 32 letters. */
 const MAX_TOPIC = 32;
 
-/** Null for an event that nobody is told of. */
+/** Returns null for an event that causes no notification. */
 export function notificationOf({ type, data, title }: WebhookEvent): PushNotification | null {
   const [kind, words] = KINDS[type] ?? [];
   if (kind === undefined || words === undefined) {

@@ -19,7 +19,7 @@ import type { PushKind } from './push-notification.js';
 /** What a browser tells of its subscription. */
 export interface BrowserSubscription {
   endpoint: string;
-  /** In base64url. */
+  /** Keys in base64url. */
   keys: { p256dh: string; auth: string };
 }
 
@@ -103,7 +103,7 @@ export class PushSubscriptionRepository extends Repository<PushSubscription> {
     }
   }
 
-  /** With what waits for it. @param by the service, where its browser is gone */
+  /** Deletes a subscription with the messages that wait for it. @param by the service, if the browser's subscription is gone */
   async drop({ id, userId }: Pick<PushSubscription, 'id' | 'userId'>, by?: 'service'): Promise<void> {
     await this.manager.transaction(async (manager) => {
       const { affected } = await manager.delete(PushSubscription, { id });

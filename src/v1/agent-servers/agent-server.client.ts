@@ -79,7 +79,7 @@ export class AgentServerClient {
     return (await this.liveness(address)) === 'assigned';
   }
 
-  /** Null without a response. Never throws. */
+  /** Returns null when there is no response. Throws no AgentServerError. */
   async liveness(address: string): Promise<Liveness | null> {
     try {
       const target = { address, sessionKey: '' };
@@ -164,7 +164,7 @@ export class AgentServerClient {
     await this.http.send(target, `${conversationPath(id)}/pause`, { method: 'POST' });
   }
 
-  /** For ACP agents, on our server and newer stock ones. Throws AgentServerError 400 for other agents. */
+  /** Changes the model of an ACP agent, on our server and newer stock ones. Throws AgentServerError 400 for other agents. */
   async switchAcpModel(target: AgentServerTarget, id: string, model: string): Promise<void> {
     await this.http.send(target, `${conversationPath(id)}/switch_acp_model`, {
       method: 'POST',
@@ -228,7 +228,7 @@ export class AgentServerClient {
     return listening && names.filter((name) => listening.includes(name));
   }
 
-  /** Null from an agent server that cannot: the stock one. */
+  /** Returns null if the agent server cannot push, as the stock one. */
   async push(target: AgentServerTarget, body: GitPushRequest): Promise<GitPushResponse | null> {
     const call = { method: 'POST', body, timeoutMs: PUSH_TIMEOUT_MS } as const;
     const response = await unlessStatus([404, 405], this.http.json(target, '/api/git/push', call));
@@ -299,7 +299,7 @@ export function isAgentEvent(value: unknown): value is AgentEvent {
   );
 }
 
-/** Null unless it is a `ConversationInfo` with the members that are used. */
+/** Returns null unless it is a `ConversationInfo` with the members that are used. */
 export function toRemoteConversation(value: unknown): RemoteConversation | null {
   const id = jsonText(value, 'id');
   const given = jsonText(value, 'execution_status');

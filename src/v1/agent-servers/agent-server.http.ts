@@ -47,7 +47,7 @@ export class AgentServerError extends Error {
   }
 }
 
-/** Null when the agent server refuses with one of the statuses. */
+/** Returns null when the agent server refuses with one of the statuses. */
 export async function unlessStatus<T>(statuses: readonly number[], answer: Promise<T>): Promise<T | null> {
   try {
     return await answer;

@@ -6,7 +6,7 @@ const POD_FORM = /^kube:([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253}):([1-9]\d{0,4})$/;
 const MAX_PORT = 65_535;
 const TCP_FORM = /^http:\/\/(?:[\w.-]+|\[[\da-fA-F:.]+\]):\d{1,5}$/;
 
-/** Where a program in a sandbox is reached: its agent server, or a program that an agent started on a port. */
+/** Address of a program in a sandbox: its agent server, or a program that an agent started on a port. */
 export type SandboxAddress =
   | {
       kind: 'tcp';
@@ -38,7 +38,7 @@ export class SandboxAddressError extends Error {
   }
 }
 
-/** Null when the text has none of the three forms. */
+/** Returns null when the text has none of the three forms. */
 export function parseSandboxAddress(text: string): SandboxAddress | null {
   if (text.startsWith(UNIX_PREFIX)) {
     const socketPath = text.slice(UNIX_PREFIX.length);

@@ -31,7 +31,7 @@ export function connectPodsWith(connector: PodConnector): void {
   podConnector = connector;
 }
 
-/** Where `http.request` and WebSocket clients connect; each request gets a connection of its own. */
+/** Returns options for `http.request` and WebSocket clients; each request gets a connection of its own. */
 export function connectionOptions(address: SandboxAddress): RequestOptions {
   if (address.kind === 'tcp') {
     return { ...urlToHttpOptions(new URL(address.origin)), agent: false };
@@ -103,7 +103,7 @@ async function connectThroughDescriptor(socketPath: string): Promise<Socket> {
   }
 }
 
-/** For systems without `/proc`, where tools could reach the socket anyway. */
+/** Connects on systems without `/proc`, where tools could reach the socket anyway. */
 async function connectByName(socketPath: string): Promise<Socket> {
   const found = await lstat(socketPath);
   if (!found.isSocket() || (await realpath(path.dirname(socketPath))) !== path.dirname(socketPath)) {

@@ -156,8 +156,9 @@ export class ConversationActionsService {
   }
 
   /**
-   * For changes that make the agent do nothing, or need no credentials. Counts as activity, and requests a sync. The agent
-   * server is outside our transactions, so the audit entry is committed before the request, and a second one if it fails.
+   * Runs a change that makes the agent do nothing, or needs no credentials. Counts as activity, and requests a sync. The
+   * agent server is outside our transactions, so the audit entry is committed before the request, and a second one if it
+   * fails.
    */
   async change(
     userId: string,

@@ -10,7 +10,7 @@ import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { initialTitle, MAX_TITLE_LENGTH } from './conversation.entity.js';
 import { ConversationRepository } from './conversation.repository.js';
 
-/** As long as titles of agent servers. */
+/** Equals the length of titles that agent servers make. */
 const GENERATED_TITLE_LENGTH = 50;
 
 /** Makes titles from first messages, at the agent server or here, until users choose their own. */
@@ -61,7 +61,7 @@ export class ConversationTitlesService implements OnModuleInit {
     }
   }
 
-  /** Null also when the server's model is out of reach. */
+  /** Returns null also when the server's model is out of reach. */
   private async suggestTitle(target: AgentServerTarget, id: string): Promise<string | null> {
     try {
       return (await this.agentServers.suggestTitle(target, id))?.trim() || null;

@@ -213,7 +213,7 @@ export class ConversationWorkspaceService {
       .filter(({ name }) => !disabled.has(name));
   }
 
-  /** As the file of hooks is now. Throws as `skills`. */
+  /** Reads the file of hooks as it is now. Throws as `skills`. */
   async hooks(userId: string, id: string): Promise<HookEvent[]> {
     const response = await this.readIfRunning(userId, id, '/api/hooks', (folder) => ({
       project_dir: folder,

@@ -47,7 +47,7 @@ export class AppConversation extends OwnedRow {
   @Column('boolean', { nullable: true }) public: boolean | null;
   @Column('jsonb', { default: () => "'{}'" }) tags: Record<string, string>;
 
-  /** For clients only; the service does not read it. */
+  /** Stored for clients only; the service does not read it. */
   @Column('jsonb', { default: () => "'{}'" }) metadata: object;
 
   /** JSON Schema of the result that the agent has to finish with. */
@@ -84,7 +84,7 @@ export function taskTitle(task: Record<string, unknown> | null): string | null {
   return title === '' ? null : Array.from(title).slice(0, MAX_TITLE_LENGTH).join('');
 }
 
-/** Null for a valid title. */
+/** Returns null for a valid title. */
 export function titleLengthProblem(title: string): string | null {
   return title.length > MAX_TITLE_LENGTH ? `Expected at most ${MAX_TITLE_LENGTH} characters.` : null;
 }

@@ -45,26 +45,26 @@ export interface ConversationRow {
   metadata: Record<string, unknown>;
   working_branch: string | null;
   pull_requests: ConversationPullRequest[];
-  /** Null unless it was asked for. */
+  /** How its pull request is followed; null unless that was asked for. */
   follow: FollowRow | null;
-  /** Null unless a result was requested. */
+  /** The agent's result; null unless one was requested. */
   result: unknown;
   working_dir: string;
   sandbox_generation: number;
   created_at: Date;
   updated_at: Date;
-  /** With microseconds, for cursors. */
+  /** Has microseconds, for cursors. */
   created_at_text: string;
   sandbox_status: SandboxRowStatus | null;
   /** While it is in ERROR. */
   sandbox_failure: { at: string; cause: string | null } | null;
   /** Encrypted, and only while the sandbox is RUNNING. */
   session_key: string | null;
-  /** Of the agent server, while the sandbox is RUNNING. */
+  /** Address of the agent server while the sandbox is RUNNING. */
   address: string | null;
   expose_port: number | null;
   execution_status: ConversationStatus | null;
-  /** Null unless the agent gave up. */
+  /** Why the agent gave up; null unless it has. */
   error: ConversationFailure | null;
   metrics: MetricsSnapshot | null;
   sub_conversation_ids: string[];
@@ -95,7 +95,7 @@ const JOINED_TABLES = `
   LEFT JOIN followed_pull_requests p ON p.conversation_id = c.id`;
 
 export interface ConversationFilter {
-  /** Without case, and never as a pattern. */
+  /** Ignores case, and is never a pattern. */
   titleContains?: string;
   createdFrom?: Date;
   createdBefore?: Date;
@@ -158,7 +158,7 @@ const SEARCH_ALL = new NamedStatement<ConversationRow & Measured>(
 
 const COUNT = `SELECT count(*)::int AS count FROM app_conversations c ${JOINED_TABLES} WHERE ${FILTER}`;
 
-/** By id first: a plan for the average user would read all conversations of one who has many. */
+/** Looks up by id first: a plan for the average user would read all conversations of one who has many. */
 const BY_ID = `
   WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
    SELECT ${CONVERSATION_COLUMNS},
@@ -179,7 +179,7 @@ export interface ResumableConversation {
   id: string;
   userId: string;
   sandboxId: string;
-  /** As last observed; soon after a restart it is what loading made of it. */
+  /** The status last observed; soon after a restart it is what loading made of it. */
   executionStatus: ConversationStatus | null;
 }
 
@@ -269,11 +269,11 @@ export interface ChangedWork {
   id: string;
   ended: boolean;
   seenAt: Date;
-  /** Of the row that follows. */
+  /** The `attempt` of the row in `followed_pull_requests`. */
   attempt: number;
 }
 
-/** Where a status has just changed, the log may be about to say more. */
+/** Selects work that has begun or ended. An end counts after a second, as the log may be about to say more. */
 const CHANGED_WORK = `
   SELECT p.conversation_id AS id, p.idle_since IS NULL AS ended, p.attempt, f.updated_at AS "seenAt"
   FROM followed_pull_requests p JOIN followed_conversations f ON f.id = p.conversation_id
@@ -315,14 +315,14 @@ export class ConversationQueries {
     return row?.count ?? 0;
   }
 
-  /** Without unknown ones and those of other users. Throws InvalidInputError when they are larger than a page. */
+  /** Leaves out unknown conversations and those of other users. Throws InvalidInputError when they are larger than a page. */
   async findAll(userId: string, ids: readonly string[]): Promise<Map<string, ConversationRow>> {
     const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids]);
     requireAll(rows, rows[0]?.found ?? 0, 'ids');
     return new Map(rows.map((row) => [row.id, row]));
   }
 
-  /** By the id that a client gives. @throws DomainError not_found */
+  /** Finds a conversation by the id that a client gives. @throws DomainError not_found */
   async get(userId: string, givenId: string): Promise<ConversationRow> {
     const id = parseHexId(givenId);
     const row = id === null ? null : await this.find(userId, id);
@@ -347,7 +347,7 @@ export class ConversationQueries {
     return this.dataSource.query<ChangedWork[]>(CHANGED_WORK, [now]);
   }
 
-  /** In USD. `resumed` is one below it that has ended and goes on. */
+  /** Amounts are in USD. `resumed` is a conversation below it that has ended and goes on. */
   async spending(
     userId: string,
     id: string,
@@ -357,7 +357,7 @@ export class ConversationQueries {
     return row ?? { budget: null, spent: 0, delegated: 0 };
   }
 
-  /** Of each, it and all below it, and what all of these have cost in USD so far; null where nothing is known. */
+  /** Returns each conversation with all below it, and what these have cost in USD so far; null when nothing is known. */
   async withBelow(
     userId: string,
     ids: readonly string[],

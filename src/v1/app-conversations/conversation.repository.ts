@@ -79,7 +79,7 @@ const SET_GENERATED_TITLE = `
 const SET_GENERATION =
   'UPDATE app_conversations SET sandbox_generation = $2 WHERE id = $1 AND sandbox_generation < $2';
 
-/** Of two requests with the same number, the second sees what the first has written. */
+/** Adds a number once: the second of two requests with the same number sees what the first has written. */
 const ADD_PULL_REQUEST = `
   UPDATE app_conversations
   SET pr_number = CASE WHEN $2 = ANY (pr_number) THEN pr_number ELSE array_append(pr_number, $2) END,

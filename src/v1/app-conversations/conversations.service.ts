@@ -38,7 +38,7 @@ export class ConversationsService {
     private readonly presenter: ConversationPresenter,
   ) {}
 
-  /** In the order of the ids; null for each that is unknown, another user's or invalid. */
+  /** Returns conversations in the order of the ids; null for each that is unknown, another user's or invalid. */
   async findAll(userId: string, givenIds: readonly string[]): Promise<(ConversationRow | null)[]> {
     const ids = givenIds.map(parseHexId);
     const found = await this.queries.findAll(
@@ -115,7 +115,7 @@ export class ConversationsService {
       this.worker.wake();
       return;
     }
-    // Where that fails, it is unreachable through the service, and removed again after the sandbox's next start.
+    // If that fails, it is unreachable through the service, and removed again after the sandbox's next start.
     const conversation = { id, sandbox_id: sandboxId };
     this.tellAgentServer(conversation, 'failed to remove conversation from its agent server', (target) =>
       this.agentServers.deleteConversation(target, id),

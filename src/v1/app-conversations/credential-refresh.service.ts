@@ -205,7 +205,7 @@ export class CredentialRefreshService {
       ...(llmModel && { llm_model: llmModel }),
       llm_base_url: llmBaseUrl === '' ? null : llmBaseUrl,
       ...(!isForModel && { llm_key_withheld: true }),
-      // Without a key in the settings, one that the client has given stays.
+      // A key that the client has given stays when the settings have none.
       ...(isForModel && settings.llm_api_key !== null && { llm_api_key: settings.llm_api_key }),
       outbound_allowlist: this.config.outbound.allowlist,
     };

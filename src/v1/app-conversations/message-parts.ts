@@ -22,7 +22,6 @@ interface UserMessage {
   run?: boolean;
 }
 
-/** As agent servers take it. */
 export function toSendMessageRequest({ content, run = true }: UserMessage): SendMessageRequest {
   return { role: 'user', content: content.map(toContent), run };
 }

@@ -64,7 +64,7 @@ export class ModelSwitchService {
           llm_api_key: llm.api_key,
           llm_base_url: llm.base_url,
           llm_parameters: ownParameters(settings.llm_parameters),
-          // Without the price, its cost would not count towards the budget.
+          // The model's cost counts towards the budget only with its price.
           model_prices: price ? { [model]: price } : {},
         });
         await this.agentServers.giveCredentials(target, id, given);
@@ -84,9 +84,9 @@ export class ModelSwitchService {
   }
 
   /**
-   * For agents that speak the Agent Client Protocol.
-   * @throws DomainError bad_request unless its agent is one that can change its model; gateway_timeout when its
-   *   program does not respond; others as `ConversationActionsService`
+   * Changes the model of an agent that speaks the Agent Client Protocol.
+   * @throws DomainError bad_request unless its agent is one that can change its model; gateway_timeout when its program does
+   * not respond; others as `ConversationActionsService`
    */
   async switchAcpModel(userId: string, givenId: string, model: string): Promise<void> {
     const entry = { action: 'conversation.switch_model', details: { model } } as const;

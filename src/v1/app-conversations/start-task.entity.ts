@@ -12,7 +12,7 @@ import type { FollowWishes } from './followed/followed-pull-request.entity.js';
 import { type ForkPolicy, headBranch, type WorkPlace } from './work-places/work-place.js';
 import { taskTitle } from './conversation.entity.js';
 
-/** In their order; ERROR can follow each but READY. */
+/** Statuses in their order; ERROR can follow each but READY. */
 export const START_TASK_STATUSES = [
   'WORKING',
   'WAITING_FOR_SANDBOX',
@@ -45,7 +45,7 @@ export interface StartMessage {
  */
 export interface StartRequest {
   sandbox_id: string | null;
-  /** For a new sandbox; null: the default. */
+  /** The specification of a new sandbox; null means the default. */
   sandbox_spec_id: string | null;
   /** Null: the service chooses. */
   conversation_id: string | null;
@@ -53,9 +53,9 @@ export interface StartRequest {
   system_message_suffix: string | null;
   /** Null: from the settings. */
   llm_model: string | null;
-  /** Null, or absent in older rows: model and key come from the settings. */
+  /** The profile that gives model and key; null, or absent in older rows, means the settings. */
   llm_profile?: string | null;
-  /** Null, or absent in older rows: the settings' agent. */
+  /** The agent's name; null, or absent in older rows, means the settings' agent. */
   agent?: string | null;
   /** `owner/name` or a longer path. */
   selected_repository: string | null;
@@ -73,7 +73,7 @@ export interface StartRequest {
   parent_conversation_id: string | null;
   agent_type: 'default' | 'plan';
   public: boolean | null;
-  /** By name. Masked in the row, which stores them encrypted in another column. */
+  /** Secrets by name. They are masked in the row, which stores them encrypted in another column. */
   secrets: Record<string, string> | null;
   tags: Record<string, string>;
   /** Absent in older rows, as the following two. */
@@ -154,7 +154,7 @@ export function startsInHead({ head, push }: WorkPlace): boolean {
   return head !== null && (push === 'head' || (push === 'none' && (head.repository ?? head.ref) !== null));
 }
 
-/** Null without a repository, and where the parent has prepared it. */
+/** Returns the branch of the work; null when there is no repository, or when the parent has prepared it. */
 export function workingBranch({
   appConversationId,
   request: {
@@ -190,7 +190,7 @@ export function workingBranch({
 export class StartTask extends OwnedRow {
   @PrimaryColumn('uuid') id: string;
 
-  /** By compare-and-set only. */
+  /** Changes by compare-and-set only. */
   @Column('text') status: StartTaskStatus;
   @Column('text', { nullable: true }) detail: string | null;
 
@@ -199,7 +199,7 @@ export class StartTask extends OwnedRow {
   @Column('text') sandboxId: string;
   @Column('text') hostId: string;
 
-  /** With masked secrets. */
+  /** Its secrets are masked. */
   @Column('jsonb') request: StartRequest;
 
   /** Encrypted JSON. */
@@ -220,14 +220,17 @@ export class StartTask extends OwnedRow {
   /** Counts takeovers: an earlier worker must not change the task any more. */
   @Column('integer', { default: 0 }) attempt: number;
 
-  /** By default later, as the release before this one does by a job what it makes. Says nothing of what is finished. */
+  /**
+   * When a worker may take it. The default leaves time for the previous release, which runs the tasks that it makes as jobs.
+   * Meaningless once the task has finished.
+   */
   @Column('timestamptz', { nullable: true, default: () => "(now() + '00:00:15')" })
   dueAt: Date | null;
   @Column('text', { nullable: true }) leasedBy: string | null;
   @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;
   @Column('integer', { default: 0 }) attempts: number;
 
-  /** Of the span that made it. */
+  /** Trace context of the span that made it. */
   @Column('text', { nullable: true }) traceparent: string | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
@@ -259,7 +262,7 @@ export function requestSecretsBinding(taskId: string): string {
   return `app_conversation_start_tasks.request_secrets:${taskId}`;
 }
 
-/** For the webhook endpoints of the user. */
+/** Makes the event for the user's webhook endpoints. */
 export function startEvent({
   id,
   status,

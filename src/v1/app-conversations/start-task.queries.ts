@@ -24,7 +24,7 @@ export interface StartTaskRow {
   detail: string | null;
   app_conversation_id: string;
   sandbox_id: string;
-  /** With masked secrets. */
+  /** Its secrets are masked. */
   request: StartRequest;
   notes: string[];
   created_at: Date;
@@ -66,7 +66,7 @@ const FILTER = `
 /** Unnamed: one plan for any combination of filters would read all rows of the user. */
 const COUNT = `SELECT count(*)::int AS count FROM app_conversation_start_tasks t WHERE ${FILTER}`;
 
-/** By id first: a plan for the average user would read all tasks of one who has many. */
+/** Looks up by id first: a plan for the average user would read all tasks of one who has many. */
 const BY_ID = `
   WITH t AS MATERIALIZED (SELECT * FROM app_conversation_start_tasks WHERE id = ANY ($2::uuid[]))
   SELECT ${COLUMNS}, '' AS cursor_at FROM t ${WITH_SANDBOX} WHERE t.user_id = $1 AND NOT t.trimmed`;
@@ -132,7 +132,7 @@ export class StartTaskQueries {
     return row?.count ?? 0;
   }
 
-  /** Null when it is unknown, or another user's. */
+  /** Returns null when the task is unknown, or another user's. */
   async find(userId: string, id: string): Promise<StartTaskRow | null> {
     const [row = null] = await this.dataSource.query<StartTaskRow[]>(BY_ID, [userId, [id]]);
     return row;
@@ -144,7 +144,7 @@ export class StartTaskQueries {
     return items[0] ?? null;
   }
 
-  /** Null for each that is unknown, another user's or invalid. Throws InvalidInputError beyond a page. */
+  /** Returns null for each that is unknown, another user's or invalid. Throws InvalidInputError beyond a page. */
   async batch(userId: string, givenIds: readonly string[]): Promise<(StartTaskRow | null)[]> {
     const ids = givenIds.map(parseHexId);
     const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids.filter((id) => id !== null)]);

@@ -39,7 +39,7 @@ export class StartSuperseded extends Error {
 /** Payload: the host whose workers have something to do. */
 export const DUE_STARTS_CHANNEL = 'due_starts';
 
-/** Its request has secrets in clear. */
+/** A task whose request has its secrets in clear. */
 export type NewStartTask = Omit<
   StartTask,
   'user' | keyof typeof NEW_TASK | 'requestSecrets' | 'createdAt' | 'updatedAt'
@@ -47,9 +47,9 @@ export type NewStartTask = Omit<
 
 /** What of a conversation's start bears on what its agent gets. */
 export interface ConversationGrants {
-  /** Null for a conversation that a client began in a sandbox. */
+  /** The start task's id; null for a conversation that a client began in a sandbox. */
   startId: string | null;
-  /** In clear; they precede the user's. */
+  /** The start's own secrets, in clear; they precede the user's. */
   own: ReadonlyMap<string, string>;
   limits: ConversationLimits;
   /** USD; null: no other limit than that of the settings. */

@@ -78,12 +78,14 @@ export class EventsService {
     }
   }
 
-  /** As `EventQueries.endsOfWork`. */
   async endsOfWork(conversationIds: readonly string[]): Promise<Map<string, Date>> {
     return await this.events.endsOfWork(conversationIds);
   }
 
-  /** In the order of the ids, null for unknown ones. Throws DomainError not_found; InvalidInputError beyond a page. */
+  /**
+   * Returns events in the order of the ids, null for unknown ones. Throws DomainError not_found; InvalidInputError beyond a
+   * page.
+   */
   async batch(
     userId: string,
     conversationId: string,

@@ -50,13 +50,13 @@ export class FollowedConversation extends OwnedRow {
   @Column('jsonb', { nullable: true }) metrics: MetricsSnapshot | null;
   @Column('text', { nullable: true }) title: string | null;
 
-  /** Null unless a result was requested. */
+  /** The agent's result; null unless one was requested. */
   @Column('jsonb', { nullable: true }) result: object | string | number | boolean | null;
 
   /** The `seq` of the last event, so the number of events ever stored; retention may have removed the oldest. */
   @Column('integer', { default: 0 }) eventCount: number;
 
-  /** Of the bodies of stored events. As PostgreSQL's text, like all numbers that JavaScript might not hold. */
+  /** Bytes of the bodies of stored events, as PostgreSQL's text, like all numbers that JavaScript might not hold. */
   @Column('bigint', { default: 0 }) eventBytes: string;
 
   /** The `seq` up to which events are not counted yet: they were stored before bytes were. */
@@ -168,7 +168,7 @@ export interface StoredLog {
   eventCount: number;
   since: Date;
   until: Date;
-  /** Null unless the agent gave up. */
+  /** The status and error of an agent that gave up, else null. */
   failure: { execution_status: ConversationStatus; error: ConversationFailure } | null;
 }
 
@@ -194,11 +194,11 @@ const STORED = `
     coalesce(sum(event_bytes) FILTER (WHERE id = $2), 0)::float8 AS "ofConversation"
   FROM followed_conversations WHERE user_id = $1`;
 
-/** Of a conversation that its agent is not to go on with, between two of its runs. */
+/** Bounds the messages that a conversation takes between two runs without starting its agent. */
 const MAX_UNREAD = 100;
 const MAX_UNREAD_BYTES = 10_000_000;
 
-/** Of a log, or a part of one. */
+/** Size of a log, or of a part of one. */
 export interface LogSize {
   id: string;
   bytes: number;
@@ -258,7 +258,7 @@ export class FollowedConversationRepository {
     }
   }
 
-  /** For events that are removed. */
+  /** Subtracts the bytes of events that are removed. */
   async subtractBytes(manager: EntityManager, sizes: readonly LogSize[]): Promise<void> {
     await manager.query(SUBTRACT_BYTES, [JSON.stringify(sizes)]);
   }

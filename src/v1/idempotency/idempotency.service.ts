@@ -82,7 +82,7 @@ export function ApiIdempotencyKey(made: string, example: string, period = 'for 2
   });
 }
 
-/** Null without the header. Throws InvalidInputError unless it is 1 to 255 printable characters. */
+/** Returns null when the header is missing. Throws InvalidInputError unless it is 1 to 255 printable characters. */
 export function idempotencyKey(header: string | undefined): string | null {
   if (header === undefined) {
     return null;

@@ -26,7 +26,7 @@ const MAX_OFFSET = 999_999;
 export class ModelsService {
   constructor(private readonly catalogue: ModelCatalogue) {}
 
-  /** By provider and name. */
+  /** Filters by provider and name. */
   async searchModels(search: ListSearch & { provider__eq?: string }): Promise<Page<ListedModel>> {
     const { provider__eq: provider } = search;
     const models = await this.catalogue.list();

@@ -119,7 +119,7 @@ export class PullRequestsService {
     return { repository: requireRepository(selectedRepository), provider, start };
   }
 
-  /** For what agents ask for. @throws DomainError forbidden for a conversation that may not push */
+  /** Returns the start of a conversation whose agent wants to push. @throws DomainError forbidden when it may not */
   async requireWrite(userId: string, givenId: string): Promise<StartTask | null> {
     const id = parseHexId(givenId);
     const start = id === null ? null : await this.starts.ofConversation(userId, id);

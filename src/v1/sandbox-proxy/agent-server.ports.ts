@@ -35,7 +35,7 @@ class PortListener {
     private readonly server: Server,
   ) {}
 
-  /** Null when another process listens on the port. */
+  /** Returns null when another process listens on the port. */
   static async open({ port, main, onConnection, sessionKey }: ListenerOptions): Promise<PortListener | null> {
     const server = createServer({
       maxHeaderSize: MAX_HEADER_BYTES,
@@ -308,7 +308,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
     return false;
   }
 
-  /** Without a free port, the sandbox's address is the path below the service. */
+  /** Assigns another port. If none is free, the sandbox's address is the path below the service. */
   private async openAnother({ id, port: previous }: ExposedSandbox): Promise<void> {
     const taken = new Set((await this.rows.listExposed()).map(({ port }) => port));
     const seed = hash('sha256', id, 'buffer').readUInt32BE();
@@ -326,7 +326,7 @@ export class AgentServerPorts extends BackgroundLoop implements OnApplicationShu
       }
     }
     this.without.add(id);
-    // Its clients must not be sent to the program that holds the old port.
+    // The sandbox's clients must not be sent to the program that holds the old port.
     await this.rows.assignPort(id, null, previous);
     this.logger.warn('failed to find a free port for a sandbox', { sandbox_id: id, from: FIRST_PORT });
   }

@@ -59,13 +59,13 @@ const SANDBOX_POLICY = "default-src 'none'; frame-ancestors 'none'; sandbox; for
 
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
-/** Of a request in the body of another one. All others, such as the user's API key, are meant for the service. */
+/** Headers that a request in another one's body keeps. All others, such as the user's API key, are meant for the service. */
 const KEPT_REQUEST_HEADERS = ['host', 'x-forwarded-for', 'x-forwarded-proto', 'x-forwarded-host'];
 const KEPT_RESPONSE_HEADERS = ['content-length', 'content-encoding'];
 const JSON_TYPE = 'application/json';
 const ANY_TYPE = 'application/octet-stream';
 
-/** For a sandbox that is not running: a resume takes about a second. */
+/** `Retry-After` for a sandbox that is not running: a resume takes about a second. */
 const RETRY_SECONDS = 2;
 
 /** Refuses a wrong session key, which the agent server checks too. */

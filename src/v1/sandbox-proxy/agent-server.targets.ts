@@ -15,7 +15,7 @@ import { AgentServerPorts } from './agent-server.ports.js';
 const MAX_AGE_MS = 1_000;
 /** Below the 5 s for which agent servers keep idle connections, to rarely send just as they close. */
 const IDLE_MS = 2_000;
-/** As many as one program's concurrent requests: each new connection costs a read of the sandbox's row. */
+/** Matches one program's concurrent requests, as each new connection costs a read of the sandbox's row. */
 const MAX_IDLE = 256;
 const MAX_TARGETS = 1_000;
 
@@ -93,13 +93,13 @@ export class AgentServerTargets implements OnApplicationShutdown {
     events.on('stopped', (id) => this.forget(id));
   }
 
-  /** As the row was at most a second ago; null when the sandbox is not running. */
+  /** Returns the row as it was at most a second ago; null when the sandbox is not running. */
   async find(sandboxId: string): Promise<ConnectedSandbox | null> {
     const known = this.#known.get(sandboxId);
     return known && performance.now() - known.readAt < MAX_AGE_MS ? known : await this.findAnew(sandboxId);
   }
 
-  /** As the row is now; null when the sandbox is not running. */
+  /** Returns the row as it is now; null when the sandbox is not running. */
   async findAnew(sandboxId: string): Promise<ConnectedSandbox | null> {
     const readAt = performance.now();
     const sandbox = await this.changes.settled(() => this.running.lastTarget(sandboxId));
@@ -172,7 +172,10 @@ export class AgentServerAddresses {
     private readonly urls: SandboxUrls,
   ) {}
 
-  /** Null for the service or another port. All that arrives at an agent server's own port or host name is for it. */
+  /**
+   * Returns null for the service or another port. Everything that arrives at an agent server's own port or host name is for
+   * it.
+   */
   find(request: Addressed): AgentServerAddress | null {
     const { url = '/', headers } = request;
     const sandboxId = this.ports.sandboxOf(request) ?? this.urls.agentServerAt(headers.host);
@@ -183,7 +186,7 @@ export class AgentServerAddresses {
   }
 }
 
-/** Null for a path that is not below an agent server's. */
+/** Returns null for a path that is not below an agent server's. */
 export function agentServerPath(url: string): AgentServerAddress | null {
   const [prefix, sandboxId] = PREFIX.exec(url) ?? [];
   if (prefix === undefined || sandboxId === undefined) {

@@ -18,7 +18,7 @@ export interface PortRequest {
   /** Pages of other ports can set our cookie for this port too. */
   cookies: string[];
   otherCookies: string;
-  /** Null when the browser does not name it. */
+  /** Origin of the page that asks; null when the browser does not name it. */
   origin: string | null;
   /** `Sec-Fetch-Site` (Fetch Metadata Request Headers, 2.3). */
   site: string | null;

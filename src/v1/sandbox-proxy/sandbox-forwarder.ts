@@ -43,7 +43,7 @@ const MAX_UNPROVEN = 64;
 const SAFE_METHODS = ['GET', 'HEAD', 'OPTIONS'];
 
 export interface ProxiedRequest {
-  /** Whose sandbox it is. */
+  /** Id of the sandbox's owner. */
   ownerId: string;
   /** `http://host:port` or `unix:/absolute/path`. */
   target: string;

@@ -21,7 +21,7 @@ import {
 } from './port-access.js';
 import { SandboxForwarder } from './sandbox-forwarder.js';
 
-/** By code: why a port cannot be shown, and what to do. */
+/** Explains by code why a port cannot be shown, and what to do. */
 const WORDS: Record<string, [title: string, advice: string]> = {
   upstream_error: [
     'Nothing listens at this port yet',
@@ -42,8 +42,8 @@ interface AuthorizedRequest {
 }
 
 /**
- * For programs that agents started. Each port has its own host name, so that browsers see a separate origin. The
- * programs do not ask for a key, so the proxy does.
+ * Serves programs that agents started. Each port has its own host name, so that browsers see a separate origin. The programs
+ * do not ask for a key, so the proxy does.
  */
 @Injectable()
 export class SandboxPortProxy implements BeforeApplicationShutdown {

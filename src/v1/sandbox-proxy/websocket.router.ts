@@ -22,7 +22,7 @@ export class WebSocketRouter {
     // Clients that offer other protocols (HTTP/2) get a plain response; Node.js before 24.9 would refuse them.
     Object.assign(server, { shouldUpgradeCallback: isWebSocket });
     server.on('upgrade', (request: IncomingMessage, socket: Socket, head: Buffer) => {
-      // Without a listener, a socket error of a client that has left would end the process.
+      // A socket error of a client that has left would end the process without a listener.
       socket.on('error', () => socket.destroy());
       if (!hosts.accepts(request)) {
         refuseUpgrade(socket, '421 Misdirected Request');

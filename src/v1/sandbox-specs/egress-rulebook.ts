@@ -17,7 +17,7 @@ export class EgressRulebook {
     private readonly floor: EgressRuleSet | null,
   ) {}
 
-  /** Of which each must let a request pass; none: nothing is restricted. */
+  /** Returns the layers, each of which must let a request pass; if there are none, nothing is restricted. */
   layersOf({ egress }: Pick<SandboxSpec, 'egress'>): readonly EgressRuleSet[] {
     return [this.floor, egress].filter((layer) => layer !== null);
   }

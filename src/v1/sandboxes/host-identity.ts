@@ -31,7 +31,7 @@ export async function loadHostId(dataDir: string): Promise<string> {
   await makeDataDir(dataDir);
   const draft = `${file}.${process.pid}.${randomBase62(6)}`;
   await writeFile(draft, `${randomBase62(12)}\n`, { mode: 0o644 });
-  // Of two concurrent first starts one wins, and both read its id.
+  // When two services start for the first time at once, one link succeeds and both read its id.
   await unlessCode('EEXIST', link(draft, file)).finally(() => rm(draft, { force: true }));
   return (await readHostId(file)) ?? loadHostId(dataDir);
 }

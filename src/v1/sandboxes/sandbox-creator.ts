@@ -29,7 +29,7 @@ interface CreationOptions {
   id?: string | null;
   hostId?: string;
   keepAliveSeconds?: number;
-  /** As `Sandbox.cause`. */
+  /** See `Sandbox.cause`. */
   cause?: Record<string, string> | undefined;
 }
 

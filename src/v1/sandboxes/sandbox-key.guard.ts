@@ -24,9 +24,9 @@ export interface SandboxKeyHolder {
   userId: string;
   /** Unless it is RUNNING, its key opens nothing. */
   running: boolean;
-  /** As `Sandbox.cause`. */
+  /** See `Sandbox.cause`. */
   cause: Record<string, string> | null;
-  /** As `RunningSandbox.hasCredentialsOutside`. */
+  /** See `RunningSandbox.hasCredentialsOutside`. */
   hasCredentialsOutside: boolean;
 }
 
@@ -34,7 +34,7 @@ export interface SandboxKeyHolder {
 export class SandboxKeyQueries {
   constructor(@InjectRepository(Sandbox) private readonly sandboxes: Repository<Sandbox>) {}
 
-  /** Null for a key of no sandbox. */
+  /** Returns null for a key that is no sandbox's. */
   async find(sessionKey: string): Promise<SandboxKeyHolder | null> {
     const hash = sessionKeyHash(sessionKey);
     const found = await this.sandboxes.findOne({
@@ -109,12 +109,12 @@ class ActingOwnerGuard implements CanActivate {
   }
 }
 
-/** For routes that take the key of a sandbox in place of a user's. */
+/** Marks routes that take the key of a sandbox in place of a user's. */
 export function SandboxAuthenticated(): MethodDecorator & ClassDecorator {
   return applyDecorators(Public(), UseGuards(SandboxKeyGuard), ApiSecurity('APIKeyHeader'));
 }
 
-/** For those that act in the name of the sandbox's user. */
+/** Marks routes that act in the name of the sandbox's user, with the sandbox's key. */
 export function ActsForOwner(): MethodDecorator & ClassDecorator {
   return applyDecorators(Public(), UseGuards(SandboxKeyGuard, ActingOwnerGuard), ApiSecurity('APIKeyHeader'));
 }

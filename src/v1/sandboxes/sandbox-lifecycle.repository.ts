@@ -57,7 +57,7 @@ interface ExpectedRow extends Omit<ExpectedSandbox, 'ports' | 'everStarted'> {
   cursor: string | null;
 }
 
-/** With the columns of its row. */
+/** A lease with columns of the sandbox's row. */
 export interface LeasedSandbox extends Lease {
   status: SandboxRowStatus;
   [column: string]: unknown;

@@ -59,21 +59,21 @@ export class SandboxQuota {
     evictable: readonly Sandbox[] | null,
     exceptId: string | null = null,
   ): Promise<readonly string[]> {
-    // In this order, as a request with an idempotency key locks the user first: the opposite order could deadlock.
+    // The user is locked first, as a request with an idempotency key does: the opposite order could deadlock.
     await lockUser(manager, userId);
     await this.assertSeparated(manager, userId);
     const surplus = await this.surplus(manager, userId, exceptId);
     if (surplus <= 0) {
       return [];
     }
-    // Null only if the room was taken just now: this request then asks the agent servers while others wait.
+    // `evictable` is null only if the room was taken just now: this request then asks the agent servers while others wait.
     const idle = evictable ?? (await this.findIdle(manager, userId, exceptId));
     return this.pauseIdle(manager, idle, surplus);
   }
 
   /** A second user is refused where nothing isolates sandboxes, unless the operator allows it. */
   private async assertSeparated(manager: EntityManager, userId: string): Promise<void> {
-    // Where no sandbox can run at all there is nothing to separate; the start says why it fails.
+    // If no sandbox can run at all, there is nothing to separate; the start says why it fails.
     const isExempt = this.config.sandboxes.allowUnsandboxed || !(await this.readiness.isReady());
     if (isExempt || this.backend.isolation !== 'none') {
       return;
@@ -158,7 +158,7 @@ export function tooManySandboxes(most: number): DomainError {
   return new DomainError('stored_sandbox_limit', detail);
 }
 
-/** For people: which idle sandboxes were paused; empty when none was. */
+/** Returns notes for the user on the idle sandboxes that were paused; empty when none was. */
 export function pausedNotes(ids: readonly string[]): string[] {
   const [first, ...others] = ids;
   if (first === undefined) {

@@ -67,7 +67,7 @@ export const TRANSITION_RULES: Record<SandboxTransition, TransitionRule> = {
   appear: { from: ['MISSING'], to: 'PAUSED' },
 };
 
-/** Null when the transition is not allowed from this status. */
+/** Returns null when the transition is not allowed from this status. */
 export function statusAfter(transition: SandboxTransition, from: SandboxRowStatus): SandboxRowStatus | null {
   const rule = TRANSITION_RULES[transition];
   return rule.from.includes(from) ? rule.to : null;

@@ -13,7 +13,7 @@ export interface PortAddress {
   url: string;
 }
 
-/** Where clients reach the agent servers of sandboxes, and the ports of what agents start. */
+/** Addresses by which clients reach the agent servers of sandboxes, and the ports of what agents start. */
 @Injectable()
 export class SandboxUrls {
   private portsBase: { publicUrl: string; url: URL | null } | null = null;
@@ -23,7 +23,10 @@ export class SandboxUrls {
     private readonly service: ServiceAddress,
   ) {}
 
-  /** Without a trailing slash. Without an `exposePort` it may be the path below the service, which always works. */
+  /**
+   * Returns an address without a trailing slash. Without an `exposePort` it may be the path below the service, which always
+   * works.
+   */
   agentServer(sandboxId: string, exposePort: number | null): string {
     const { expose } = this.config.sandboxes;
     if (expose === 'ports' && exposePort !== null) {
@@ -77,7 +80,7 @@ export class SandboxUrls {
     ];
   }
 
-  /** Where clients reach a port, without a trailing slash and token; null if they do not. */
+  /** Returns where clients reach a port, without a trailing slash and token; null if they do not. */
   portOrigin(port: SandboxPort): string | null {
     const base = this.portsUrl();
     const [label = ''] = toHostLabels(port.sandboxId, [port.name]);

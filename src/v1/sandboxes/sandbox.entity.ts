@@ -35,7 +35,7 @@ export class Sandbox extends OwnedRow {
   /** Changed by `SandboxRepository.transition` only. */
   @Column('text') status: SandboxRowStatus;
 
-  /** For people: cause, exit code, last log lines, progress. */
+  /** The cause, exit code, last log lines or progress, for people to read. */
   @Column('text', { nullable: true }) statusDetail: string | null;
   @Column('text') backend: SandboxBackendKind;
   @Column('text') hostId: string;
@@ -44,10 +44,10 @@ export class Sandbox extends OwnedRow {
   /** SHA-256: finds the sandbox of a presented key. */
   @Column('bytea') sessionKeyHash: Buffer;
 
-  /** Null unless the agent server may still answer. */
+  /** The agent server's address; null unless it may still answer. */
   @Column('text', { nullable: true }) address: string | null;
 
-  /** Null when `address` is. */
+  /** Addresses of the other ports; null when `address` is. */
   @Column('jsonb', { nullable: true }) portAddresses: PortAddresses | null;
 
   /** The host's loopback port that forwards to its agent server, kept until its removal. */
@@ -69,7 +69,7 @@ export class Sandbox extends OwnedRow {
   /** What the proxy is there for; null: it starts without. */
   @Column('text', { nullable: true }) egressMode: EgressMode | null;
 
-  /** Of a transitional status: since when, or from when on, a process may work on it. */
+  /** The time from which a process may work on a transitional status. */
   @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;
 
   /** What entries in the audit name of the automation's run that it was made for. */

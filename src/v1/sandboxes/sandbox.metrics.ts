@@ -97,7 +97,7 @@ export class SandboxMetrics implements OnModuleInit {
   }
 }
 
-/** With 0 for each status of the configured backend that no sandbox has. */
+/** Adds a 0 for each status of the configured backend that no sandbox has. */
 function toSamples(counts: readonly SandboxCount[], backend: string): Sample[] {
   const zeros = SANDBOX_ROW_STATUSES.filter(
     (status) => !counts.some((each) => each.status === status && each.backend === backend),

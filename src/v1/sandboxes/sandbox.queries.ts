@@ -63,7 +63,7 @@ const SEARCH_ALL = `
   ORDER BY created_at DESC, id DESC
   LIMIT $3`;
 
-/** By id before anything else: a plan for the average user would read all sandboxes of one who has many. */
+/** Looks up by id before anything else: a plan for the average user would read all sandboxes of one who has many. */
 const LOOK_UP = `
   WITH found AS MATERIALIZED (SELECT * FROM sandboxes WHERE id = ANY($2) AND status <> 'DELETING')
   SELECT ${COLUMNS} FROM found WHERE user_id = $1`;
@@ -123,14 +123,13 @@ export class SandboxQueries {
     );
   }
 
-  /** Of all users. */
   async searchAll(limit: number, pageId: string | undefined): Promise<Page<SandboxView>> {
     return this.page('all_sandboxes', limit, pageId, (bounds) =>
       this.dataSource.query<SandboxRow[]>(SEARCH_ALL, bounds),
     );
   }
 
-  /** In the order of the ids; null for each that is unknown, or another user's. */
+  /** Returns sandboxes in the order of the ids; null for each that is unknown, or another user's. */
   async batch(userId: string, ids: readonly string[]): Promise<(SandboxView | null)[]> {
     const rows = await this.lookUpRows.run(this.dataSource, [userId, ids.filter(isSandboxId)]);
     const views = new Map(rows.map((row) => [row.id, this.view(row)]));
@@ -180,7 +179,7 @@ export class SandboxQueries {
     return row?.found === true;
   }
 
-  /** Of all users and hosts; up to a minute old where there are many. Statuses without sandboxes are left out. */
+  /** Counts sandboxes of all users and hosts; up to a minute old if there are many. Statuses without sandboxes are left out. */
   async counts(): Promise<SandboxCount[]> {
     if (this.clock.now() >= this.countedUntil) {
       this.counted = await this.dataSource.query<SandboxCount[]>(COUNTS);
@@ -237,13 +236,13 @@ export interface RunningSandbox extends AgentServerTarget {
   ports: Readonly<Record<string, string>>;
   /** Counts starts: what an agent server was told in an earlier generation is lost. */
   generation: number;
-  /** Its user stopped it before this start: what ran then goes on only when the user says so. */
+  /** The user stopped it before this start, so what ran then goes on only when the user says so. */
   stoppedByUser: boolean;
   specId: string;
   status: SandboxRowStatus;
-  /** Its user chose the image: what runs there is the user's. */
+  /** The user chose the image, so what runs there is the user's. */
   hasOwnImage: boolean;
-  /** Its user is not disabled: its key lets in. */
+  /** The user is not disabled, so the sandbox's key is accepted. */
   mayOwnerAct: boolean;
   /** A proxy puts credentials in, so it is given placeholders. */
   hasCredentialsOutside: boolean;
@@ -273,7 +272,7 @@ export class RunningSandboxQueries {
     private readonly cipher: SecretCipher,
   ) {}
 
-  /** Null unless the sandbox is RUNNING. */
+  /** Returns null unless the sandbox is RUNNING. */
   async target(sandboxId: string): Promise<RunningSandbox | null> {
     const found = await this.lastTarget(sandboxId);
     return found?.status === 'RUNNING' ? found : null;

@@ -24,7 +24,7 @@ import { isSandboxId, sessionKeyBinding } from './session-key.js';
 
 /** Statuses in which the agent server may still answer. In the others an address would be outdated. */
 const ADDRESSED: readonly SandboxRowStatus[] = ['RUNNING', 'PAUSING', 'DELETING'];
-/** For callers that know no limit; the worker sets that of the specification. */
+/** Used by callers that know no limit; the worker sets that of the specification. */
 const DEFAULT_START_TIMEOUT_SECONDS = 60;
 
 const INSERT = new NamedStatement(
@@ -145,7 +145,7 @@ export class SandboxRepository {
     return this.sandboxes.manager.transaction(work);
   }
 
-  /** Null when there is no such sandbox, or it is being removed. */
+  /** Returns null when there is no such sandbox, or it is being removed. */
   async find(id: string, userId: string | null = null): Promise<Sandbox | null> {
     if (!isSandboxId(id)) {
       return null;
@@ -239,7 +239,7 @@ export class SandboxRepository {
     return affected === 1;
   }
 
-  /** Its user did something in it (a status request does not count). Returns at once: no request waits for it. */
+  /** Notes that the user did something in it (a status request does not count). Returns at once: no request waits for it. */
   touch(id: string): void {
     const now = this.clock.now();
     if (now - (this.touches.get(id) ?? 0) < TOUCH_EVERY_MS) {
@@ -269,7 +269,7 @@ export class SandboxRepository {
     return affected === 1;
   }
 
-  /** Of this host: those that have a port or should get one. A stopped one without a port gets it at its next start. */
+  /** Lists this host's sandboxes that have a port or should get one. A stopped one without a port gets it at its next start. */
   async listExposed(): Promise<ExposedSandbox[]> {
     const hostId = this.host.id;
     const found = await this.sandboxes.find({
@@ -282,7 +282,7 @@ export class SandboxRepository {
     return found.map(({ id, exposePort: port }) => ({ id, port }));
   }
 
-  /** Null when this host has no such sandbox. */
+  /** Returns null when this host has no such sandbox. */
   async findExposed(id: string): Promise<(ExposedSandbox & { sessionKey: string }) | null> {
     const found = await this.find(id);
     return found?.hostId === this.host.id

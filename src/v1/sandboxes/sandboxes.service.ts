@@ -73,7 +73,7 @@ export class SandboxesService {
     return this.queries.searchAll(limit, pageId);
   }
 
-  /** Whose sandbox an actor may act on by this id: administrators may on all. */
+  /** Returns the user whose sandbox the actor may act on: its owner for an administrator, else the actor. */
   async ownerFor({ id: actorId, isAdmin }: Pick<AuthUser, 'id' | 'isAdmin'>, id: string): Promise<string> {
     const sandbox = isAdmin ? await this.sandboxes.find(id) : null;
     return sandbox?.userId ?? actorId;

@@ -18,7 +18,7 @@ const PROBLEMS: DocumentedProblem[] = [
   thrown(unknownToSandbox(), 'No id of a conversation'),
   { status: 413, detail: 'The request body may have at most 32 MiB.' },
 ];
-/** Of all events of a request together. */
+/** Bounds the values of all events of a request together. */
 const MAX_VALUES = 1_000_000;
 const HINT =
   "For agent servers, with their sandbox's key. It makes the service read the agent server's log at once instead of a moment later; what is sent is not stored. A conversation that the service does not know, because a client began it at the agent server itself, becomes one of the sandbox's owner.";

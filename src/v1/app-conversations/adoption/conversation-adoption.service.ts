@@ -22,7 +22,7 @@ const MAX_MODEL_LENGTH = 500;
 const MAX_ADDRESS_LENGTH = 2_000;
 const MAX_PATH_LENGTH = 4_096;
 
-/** Null when the entry is invalid or about to be removed. `now` replaces a time that is missing or in the future. */
+/** Returns null when the entry is invalid or about to be removed. `now` replaces a time that is missing or in the future. */
 export function toListedConversation(value: unknown, now: Date): ListedConversation | null {
   const id = parseHexId(jsonText(value, 'id') ?? '');
   if (id === null || jsonText(value, 'execution_status') === 'deleting') {

@@ -98,7 +98,7 @@ export class AcpAgents implements OnModuleInit {
     return name === OWN_AGENT || this.find(name) !== null;
   }
 
-  /** Null for our own agent, which null also names, and for unknown names. */
+  /** Returns null for our own agent, which a null name means too, and for unknown names. */
   find(name: string | null): AcpAgent | null {
     return name?.startsWith(PREFIX) ? (this.agents.get(name.slice(PREFIX.length)) ?? null) : null;
   }
@@ -111,7 +111,7 @@ export interface StartedAcpAgent {
   spec: AcpAgentSpec;
   /** Variables of its environment. */
   secrets: ReadonlyMap<string, AgentSecret>;
-  /** For the user: variables without a value. */
+  /** Tells the user which variables have no value. */
   notes: string[];
 }
 

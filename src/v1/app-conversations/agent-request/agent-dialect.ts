@@ -56,7 +56,7 @@ export interface AgentDialect {
 
   request: (start: AgentStart) => StartConversationRequest;
 
-  /** Where it calls a model; null when the agent server decides. */
+  /** Returns where it calls a model; null when the agent server decides. */
   endpoint: (model: string, baseUrl: string | null) => ReturnType<typeof modelEndpoint> | null;
 
   /** An address of a model that the operator must have allowed. */
@@ -245,7 +245,7 @@ function extension({
 function toStockAgent(start: AgentStart): AgentSpec {
   const { settings } = start;
   const { language } = settings;
-  // Their servers know forms by the names of models alone.
+  // Stock servers choose the form of API by the model's name, so `api` is left out.
   const llm = toModel(start, settings.llm_parameters && without(settings.llm_parameters, ['api']));
   const condenser = toCondenser(start);
   const skills = givenSkills(start);
@@ -258,7 +258,7 @@ function toStockAgent(start: AgentStart): AgentSpec {
     kind: 'Agent',
     llm: { ...llm, usage_id: 'agent' },
     tools: AGENT_TOOLS,
-    // Their servers have another member that is called `tools`.
+    // Stock servers have another member that is called `tools`.
     ...toolServers(mcpServerEntries(start.mcpConfig, false)),
     condenser: condenser && {
       kind: condenser.kind,
@@ -294,7 +294,7 @@ const SLIPWAY: AgentDialect = {
     memory === true ? ['agent_context.load_memory: the agent server of this sandbox keeps no notes.'] : [],
 };
 
-/** For agent servers that know only the published schema. */
+/** Serves agent servers that know only the published schema. */
 const STOCK: AgentDialect = {
   hasExtensions: false,
   request: (start) => toCommonRequest(start, toStockAgent(start)),
@@ -314,7 +314,7 @@ const STOCK: AgentDialect = {
 
 export const AGENT_DIALECTS = { slipway: SLIPWAY, stock: STOCK };
 
-/** Null for an unknown specification: the dialect that all agent servers understand. */
+/** Returns the stock dialect, which all agent servers understand, when the specification is unknown. */
 export function agentDialect(spec: SandboxSpec | null): AgentDialect {
   return spec?.program.kind === 'native' ? AGENT_DIALECTS.slipway : AGENT_DIALECTS.stock;
 }

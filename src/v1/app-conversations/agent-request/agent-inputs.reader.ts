@@ -32,7 +32,7 @@ import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../
 import type { ConversationGrants } from '../start-task.repository.js';
 import { OwnToolServer } from './own-tool-server.js';
 
-/** Whose repository it is (null: none), and what its agent may do with it. */
+/** The repository of an agent's work (null: none) and what the agent may do with it. */
 export interface RepositoryUse {
   userId: string;
   repository: string | null;
@@ -181,7 +181,7 @@ export class AgentInputsReader {
     };
   }
 
-  /** For its repository, and the fork that it works in, alone, where the limits keep the token itself from it. */
+  /** Returns credentials for its repository and the fork that it works in, when the limits withhold the token itself. */
   private async ownRepositories(
     { userId, repository, provider, limits }: RepositoryUse,
     stored: readonly StoredCredential[],

@@ -22,7 +22,7 @@ interface NewConversation {
   ports: readonly PortAddress[];
   request: StartRequest;
   configuration: AgentConfiguration;
-  /** In clear. */
+  /** The values are in clear. */
   secrets: ReadonlyMap<string, string>;
   dialect: AgentDialect;
   /** Whether its sandbox runs an image that the user chose. */
@@ -33,7 +33,7 @@ type CheckedRequest = Pick<StartRequest, 'llm_model' | 'llm_profile' | 'agent' |
 
 export interface CheckedConfiguration {
   configuration: AgentConfiguration;
-  /** For the user: why no conversation can begin with these settings. */
+  /** Tells the user why no conversation can begin with these settings; null when one can. */
   problem: string | null;
 }
 

@@ -60,7 +60,7 @@ export function withProfile(settings: AgentSettings, config: JsonObject): AgentS
   };
 }
 
-/** By them gateways let a request say where it is passed on to, with the key that it came with. */
+/** Parameters by which a request can tell a gateway to pass it on elsewhere, with the key that it came with. */
 const STEERING_PARAMETERS = ['extra_headers', 'litellm_extra_body'];
 
 /**
@@ -117,7 +117,7 @@ function textMembers(members: JsonObject): JsonObject {
 
 const DEFAULT_MAX_ITERATIONS = 500;
 
-/** As agent servers take them. */
+/** Limits as agent servers take them. */
 interface AgentLimits {
   max_iterations: number;
   /** USD per conversation. */
@@ -131,7 +131,7 @@ export function agentLimits({
   return { max_iterations: iterations ?? DEFAULT_MAX_ITERATIONS, max_budget: budget };
 }
 
-/** With the stricter of two limits. */
+/** Returns the settings with the stricter of the two limits. */
 export function withBudget(settings: AgentSettings, budget: number | null): AgentSettings {
   const { max_budget_per_task: own } = settings;
   return budget === null

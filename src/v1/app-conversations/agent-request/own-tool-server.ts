@@ -13,7 +13,7 @@ import { StartTaskRepository } from '../start-task.repository.js';
 
 export const TOOL_SERVER_PATH = '/mcp';
 
-/** With a user's key, names the conversation whose agent calls: the caller may then no more than that one. */
+/** Names the conversation whose agent calls with a user's key: the caller may then do no more than that agent. */
 export const CONVERSATION_HEADER = 'X-Slipway-Conversation';
 
 /** Headers that a key may stand in. */
@@ -43,12 +43,12 @@ export class OwnToolServer {
     private readonly users: UsersService,
   ) {}
 
-  /** Of a start, whose id is never used again; that of a deleted conversation may be. */
+  /** Derives the key from a start's id, which is never used again; the id of a deleted conversation may be. */
   keyOf(startId: string): string {
     return `slwc_${toHexId(startId)}_${this.cipher.derive(purposeOf(startId))}`;
   }
 
-  /** Null for any other key. A forged one costs no question to the database. */
+  /** Returns null for any other key. A forged one costs no query. */
   async callerOf(key: string): Promise<CallingAgent | null> {
     const [, hex = '', code = ''] = KEY.exec(key) ?? [];
     const startId = parseHexId(hex);

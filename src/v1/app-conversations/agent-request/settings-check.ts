@@ -20,13 +20,13 @@ type SettingsVerdict = { problem: string } | { problem: null; model: string };
 interface ChosenAgent {
   /** Null: our own agent. */
   name: string | null;
-  /** Null for our own agent, and for a name that is not on the list. */
+  /** The agent of that name; null for our own agent, and for a name that is not on the list. */
   acp: AcpAgent | null;
   listed: readonly string[];
 }
 
 const AGENTS = ['', OWN_AGENT];
-/** For an agent that chooses its model itself. */
+/** Stands for the model of an agent that chooses it itself. */
 const OWN_MODEL = '';
 
 export function checkSettings(
@@ -75,7 +75,7 @@ function usesBaseUrl({ env }: AcpAgent): boolean {
   return Object.values(env).some((value) => value.includes('${llm_base_url}'));
 }
 
-/** Null when the model can be called. */
+/** Returns null when the model can be called. */
 function modelProblem(
   model: string,
   { llm_base_url: baseUrl, llm_api_key: apiKey }: AgentSettings,

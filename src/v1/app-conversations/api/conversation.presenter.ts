@@ -80,13 +80,13 @@ export class ConversationPresenter {
     };
   }
 
-  /** Without a trailing slash. */
+  /** Has no trailing slash. */
   private agentServer(row: Pick<ConversationRow, 'sandbox_id' | 'expose_port'>): string {
     return this.urls.agentServer(row.sandbox_id, row.expose_port);
   }
 }
 
-/** In the order of the wire, with every secret masked. */
+/** Returns the request in the order of the wire, with every secret masked. */
 function requestEcho(request: StartRequest): StartTaskDto['request'] {
   const { conversation_id: conversationId, parent_conversation_id: parentId, secrets } = request;
   return {

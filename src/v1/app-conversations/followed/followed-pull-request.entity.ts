@@ -23,7 +23,7 @@ export interface FollowWishes {
 export interface KnownOfPullRequest {
   checks: string[];
   comments: string[];
-  /** Of the account itself, written while the agent worked, for the text of the next round. */
+  /** Comments of the account itself while the agent worked, and notices, for the text of the next round. */
   aside: string[];
   /** Commit whose conflict the agent was told of, until there is none. */
   conflictOf: string | null;
@@ -65,17 +65,17 @@ export class FollowedPullRequest {
   @Column('integer', { default: 0 }) round: number;
   @Column('text', { nullable: true }) reason: string | null;
 
-  /** Of the conversation, when its pull request was found. */
+  /** The conversation's provider when its pull request was found. */
   @Column('text', { nullable: true }) provider: ProviderType | null;
 
   /** Until there is one, that of the start. */
   @Column('text', { nullable: true }) repository: string | null;
 
-  /** Null until the conversation has one. */
+  /** The pull request's number; null until the conversation has one. */
   @Column('integer', { nullable: true }) number: number | null;
   @Column('text', { nullable: true }) url: string | null;
 
-  /** As last read. */
+  /** The head that was last read. */
   @Column('text', { nullable: true }) headSha: string | null;
   @Column('jsonb', { default: () => "'{}'" }) known: Partial<KnownOfPullRequest>;
 
@@ -85,10 +85,10 @@ export class FollowedPullRequest {
   /** Comments of this round without an answer yet, one of each thread. */
   @Column('jsonb', { default: () => "'[]'" }) unanswered: AnsweredComment[];
 
-  /** Null while the agent works, or is about to. */
+  /** Since when the agent has been idle; null while it works, or is about to. */
   @Column('timestamptz', { nullable: true }) idleSince: Date | null;
 
-  /** Null when it has ended. */
+  /** When it is looked at next; null once following has ended. */
   @Column('timestamptz', { nullable: true }) nextLookAt: Date | null;
   @Column('text', { nullable: true }) leasedBy: string | null;
   @Column('timestamptz', { nullable: true }) leasedUntil: Date | null;

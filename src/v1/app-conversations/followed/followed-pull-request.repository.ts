@@ -16,7 +16,7 @@ export type FollowChange = Partial<
 
 interface NotedWork {
   id: string;
-  /** Of the row that follows. */
+  /** The `attempt` of the row in `followed_pull_requests`. */
   attempt: number;
   /** Null: it has begun. */
   endedAt: Date | null;
@@ -51,7 +51,7 @@ const WAKE = `
       AND (number IS NULL OR number = ANY ($4::int[]) OR left(head_sha, ${SHA_DIGITS}) = ANY ($5::text[]))
     ORDER BY conversation_id FOR UPDATE)`;
 
-/** As precise as a Date is. */
+/** The database's time in milliseconds, which is as precise as a Date. */
 const NOW = (): string => `date_trunc('milliseconds', now())`;
 
 const IS_PENDING = 'SELECT EXISTS (SELECT FROM pending_messages WHERE id = $1) AS found';
@@ -87,7 +87,7 @@ export class FollowedPullRequestRepository extends Repository<FollowedPullReques
     }
   }
 
-  /** Where the work has ended, the next look is now. Leaves those at which a look has begun meanwhile. */
+  /** Makes the next look due now if the work has ended. Leaves rows at which a look has begun meanwhile. */
   async noteWork(changed: readonly NotedWork[], now: Date): Promise<void> {
     if (changed.length > 0) {
       const column = <Name extends keyof NotedWork>(name: Name): NotedWork[Name][] =>

@@ -20,7 +20,7 @@ import { type KeptFile, KeptChangesRepository } from './kept-changes.repository.
 
 const MIB = 1024 * 1024;
 const MAX_FILES = 200;
-/** Of all files together, as JSON. */
+/** Bytes of all files together, as JSON. */
 const MAX_BYTES = 2 * MIB;
 /** Linux allows no longer paths. */
 const MAX_PATH = 4096;
@@ -168,7 +168,7 @@ export class ChangesKeeper implements OnModuleInit {
     }
   }
 
-  /** By the times of the files, with deleted ones at the end. */
+  /** Sorts by the files' times, with deleted files at the end. */
   private async newestFirst(
     target: RunningSandbox,
     folder: string,

@@ -7,7 +7,7 @@ import { shellQuote } from '../start/repository-checkout.js';
 const MAX_FILES = 2_000;
 /** Limits the work in an endless folder. */
 const MAX_FOUND = 50_000;
-/** As JSON. */
+/** Bytes as JSON. */
 const MAX_BYTES = 1_000_000;
 const TIMEOUT_SECONDS = 20;
 /** Installed packages, caches and build output. */

@@ -33,7 +33,7 @@ export interface KeptFile extends GitChange {
 
 export interface KeptCopy {
   files: readonly KeptFile[];
-  /** Of all files, relative to the folder; null where they were not told. */
+  /** Paths of all files, relative to the folder; null when they were not sent. */
   paths: readonly string[] | null;
 }
 

@@ -85,7 +85,10 @@ export function messagesFor(hostId: string): LeasedTable {
 const ORPHANS_BATCH = 1_000;
 export const FIRST_MESSAGE_ID = '00000000-0000-0000-0000-000000000000';
 
-/** For failed starts and deleted conversations. Messages for paused sandboxes may be many, and wait for long. */
+/**
+ * Removes messages of failed starts and deleted conversations, in batches: those for paused sandboxes may be many and wait
+ * long.
+ */
 const REMOVE_ORPHANS = `
   WITH seen AS MATERIALIZED (
     SELECT id, conversation_id FROM pending_messages WHERE id > $1 ORDER BY id LIMIT ${ORPHANS_BATCH}),

@@ -58,7 +58,10 @@ export class PendingMessagesService extends BackgroundLoop {
     return { id, position };
   }
 
-  /** In the caller's transaction, for a conversation that exists; returns the position. @throws DomainError rate_limited */
+  /**
+   * Adds a message in the caller's transaction, for a conversation that exists, and returns its position.
+   * @throws DomainError rate_limited
+   */
   async enqueue(
     manager: EntityManager,
     message: { id: string; userId: string; conversationId: string; content: Content[] },

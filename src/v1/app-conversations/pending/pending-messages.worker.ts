@@ -27,7 +27,7 @@ const OPTIONS: LeasedWorkOptions = {
   pauseMs: 2_000,
   mostPauseMs: 300_000,
 };
-/** For a sandbox that stopped meanwhile. */
+/** Pause before the next try when the sandbox has stopped meanwhile. */
 const LOOK_AGAIN_MS = 1_000;
 /** The agent server refuses a message for good. */
 const NEVER_TAKEN = new Set([413, 422]);

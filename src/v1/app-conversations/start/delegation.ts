@@ -14,7 +14,7 @@ import { StartTaskRepository } from '../start-task.repository.js';
 /** Conversations above one that an agent has started: a person's own, its child and its grandchild. */
 export const MAX_DEPTH = 3;
 
-/** Of agents, that one conversation takes. What it was asked with first is not among them. */
+/** Messages that one conversation takes from agents, besides the one that it was started with. */
 export const MAX_MESSAGES = 100;
 
 /** USD; below that, not even a first answer of a model could be paid. */

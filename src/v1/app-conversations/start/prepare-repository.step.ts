@@ -181,7 +181,7 @@ function either<T>(asked: T | null | undefined, stored: T | null): T | null {
 /** Backends that can say so set the folder. */
 const ENTER_WORKSPACE = 'folder=${OH_WORKSPACE_PATH:-$folder}; mkdir -p -- "$folder"; cd -- "$folder"';
 
-/** Without git in the sandbox, this does nothing, as the agent may have other work. */
+/** Does nothing if the sandbox has no git, as the agent may have other work. */
 function initCommands(identity: GitIdentity | null): string[] {
   return [
     'if command -v git >/dev/null; then',

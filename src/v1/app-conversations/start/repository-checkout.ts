@@ -23,7 +23,7 @@ const NO_PARTS =
 
 export interface CheckoutPlan {
   provider: ProviderType;
-  /** As the user named it. */
+  /** The name that the user gave. */
   name: string;
   /** http(s), without credentials. */
   url: string;
@@ -105,7 +105,7 @@ export class RepositoryCheckout {
     );
   }
 
-  /** For agent servers without a route for checkouts. */
+  /** Clones by shell command, on agent servers without a route for checkouts. */
   private async byCommand(
     target: AgentServerTarget,
     plan: CheckoutPlan,
@@ -132,7 +132,7 @@ export class RepositoryCheckout {
   }
 }
 
-/** For the user: what happened, what to do, and the end of git's output. */
+/** Tells the user what happened and what to do, with the end of git's output. */
 export function checkoutFailure(
   plan: Pick<CheckoutPlan, 'provider' | 'name' | 'branch' | 'credential'>,
   failure: GitPrepareFailure,
@@ -195,7 +195,10 @@ export function shellQuote(text: string): string {
   return `'${text.replaceAll("'", String.raw`'\''`)}'`;
 }
 
-/** For a repository that was just made. Our own agent servers have a default in their home, so that a setup script's counts. */
+/**
+ * Sets the committer of a new repository. Without an identity, an existing setting wins: our own agent servers' default in
+ * their home, or a setup script's.
+ */
 export function committerCommands(identity: GitIdentity | null): string[] {
   return Object.entries(identity ?? DEFAULT_IDENTITY).map(([name, value]) => {
     const unless = identity === null ? `git config user.${name} >/dev/null || ` : '';
@@ -209,7 +212,7 @@ const CREDENTIAL_HELPER = `!f() { [ "$1" = get ] && printf 'username=%s\\npasswo
 /** Lines of our own commands for the user, among the output of git. */
 const NOTICE_LINE = /^slipway: (.+)$/gm;
 
-/** Without the remote's default branch, git checks out nothing. */
+/** When the remote has no default branch, git checks out nothing. */
 const TAKE_ANY_BRANCH = `if ! git rev-parse --verify --quiet HEAD >/dev/null; then
   for name in main master "$(git for-each-ref --sort=-committerdate --count=1 --format='%(refname:lstrip=3)' refs/remotes/origin)" ''; do
     if [ -z "$name" ]; then echo 'slipway: The repository has no branch yet: its folder is empty.'; break; fi

@@ -43,7 +43,7 @@ export class StartAdmission {
     private readonly logs: FollowedConversationRepository,
   ) {}
 
-  /** In the caller's transaction. @throws DomainError, InvalidInputError */
+  /** Stores a start in the caller's transaction. @throws DomainError, InvalidInputError */
   async store(manager: EntityManager, plan: StartPlan): Promise<StartTask> {
     const { task, resumes } = plan;
     const { appConversationId: conversationId } = task;

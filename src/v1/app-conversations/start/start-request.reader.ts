@@ -169,7 +169,6 @@ function blankAsNull(text: string | null | undefined): string | null {
   return text === undefined || text === null || text.trim() === '' ? null : text;
 }
 
-/** Of the request's body. */
 export function invalid(member: readonly string[], msg: string, type = 'value_error'): InvalidInputError {
   return new InvalidInputError({ loc: ['body', ...member], msg, type });
 }

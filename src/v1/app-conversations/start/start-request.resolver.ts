@@ -22,9 +22,9 @@ interface StartTarget {
   sandboxExists: boolean;
   /** It needs quota to be resumed. */
   isStopped: boolean;
-  /** Null unless parent and child share a folder. */
+  /** The parent's folder; null unless parent and child share it. */
   workingDir: string | null;
-  /** With what the parent conversation passes on. */
+  /** The request, with what the parent conversation passes on. */
   request: StartRequest;
 }
 

@@ -9,7 +9,7 @@ export interface StartContext {
   task: StartTask;
   sandbox: RunningSandbox;
   dialect: AgentDialect;
-  /** Null when the specification is not configured any more. */
+  /** The specification's folder; null when it is not configured any more. */
   specWorkingDir: string | null;
 }
 

@@ -15,7 +15,7 @@ const POLL_MS = 1_000;
 @Injectable()
 export class StartStream implements OnModuleInit, BeforeApplicationShutdown {
   private readonly logger = new Logger(StartStream.name);
-  /** Its events are ids of tasks that may have changed. */
+  /** Emits ids of tasks that may have changed. */
   private readonly changes = new EventEmitter().setMaxListeners(0);
   private readonly stopped = new AbortController();
 

@@ -30,7 +30,7 @@ const OPTIONS: LeasedWorkOptions = {
   pollMs: 2_000,
   mostAttempts: 4,
 };
-/** For a start that a process of the release before this one has taken over. */
+/** Pause before looking again at a start that a process of the previous release has taken over. */
 const LOOK_AGAIN_MS = 60_000;
 
 export interface LeasedStart extends Lease {

@@ -1,7 +1,7 @@
 import type { ApiGuide, ProviderType } from '../../../git-providers/git-provider.js';
 import type { TaskType } from '../../../suggested-tasks/collect-candidates.js';
 
-/** As `GET /api/user/suggested-tasks` lists it. */
+/** A task as `GET /api/user/suggested-tasks` lists it. */
 export interface SuggestedTask {
   git_provider: ProviderType;
   task_type: TaskType;
@@ -12,7 +12,7 @@ export interface SuggestedTask {
 }
 
 export interface TaskGitServer {
-  /** Where the agent finds what it needs, without a command-line client of the server. */
+  /** Tells the agent how to find what it needs without a command-line client of the server. */
   guide: ApiGuide;
   /** The variable with the token for the agent's tools; null without a token. */
   tokenVariable: string | null;

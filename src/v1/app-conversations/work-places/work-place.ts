@@ -9,9 +9,9 @@ export interface ForkHead extends ChangeHead {
   number: number;
 }
 
-/** Where the commits of a conversation come from and go to, where that is not its repository alone. */
+/** Tells where a conversation's commits come from and go to, if that is not just its repository. */
 export interface WorkPlace {
-  /** Of the pull request that is worked on; null: the work begins in the repository. */
+  /** Head of the pull request that is worked on; null means that the work begins in the repository. */
   head: ForkHead | null;
   /** `fork` is one of the user's own, which is made when it is needed first. */
   push: 'head' | 'repository' | 'fork' | 'none';

@@ -15,11 +15,11 @@ interface DeniedPush {
   repository: string;
   provider: ProviderType | null;
   branch: string;
-  /** Null for a conversation that another client has begun. */
+  /** The start task; null for a conversation that another client has begun. */
   start: StartTask | null;
 }
 
-/** Where conversations work: in the repository, in the fork of a pull request, in a fork of the user's own. */
+/** Decides where conversations work: in the repository, in the fork of a pull request, or in a fork of the user's own. */
 @Injectable()
 export class WorkPlaces {
   constructor(
@@ -28,7 +28,7 @@ export class WorkPlaces {
     private readonly settings: SettingsRepository,
   ) {}
 
-  /** Null where it is the repository as usual, there is no token, or the host does not say. */
+  /** Returns null when it is the repository as usual, when there is no token, or when the host does not say. */
   async find(
     { userId, request }: Pick<StartTask, 'userId' | 'request'>,
     policy: ForkPolicy,
@@ -61,8 +61,9 @@ export class WorkPlaces {
   }
 
   /**
-   * Where a branch goes whose push is denied: makes the user's fork where there is none.
-   * @returns full name of a repository @throws DomainError conflict with what the user can do
+   * Returns where to push a branch whose push is denied, and makes the user's fork if there is none.
+   * @returns full name of a repository
+   * @throws DomainError conflict with what the user can do
    */
   async elsewhere({ userId, repository, provider, branch, start }: DeniedPush): Promise<string> {
     const place = start?.request.work_place;
@@ -107,7 +108,7 @@ export function requirePushable(repository: string, place: WorkPlace | null | un
   }
 }
 
-/** Null where the start is about none; a branch that was chosen counts more than that of the pull request. */
+/** Returns the number of the pull request that a start is about, else null; a chosen branch takes precedence over it. */
 export function changeRequestOf({
   suggested_task: task,
   selected_branch: branch,

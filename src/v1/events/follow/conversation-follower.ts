@@ -82,7 +82,7 @@ export class ConversationFollower {
 
   private start(): void {
     if (!this.stopped.signal.aborted) {
-      // In a turn of its own: what it does at once may call this again.
+      // `run` starts in a later microtask, as it may call this again at once.
       this.running ??= Promise.resolve()
         .then(() => this.run())
         .finally(() => {

@@ -7,7 +7,7 @@ import { countRows } from '../../../observability/metrics.js';
 const LEASE = `interval '10 seconds'`;
 const MAX_BATCH = 200;
 
-/** Without the inner limit, PostgreSQL scans all conversations ever made instead of those of running sandboxes. */
+/** The inner limit keeps PostgreSQL from scanning all conversations ever made instead of those of running sandboxes. */
 const CLAIM = `
   WITH due AS MATERIALIZED (
     SELECT f.id
@@ -47,7 +47,7 @@ const RELEASE = `
     ORDER BY id
     FOR UPDATE)`;
 
-/** Without `OFFSET 0`, PostgreSQL scans all conversations ever made instead of those of running sandboxes. */
+/** `OFFSET 0` keeps PostgreSQL from scanning all conversations ever made instead of those of running sandboxes. */
 const COUNT_RUNNING = `
   SELECT coalesce(f.execution_status, 'unknown') AS value, count(*)::int AS count
   FROM sandboxes s CROSS JOIN LATERAL (

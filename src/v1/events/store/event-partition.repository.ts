@@ -43,7 +43,7 @@ const OUTDATED = `
 const SECONDS_AHEAD = `
   SELECT coalesce(extract(epoch FROM max(until) - now()), 0)::float8 AS seconds FROM (${PARTITIONS}) AS partitions`;
 
-/** Of all logs in a partition to which nothing is added any more. */
+/** Sizes of all logs in a partition that gets no more events. */
 const sizesIn = (partition: string): string => `
   SELECT conversation_id AS id, sum(octet_length(body::text))::float8 AS bytes FROM ${partition} GROUP BY conversation_id`;
 

@@ -39,7 +39,7 @@ export class ConversationEvent {
   @Column('text') kind: string;
   @Column('timestamptz') occurredAt: Date;
 
-  /** By the clock of the database; determines the partition. */
+  /** The database's clock; it determines the partition. */
   @CreateDateColumn({ type: 'timestamptz' }) storedAt: Date;
 
   /** `json` rather than `jsonb` keeps the order of members. */

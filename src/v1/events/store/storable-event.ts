@@ -29,7 +29,7 @@ export function toStub({ id, timestamp, source, kind }: AgentEvent, now: Date): 
   return storable(event, JSON.stringify(event), now);
 }
 
-/** In place of the first event for which there is no room. */
+/** Returns a notice that takes the place of the first event for which there is no room. */
 export function toFullNotice({ id, occurredAt }: StorableEvent): StorableEvent {
   const detail =
     'The events of this conversation, or of all of your conversations, take as much space as they may. What the agent does from here on is not stored: begin another conversation, or delete some.';
@@ -53,7 +53,7 @@ function storable(event: AgentEvent, body: string, now: Date): StorableEvent {
   };
 }
 
-/** For NUL and lone surrogates, which PostgreSQL cannot store in a text. */
+/** Stands for NUL and lone surrogates, which PostgreSQL cannot store in a text. */
 const REPLACEMENT = '\u{FFFD}';
 
 /** Replaces NUL and lone surrogates by U+FFFD. */

@@ -147,7 +147,10 @@ export class EventStream {
   }
 }
 
-/** For clients that disconnect before the first event. The frame has no data, so clients dispatch no event. */
+/**
+ * Returns a frame that gives a position to clients that disconnect before the first event. It has no data, so they dispatch
+ * no event for it.
+ */
 function openingFrame(position: number, first: object | null): string {
   const frame = `retry: ${RECONNECT_MS}\nid: ${position}\n\n`;
   return first === null ? frame : `${frame}event: ${STATE_EVENT}\ndata: ${JSON.stringify(first)}\n\n`;

@@ -29,7 +29,7 @@ const MAX_PER_USER = 32;
 export interface StreamStart {
   header: string | undefined;
   query: string | undefined;
-  /** Without the other two: begin with the next event instead of the first. */
+  /** Begins with the next event instead of the first, if the other two are missing. */
   fromNow: boolean;
 }
 

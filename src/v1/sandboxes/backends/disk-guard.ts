@@ -88,7 +88,7 @@ export class DiskGuard {
         await this.sandboxes.end(found.id, this.#fullDisk(space, found.size));
       }
     } finally {
-      // Where one cannot be frozen, others may be about to stand still.
+      // If one cannot be frozen, others may still be freezing.
       await Promise.allSettled(freezing);
     }
   }

@@ -7,7 +7,7 @@ import type { EgressAccess, SandboxLaunch } from './sandbox-backend.js';
 
 const LOOPBACK_HOSTS = ['localhost', '127.0.0.1', '[::1]'];
 const PROXY_VARIABLES = ['HTTPS_PROXY', 'HTTP_PROXY', 'ALL_PROXY'];
-/** As others of an operator, by number: our agent server trusts it, and has the programs of tools trust it. */
+/** Numbered like an operator's other authorities: our agent server trusts it, and has the programs of tools trust it. */
 const EGRESS_AUTHORITY = 'SLIPWAY_AUTHORITY_1000';
 /** Variables that our agent server passes on to tools, besides those it knows by name. */
 export const TOOL_VARIABLES = 'SLIPWAY_TOOL_VARIABLES';
@@ -59,7 +59,10 @@ export function proxyDestinations(
 /** Has our agent server use proxies from its first request on, since `NODE_USE_ENV_PROXY` delays the start of Node.js. */
 const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
 
-/** For programs in a sandbox that reaches nothing but through its own proxy, and run by the Node.js of the service. */
+/**
+ * Returns the variables of a sandbox that reaches nothing but through its own proxy, and whose program runs on the service's
+ * Node.js.
+ */
 export function egressVariables(
   { id, program }: Pick<SandboxLaunch, 'id' | 'program'>,
   { port, credential, authority }: EgressAccess,
@@ -108,7 +111,7 @@ export function portVariables(ports: Readonly<Record<string, number>>, host: str
   return { ...named, [TOOL_VARIABLES]: Object.keys(named).join(',') };
 }
 
-/** Of this machine, in its networks. Node.js does not list bridges without connections. */
+/** Returns this machine's addresses in its networks. Node.js does not list bridges without connections. */
 export function ownAddresses(): string[] {
   return Object.values(networkInterfaces())
     .flatMap((each) => each ?? [])

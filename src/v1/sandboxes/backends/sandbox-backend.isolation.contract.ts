@@ -44,7 +44,7 @@ export function describeSandboxIsolation(
 
     it('has the session key in no file that a tool can read', async () => {
       const { client, launch } = shared();
-      // In two parts, so that the command itself does not match.
+      // Two parts keep the command itself from matching.
       const [head, tail] = [launch.sessionKey.slice(0, 9), launch.sessionKey.slice(9)];
       const { stdout } = await client.run(
         `head=${head}; grep -rlF -- "\${head}${tail}" "$HOME" "$PWD" "\${TMPDIR:-/tmp}" 2>/dev/null; echo looked`,

@@ -51,7 +51,7 @@ export function describeProjectFolder(
         }
         expect(await client.upload('/etc/file', 'x')).toBe(403);
         expect(await client.upload(`${PROJECT}/../../etc/file`, 'x')).toBe(403);
-        // Where nothing is isolated it is the machine's; where something is, others may be in it.
+        // The folder is the machine's if nothing is isolated; otherwise it may hold files of others.
         await client.run(`rm '${file}'; rmdir '${folder}'`);
       },
     );

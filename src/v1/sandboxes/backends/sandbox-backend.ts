@@ -29,7 +29,7 @@ export const GRACE_SECONDS = 10;
 
 /** Clients of OpenHands put files here without asking where an agent works. */
 export const SHARED_FOLDER = '/workspace';
-/** Where those clients assume an agent works: a sandbox has the folder, or its agent server translates the path. */
+/** The folder where those clients assume that an agent works: a sandbox has it, or its agent server translates the path. */
 export const PROJECT_FOLDER = `${SHARED_FOLDER}/project`;
 
 export type SandboxProgram =
@@ -58,11 +58,11 @@ export interface PodSettings {
 
 /** The way out of a sandbox that has rules. */
 export interface EgressAccess {
-  /** Of the proxy, on loopback of the sandbox's host. */
+  /** The proxy's port on loopback of the sandbox's host. */
   port: number;
-  /** By which the proxy knows the sandbox. */
+  /** Identifies the sandbox to the proxy. */
   credential: string;
-  /** In PEM: by it the proxy opens TLS; null where no rule needs that. */
+  /** PEM of the authority by which the proxy opens TLS; null when no rule needs that. */
   authority: string | null;
   /** False where it is there for credentials alone, and the network is as open as without. */
   isOnlyWay: boolean;
@@ -98,7 +98,7 @@ export interface SandboxLaunch {
 
 export type WarmLaunch = Omit<SandboxLaunch, 'sessionKey'>;
 
-/** Either of the two: without a key, the program waits for it. */
+/** A launch with a session key or without one, in which case the program waits for it. */
 export type ProgramLaunch = WarmLaunch & { sessionKey: string | null };
 
 /** What differs between sandboxes is added for each. */
@@ -124,7 +124,7 @@ export interface SandboxFacts {
   id: string;
   /** `running`: the program is alive, even if it does not answer; `stopped`: it has ended, and its files are there. */
   state: 'running' | 'stopped' | 'missing';
-  /** Where the agent server listens (`http://127.0.0.1:41234`); null until that is known. */
+  /** Address of the agent server (`http://127.0.0.1:41234`); null until that is known. */
   address: string | null;
   /** Addresses of the launch's other ports, by name; empty unless it runs. A program need not listen there. */
   ports: Readonly<Record<string, string>>;

@@ -51,7 +51,7 @@ export function describeWarmStarts(makeHarness: () => Promise<SandboxBackendHarn
       const stranger = new SandboxClient(client.address, 'another-key');
       expect((await stranger.send('GET', '/api/bash/bash_events/search')).status).toBe(401);
 
-      // Its tools have nothing of the way that the key took.
+      // The sandbox's tools see nothing of the way that the key took.
       const env = await client.run('env; cat /proc/self/fd/0 < /dev/null');
       expect(env.stdout).not.toContain(launch.sessionKey);
       await backend.pause(launch.id);

@@ -97,7 +97,7 @@ export class BackendReadiness
     }
   }
 
-  /** As `ready`, but a failure counts for a while. */
+  /** Does what `ready` does, but remembers a failure for a while. */
   private async readyOrFailed(): Promise<void> {
     if (this.failure !== null && performance.now() < this.failure.until) {
       throw this.failure.error;

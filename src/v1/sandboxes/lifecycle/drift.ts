@@ -56,7 +56,7 @@ export class DriftDetector {
   }
 }
 
-/** Whose rows are looked for in this round; the stopped ones are those after `stoppedUntil`. */
+/** Chooses the sandboxes whose rows this round compares; the stopped ones are those after `stoppedUntil`. */
 export function nextPart(
   facts: readonly SandboxFacts[],
   stoppedUntil: string,

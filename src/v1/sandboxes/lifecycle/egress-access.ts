@@ -11,7 +11,7 @@ import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
 
 const authoritySchema = z.object({ certificate: z.string(), key: z.string() });
-/** In PEM. */
+/** Certificate and key in PEM. */
 export type SandboxAuthority = z.infer<typeof authoritySchema>;
 
 /** The way out of sandboxes that have rules: the credential for the proxy, and the authority by which it opens TLS. */
@@ -74,7 +74,7 @@ export class SandboxEgress {
     return more.length === 0 && isSandboxId(id) && this.cipher.hasDerived(purpose(id), secret) ? id : null;
   }
 
-  /** Null before its first start with rules. */
+  /** Returns null before its first start with rules. */
   authorityOf({ id, egressAuthority }: Pick<Sandbox, 'id' | 'egressAuthority'>): SandboxAuthority | null {
     return egressAuthority === null
       ? null

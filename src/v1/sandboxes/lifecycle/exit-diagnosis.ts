@@ -19,7 +19,7 @@ export function isStartedAgain(detail: string | null): detail is string {
   return detail?.startsWith(STARTED_AGAIN) === true;
 }
 
-/** Without the lines of its log. */
+/** Returns the first line of the cause, without the lines of its log. */
 export function briefCause(failure: string | null): string {
   return textHead(failure?.split('\n', 1)[0] || 'no cause is known', MAX_CAUSE_CHARACTERS);
 }

@@ -103,7 +103,10 @@ export class LaunchPlanner {
 
 const CERTIFICATE = /-----BEGIN CERTIFICATE-----[^-]+-----END CERTIFICATE-----/g;
 
-/** Of a bundle, those that are not well known: the file may be that of a system, and its text would be in every pod. */
+/**
+ * Returns the certificates of a bundle that are not well known: the file may be a system's, and its text would be in every
+ * pod.
+ */
 export function privateAuthorities(bundle: string): string[] {
   const known = new Set(rootCertificates.map(withoutSpace));
   const certificates = bundle.replaceAll('\r', '').match(CERTIFICATE) ?? [];

@@ -178,7 +178,7 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
     }
   }
 
-  /** Its network was made when it started: open, or with no way but the proxy. */
+  /** Pauses a sandbox whose rules have come or gone: its network, open or with no way but the proxy, was made when it started. */
   private async pauseOutOfRules(id: string): Promise<void> {
     const sandbox = await this.sandboxes.find(id);
     const spec = sandbox && this.specs.find(sandbox.specId);
@@ -260,7 +260,7 @@ export class SandboxReconciler extends BackgroundLoop implements OnModuleInit {
   }
 
   private async removeOrphan(id: string): Promise<void> {
-    // In this order: a claim moves it from one table to the other.
+    // A claim moves it from the first table to the second, so the order matters.
     const hasRow = (await this.warm.exists(id)) || (await this.sandboxes.read(id)) !== null;
     if (hasRow || !(await this.orphans.claim(id))) {
       return;

@@ -150,7 +150,7 @@ export class WarmPrograms {
         await removeSandbox(this.backend, id);
       }
     } catch (error) {
-      // Without its row it is an orphan, which the reconciler removes; with it, the next check drops it.
+      // The reconciler removes it as an orphan if its row is gone; else the next check drops it.
       this.logger.warn('failed to remove warm sandbox', { sandbox_id: id, error: errorMessage(error) });
     }
   }

@@ -55,7 +55,7 @@ class PluginDto {
 
 const MAX_TASK_TITLE_LENGTH = 1000;
 
-/** As `GET /api/user/suggested-tasks` returned it. */
+/** A task as `GET /api/user/suggested-tasks` returned it. */
 class SuggestedTaskInputDto implements SuggestedTask {
   @ProviderName('Where the repository is.', { required: true }) git_provider: ProviderType;
 

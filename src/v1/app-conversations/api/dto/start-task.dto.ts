@@ -14,7 +14,7 @@ import { Choice, Identifier, Instant } from '../../../../common/validation/field
 import { START_TASK_STATUSES, type StartTaskStatus } from '../../start-task.entity.js';
 import { START_TASK_ORDERS, type StartTaskFilter, type StartTaskOrder } from '../../start-task.queries.js';
 
-/** As OpenHands has them: its clients know a step for skills, which are set up with the conversation here. */
+/** The statuses of OpenHands: its clients expect a step for skills, which are set up with the conversation here. */
 const TOLD_STATUSES = START_TASK_STATUSES.flatMap((status) =>
   status === 'STARTING_CONVERSATION' ? ['SETTING_UP_SKILLS', status] : [status],
 );

@@ -26,7 +26,7 @@ const MEBIBYTE = 1024 * 1024;
 const OPEN_FILES = 16_384;
 const NANO = 1e9;
 const LOG = { Type: 'json-file', Config: { 'max-size': '10m', 'max-file': '3' } };
-/** With these networks a sandbox shares the network of the host or of another container, or has none. */
+/** A sandbox in one of these shares the network of the host or of another container, or has none. */
 const UNUSABLE_NETWORK = /^(host|none|container:.*)$/;
 /** Variables that are only for our agent server, or that are secret. */
 const WITHHELD_VARIABLES = /^(NODE_|LD_|OH_|SLIPWAY_)|KEY|TOKEN|SECRET|PASSWORD|CREDENTIAL/i;

@@ -84,7 +84,7 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly #agentServers: AgentServerVolumes;
   readonly #reach: SandboxReach;
   readonly #network: InstanceNetwork;
-  /** Null where sandboxes publish ports. */
+  /** Links services with sandboxes; null when sandboxes publish ports. */
   readonly #links: SandboxLinks | null;
   readonly #guarded: GuardedContainers;
   readonly #guard: DiskGuard;
@@ -324,7 +324,7 @@ export class DockerSandboxBackend extends SandboxBackend {
     return engine;
   }
 
-  /** Null also for a container of another installation. */
+  /** Returns null also for a container of another installation. */
   async #find(id: string): Promise<ContainerInspectInfo | null> {
     const container = await callEngine('the sandbox cannot be inspected', () =>
       nullOnStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),

@@ -44,7 +44,10 @@ export function connectEngine(dockerHost: string | null): Docker {
   return new Docker(dockerHost === null ? {} : engineEndpoint(dockerHost));
 }
 
-/** For https the library reads `DOCKER_CERT_PATH`, as the docker command does. @throws SandboxBackendError */
+/**
+ * Parses `DOCKER_HOST`. The library reads `DOCKER_CERT_PATH` for https, as the docker command does.
+ * @throws SandboxBackendError
+ */
 export function engineEndpoint(dockerHost: string): EngineEndpoint {
   const [, , socketPath] = SOCKET_ADDRESS.exec(dockerHost) ?? [];
   if (socketPath !== undefined) {

@@ -5,7 +5,7 @@ import type { GuardedSandboxes } from '../disk-guard.js';
 import { sandboxName } from './container.js';
 import { callEngine, dialEngine, nullOnStatus } from './engine.js';
 
-/** Without the layers of images and containers, which take long as well. The last character is the library's to cut. */
+/** Leaves out the layers of images and containers, which take long as well. The library cuts off the last character. */
 const MEASURE_VOLUMES = '/system/df?type=volume&verbose=1&';
 /** The engine reads the files of all volumes. */
 const MEASURE_DEADLINE_MS = 120_000;

@@ -14,7 +14,10 @@ const BRIDGE_HASH = 10;
 const CREATING_MS = 3_000;
 const POLL_MS = 50;
 
-/** By it sandboxes reach the internet, and not each other. All share it: an engine has addresses for some thirty networks only. */
+/**
+ * The network by which sandboxes reach the internet, and not each other. All share it, as an engine has addresses for some
+ * thirty networks only.
+ */
 export class InstanceNetwork {
   readonly name: string;
 

@@ -8,10 +8,13 @@ import { callEngine, nullOnStatus } from './engine.js';
 import { bridgeName } from './instance-network.js';
 
 const TAKEN = /overlap/i;
-/** For some thousand sandboxes. */
+/** Suffices for some thousand sandboxes. */
 const RECONNECT_DEADLINE_MS = 600_000;
 
-/** For services in containers: a network of each sandbox and these. It is internal, so that no default route changes. */
+/**
+ * Links services in containers with sandboxes: each sandbox has a network with them. It is internal, so that no default
+ * route changes.
+ */
 export class SandboxLinks {
   constructor(
     private readonly docker: Docker,
@@ -47,7 +50,7 @@ export class SandboxLinks {
     });
   }
 
-  /** For a service whose container is new, and thus in no sandbox's network. */
+  /** Reconnects a service whose container is new, and so in no sandbox's network. */
   async reconnect(): Promise<void> {
     const reconnect = async (): Promise<void> => {
       const label = [`${INSTANCE_LABEL}=${this.options.instanceId}`, SANDBOX_LABEL];

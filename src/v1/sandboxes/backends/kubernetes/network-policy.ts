@@ -64,7 +64,10 @@ interface PolicyFacts {
   destinations: readonly Destination[];
 }
 
-/** In only from the service; out to public addresses, name servers and the webhooks, if the cluster enforces it. */
+/**
+ * Allows traffic in only from the service, and out to public addresses, name servers and the webhooks, if the cluster
+ * enforces it.
+ */
 export class InstancePolicy {
   /** This machine's addresses in the stored policy; null when it has none, or was not stored yet. */
   #admitted: readonly string[] | null = null;
@@ -130,7 +133,7 @@ export class InstancePolicy {
   async #facts(): Promise<PolicyFacts & { admitted: readonly string[] | null }> {
     const { instanceId, reach, reachedFrom } = this.options;
     const configured = reachedFrom.map(peerOf);
-    // With `proxy`, connections come from the pod's own node, which no policy keeps out.
+    // Connections with `proxy` come from the pod's own node, which no policy keeps out.
     const isOwn = configured.length === 0 && reach !== 'proxy';
     const ownPods = isOwn ? await this.#ownPods() : null;
     const own = isOwn && ownPods === null ? this.addresses() : null;

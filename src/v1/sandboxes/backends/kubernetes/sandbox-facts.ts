@@ -194,7 +194,7 @@ const CONTAINER_CAUSES = new Set(['CreateContainerConfigError', 'CreateContainer
 const PASSING =
   /pull QPS exceeded|deadline exceeded|is reserved for|time(d )?out|connection (refused|reset)|\bEOF\b|temporary failure|too ?many ?requests|\b50[0234]\b/i;
 
-/** For the clocks of nodes and for what a busy one does last. */
+/** Allowance for clock skew between nodes, and for delays of a busy one. */
 const OVERDUE_MS = 60_000;
 
 export interface PodReach {

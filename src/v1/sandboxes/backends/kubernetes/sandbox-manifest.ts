@@ -73,7 +73,7 @@ export function sandboxObjectName(id: string): string {
   return `sbx-${Buffer.from(id, 'utf8').toString('hex')}`;
 }
 
-/** Of the claim that the controller makes. */
+/** Name of the volume claim that the controller makes. */
 export function volumeName(objectName: string): string {
   return `${VOLUME}-${objectName}`;
 }
@@ -136,7 +136,7 @@ export function podTemplate(launch: ProgramLaunch, options: ManifestOptions): Po
     ...(isCopied && { initContainers: [copyContainer(options)] }),
     containers: [agentContainer(launch, layout, isCopied, options)],
     volumes: [
-      // In memory, which bounds it at once; a folder of the node is only measured at intervals.
+      // Memory bounds it at once; a folder of the node is only measured at intervals.
       {
         name: TEMPORARY,
         emptyDir: { medium: 'Memory', sizeLimit: `${Math.floor(memoryMb / 2)}${MEBIBYTES}` },

@@ -18,7 +18,7 @@ const RANGES: readonly UserRange[] = [
   { first: 30_000, count: 30_000 },
 ];
 
-/** Null when the service is not root. @throws SandboxBackendError when it is root and there are no other users */
+/** Returns null when the service is not root. @throws SandboxBackendError when it is root and there are no other users */
 export async function findSandboxUsers(): Promise<UserRange | null> {
   if (process.getuid?.() !== 0) {
     return null;

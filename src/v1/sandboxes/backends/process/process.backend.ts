@@ -295,7 +295,7 @@ export class ProcessSandboxBackend extends SandboxBackend {
     return { record, user };
   }
 
-  /** In the background: a sandbox without a network still answers. */
+  /** Reconnects in the background: a sandbox without a network still answers. */
   #reconnect(id: string, files: SandboxFiles): void {
     if (this.#reconnecting.has(id)) {
       return;

@@ -30,7 +30,7 @@ export async function processHarness(
   changes: Partial<ProcessBackendOptions> = {},
 ): Promise<ProcessHarness> {
   const dataDir = await realpath(await mkdtemp(path.join(tmpdir(), 'process-backend-')));
-  // As the service creates it.
+  // The service creates it with this mode.
   await chmod(dataDir, 0o700);
   const home = path.join(dataDir, 'home-of-service');
   await mkdir(home);

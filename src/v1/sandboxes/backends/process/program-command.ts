@@ -14,7 +14,7 @@ import { HOST_LOOPBACK, type NetworkRules } from './sandbox-network.js';
 import { agentSocket, portSocket, type SandboxPaths } from './sandbox-files.js';
 
 export const LOOPBACK = '127.0.0.1';
-/** Where programs that speak TCP only listen in a network of their own. */
+/** The port of programs that speak TCP only, in a network of their own. */
 const OWN_PORT = 8000;
 /** Identifies processes of a sandbox even when they left its process group and their parents are gone. */
 const MARKER_VARIABLE = 'SLIPWAY_SANDBOX';
@@ -33,7 +33,7 @@ export interface WorkspaceNames {
   fileRoots: string[];
 }
 
-/** Without the mount the agent server translates the path wherever it gets one. */
+/** Returns the names of the workspace. Without the mount, the agent server translates the path wherever it gets one. */
 export function workspaceNames(paths: SandboxPaths, isMounted: boolean): WorkspaceNames {
   const { workspace, shared } = paths;
   return isMounted

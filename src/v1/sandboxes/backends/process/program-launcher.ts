@@ -77,7 +77,7 @@ export class ProgramLauncher {
     this.#portReservations = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
-  /** Null when it already runs. `create` allows a new sandbox. @throws SandboxBackendError */
+  /** Returns null when it already runs. `create` allows a new sandbox. @throws SandboxBackendError */
   async start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<StartedProgram | null> {
     signal.throwIfAborted();
     const { folder, fileLimits, agentServer, environment, listenAddress } = this.options;

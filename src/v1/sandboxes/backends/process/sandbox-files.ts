@@ -46,7 +46,7 @@ const FILES = {
   resolver: 'resolv.conf',
   users: 'passwd',
   box: 'box',
-  /** For files of clients. A later start may have to create it, so it is not in the box. */
+  /** Holds files of clients. A later start may have to create it, so it is not in the box. */
   shared: 'shared',
 } as const;
 

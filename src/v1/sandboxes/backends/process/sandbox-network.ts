@@ -260,7 +260,7 @@ function unconnected(child: ChildProcess, cause: unknown): SandboxBackendError {
 /** Whether the process that connected this start of the sandbox has died. */
 export async function isNetworkLost(paths: SandboxPaths, run: string): Promise<boolean> {
   const record = await readRecord(paths);
-  // Without a record another process of this host is about to connect it.
+  // If there is no record, another process of this host is about to connect it.
   return record?.run === run && !isProgramAlive(record);
 }
 

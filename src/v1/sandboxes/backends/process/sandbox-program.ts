@@ -125,7 +125,7 @@ export async function spawnProgram(input: SpawnInput): Promise<SpawnedProgram> {
   if (pid === undefined) {
     return await throwSpawnFailure(failed, input.command);
   }
-  // In the same tick: Node.js cannot have reaped the process yet, so its identity can be read even if it has ended.
+  // Node.js cannot have reaped the process in this tick, so its identity can be read even if it has ended.
   const record = { ...identifyProcess(pid), ...input.record };
   try {
     writeFileSync(`${input.paths.program}.new`, `${JSON.stringify(record)}\n`, { mode: 0o600 });
