@@ -85,7 +85,7 @@ export const eventSchema = z.discriminatedUnion('kind', [
     activated_skills: z.array(text).optional(),
     extended_content: z.array(textContent).optional(),
     sender: textOrNull,
-    /** Of the agent that said it to this one; its source is `agent` then. */
+    /** The conversation whose agent sent the message; the event's source is `agent` then. */
     sender_conversation_id: textOrNull,
   }),
   event('ActionEvent', {
