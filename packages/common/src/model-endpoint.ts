@@ -62,7 +62,7 @@ const OWN_SERVERS: ReadonlySet<string> = new Set([
   'ollama_chat',
 ]);
 
-/** Where a model is called: the prefix of a known provider is removed, and is the default for the address. */
+/** Finds the address of a model. The prefix of a known provider is removed and selects the default address. */
 export function modelEndpoint(
   name: string,
   baseUrl: string | null,
@@ -108,7 +108,7 @@ function speaksAnthropic(provider: string, given: string): boolean {
     : hostOf(given) === 'api.anthropic.com' || /\/anthropic(\/v1)?(\/messages)?\/*$/.test(given);
 }
 
-/** With the version, behind which the path of the request follows. */
+/** Returns the address up to its version, which the path of the request follows. */
 function anthropicAddress(given: string): string {
   return `${given
     .replace(/\/+$/, '')
@@ -211,7 +211,7 @@ export function access(
   return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
 }
 
-/** Where the Responses API is: Azure has one address of it for all deployments, which older addresses name. */
+/** Returns the address of the Responses API. Azure has one for all deployments, which older addresses name. */
 export function responsesPlace({ model, baseUrl }: { model: string; baseUrl: string }): {
   model: string;
   baseUrl: string;
