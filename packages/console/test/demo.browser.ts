@@ -143,7 +143,7 @@ describe('the world of the demo', () => {
     await nadia.page.getByRole('link', { name: 'Try all labels every night' }).click();
     const run = nadia.page.getByRole('listitem').filter({ hasText: 'By hand' });
     await run.getByText('finished').waitFor();
-    // Nobody knows what this model costs.
+    // This model has no price.
     expect(await run.innerText()).not.toContain('$');
     await nadia.open('Conversations');
     await nadia.expectSound();
