@@ -85,7 +85,7 @@ async function makeHome(home: string | undefined): Promise<void> {
 
 /** Authorities that the service hands on, each in PEM. */
 const AUTHORITY = 'SLIPWAY_AUTHORITY_';
-/** Of Debian and Alpine, of Red Hat, of SUSE (https://go.dev/src/crypto/x509/root_linux.go). */
+/** Paths on Debian and Alpine, Red Hat and SUSE (https://go.dev/src/crypto/x509/root_linux.go). */
 const SYSTEM_BUNDLES = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -196,7 +196,7 @@ function uint32(value: number): Buffer {
   return Buffer.from([24, 16, 8, 0].map((shift) => value >>> shift));
 }
 
-/** As in `engines` of package.json. */
+/** The version that `engines` in package.json names. */
 export const OLDEST_NODE = '22.19';
 
 /** Why a program does not run on this Node.js; null: it does. An older one starts, and fails later. */

@@ -107,7 +107,7 @@ export class Conversation {
     return { ...toConversationInfo(this.record, this.folder), ...(failure && { error: failure }) };
   }
 
-  /** Null if the agent did not give up, or if its log does not say why. */
+  /** Why the agent gave up; null if it did not, or if its log does not say why. */
   get failure(): ConversationFailure | null {
     const last = hasFailed(this.record.status)
       ? this.log.entries.findLast((event) => event.kind === 'ConversationErrorEvent')
@@ -225,7 +225,7 @@ export class Conversation {
     await this.#run.confirm(accept, reason);
   }
 
-  /** Null: before the first event. The agent goes on from there. @throws HttpError 409 while it runs, 404, 501 */
+  /** Moves the agent to an event; null: before the first. @throws HttpError 409 while it runs, 404, 501 */
   async navigate(eventId: string | null): Promise<void> {
     await this.#run.settle();
     this.#requireOwnHistory();

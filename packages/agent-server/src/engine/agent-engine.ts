@@ -42,7 +42,7 @@ export interface EngineSettings {
   resultSchema: Record<string, unknown> | null;
   /** Servers that may be called at addresses from users (see `HostAllowlist`); null: any. */
   outboundAllowlist: readonly string[] | null;
-  /** Null: the conversation's agent is our own. */
+  /** The agent to start; null if the conversation's agent is our own. */
   acp: AcpLaunch | null;
 }
 
@@ -55,7 +55,7 @@ export interface AcpLaunch {
   sessionMode: string | null;
   /** How it signs in; null: it needs no request for that. */
   authMethod: string | null;
-  /** For process, handshake and session together. */
+  /** Limit for process, handshake and session together. */
   startTimeoutMs: number;
   idleTimeoutMs: number;
 }
@@ -167,7 +167,7 @@ export interface EngineServerOptions {
   /** The folder that all conversations of the sandbox work in, or below. */
   workspace: string;
   conversationsPath: string;
-  /** Without any key, the server is open to all clients. */
+  /** Clients must send one of these keys; if there are none, the server is open to all. */
   sessionKeys: string[];
   webhook: Omit<WebhookOptions, 'sessionKey'> | null;
   environment: Record<string, string>;
@@ -191,7 +191,7 @@ export interface OriginalCall {
   type: 'call';
   id: string;
   name: string;
-  /** As the model wrote it: usually JSON. */
+  /** The text that the model wrote, usually JSON. */
   arguments: string;
   opaque: OpaqueData | null;
 }
@@ -206,7 +206,7 @@ export interface OriginalResponse {
   origin: string;
   /** Members of the message that its server wants back. */
   message: OpaqueMembers;
-  /** In the order in which the model wrote them. */
+  /** Kept in the order in which the model wrote them. */
   parts: OriginalPart[];
 }
 

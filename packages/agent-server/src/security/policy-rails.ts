@@ -54,7 +54,7 @@ const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/;
 
 /** A command without what is before it: assignments, and programs that run another one. */
 interface Call {
-  /** Without its folder; null: not known before it runs. */
+  /** Name of the program without its folder; null if it is not known before the program runs. */
   name: string | null;
   args: ShellWord[];
   command: ShellCommand;
@@ -237,7 +237,7 @@ function toCall(command: ShellCommand): Call {
       return { name: null, args, command };
     }
     if (wrapper === undefined || args.length === 0 || asksOnly) {
-      // Without a word there is no program whose name could be unknown.
+      // A command that has no words has no program whose name could be unknown.
       return { name: first === undefined ? '' : name, args, command };
     }
     const rest = withoutAssignments(

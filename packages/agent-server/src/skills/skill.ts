@@ -15,7 +15,7 @@ export interface Skill {
   content: string;
   source: string | null;
   description: string | null;
-  /** Null: an older skill is always part of the prompt, and one of the AgentSkills form is read on demand. */
+  /** A null trigger puts an older skill into every prompt; one of the AgentSkills form is then read on demand. */
   trigger: SkillTrigger | null;
   /** Whether it is a `SKILL.md` in a folder of its own (https://agentskills.io/specification). */
   isAgentSkill: boolean;

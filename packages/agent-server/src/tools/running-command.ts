@@ -165,7 +165,7 @@ export class RunningCommand {
     return (['sure', 'events', 'perhaps'] as const).find((waiting) => found.includes(waiting)) ?? null;
   }
 
-  /** Null where the shell has ended, or says nothing. */
+  /** Returns null if the shell has ended, or does not report an end. */
   async #interrupt(): Promise<CommandEnd | null> {
     const processes = this.#processes();
     if (processes === null) {
@@ -180,5 +180,5 @@ export class RunningCommand {
   }
 }
 
-/** Of a letter's code: what a terminal sends for it with Ctrl. */
+/** The bits of a letter's code that a terminal sends for it with Ctrl. */
 const CONTROL_BITS = 31;

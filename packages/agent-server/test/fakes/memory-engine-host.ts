@@ -107,7 +107,7 @@ export class MemoryEngineHost implements EngineHost {
     this.engineMemory = { ...this.engineMemory, ...members };
   }
 
-  /** By path. */
+  /** Rules by the path of a file. */
   readonly rules = new Map<string, string>();
 
   async rulesFor(file: string): Promise<string | null> {

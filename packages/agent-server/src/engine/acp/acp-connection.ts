@@ -63,7 +63,7 @@ interface AcpProgram {
 
 /** Lines that are no message are dropped, because some agents log between them; too long ones end the connection. */
 export class AcpConnection {
-  /** For a user whose agent is not signed in: how it lets clients sign in. */
+  /** Tells a user whose agent is not signed in how it lets clients sign in. */
   signInHint = '';
   readonly #connection: ClientConnection;
   readonly #conversation: AcpConversation;

@@ -239,7 +239,7 @@ interface AcpPrompt {
 }
 
 interface PromptOptions {
-  /** Null: no agent was given a message yet. */
+  /** Id of the last message that an agent was given; null before the first. */
   lastMessage: string | null;
   remembers: boolean;
   takesImages: boolean;

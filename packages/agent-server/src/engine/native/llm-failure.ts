@@ -68,7 +68,7 @@ export class UnresponsiveModelError extends Error {
 const MAX_REASON = 1_000;
 /** Errors of `connect` when a policy blocks the destination, or no route leads there (connect(2)). */
 const CLOSED_CODES = ['EPERM', 'EHOSTUNREACH', 'ENETUNREACH'];
-/** For users who gave the address of the server in place of that of its API. */
+/** Helps users who gave the address of the server instead of its API. */
 export const ADDRESS_HINT =
   'Check llm_base_url: it has to be the address of the API, which ends with /v1 at most servers.';
 const TOOLS_HINT =

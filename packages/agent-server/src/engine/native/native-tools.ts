@@ -30,9 +30,9 @@ export interface NativeToolsOptions {
   pullRequests: PullRequestOptions | null;
   /** Access to git servers in place of the agent's shell; null while the shell has the credentials itself. */
   remoteAccess: () => RemoteAccess | null;
-  /** For a tool server that says no other. */
+  /** Limit for a tool server that sets none of its own. */
   mcpConnectTimeoutMs: number;
-  /** When a run begins without one that is still starting. */
+  /** A run begins after this time without tool servers that are still starting. */
   mcpSlowAfterMs: number;
 }
 

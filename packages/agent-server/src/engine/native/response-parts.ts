@@ -102,7 +102,7 @@ export class ResponseParts {
     for (const [position, call] of calls.entries()) {
       const known = this.#calls.find(({ id }) => id === call.id) ?? this.#calls[position];
       if (known !== undefined && Object.keys(known.members).length > 0) {
-        // In place of what the SDK has of them: it knows only one of these members.
+        // Replaces what the SDK knows of the members, which is only one of them.
         call.opaque = { openaiCompatible: known.members };
       }
     }
@@ -289,7 +289,7 @@ export function toOriginal(response: ModelResponse, origin: string): OriginalRes
   if (parts.some((part) => part.type !== 'call' && part.opaque !== null)) {
     return { id, origin, message, parts };
   }
-  // Without what stood in tags among the text: no server takes that back as a member of its own.
+  // Reasoning in tags within the text is left out, because no server takes it back as a member of its own.
   const reasoning = parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []));
   const texts: OriginalText[] = [
     { type: 'reasoning', text: reasoning.join(''), opaque: null },
