@@ -3,9 +3,9 @@ import type { FakeRepository, FakeWorld } from '../test/fakes/fake-world.js';
 /** What there is to do about a script of a repository; `sh SCRIPT ARGUMENTS` prints `printed` once it is done. */
 export interface DemoWork {
   repository: string;
-  /** Of the pull request or the issue. */
+  /** Number of the pull request or the issue. */
   number: number;
-  /** Of the pull request, or that an agent makes for the issue. */
+  /** Branch of the pull request, or of the one that an agent opens for the issue. */
   branch: string;
   /** Full name of the fork that has it. */
   fork?: string;
