@@ -77,7 +77,7 @@ async function responseOutcome({ clients: [client], database }: SandboxService):
   return atMost(what, responses, MAX_RESPONSE_MS, { digits: 1, note });
 }
 
-/** From the timestamp that the agent server gives an event of the agent to its arrival at a reader of the stream. */
+/** Measures from the timestamp that the agent server gives an event of the agent to its arrival at a reader. */
 async function streamOutcomes({
   url,
   keys: [key],

@@ -13,9 +13,9 @@ export interface DemoWork {
   script: string;
   /** The script on main when the branch went off; null: the branch adds it. An issue has no other. */
   main: string | null;
-  /** On the branch. */
+  /** The script on the branch. */
   branched?: string;
-  /** On main since then. */
+  /** The script on main since then. */
   moved?: string;
   check: { arguments: string; printed: string };
   /** A reviewer's. */

@@ -31,7 +31,7 @@ const ENVIRONMENT = {
   SERVE_FRONTEND: 'false',
   TZ: 'UTC',
   LOG_LEVEL: 'WARNING',
-  // Else it asks the network for prices while it loads.
+  // The peer would otherwise ask the network for prices while it loads.
   LITELLM_LOCAL_MODEL_COST_MAP: 'True',
   OPENHANDS_SUPPRESS_BANNER: '1',
 };
@@ -39,7 +39,7 @@ const ENVIRONMENT = {
 /** The peer's server, with sandboxes that are processes. */
 export interface PeerServer {
   url: string;
-  /** From the spawn of Python to the first 200 of `/health`, milliseconds. */
+  /** Milliseconds from the spawn of Python to the first 200 of `/health`. */
   readyMs: number;
   /** Ends it with all its sandboxes. */
   stop(): Promise<void>;

@@ -131,7 +131,7 @@ export const eventSchema = z.discriminatedUnion('kind', [
     summary_offset: z.number().nullish(),
     llm_response_id: text,
   }),
-  // From here on, kinds that only the stock agent server writes.
+  // Only the stock agent server writes the kinds below.
   event('CondensationRequest', {}),
   event('CondensationSummaryEvent', { summary: text }),
   event('HookExecutionEvent', {

@@ -201,7 +201,7 @@ export type ConversationStateUpdateEvent = Written<
 
 export type SystemPromptEvent = Written<'SystemPromptEvent', ByAgent & { tools: ToolDefinition[] }>;
 
-/** From here on, the model sees the summary in place of the forgotten events. */
+/** The model sees the summary in place of the forgotten events from here on. */
 export type Condensation = Written<'Condensation', ByEnvironment & { forgotten_event_ids: string[] }>;
 
 export type AgentEvent =

@@ -67,7 +67,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   log('info', 'agent server stopped');
 }
 
-/** Beside the first requests, which wait for no commit. */
+/** Runs beside the first requests, which wait for no commit. */
 async function giveCommitter(view: ToolView): Promise<void> {
   try {
     await nameCommitter(view);

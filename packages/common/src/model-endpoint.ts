@@ -149,7 +149,7 @@ function splitName(full: string, baseUrl: string | null): { provider: string; mo
     : whole;
 }
 
-/** At OpenAI itself, in whichever region (https://developers.openai.com/api/docs/guides/your-data). */
+/** Whether the address is OpenAI's own, in whichever region (https://developers.openai.com/api/docs/guides/your-data). */
 export function isOpenAi(baseUrl: string): boolean {
   return /(^|\.)api\.openai\.com$/.test(hostOf(baseUrl));
 }

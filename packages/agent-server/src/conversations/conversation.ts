@@ -172,7 +172,7 @@ export class Conversation {
     });
     await this.log.sync();
     if (message.run && mayRun()) {
-      // Not idle in between: who has sent it would be shown that, and take it for the end.
+      // A status of idle in between would be shown to the sender and taken for the end.
       await this.#run.startOrContinue();
     } else if (FINAL_STATUSES.has(status) && !this.isRunning) {
       await this.#state.setStatus('idle');

@@ -10,7 +10,7 @@ const UNSETTLED = /\n\[\.\.\. \d[^]*$|\n(\[[. ]*)?$|<[^<>\s]{0,9}$|[\uD800-\uDBF
 const NOTHING: Draft = { text: '', reasoning: '' };
 
 export interface ToldDraft extends Draft {
-  /** That of the event that it becomes, unless it is thrown away. */
+  /** Id of the event that it becomes, unless it is thrown away. */
   id: string;
   /** Position of the event before it. */
   anchor: number;

@@ -80,7 +80,7 @@ export interface AgentDetails {
 export interface Usage {
   promptTokens: number;
   completionTokens: number;
-  /** null: the price is unknown. */
+  /** The cost; null if the price is unknown. */
   costUsd: number | null;
   costSource: CostSource;
   isStep: boolean;
@@ -134,7 +134,7 @@ export abstract class AgentEngine {
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
   /** However short; false if nothing was done. Changes the status only on failure. Never called during a run. */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
-  /** So that a conversation that cannot run is refused when it begins. @throws AgentUnavailableError */
+  /** Lets a conversation that cannot run be refused when it begins. @throws AgentUnavailableError */
   abstract prepare(host: EngineHost): Promise<void>;
   /** @throws AgentUnavailableError when the agent offers no choice of models, or not this model */
   abstract switchModel(host: EngineHost, model: string): Promise<void>;

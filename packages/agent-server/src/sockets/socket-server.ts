@@ -293,9 +293,9 @@ function toFailure(error: unknown): { code: string; detail: string } {
 const BASE_URL = 'http://localhost';
 
 interface SocketRequest {
-  /** null: the events of bash commands. */
+  /** The conversation to stream; null for the events of bash commands. */
   conversationId: string | null;
-  /** From the query or the header; undefined: the first frame must have it. */
+  /** Key from the query or the header; if undefined, the first frame must have it. */
   key: string | undefined;
   framing: Framing;
   resend: Resend;

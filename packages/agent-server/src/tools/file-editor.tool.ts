@@ -99,7 +99,7 @@ export function fileEditorTool(
 
 interface Edit {
   path: string;
-  /** null: the file did not exist. */
+  /** The text before the edit; null if the file did not exist. */
   before: string | null;
   after: string;
   /** What it was written in before: a text that is all ASCII by now no longer tells. */

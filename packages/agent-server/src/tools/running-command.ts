@@ -90,7 +90,7 @@ export class RunningCommand {
     return text;
   }
 
-  /** Once the shell has ended without an end of the command. */
+  /** Shows the rest of the output when the shell has ended without an end of the command. */
   flush(): void {
     this.#output.push(this.#scanner.flush());
   }
@@ -110,7 +110,7 @@ export class RunningCommand {
     }
   }
 
-  /** Until it ends or waits for input; interrupts it at the end of its time, and when it is aborted. */
+  /** Waits until it ends or wants input; interrupts it at the end of its time, and when it is aborted. */
   async wait({ timeoutMs, isPatient = false, signal }: WaitLimits): Promise<Ending> {
     const stopped = Promise.withResolvers<'timeout' | 'aborted' | 'waiting'>();
     const abort = (): void => stopped.resolve('aborted');

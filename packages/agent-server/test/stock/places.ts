@@ -10,7 +10,7 @@ const VARIABLES = {
   OH_ENABLE_VNC: 'false',
   // The stock server's events have local times without a zone; the service reads them as UTC.
   TZ: 'UTC',
-  // Else it asks the network for prices while it loads.
+  // The stock server would otherwise ask the network for prices while it loads.
   LITELLM_LOCAL_MODEL_COST_MAP: 'True',
   OPENHANDS_SUPPRESS_BANNER: '1',
 };

@@ -5,7 +5,7 @@ import { Ago, Button, Empty, Loaded } from '../ui/blocks.js';
 import { changesQuery, type Conversation, diffQuery, fileQuery, filesQuery } from './conversation-queries.js';
 import { DiffView } from './diff-view.js';
 
-/** So many are shown unfolded. */
+/** The most changes that are shown unfolded. */
 const FEW_CHANGES = 5;
 const LETTERS: Record<string, string> = { ADDED: 'A', UPDATED: 'M', DELETED: 'D', MOVED: 'R' };
 const PANELS = { Changes, Files };

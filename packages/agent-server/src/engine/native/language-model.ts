@@ -200,7 +200,7 @@ async function chatModel(
       ...parameters.extra_headers,
     },
     includeUsage: true,
-    // Else the SDK would fetch images itself, from inside the sandbox.
+    // The SDK would otherwise fetch images itself, from inside the sandbox.
     supportedUrls: () => ({ 'image/*': [/^https?:/] }),
     fetch: repairingFetch(fetch),
     transformRequestBody: ({ max_tokens: limit, ...body }) => ({

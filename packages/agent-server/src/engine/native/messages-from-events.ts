@@ -33,7 +33,7 @@ interface WrittenBy {
 }
 
 interface Prompt {
-  /** null: the log has no system prompt yet. */
+  /** The system prompt; null while the log has none. */
   instructions: string | null;
   messages: ModelMessage[];
 }

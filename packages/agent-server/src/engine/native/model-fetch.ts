@@ -14,7 +14,7 @@ import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.
 import { pageTitle } from './refusal-words.js';
 
 type Dispatcher = NonNullable<RequestInit['dispatcher']>;
-/** That of `fetch` (https://nodejs.org/api/globals.html#custom-dispatcher). */
+/** The symbol that `fetch` reads (https://nodejs.org/api/globals.html#custom-dispatcher). */
 const DISPATCHER: unique symbol = Symbol.for('undici.globalDispatcher.1');
 
 /** `fetch` itself waits for at most five minutes; a model that does not stream may think for longer. */

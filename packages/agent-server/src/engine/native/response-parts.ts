@@ -24,7 +24,7 @@ export interface ModelResponse extends CachedTokens, Draft {
   parts: OriginalPart[];
   message: OpaqueMembers;
   ending: AnswerEnding;
-  /** null: the provider did not say. */
+  /** The provider's count, like `completionTokens`; null if it gave none. */
   promptTokens: number | null;
   completionTokens: number | null;
   /** What the provider charges, in USD. */
@@ -109,7 +109,7 @@ export class ResponseParts {
     return this.#parts.filter((part) => part.type === 'call' || part.text !== '' || part.opaque !== null);
   }
 
-  /** So far. */
+  /** Returns the answer so far. */
   answer(): Draft {
     const texts = (wanted: 'text' | 'reasoning'): string[] =>
       this.#parts.flatMap((part) => (part.type === wanted && part.text !== '' ? [part.text] : []));
@@ -300,7 +300,7 @@ export function toOriginal(response: ModelResponse, origin: string): OriginalRes
 }
 
 interface CallMeaning {
-  /** null: the call is invalid. */
+  /** The action to run; null if the call is invalid. */
   action: Action | null;
   risk: SecurityRisk;
 }
