@@ -11,7 +11,7 @@ export interface DemoWork {
   fork?: string;
   kind: 'conflict' | 'check' | 'comment' | 'open' | 'issue';
   script: string;
-  /** The script on main when the branch went off; null: the branch adds it. An issue has no other. */
+  /** The script on main when the branch went off, or null if the branch adds it. An issue has no other. */
   main: string | null;
   /** The script on the branch. */
   branched?: string;

@@ -30,7 +30,7 @@ export interface IssuerState {
   sid: string;
   /** Valid refresh tokens; null if the issuer gives none. */
   refreshTokens: string[] | null;
-  /** Claims of the ID token that comes with a renewal; null: none comes. */
+  /** Claims of the ID token that comes with a renewal, or null if none comes. */
   renewed: Claims | null;
   /** Changes an ID token before it is sent. */
   tamper: ((token: string) => Promise<string>) | null;

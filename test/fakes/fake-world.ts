@@ -10,7 +10,7 @@ export interface FakeWorld {
   members?: FakeMember[];
   /** Bitbucket: the user may not see what others may do. */
   isNoAdministrator?: boolean;
-  /** Installations of a GitHub App, by the owners they are for; absent: the token is none of an app. */
+  /** Installations of a GitHub App, by the owners they are for; absent if the token is none of an app. */
   appInstallations?: { id: number; owner: string }[];
   /** Called when a change request is opened here. */
   onOpened?: (change: FakeChangeRequest) => void;

@@ -167,7 +167,7 @@ const acpMembers = {
 const ACP_MODEL = 'acp-managed';
 
 const modelParameters = {
-  /** Which form the server is asked in; null: what its address says. */
+  /** The form to ask the server in; null leaves it to the server's address. */
   api: z.enum(['anthropic', 'openai', 'openai-responses']).nullish(),
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().nonnegative().nullish(),

@@ -67,7 +67,7 @@ export const gitPrepareSchema = z.object({
   /** Only submodules at the origin of the address, with the same credentials. */
   submodules: z.boolean().nullish(),
   lfs: z.boolean().nullish(),
-  /** Commits of each branch; null: all. */
+  /** Commits to fetch of each branch; null fetches all. */
   depth: z.int().min(1).max(MAX_CLONE_DEPTH).nullish(),
   /** Filter of a partial clone; null fetches everything. */
   filter: z.enum(CLONE_FILTERS).nullish(),
@@ -84,7 +84,7 @@ export const gitPushSchema = z.object({
   directory: z.string().min(1),
   /** The branch to push; null means the one that is checked out. */
   branch: branchSchema.nullable(),
-  /** The fork that is pushed to, and from then on; absent: where origin leads. */
+  /** The fork to push to, from now on; absent means the address of `origin`. */
   to: httpUrl.nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),

@@ -18,7 +18,7 @@ export interface RunCommandOptions {
   cwd: string;
   /** The whole environment: nothing is inherited. */
   env: Record<string, string>;
-  /** Milliseconds; null: no limit. */
+  /** Milliseconds; null means no limit. */
   timeoutMs: number | null;
   signal?: AbortSignal | undefined;
   /** Standard input; empty by default. */

@@ -199,7 +199,7 @@ function uint32(value: number): Buffer {
 /** The version that `engines` in package.json names. */
 export const OLDEST_NODE = '22.19';
 
-/** Why a program does not run on this Node.js; null: it does. An older one starts, and fails later. */
+/** Why a program does not run on this Node.js, or null. An older one starts, and fails later. */
 export function nodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = OLDEST_NODE.split('.').map(Number);

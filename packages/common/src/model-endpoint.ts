@@ -7,7 +7,7 @@ type ModelEndpoint =
       /** The user's choice of one of OpenAI's two APIs. */
       dialect?: 'chat' | 'responses';
     }
-  /** `baseUrl`: with its version; null: Anthropic's own. */
+  /** `baseUrl` includes its version; null means Anthropic's own. */
   | { api: 'anthropic'; model: string; baseUrl: string | null };
 
 /** How a model is asked, where neither its name nor its address says it. */
@@ -120,7 +120,7 @@ export function isOwnServer(name: string): boolean {
   return OWN_SERVERS.has(splitName(name.trim(), null).provider);
 }
 
-/** The address that the allowlist has to contain. Null: OpenAI's or Anthropic's own, which every list allows. */
+/** The address that the allowlist has to contain; null for OpenAI's or Anthropic's own, which every list allows. */
 export function addressToCheck(name: string, baseUrl: string | null): string | null {
   const given = (baseUrl ?? '').trim();
   if (given !== '') {
@@ -149,7 +149,7 @@ function splitName(full: string, baseUrl: string | null): { provider: string; mo
     : whole;
 }
 
-/** Whether the address is OpenAI's own, in whichever region (https://developers.openai.com/api/docs/guides/your-data). */
+/** Whether it is OpenAI itself, in whichever region (https://developers.openai.com/api/docs/guides/your-data). */
 export function isOpenAi(baseUrl: string): boolean {
   return /(^|\.)api\.openai\.com$/.test(hostOf(baseUrl));
 }

@@ -325,7 +325,7 @@ function toSecretSources({ secrets }: ConversationRecord): Record<string, Record
 /** A client's move of the end of a conversation's history: the next logged event follows a different event. */
 export interface Navigation {
   position: number;
-  /** The event that the next one follows; null: there is none before it. */
+  /** The event that the next one follows, or null if that is the first. */
   leaf: string | null;
 }
 

@@ -225,7 +225,7 @@ export class Conversation {
     await this.#run.confirm(accept, reason);
   }
 
-  /** Moves the agent to an event; null: before the first. @throws HttpError 409 while it runs, 404, 501 */
+  /** Moves the agent to an event, or before the first (null). @throws HttpError 409 while it runs, 404, 501 */
   async navigate(eventId: string | null): Promise<void> {
     await this.#run.settle();
     this.#requireOwnHistory();
@@ -246,7 +246,7 @@ export class Conversation {
     await this.#state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
   }
 
-  /** The history up to and including an event; null: all of it. @throws HttpError 404 for an unknown event */
+  /** The history up to and including an event, or all of it. @throws HttpError 404 for an unknown event */
   copy(eventId: string | null): ConversationCopy {
     this.#requireOwnHistory();
     const { navigations } = this.record;

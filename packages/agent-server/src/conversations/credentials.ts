@@ -34,7 +34,7 @@ export interface Credentials {
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
   git: GitAccess | null;
-  /** May hold secrets. Null: not given since the server's start. */
+  /** May hold secrets; null until a client names it after a start of the server. */
   acp: AcpLaunch | null;
 }
 
@@ -167,7 +167,7 @@ function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLau
       };
 }
 
-/** What to tell the user; null: nothing. The record's model does not count: clients name it after each start. */
+/** What to tell the user, if anything. The record's model does not count: clients name it after each start. */
 export function missingCredentials(
   { id, kind, llmKeyNeeded }: Pick<ConversationRecord, 'id' | 'kind' | 'llmKeyNeeded'>,
   { model, llmApiKey, llmKeyWithheld, acp }: Credentials,

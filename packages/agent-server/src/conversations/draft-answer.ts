@@ -36,7 +36,7 @@ export class DraftAnswer {
     this.#anchor = anchor;
   }
 
-  /** The latest one; it may be in the log by now. Null: it was thrown away. */
+  /** The latest one, or null if it was thrown away. It may be in the log by now. */
   get told(): ToldDraft | null {
     return this.#told;
   }

@@ -27,7 +27,7 @@ export interface EngineSettings {
   confirmationPolicy: 'never' | 'always' | 'risky';
   /** What is risky; by default what the model itself calls a high risk. */
   risk?: RiskPolicy;
-  /** Size above which the history is condensed; null: never. */
+  /** Size above which the history is condensed; null means never. */
   condenserTokens: number | null;
   language: string | null;
   mcpConfig: McpServers | null;
@@ -38,9 +38,9 @@ export interface EngineSettings {
   /** USD per million tokens, by model name. */
   modelPrices: Record<string, ModelPrice>;
   stuckDetection: boolean;
-  /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
+  /** JSON Schema of the result that the agent has to finish with; null if none is asked for. */
   resultSchema: Record<string, unknown> | null;
-  /** Servers that may be called at addresses from users (see `HostAllowlist`); null: any. */
+  /** Servers that may be called at addresses from users (see `HostAllowlist`); null allows any. */
   outboundAllowlist: readonly string[] | null;
   /** The agent to start; null if the conversation's agent is our own. */
   acp: AcpLaunch | null;
@@ -53,7 +53,7 @@ export interface AcpLaunch {
   environment: Readonly<Record<string, string>>;
   model: string | null;
   sessionMode: string | null;
-  /** How it signs in; null: it needs no request for that. */
+  /** How it signs in; null if it needs no request for that. */
   authMethod: string | null;
   /** Limit for process, handshake and session together. */
   startTimeoutMs: number;
@@ -99,7 +99,7 @@ export interface EngineHost {
   events(): readonly AgentEvent[];
   /** Masks secrets, writes the event to disk, then publishes it. Returns the event as written. */
   append(event: NewEvent): Promise<AgentEvent>;
-  /** Called with each piece of an answer; it becomes the next event of the agent. Null: it is thrown away. */
+  /** Called with each piece of an answer, which becomes the agent's next event, or with null if it is thrown away. */
   showDraft(draft: (() => Draft) | null): void;
   /** What the model wrote where the events do not show all of it. Executed and sent back to the model, never shown. */
   originals(): Originals;
@@ -115,7 +115,7 @@ export interface EngineHost {
   /** The members that are not given stay. */
   remember(members: EngineMemory): Promise<void>;
   describeAgent(details: AgentDetails): Promise<void>;
-  /** What the repository says about a file (an absolute path), once in a conversation. Null: nothing new. */
+  /** What the repository says about a file (an absolute path), once in a conversation; null if that is nothing new. */
   rulesFor(file: string): Promise<string | null>;
 }
 

@@ -68,7 +68,7 @@ interface CountedResponse extends CachedTokens {
   /** The provider's count, like `completionTokens`; null if it gave none. */
   promptTokens: number | null;
   completionTokens: number | null;
-  /** What the provider charges; null: what the prices say counts. */
+  /** What the provider charges; if null, the known prices count. */
   costUsd: number | null;
 }
 

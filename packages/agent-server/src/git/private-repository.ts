@@ -216,7 +216,7 @@ export function parseRefs(text: string): Refs {
 interface CloneContent {
   /** Refs under the names that they get in the agent's repository. */
   refs: Refs;
-  /** The format of its object ids; null: git's default. */
+  /** The format of its object ids; null means git's default. */
   format: string | null;
   defaultBranch: string | null;
   /** The branch to check out; null if it is a tag. */

@@ -280,7 +280,7 @@ function behindOptions(args: ShellWord[], withValue: readonly string[]): ShellWo
   return args.slice(index);
 }
 
-/** What a shell is given to run with `-c`; null: it reads a file or its input. */
+/** What a shell is given to run with `-c`; null if it reads a file or its input. */
 function scriptOf({ args }: Call): ShellWord | null {
   const index = args.findIndex(({ text }) => /^[-+][a-z]*c[a-z]*$/i.test(text));
   const before = args.slice(0, Math.max(index, 0));

@@ -69,7 +69,7 @@ const MAX_LISTED = 100;
 const MAX_DESCRIPTION = 500;
 const MAX_TRIGGERED = 60_000;
 
-/** What the system prompt says about skills; null: there are none. */
+/** What the system prompt says about skills; null if there are none. */
 export function skillsPrompt(skills: readonly Skill[], model: string): string | null {
   const parts = [rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model)))];
   parts.push(listPart(skills.filter(({ isHidden, ...skill }) => !isHidden && !isAlwaysGiven(skill))));

@@ -63,7 +63,7 @@ export interface ScriptedLlmOptions {
   host?: string;
   /** Pause between two chunks of an answer, for demonstrations; 0 by default. */
   chunkDelayMs?: number;
-  /** Why a body is refused; null: it is not. The rules for our own requests, by default. */
+  /** Why a body is refused, or null. The rules for our own requests, by default. */
   refusalOf?: (body: unknown) => string | null;
 }
 

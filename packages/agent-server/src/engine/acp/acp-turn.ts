@@ -244,7 +244,7 @@ interface PromptOptions {
   remembers: boolean;
   takesImages: boolean;
   settings: Pick<EngineSettings, 'systemPromptSuffix' | 'language'>;
-  /** What the user said besides messages; null: nothing. */
+  /** What the user said besides messages, if anything. */
   remark: string | null;
 }
 

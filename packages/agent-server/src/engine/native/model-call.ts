@@ -353,7 +353,7 @@ interface Attempt {
   namedMs: number;
 }
 
-/** Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s; null: no other retry. */
+/** Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s; null if there is none. */
 export function nextPause(
   { retries, waitedMs, namedMs: named }: Attempt,
   { num_retries, retry_multiplier, retry_min_wait, retry_max_wait }: RetrySettings,
