@@ -13,7 +13,7 @@ const WARM_UPS = 5;
 const MAX_START_MS = 1_000;
 const TASK = 'SELECT start_task_ids[1] AS id FROM automation_runs WHERE id = $1';
 
-/** From the sending of a signed event to the start task that it causes, one event at a time. */
+/** Measures from the sending of a signed event to the start task that it causes, one event at a time. */
 export async function benchAutomations(): Promise<Outcome[]> {
   return await withConversations({}, async ({ clients: [client], database }) => {
     const post = (path: string, body: object) =>

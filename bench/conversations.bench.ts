@@ -24,7 +24,7 @@ import {
 const STARTS = 12;
 /** The just-in-time compiler of a new service is still at work. */
 const WARM_UP_STARTS = 10;
-/** By then the work that follows the removal of a sandbox is done. */
+/** Lets the work that follows the removal of a sandbox end. */
 const BETWEEN_STARTS_MS = 500;
 const MAX_RESPONSE_MS = 15;
 const CONVERSATIONS = 4;
@@ -35,7 +35,7 @@ const MAX_READY_MS = 300;
 const CONCURRENT_STARTS = 20;
 const MAX_CONCURRENT_MS = 6_500;
 const MAX_SANDBOX_MB = 40;
-/** By then agent servers have collected the garbage of their runs. */
+/** Lets agent servers collect the garbage of their runs. */
 const UNTIL_COLLECTED_MS = 12_000;
 const FIRST_MESSAGE = 'Say that it is done.';
 const SANDBOX_ROWS = 100;
@@ -77,7 +77,7 @@ async function responseOutcome({ clients: [client], database }: SandboxService):
   return atMost(what, responses, MAX_RESPONSE_MS, { digits: 1, note });
 }
 
-/** From the timestamp that the agent server gives an event of the agent to its arrival at a reader of the stream. */
+/** Measures from the timestamp that the agent server gives an event of the agent to its arrival at a reader. */
 async function streamOutcomes({
   url,
   keys: [key],

@@ -39,7 +39,7 @@ const WARM_UPS = 10;
 const RUNS = 41;
 /** Rows that a listing of 20 may look at. */
 const MAX_ROWS_READ = 2_000;
-/** Of a round of background work. */
+/** Rows that one round of background work may look at. */
 const MAX_BACKGROUND_ROWS = 20_000;
 /** Long enough for every reaper, sweeper and poller to have run since the start. */
 const BACKGROUND_MS = 35_000;

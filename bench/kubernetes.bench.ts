@@ -81,7 +81,7 @@ export async function benchKubernetes(): Promise<Outcome[]> {
   }
 }
 
-/** From the request of a conversation to READY in a warm pod. */
+/** Measures from the request of a conversation to READY in a warm pod. */
 async function warmOutcomes(service: SandboxService, address: string): Promise<Outcome[]> {
   const llm = await ScriptedLlm.start(() => say('It is done.'), { host: address });
   try {

@@ -17,7 +17,7 @@ const CONVERSATIONS = 100;
 const CONNECTIONS = 64;
 const WARM_UP_SECONDS = 8;
 const SATURATION_SECONDS = 10;
-/** Of the saturation, and seconds each. */
+/** Parts of the saturation, offered for `STEP_SECONDS` each. */
 const SHARES = [0.1, 0.25, 0.5, 0.75, 0.9];
 const STEP_SECONDS = 10;
 /** Times the saturation. */

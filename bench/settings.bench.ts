@@ -6,7 +6,7 @@ import { withSandboxService } from './support/sandbox-service.js';
 
 const USERS = 500;
 const ROUNDS = 5;
-/** By then the just-in-time compilers have done most of their work. */
+/** Enough for the just-in-time compilers to have done most of their work. */
 const WARM_UP_ROUNDS = 2;
 const PATH = '/api/settings';
 const MAX_MS = { POST: 3, GET: 1.5 };
@@ -58,7 +58,7 @@ async function timesOf(
   return times;
 }
 
-/** Without a model, whose server would be asked. */
+/** Leaves out the model, because the service would ask its server. */
 function bodyOf(user: number, round: number): string {
   const settings: object = JSON.parse(settingsBody(user));
   const ofModel = { llm_model: undefined, llm_api_key: undefined, llm_base_url: undefined };

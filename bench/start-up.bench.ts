@@ -9,7 +9,7 @@ import { withFolder } from './support/fixtures.js';
 
 const run = promisify(execFile);
 const RUNS = 5;
-/** Without the time that npm takes by itself. */
+/** Excludes the time that npm takes by itself. */
 const MAX_START_MS = 1_200;
 const MAX_IDLE_MB = 160;
 /** After this time without requests a service counts as idle. */

@@ -19,12 +19,12 @@ import { type SandboxService, withSandboxService } from './support/sandbox-servi
 const USERS = 40;
 const CONVERSATIONS_PER_USER = 5;
 const READERS_PER_CONVERSATION = 5;
-/** Of one conversation. */
+/** Rate of one conversation. */
 const EVENTS_PER_SECOND = 10;
-/** By then the heap has the size that it keeps. */
+/** Enough for the heap to reach its final size. */
 const WARM_UP_MS = 40_000;
 const MEASURED_MS = 30_000;
-/** For the last events to arrive. */
+/** Time for the last events to arrive. */
 const CATCH_UP_MS = 60_000;
 const MAX_P99_MS = 250;
 const MAX_GROWTH_MB = 50;
@@ -39,7 +39,7 @@ interface Source {
 
 /** What readers have received. */
 interface Received {
-  /** Of the events that were written in the measured time: from the writer to the reader, milliseconds. */
+  /** Milliseconds from the writer to the reader, of the events written in the measured time. */
   delays: number[];
   total: number;
 }
@@ -153,7 +153,7 @@ async function usage({ pid, database }: SandboxService, writer: EventWriter): Pr
   };
 }
 
-/** Of all processes of the server; those that have ended meanwhile are missing. */
+/** Sums up all processes of the server; those that have ended meanwhile are missing. */
 async function databaseTimeMs(database: Client): Promise<number> {
   const { rows } = await database.query<{ pid: number }>('SELECT pg_backend_pid() AS pid');
   const processes = readProcesses() ?? [];

@@ -10,7 +10,7 @@ const MAX_READY_MS = 120;
 /** What a warm agent server loads before it is claimed, it loads shortly after it can be. */
 const SETTLE_MS = 1_000;
 
-/** From POST to READY without a repository: a user who gets warm sandboxes, and one whose settings ask for others, in turns. */
+/** Measures POST to READY without a repository, in turns with warm sandboxes and with settings that ask for others. */
 export async function benchWarm(): Promise<Outcome[]> {
   return await withConversations({ SANDBOX_WARM: '1' }, async (service, modelUrl) => {
     const [warmClient, coldClient] = service.clients;

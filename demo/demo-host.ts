@@ -22,7 +22,7 @@ export class DemoHost {
   readonly repositories: GitHttpServer;
   /** Takes what GitHub would send. */
   listener: (delivery: GithubDelivery) => Promise<unknown> = () => Promise.resolve();
-  /** By branch, what the reviewer asks for when its checks pass. */
+  /** What the reviewer asks for when the checks of a branch pass, by branch. */
   readonly reviews = new Map<string, { text: string; path: string }>();
   private readonly world: FakeWorld;
   private readonly running = new Set<Promise<void>>();
@@ -154,7 +154,7 @@ export class DemoHost {
     return stdout.trim() === '0';
   }
 
-  /** As a CI does. */
+  /** Runs the check like a CI. */
   private async check(change: FakeChangeRequest): Promise<void> {
     const check = addCheck(change, 'check.sh');
     Object.assign(change, { checks: 'pending' });

@@ -3,19 +3,19 @@ import type { FakeRepository, FakeWorld } from '../test/fakes/fake-world.js';
 /** What there is to do about a script of a repository; `sh SCRIPT ARGUMENTS` prints `printed` once it is done. */
 export interface DemoWork {
   repository: string;
-  /** Of the pull request or the issue. */
+  /** Number of the pull request or the issue. */
   number: number;
-  /** Of the pull request, or that an agent makes for the issue. */
+  /** Branch of the pull request, or of the one that an agent opens for the issue. */
   branch: string;
   /** Full name of the fork that has it. */
   fork?: string;
   kind: 'conflict' | 'check' | 'comment' | 'open' | 'issue';
   script: string;
-  /** The script on main when the branch went off; null: the branch adds it. An issue has no other. */
+  /** The script on main when the branch went off, or null if the branch adds it. An issue has no other. */
   main: string | null;
-  /** On the branch. */
+  /** The script on the branch. */
   branched?: string;
-  /** On main since then. */
+  /** The script on main since then. */
   moved?: string;
   check: { arguments: string; printed: string };
   /** A reviewer's. */

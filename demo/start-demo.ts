@@ -34,7 +34,7 @@ const POLL_MS = 50;
 export interface Demo {
   /** `http://127.0.0.1:PORT`. */
   url: string;
-  /** Of the administrator. */
+  /** Key of the administrator. */
   apiKey: string;
   nadia: {
     apiKey: string;
@@ -55,7 +55,7 @@ export interface Demo {
 type HostName = 'github' | 'gitlab' | 'bitbucket';
 
 interface DemoOptions {
-  /** In place of the model; the demo's own script by default. */
+  /** Replaces the model; the demo's own script by default. */
   script?: Script;
   /** Hosts that sandboxes may reach besides the model's. */
   sandboxHosts?: string[];
@@ -63,7 +63,7 @@ interface DemoOptions {
   environment?: Record<string, string>;
 }
 
-/** Where the sandboxes of the demo run. */
+/** The sandbox backend of the demo. */
 interface DemoBackend {
   /** Environment variables of the service. */
   environment: Record<string, string>;
@@ -73,7 +73,7 @@ interface DemoBackend {
   remaining(dataDir: string): Promise<number>;
 }
 
-/** As Bitbucket abbreviates it. */
+/** The commit as Bitbucket abbreviates it. */
 function headOf(change: FakeChangeRequest): string {
   return followedOf(change).head.slice(0, 12);
 }

@@ -220,7 +220,7 @@ const { folders, entries } = await bundle(
   {
     format: 'cjs',
     comments: COMMENTS,
-    // Its name says what is in it: a warm sandbox of an earlier build is told by the name in main.js.
+    // The hash changes with the content, so that main.js tells which build a warm sandbox has.
     entryFileNames: ({ name }) => (name === 'program' ? 'chunks/[name]-[hash].js' : '[name].js'),
   },
 );

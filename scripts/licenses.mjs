@@ -20,9 +20,9 @@ const ALLOWED = new Set([
   'CC0-1.0',
   'ISC',
   'MIT',
-  // Of `web-push`, used as it is: its own files alone would have to be published if we changed them.
+  // `web-push` is used as it is: its own files alone would have to be published if we changed them.
   'MPL-2.0',
-  // Of `argparse`, which only the command line of markdown-it loads.
+  // `argparse` is loaded only by the command line of markdown-it.
   'PSF-2.0',
   'Unlicense',
 ]);
@@ -80,8 +80,8 @@ function isForeign({ 'bom-ref': reference }) {
 }
 
 /**
- * Of licenses joined by OR, one has to be allowed; of those joined by AND, all. SPDX expressions here never nest
- * deeper.
+ * Requires one of the licenses joined by OR to be allowed, and all of those joined by AND. SPDX expressions here never
+ * nest deeper.
  */
 function isAllowed(expression) {
   const parts = expression.replaceAll(/[()]/g, '');

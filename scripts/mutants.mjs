@@ -21,7 +21,7 @@ const hostTests = (name) => [
 /** Tests of the agent server, wherever they are. */
 const agentTests = (names) =>
   `(?:test/agent-server|test/field|test/contracts|packages/agent-server/test)/(?:.*/)?(?:${names})[^/]*$`;
-/** Where errors are made, and the tests (path patterns of Jest) that own the behaviour. */
+/** Folders in which errors are made, and the tests (path patterns of Jest) that own the behaviour. */
 const FOLDERS = [
   { folder: 'src/suggested-tasks', tests: ['src/suggested-tasks/', 'test/suggested-tasks/'] },
   { folder: 'src/follow', tests: ['src/follow/', 'test/follow/'] },

@@ -98,7 +98,7 @@ function packService() {
     type,
     engines,
     bin: { slipway: 'dist/service/slipway.js' },
-    // Besides PostgreSQL a Node.js, which npm puts before one of the machine that may be too old.
+    // PostgreSQL, and a Node.js that npm puts before one of the machine, which may be too old.
     optionalDependencies,
   });
   run('npm', ['pack', stage, '--pack-destination', release]);
@@ -114,7 +114,7 @@ function packClient() {
   rmSync(stage, { recursive: true });
 }
 
-/** As `helm package` does, which a machine that only builds need not have. */
+/** Does what `helm package` does, so that a machine that only builds needs no Helm. */
 async function packChart() {
   const archive = tar.pack();
   const folder = at(CHART);

@@ -18,7 +18,7 @@ const PYTHON_PACKAGES = [
   'email-validator==2.*',
 ];
 const TIMEOUT_MS = 300_000;
-/** Their clients name them so; an id is a UUID, which is no `webhooks`. */
+/** Clients of others use these names; an id is a UUID, which is never `webhooks`. */
 const PATHS_OF_OTHERS = /`\/api\/automation\/v1\/webhooks\/\{id\}` and `\/api\/automation\/v1\/\{id\}\/\w+`/;
 /** The generator knows archives by their general name only. */
 const PYTHON_CLIENT_CONFIG = { content_type_overrides: { 'application/zip': 'application/octet-stream' } };
@@ -202,7 +202,7 @@ function expectUnion(text, pattern) {
   );
 }
 
-/** For example `AcpToolCallEvent`, as the generator writes it. */
+/** Returns the name as the generator writes it, for example `AcpToolCallEvent`. */
 function typeName(name) {
   return name.replace(/^[A-Z]+(?=[A-Z][a-z])/, (letters) => `${letters[0]}${letters.slice(1).toLowerCase()}`);
 }

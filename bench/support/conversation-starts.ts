@@ -15,7 +15,7 @@ const POLL_MS = 50;
 export interface ReadyConversation {
   id: string;
   sandboxId: string;
-  /** Of its sandbox. */
+  /** Session key of the sandbox. */
   sessionKey: string;
 }
 
@@ -133,7 +133,7 @@ export async function untilFinished(
   }, 'the end of all runs');
 }
 
-/** In the order of the ids. */
+/** Returns them in the order of the ids. */
 async function readAll(client: HttpClient, ids: readonly string[]): Promise<unknown[]> {
   const path = `${CONVERSATIONS}?${ids.map((id) => `ids=${id}`).join('&')}`;
   return jsonList(await client.json({ method: 'GET', path }));

@@ -19,7 +19,7 @@ export interface WriterReport {
 }
 
 const TICK_MS = 5;
-/** With it an event has about 1 KB. */
+/** Gives an event about 1 KB. */
 const FILLER = 'A line of what a tool has printed. '.repeat(18);
 
 const servers: (FakeConversationServer & { address: string })[] = [];

@@ -29,7 +29,7 @@ export interface GrowthPlaces {
 interface Expected {
   /** Member with the rows; a body that is a list, or a number, has none. */
   member?: string;
-  /** At both sizes. */
+  /** The number of rows at both sizes. */
   rows?: number;
   /** It counts what grows, so its time does too. */
   counts?: true;

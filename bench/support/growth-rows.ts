@@ -28,7 +28,7 @@ const ABSENT_HOST = 'absent-host';
 /** Numbers inserted at a time. */
 const STEP = 200_000;
 
-/** Whose conversation a number is, the newest first; those with few have the first ones. Numbers that are rare are the oldest. */
+/** Gives conversations, newest first, to users; those with few get the first ones. Rare ones are the oldest. */
 const NUMBERS = `
   CREATE FUNCTION growth_numbers(first int, last int, total int, few_users int, few uuid, many uuid)
   RETURNS TABLE (n int, id uuid, user_id uuid, sandbox_id text, at timestamptz, rare boolean) LANGUAGE sql STABLE AS $$
@@ -58,7 +58,7 @@ const OF_ALL_USERS = [
    SELECT md5('endpoint of ' || id)::uuid, id, 'https://example.com/hook', '{conversation.finished}', repeat(md5(id::text), 3) FROM users`,
 ];
 
-/** As it is stored of a start that a person asked for in the web application. */
+/** Stored for a start that a person asked for in the web application. */
 const REQUEST = JSON.stringify({
   sandbox_id: null,
   sandbox_spec_id: null,
@@ -218,7 +218,7 @@ export const GROWING_TABLES = {
 export type GrowingThing = (typeof GROWING_TABLES)[keyof typeof GROWING_TABLES];
 
 interface TableSize {
-  /** With what is stored out of line. */
+  /** Includes what is stored out of line. */
   table: number;
   indexes: number;
 }

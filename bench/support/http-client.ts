@@ -19,7 +19,7 @@ interface ClientRequest {
 interface TimedResponse {
   status: number;
   body: string;
-  /** From sending to the last byte, milliseconds. */
+  /** Milliseconds from sending to the last byte. */
   ms: number;
 }
 

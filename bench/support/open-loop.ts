@@ -28,7 +28,7 @@ export interface OfferedLoad {
   timeouts: number;
   /** Connections that were refused or broken. */
   errors: number;
-  /** Of each 2xx, from the moment at which it was to be sent to its last byte, ascending, milliseconds. */
+  /** Milliseconds from the planned sending of each request answered 2xx to the last byte of its answer, ascending. */
   latencies: number[];
 }
 

@@ -16,8 +16,8 @@ const PYTHON = 12;
 const START_TIMEOUT_MS = 300_000;
 const POLL_MS = 50;
 /**
- * In a container it looks for its sandboxes at another host, but those that are processes are at its own: it is told that
- * it is in none. Everything else is as it is published.
+ * Tells the peer that it is in no container: in one, it looks for its sandboxes at another host, but those that are
+ * processes are at its own. Everything else is as published.
  */
 const PROGRAM = `
 import sys
@@ -31,7 +31,7 @@ const ENVIRONMENT = {
   SERVE_FRONTEND: 'false',
   TZ: 'UTC',
   LOG_LEVEL: 'WARNING',
-  // Else it asks the network for prices while it loads.
+  // The peer would otherwise ask the network for prices while it loads.
   LITELLM_LOCAL_MODEL_COST_MAP: 'True',
   OPENHANDS_SUPPRESS_BANNER: '1',
 };
@@ -39,7 +39,7 @@ const ENVIRONMENT = {
 /** The peer's server, with sandboxes that are processes. */
 export interface PeerServer {
   url: string;
-  /** From the spawn of Python to the first 200 of `/health`, milliseconds. */
+  /** Milliseconds from the spawn of Python to the first 200 of `/health`. */
   readyMs: number;
   /** Ends it with all its sandboxes. */
   stop(): Promise<void>;
@@ -79,7 +79,7 @@ export async function startPeer(python: string, folder: string): Promise<PeerSer
       OH_PERSISTENCE_DIR: path.join(folder, 'persistence'),
     },
     stdio: 'ignore',
-    // Its sandboxes are in its process group, and end with it.
+    // The sandboxes are in the same process group, and end with it.
     detached: true,
   });
   const ended = once(child, 'exit');

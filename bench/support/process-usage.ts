@@ -43,7 +43,7 @@ export function processTree(root: number): number[] {
   return [...tree];
 }
 
-/** Null where the kernel does not tell us (not Linux, or no permission). */
+/** Returns null if the kernel does not tell us (not Linux, or no permission). */
 export function treeMemory(root: number): TreeMemory | null {
   try {
     const texts = processTree(root).map((pid) => readFileSync(`/proc/${pid}/smaps_rollup`, 'utf8'));

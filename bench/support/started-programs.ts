@@ -9,7 +9,7 @@ const ROOT = fileURLToPath(new URL('../..', import.meta.url));
 
 /** A service started by `npm start`. */
 interface NpmStart {
-  /** From the spawn of npm to the first 200 of `/health/ready`, milliseconds. */
+  /** Milliseconds from the spawn of npm to the first 200 of `/health/ready`. */
   readyMs: number;
   /** The service's own process. */
   pid: number;

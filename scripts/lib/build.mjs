@@ -17,7 +17,7 @@ const root = path.resolve(path.dirname(fileURLToPath(import.meta.url)), '../..')
 const at = (...parts) => path.join(root, ...parts);
 
 const entry = at('dist/service/main.js');
-/** Where Node keeps the compiled form of what it loads. */
+/** Node keeps the compiled form of what it loads here. */
 export const compileCache = at('dist/.compile-cache');
 const stamp = at('dist/.built');
 const inputs = globSync(

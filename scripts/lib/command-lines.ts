@@ -1,6 +1,6 @@
 import { Argument, Command } from '@commander-js/extra-typings';
 
-/** In the order in which they run. */
+/** Listed in the order in which they run. */
 export const BENCHES = [
   'start-up',
   'suggested-tasks',

@@ -7,7 +7,7 @@ import {
   type SandboxFacts,
 } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
 
-/** For tests about something else: it has no sandboxes and starts none. */
+/** Has no sandboxes and starts none. */
 export class EmptySandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   readonly isolation = 'container';

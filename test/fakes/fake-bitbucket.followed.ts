@@ -51,7 +51,7 @@ function pullRequest(world: FakeWorld, change: FakeChangeRequest) {
     source: {
       commit: { hash: head.slice(0, 12) },
       branch: { name: sides?.branch },
-      // Null once the fork is deleted.
+      // The repository is null once the fork is deleted.
       repository: sides?.source && { full_name: sides.source.name },
     },
     destination: { commit: { hash: 'da39a3ee5e6b' }, branch: { name: sides?.target } },

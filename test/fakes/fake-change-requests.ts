@@ -8,7 +8,7 @@ export interface FakeOpening {
   title: string;
   body: string;
   draft: boolean;
-  /** Full name; absent: the repository itself. */
+  /** Full name; absent if it is the repository itself. */
   fork?: string;
 }
 

@@ -139,7 +139,7 @@ export function endWith(change: FakeChangeRequest, state: 'merged' | 'closed'): 
   followedOf(change).state = state;
 }
 
-/** With all that is in it. */
+/** Deletes a repository with all that is in it. */
 export function deleteRepository(world: FakeWorld, name: string): void {
   world.repositories = world.repositories.filter((repository) => repository.name !== name);
   world.changeRequests = world.changeRequests.filter(({ repository }) => repository !== name);

@@ -87,13 +87,13 @@ function commentNode(world: FakeWorld, change: FakeChangeRequest, comment: FakeC
   };
 }
 
-/** Null in the answer, with an error of its own beside it. */
+/** The answer has null in its place, with this error beside it. */
 function forbidden(): GraphQLError {
   const message = 'Resource not accessible by personal access token';
   return new GraphQLError(message, { extensions: { type: 'FORBIDDEN' } });
 }
 
-/** Of all checks together. */
+/** Sums up all checks. */
 function rollupOf(change: FakeChangeRequest): string {
   const states = checksOf(change).map(({ state }) => state);
   return states.includes('failed') ? 'FAILURE' : states.includes('pending') ? 'PENDING' : 'SUCCESS';

@@ -104,7 +104,7 @@ export function githubGraph(
   };
 }
 
-/** As GitHub does it since July 2026: status 200, the list is null, and an error of this type names it. */
+/** GitHub has done so since July 2026: status 200, the list is null, and an error of this type names it. */
 function costly<T extends { nodes: unknown[] }>(limit: number, { first, last }: Window, page: T) {
   return {
     ...page,
@@ -119,7 +119,7 @@ function costly<T extends { nodes: unknown[] }>(limit: number, { first, last }: 
   };
 }
 
-/** Without ORGANIZATION_MEMBER in both lists GitHub leaves out what organisations own. */
+/** GitHub leaves out what organisations own unless both lists have ORGANIZATION_MEMBER. */
 function isListed(world: FakeWorld, name: string, args: RepositoriesArgs): boolean {
   const isOwn = name.startsWith(`${world.user.login}/`);
   return (

@@ -12,7 +12,7 @@ import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
 export interface FakeGithubOptions {
   latencyMs?: number;
   port?: number;
-  /** Where it listens; 127.0.0.1 by default. */
+  /** Address to listen on; 127.0.0.1 by default. */
   host?: string;
   /** Every answer waits for it: lets a test hold requests back and watch which ones come without an answer. */
   gate?: (request: FakeRequest) => Promise<void>;
@@ -70,7 +70,7 @@ export async function startFakeGithub(
   return server;
 }
 
-/** Where GitHub keeps logs: another origin, which takes no token. */
+/** GitHub keeps logs at another origin, which takes no token. */
 export async function startFakeGithubStorage(world: FakeWorld): Promise<FakeServer> {
   return await FakeServer.start((request) =>
     request.headers['authorization'] === undefined

@@ -75,7 +75,7 @@ function job(change: FakeChangeRequest, { id, name, state }: FakeCheck) {
   };
 }
 
-/** Of 40 hexadecimal digits, as those of GitLab. */
+/** GitLab's ids have 40 hexadecimal digits. */
 function threadId({ id }: FakeComment): string {
   return id.toString(16).padStart(40, '0');
 }

@@ -38,7 +38,7 @@ function projectAt(world: FakeWorld, place: string): FakeRepository | undefined 
     : repositoryIn(world, place);
 }
 
-/** Without a membership of its own, as one of a group, or none. */
+/** The user is a member of the project's group, if at all, but not of the project. */
 function project(world: FakeWorld, found: FakeRepository) {
   const level = found.writable === false ? null : { access_level: 30 };
   return {

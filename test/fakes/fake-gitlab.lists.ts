@@ -37,7 +37,7 @@ export function answerLists(world: FakeWorld, request: FakeRequest, path: string
   );
 }
 
-/** Without membership GitLab lists every public project of the server: strangers' ones, in this world none. */
+/** GitLab lists every public project of the server unless `membership` is set; in this world strangers have none. */
 function projects(world: FakeWorld, query: URLSearchParams): FakeRepository[] {
   const mine = query.get('membership') === 'true' ? world.repositories : [];
   const search = query.get('search');

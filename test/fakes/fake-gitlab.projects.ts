@@ -5,7 +5,7 @@ import { memberOf } from './fake-members.js';
 import type { FakeRequest, FakeResponse } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 
-/** Of another fork that also has requests. */
+/** Id of another fork that also has requests. */
 const FORK_ID = 4_100;
 
 /** Members of projects, and merge requests over REST; null for every other path (below `/v4`). */

@@ -132,7 +132,7 @@ function listMergeRequests(world: FakeWorld, query: URLSearchParams): FakeRespon
 }
 
 function listIssues(world: FakeWorld, query: URLSearchParams): FakeResponse {
-  // Without scope=assigned_to_me GitLab lists what the user created: nothing in this world.
+  // GitLab lists what the user created unless scope=assigned_to_me is set: nothing in this world.
   const mine = query.get('scope') === 'assigned_to_me' && query.get('state') !== 'closed' ? world.issues : [];
   const active = mine.filter(
     (issue) => !world.repositories.find(({ name }) => name === issue.repository)?.archived,

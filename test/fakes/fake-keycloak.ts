@@ -83,7 +83,7 @@ function exchange(
   }
   const used = form.get('refresh_token') ?? '';
   if (usedBefore.has(used)) {
-    // As 26.7 does it: the successor is worthless too, and so are the access tokens.
+    // Keycloak 26.7 also revokes the successor and the access tokens.
     realm.refreshTokens.length = 0;
     realm.accessTokens.length = 0;
     return oauthError(400, 'invalid_grant', 'Maximum allowed refresh token reuse exceeded');

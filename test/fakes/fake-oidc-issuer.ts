@@ -25,12 +25,12 @@ const DAY = 86_400;
 export interface IssuerState {
   /** Claims of the ID token of who signs in next. */
   person: Claims;
-  /** Of the userinfo endpoint alone. */
+  /** Claims that only the userinfo endpoint has. */
   userInfo: Claims;
   sid: string;
-  /** Null: no refresh tokens. */
+  /** Valid refresh tokens; null if the issuer gives none. */
   refreshTokens: string[] | null;
-  /** Claims of the ID token that comes with a renewal; null: none comes. */
+  /** Claims of the ID token that comes with a renewal, or null if none comes. */
   renewed: Claims | null;
   /** Changes an ID token before it is sent. */
   tamper: ((token: string) => Promise<string>) | null;

@@ -33,7 +33,7 @@ const ERROR_STATUS = 2;
 /** A collector that takes OTLP over HTTP in both of its forms, and keeps what it gets. */
 export class FakeOtlpCollector {
   readonly spans: CollectedSpan[] = [];
-  /** By name, as they came last. */
+  /** The latest metrics by name. */
   readonly metrics = new Map<string, CollectedMetric>();
 
   private constructor(readonly server: FakeServer) {}

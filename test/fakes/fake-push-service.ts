@@ -10,7 +10,6 @@ import {
 import { type FakeRequest, FakeServer } from './fake-server.js';
 
 export interface ReceivedPush {
-  /** Of the request. */
   path: string;
   headers: Record<string, string>;
   message: Record<string, string>;
@@ -28,7 +27,7 @@ export class FakeBrowser {
 
   constructor(readonly endpoint: string) {}
 
-  /** As `PushSubscription.toJSON()` gives it. */
+  /** The form that `PushSubscription.toJSON()` gives it. */
   get subscription(): object {
     const [p256dh, auth] = [this.publicKey, this.auth].map((bytes) => bytes.toString('base64url'));
     return { endpoint: this.endpoint, expirationTime: null, keys: { p256dh, auth } };

@@ -10,7 +10,7 @@ export interface FakeWorld {
   members?: FakeMember[];
   /** Bitbucket: the user may not see what others may do. */
   isNoAdministrator?: boolean;
-  /** Installations of a GitHub App, by the owners they are for; absent: the token is none of an app. */
+  /** Installations of a GitHub App, by the owners they are for; absent if the token is none of an app. */
   appInstallations?: { id: number; owner: string }[];
   /** Called when a change request is opened here. */
   onOpened?: (change: FakeChangeRequest) => void;
@@ -37,7 +37,7 @@ export interface FakeRepository {
   forking?: 'allowed' | 'forbidden';
   /** How often its forks have to be asked for before they are there. */
   forkLookups?: number;
-  /** Of a fork: what is left of that. */
+  /** Lookups that a fork still needs before it is there. */
   lookups?: number;
   mirror?: boolean;
   empty?: boolean;
@@ -68,7 +68,7 @@ export interface FakeChangeRequest {
   /** ISO 8601. */
   updatedAt: string;
   draft?: boolean;
-  /** Of those that were opened here. */
+  /** Set for those that were opened here. */
   sourceBranch?: string;
   /** Full name of the fork that has the source branch; one that is not in the world is deleted. */
   fork?: string;
@@ -89,13 +89,13 @@ export interface FakeChangeRequest {
 
 export interface FakeFollowed {
   state: 'open' | 'merged' | 'closed';
-  /** Of the source branch, 40 hexadecimal digits. */
+  /** Head of the source branch, 40 hexadecimal digits. */
   head: string;
   checks: FakeCheck[];
-  /** Of GitHub: the jobs of one are its checks, listed as they begin. */
+  /** GitHub's workflows: the jobs of one are its checks, listed as they begin. */
   workflows: FakeWorkflow[];
   comments: FakeComment[];
-  /** Of Bitbucket Cloud, which does not list them among comments. */
+  /** Bitbucket Cloud's tasks, which it does not list among comments. */
   tasks: FakeTask[];
   /** Logins. */
   approvedBy: string[];
@@ -118,25 +118,25 @@ export interface FakeWorkflow {
   name: string;
   /** The commit it runs for. */
   head: string;
-  /** Null until it is over; as GitHub names them. */
+  /** GitHub's name for how it ended; null until it is over. */
   conclusion: 'SUCCESS' | 'FAILURE' | 'CANCELLED' | 'ACTION_REQUIRED' | 'STARTUP_FAILURE' | null;
 }
 
 export interface FakeComment {
   id: number;
   kind: 'thread' | 'comment' | 'review';
-  /** Of those in a thread: the first one's. */
+  /** Id of the first comment in the thread. */
   root: number;
   author: string;
   mayWrite: boolean;
-  /** By an app, or the account of a token. */
+  /** Whether an app, or the account of a token, wrote it. */
   isBot: boolean;
   body: string;
   path: string | null;
   line: number | null;
   /** ISO 8601. */
   createdAt: string;
-  /** Of the first one of a thread, for all of it. */
+  /** The first comment of a thread has it for the whole thread. */
   resolved: boolean;
 }
 
@@ -154,7 +154,7 @@ export interface FakeTask {
 export interface FakeIssue {
   repository: string;
   number: number;
-  /** As that of a change request. */
+  /** Begin of its page's address; one that leads nowhere by default. */
   pages?: string;
   title: string;
   /** ISO 8601. */

@@ -106,7 +106,7 @@ export class InProcessSandboxBackend extends SandboxBackend {
     return null;
   }
 
-  /** As by a signal. */
+  /** Acts like a signal. */
   async kill(id: string): Promise<void> {
     await this.pause(id);
   }

@@ -27,7 +27,7 @@ export interface ScriptedBox {
   /** What its agent server reports. */
   idleSeconds: number;
   uptimeSeconds: number;
-  /** Null: the answer is a failure. */
+  /** Whether a conversation runs; null makes the answer a failure. */
   conversationRuns: boolean | null;
   log: string;
 }

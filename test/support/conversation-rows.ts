@@ -14,10 +14,7 @@ import { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';
 import type { TestApp } from './create-test-app.js';
 import { sampleStartRequest } from './sample-start-request.js';
 
-/**
- * For tests that write what the service has seen of a conversation: a follower in this process would replace it at any
- * moment by what the agent server says.
- */
+/** Keeps followers here from replacing what a test writes of a conversation by the state at the agent server. */
 export const FOLLOWED_ELSEWHERE: Partial<FollowedConversation> = {
   follower: randomUUID(),
   followerUntil: new Date('9999-01-01T00:00:00Z'),

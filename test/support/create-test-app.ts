@@ -50,11 +50,11 @@ const TEST_ENCRYPTION_KEYS = `test:${Buffer.alloc(32, 7).toString('base64')}`;
 
 /** What a test puts in the place of the real thing. */
 export interface TestParts {
-  /** Where sandboxes run; by default there are none. */
+  /** Runs sandboxes; by default there are none. */
   sandboxBackend?: SandboxBackend;
   /** The service's own clock instead of one that the test moves. */
   ownClock?: boolean;
-  /** With the files of a built console; by default there are none. */
+  /** Has the files of a built console; by default there are none. */
   consoleFolder?: string;
 }
 

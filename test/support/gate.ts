@@ -14,7 +14,7 @@ export class Gate {
     this.closed = null;
   }
 
-  /** For a fake's option `gate`. */
+  /** Value for a fake's option `gate`. */
   readonly pass = async (): Promise<void> => {
     if (this.closed) {
       this.waiting += 1;

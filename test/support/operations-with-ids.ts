@@ -20,7 +20,7 @@ export interface Ids {
 
 /** A request of the API that names something by its id. */
 export interface Attempt {
-  /** As OpenAPI names it, with what carries the id: `GET /api/v1/sandboxes (id)`. */
+  /** Named as in OpenAPI, with what carries the id: `GET /api/v1/sandboxes (id)`. */
   name: string;
   method: string;
   path: (ids: Ids) => string;
@@ -107,7 +107,7 @@ function attemptsAt(route: string, method: string, one: Operation, all: Document
   ];
 }
 
-/** Whose id a member names; null: none that has an owner. */
+/** The kind of thing that an id names; null if the thing has no owner. */
 function kindOf(route: string, name: string, place: 'path' | 'query' | 'body'): keyof Ids | null {
   const bare = name.replace(/__eq$/, '').replace(/^ids$/, 'id');
   if (bare === 'id') {

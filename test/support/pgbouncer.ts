@@ -8,7 +8,7 @@ import { Client } from 'pg';
 import { until } from './until.js';
 
 const PORT = 6432;
-/** Of Debian's package, which puts it where the PATH of ordinary users does not look. */
+/** Debian's package puts it where the PATH of ordinary users does not look. */
 const PLACES = ['pgbouncer', '/usr/sbin/pgbouncer'];
 
 /** A PgBouncer in front of the tests' PostgreSQL. */

@@ -54,7 +54,7 @@ export class Relay {
 
   async comeBack(): Promise<void> {
     const server = createServer((client) => {
-      // Either side may be cut at any time; 'close' follows.
+      // Both sides may be cut at any time; 'close' follows.
       client.on('error', () => undefined);
       if (this.isFrozen) {
         client.pause();

@@ -5,7 +5,7 @@ import { resolvedDocument } from './resolved-document.js';
 
 /** A value of a request: where its schema stands, and how to send one of its kind. */
 export interface Place {
-  /** Such as `POST /api/settings body.mcp_config.sse_servers`. */
+  /** For example `POST /api/settings body.mcp_config.sse_servers`. */
   name: string;
   operation: string;
   schema: JsonObject;

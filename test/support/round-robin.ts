@@ -10,7 +10,7 @@ import { connect, type Socket } from 'node:net';
 import { startListening } from './start-listening.js';
 import { until } from './until.js';
 
-/** As often as a Kubernetes endpoint controller is told by readiness probes that are set to be quick. */
+/** The pace of a Kubernetes endpoint controller whose readiness probes are set to be quick. */
 const CHECK_MS = 1_000;
 /** Nothing was sent over a connection that failed so: another replica may get the request. */
 const NOT_CONNECTED = ['ECONNREFUSED', 'EHOSTUNREACH', 'ENETUNREACH'];

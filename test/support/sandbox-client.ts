@@ -56,7 +56,7 @@ export class SandboxClient {
     return (await this.send('POST', `/api/file/upload?path=${encodeURIComponent(file)}`, form)).status;
   }
 
-  /** Null when there is no such file. */
+  /** Returns null if there is no such file. */
   async download(file: string): Promise<string | null> {
     const response = await this.send('GET', `/api/file/download?path=${encodeURIComponent(file)}`);
     return response.ok ? await response.text() : null;

@@ -51,7 +51,7 @@ const FORMATS: Record<string, RegExp> = {
 };
 
 /**
- * Where a value breaks a JSON schema of the document; knows the keywords that the document uses.
+ * Lists where a value breaks a JSON schema of the document; knows the keywords that the document uses.
  *
  * @throws Error for a keyword or a format it does not know, so that nothing passes unseen
  */

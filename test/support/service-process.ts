@@ -9,7 +9,7 @@ import { jsonNumber, jsonText } from '@slipway/common/json-access.js';
 const ENTRY = fileURLToPath(new URL('../../dist/service/main.js', import.meta.url));
 /** The one that `npm start` uses. */
 const COMPILE_CACHE = fileURLToPath(new URL('../../dist/.compile-cache', import.meta.url));
-/** As `npm start` does. */
+/** The same as `npm start` sets. */
 const YOUNG_GENERATION = '--max-semi-space-size=4';
 /** What a process needs of its surroundings; no variable of the service is among them. */
 const INHERITED = ['PATH', 'HOME', 'TMPDIR', 'LANG', 'USER'];

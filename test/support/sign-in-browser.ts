@@ -20,7 +20,7 @@ export class SignInBrowser {
     return this.goOn(headers['location'] ?? '');
   }
 
-  /** As far as the address of the issuer. */
+  /** Stops at the address of the issuer. */
   async beginLink(key: string): Promise<request.Response> {
     return this.keep(await request(this.url).post('/auth/link').set('Origin', this.url).send({ key }));
   }
@@ -35,7 +35,7 @@ export class SignInBrowser {
     return (await this.get('/auth/session')).body.user;
   }
 
-  /** For changes by the session. */
+  /** Headers for changes by the session. */
   async headers(): Promise<Record<string, string>> {
     const { body } = await this.get('/auth/session');
     return { Cookie: this.cookie, 'X-CSRF-Token': body.csrf_token };

@@ -25,7 +25,7 @@ export async function createTestDatabase(template?: TestDatabase): Promise<TestD
   return create(`template ${name} strategy file_copy`);
 }
 
-/** For tests that migrate themselves: it has no tables. */
+/** Has no tables, for tests that migrate themselves. */
 export async function createEmptyDatabase(): Promise<TestDatabase> {
   return create('template template0');
 }

@@ -30,7 +30,7 @@ export class TokensClient {
     return (await this.stored()).map(({ provider }) => provider);
   }
 
-  /** As they are in the database. */
+  /** The rows as they are in the database. */
   async rows(): Promise<{ provider: string; token: string; account_id: string | null }[]> {
     return this.app.dataSource.query(
       'SELECT provider, token, account_id FROM provider_tokens WHERE user_id = $1 ORDER BY provider',

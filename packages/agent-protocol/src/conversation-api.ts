@@ -39,7 +39,7 @@ export interface TokenUsage {
   response_id: string;
 }
 
-/** Whose figure a cost is, or the least certain of those that it is made of. */
+/** Source of a cost; a sum has the least certain source of its parts. */
 export const COST_SOURCES = ['provider', 'catalogue', 'unknown'] as const;
 export type CostSource = (typeof COST_SOURCES)[number];
 
@@ -75,7 +75,7 @@ export function hasFailed(status: ConversationStatus | null): boolean {
 export interface ConversationInfo {
   id: string;
   agent: Record<string, unknown>;
-  /** By the names of tools. */
+  /** Modules of the SDK by tool name. */
   tool_module_qualnames: Record<string, string>;
   workspace: { kind: 'LocalWorkspace'; working_dir: string };
   persistence_dir: string;

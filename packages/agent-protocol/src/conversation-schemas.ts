@@ -39,9 +39,9 @@ export const messageSchema = z.object({
   role: z.literal('user').default('user'),
   content: content.refine((parts) => parts.length > 0, 'A message needs at least one part'),
   run: z.boolean().default(false),
-  /** Of its event: a message that the log has already is not taken again. */
+  /** Becomes the id of its event; a message that is already in the log is not added again. */
   id: z.uuid().optional(),
-  /** Of the agent that says it; else a person does. */
+  /** The conversation whose agent sent the message; absent when a person did. */
   sender_conversation_id: conversationIdSchema.optional(),
 });
 
@@ -126,7 +126,7 @@ const singleAnalyzer = z.discriminatedUnion('kind', [
   /** The model judges its own calls. */
   z.object({ kind: z.literal('LLMSecurityAnalyzer') }),
   z.object({ kind: z.literal('PolicyRailSecurityAnalyzer') }),
-  /** Without lists of its own, those of the agent server apply. */
+  /** The agent server's own lists apply where these are absent. */
   z.object({
     kind: z.literal('PatternSecurityAnalyzer'),
     high_patterns: patternRules,
@@ -155,7 +155,7 @@ const acpMembers = {
   acp_args: z.array(z.string()).max(256).nullish(),
   /** Not secret: secret variables come with the conversation's secrets. */
   acp_env: texts.nullish(),
-  /** Null: the agent's own choice. */
+  /** The model to select; null leaves the choice to the agent. */
   acp_model: z.string().nullish(),
   acp_session_mode: z.string().nullish(),
   acp_auth_method: z.string().nullish(),
@@ -167,7 +167,7 @@ const acpMembers = {
 const ACP_MODEL = 'acp-managed';
 
 const modelParameters = {
-  /** Which form the server is asked in; null: what its address says. */
+  /** The form to ask the server in; null leaves it to the server's address. */
   api: z.enum(['anthropic', 'openai', 'openai-responses']).nullish(),
   temperature: z.number().nonnegative().nullish(),
   top_p: z.number().nonnegative().nullish(),
@@ -258,7 +258,7 @@ const maxBudget = z.number().nonnegative();
 const modelPrice = z.object({
   input: z.number(),
   output: z.number(),
-  /** Of tokens read from the provider's cache, and of those written to it; `input` by default. */
+  /** Prices of tokens read from and written to the provider's cache; both default to `input`. */
   cache_read: z.number().optional(),
   cache_write: z.number().optional(),
 });
@@ -274,7 +274,7 @@ const extension = z.object({
   model_prices: modelPrices.optional(),
   /** Never written to disk: see `credentialsSchema`. */
   git: gitAccessSchema.nullish(),
-  /** As in OUTBOUND_ALLOWLIST; null: any server. */
+  /** Has the format of OUTBOUND_ALLOWLIST; null allows any server. */
   outbound_allowlist: z.array(z.string()).nullish(),
   /** JSON Schema of the `result` that the agent must pass to `finish`. */
   result_schema: namedValues(z.string(), z.unknown()).nullish(),
@@ -334,7 +334,7 @@ export type ForkRequest = z.infer<typeof forkSchema>;
 export const credentialsSchema = z.object({
   /** Tools may have changed the record on disk: after a restart, no model is called until a client names it again. */
   llm_model: z.string().min(1).optional(),
-  /** Null: the provider's own. */
+  /** Address of the model; null means the provider's own. */
   llm_base_url: z.string().nullish(),
   llm_api_key: z.string().nullish(),
   /** The user's key is for another server than the conversation's, which still needs a key of its own. */
@@ -349,7 +349,7 @@ export const credentialsSchema = z.object({
   /** This member and those below it are stored, and take effect from the next step. */
   max_iterations: maxIterations.optional(),
   max_budget: maxBudget.nullish(),
-  /** Of `max_budget`, what conversations that the agent has started may spend. */
+  /** Part of `max_budget` that conversations started by the agent may spend. */
   delegated_budget: maxBudget.optional(),
   /** Replaces the known prices, because another model comes with its own. */
   model_prices: modelPrices.optional(),

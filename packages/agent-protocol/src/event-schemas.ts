@@ -85,7 +85,7 @@ export const eventSchema = z.discriminatedUnion('kind', [
     activated_skills: z.array(text).optional(),
     extended_content: z.array(textContent).optional(),
     sender: textOrNull,
-    /** Of the agent that said it to this one; its source is `agent` then. */
+    /** The conversation whose agent sent the message; the event's source is `agent` then. */
     sender_conversation_id: textOrNull,
   }),
   event('ActionEvent', {
@@ -131,7 +131,7 @@ export const eventSchema = z.discriminatedUnion('kind', [
     summary_offset: z.number().nullish(),
     llm_response_id: text,
   }),
-  // From here on, kinds that only the stock agent server writes.
+  // Only the stock agent server writes the kinds below.
   event('CondensationRequest', {}),
   event('CondensationSummaryEvent', { summary: text }),
   event('HookExecutionEvent', {

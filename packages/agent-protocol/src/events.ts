@@ -193,7 +193,7 @@ export type UserRejectObservation = Written<
   ByEnvironment & { rejection_reason: string; rejection_source: 'user' | 'hook' }
 >;
 
-/** Its key is `full_state`, `execution_status`, `stats` or `goal`. */
+/** The `key` is `full_state`, `execution_status`, `stats` or `goal`. */
 export type ConversationStateUpdateEvent = Written<
   'ConversationStateUpdateEvent',
   ByEnvironment & { key: string; value: unknown }
@@ -201,7 +201,7 @@ export type ConversationStateUpdateEvent = Written<
 
 export type SystemPromptEvent = Written<'SystemPromptEvent', ByAgent & { tools: ToolDefinition[] }>;
 
-/** From here on, the model sees the summary in place of the forgotten events. */
+/** The model sees the summary in place of the forgotten events from here on. */
 export type Condensation = Written<'Condensation', ByEnvironment & { forgotten_event_ids: string[] }>;
 
 export type AgentEvent =
@@ -248,7 +248,7 @@ export function conversationTitle(events: readonly AgentEvent[], maxLength: numb
   return null;
 }
 
-/** Of a person, or of the agent of another conversation: what the agent works on. */
+/** Whether it is a message to work on: from a person, or from the agent of another conversation. */
 export function isUserMessage(event: AgentEvent): event is MessageEvent {
   return event.kind === 'MessageEvent' && (event.source === 'user' || isOfAnotherAgent(event));
 }
@@ -257,7 +257,7 @@ export function isOfAnotherAgent(event: object): boolean {
   return jsonText(event, 'sender_conversation_id') !== null;
 }
 
-/** Without images. */
+/** Joins the texts with line breaks and leaves out images. */
 export function contentText(content: readonly Content[]): string {
   return content.map((part) => (part.type === 'text' ? part.text : '')).join('\n');
 }

@@ -37,13 +37,13 @@ export const gitAccessSchema = z.object({
   mode: z.enum(GIT_MODES).optional(),
   /** Whether tools get the credentials, through git's credential helper; the agent server uses them anyway. */
   expose: z.boolean(),
-  /** Null: the repository's own, or the sandbox's. */
+  /** Identity for the agent's commits; null keeps that of the repository or the sandbox. */
   identity: gitIdentitySchema.nullable(),
 });
 
 /** Answered when the clone is done (not in the published API). A repeated request leaves repositories alone. */
 export const gitPrepareSchema = z.object({
-  /** Null: an empty repository is created. */
+  /** The repository to clone; null creates an empty one. */
   url: httpUrl.nullable(),
   /** Inside the workspace, and absent or empty. */
   directory: z.string().min(1),
@@ -56,7 +56,7 @@ export const gitPrepareSchema = z.object({
     .string()
     .regex(/^refs\/[a-z-]{1,30}\/\d{1,18}\/[a-z]{1,30}$/)
     .nullish(),
-  /** Where nothing can be pushed: what git says of that. */
+  /** Set if nothing can be pushed: it becomes the push URL, which git's error message then shows. */
   no_push: z
     .string()
     .regex(/^[\w #-]{1,200}$/)
@@ -67,9 +67,9 @@ export const gitPrepareSchema = z.object({
   /** Only submodules at the origin of the address, with the same credentials. */
   submodules: z.boolean().nullish(),
   lfs: z.boolean().nullish(),
-  /** Commits of each branch; null: all. */
+  /** Commits to fetch of each branch; null fetches all. */
   depth: z.int().min(1).max(MAX_CLONE_DEPTH).nullish(),
-  /** Null: everything is fetched. */
+  /** Filter of a partial clone; null fetches everything. */
   filter: z.enum(CLONE_FILTERS).nullish(),
   /** Seconds. */
   timeout: z.number().positive().max(3600).default(600),
@@ -82,9 +82,9 @@ export const gitPushSchema = z.object({
   url: httpUrl,
   /** Inside the repository. */
   directory: z.string().min(1),
-  /** Null: the branch that is checked out. */
+  /** The branch to push; null means the one that is checked out. */
   branch: branchSchema.nullable(),
-  /** The fork that is pushed to, and from then on; absent: where origin leads. */
+  /** The fork to push to, from now on; absent means the address of `origin`. */
   to: httpUrl.nullish(),
   username: oneLine.nullable(),
   password: oneLine.nullable(),
@@ -139,7 +139,7 @@ export interface GitPrepareResponse {
   failure: GitPrepareFailure | null;
   /** The last lines that git wrote, secrets masked. */
   output: string;
-  /** Null in a repository without commits. */
+  /** The commit that is checked out; null in a repository without commits. */
   head: string | null;
   branch: string | null;
   /** What may surprise the user; empty where the repository was there before. */

@@ -60,7 +60,7 @@ export interface ServerInfo {
   /** Since something last ran or a user last did something; reading state does not count. */
   idle_time: number;
   title: string;
-  /** Of the published document that the server follows; clients compare it. */
+  /** Version of the published document that the server follows; clients compare it. */
   version: string;
   /** Clients ask for these before they use a feature. */
   capabilities: string[];
@@ -71,7 +71,7 @@ export interface ServerInfo {
   instance_id: string;
 }
 
-/** Of `GET /api/ports?names=WORKER_1,WORKER_2`. */
+/** Answer to `GET /api/ports?names=WORKER_1,WORKER_2`. */
 export interface ListeningPorts {
   /** Names of variables with the number of a port at which something listens. */
   listening: string[];

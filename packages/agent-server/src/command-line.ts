@@ -150,7 +150,7 @@ function toPort(text: string): number {
 }
 
 export interface ListenOptions {
-  /** Listens on this Unix socket; null: on host and port. */
+  /** The Unix socket to listen on; null means host and port. */
   socket: string | null;
   relays: readonly Relay[];
   /** Whether its network is connected beside its start, so that requests have to wait for it. */

@@ -252,7 +252,7 @@ function toMicroseconds(timestamp: string): number {
 interface StoredLines<E> {
   entries: E[];
   sizes: number[];
-  /** Where the last complete line ends. */
+  /** Offset at which the last complete line ends, in bytes. */
   size: number;
 }
 

@@ -72,7 +72,7 @@ async function forward(client: Socket, to: RelayEnd): Promise<void> {
   try {
     await Promise.all([pipeline(client, target), pipeline(target, client)]);
   } catch {
-    // Either side has gone, or nothing listens there: closing the connection tells the other side.
+    // One side has gone, or nothing listens there: closing the connection tells the other side.
     client.destroy();
     target.destroy();
   }

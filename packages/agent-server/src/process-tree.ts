@@ -18,10 +18,10 @@ export interface RunCommandOptions {
   cwd: string;
   /** The whole environment: nothing is inherited. */
   env: Record<string, string>;
-  /** Milliseconds; null: no limit. */
+  /** Milliseconds; null means no limit. */
   timeoutMs: number | null;
   signal?: AbortSignal | undefined;
-  /** Its standard input; without it, that is empty. */
+  /** Standard input; empty by default. */
   input?: Readable | undefined;
   /** Called in order per stream; no more of that stream is read until its promise settles. */
   onOutput: (stream: 'stdout' | 'stderr', text: string) => void | Promise<void>;
@@ -163,7 +163,7 @@ async function forward(stream: Readable, take: (text: string) => void | Promise<
       await take(String(chunk));
     }
   } catch (error) {
-    // Of `readToEnd`.
+    // `readToEnd` destroys streams that stay open.
     if (errorCode(error) !== 'ERR_STREAM_PREMATURE_CLOSE') {
       throw error;
     }

@@ -67,7 +67,7 @@ export async function runAgentServer(createEngine: EngineFactory): Promise<void>
   log('info', 'agent server stopped');
 }
 
-/** Beside the first requests, which wait for no commit. */
+/** Runs beside the first requests, which wait for no commit. */
 async function giveCommitter(view: ToolView): Promise<void> {
   try {
     await nameCommitter(view);
@@ -85,7 +85,7 @@ async function makeHome(home: string | undefined): Promise<void> {
 
 /** Authorities that the service hands on, each in PEM. */
 const AUTHORITY = 'SLIPWAY_AUTHORITY_';
-/** Of Debian and Alpine, of Red Hat, of SUSE (https://go.dev/src/crypto/x509/root_linux.go). */
+/** Paths on Debian and Alpine, Red Hat and SUSE (https://go.dev/src/crypto/x509/root_linux.go). */
 const SYSTEM_BUNDLES = [
   '/etc/ssl/certs/ca-certificates.crt',
   '/etc/pki/tls/certs/ca-bundle.crt',
@@ -196,10 +196,10 @@ function uint32(value: number): Buffer {
   return Buffer.from([24, 16, 8, 0].map((shift) => value >>> shift));
 }
 
-/** As in `engines` of package.json. */
+/** The version that `engines` in package.json names. */
 export const OLDEST_NODE = '22.19';
 
-/** Why a program does not run on this Node.js; null: it does. An older one starts, and fails later. */
+/** Why a program does not run on this Node.js, or null. An older one starts, and fails later. */
 export function nodeProblem(version: string): string | null {
   const [major = 0, minor = 0] = version.split('.').map(Number);
   const [oldestMajor = 0, oldestMinor = 0] = OLDEST_NODE.split('.').map(Number);

@@ -108,7 +108,7 @@ export class SecretMasker {
   }
 }
 
-/** For values that were rebuilt member by member: texts became texts, and what may be absent may be missing. */
+/** Compares types only: values rebuilt member by member keep their texts as texts, and lack only what may be absent. */
 export function isSameShape<T>(value: unknown, like: T): value is T {
   return typeof value === typeof like;
 }

@@ -29,7 +29,7 @@ const TEMPORARY_FOLDER = '/tmp';
 const WEBHOOK_STOP_GRACE_MS = 2_000;
 
 export interface RunningAgentServer {
-  /** Null: it listens on a Unix socket. */
+  /** TCP port; null if it listens on a Unix socket. */
   port: number | null;
   /** Ends runs and commands; all state is on disk afterwards. */
   stop(): Promise<void>;
@@ -183,7 +183,7 @@ function reportConversations({ conversations, webhooks, activity }: Conversation
 
 /** @returns the port; null for a Unix socket */
 async function listen(server: Server, { host, port, socket }: ListenOptions): Promise<number | null> {
-  // Without a host, Node.js takes IPv4 where the kernel has no IPv6.
+  // Node.js falls back to IPv4 only if no host is given and the kernel has no IPv6.
   const address = host === '::' ? { port } : { host, port };
   await (socket === null ? listening(server, address) : listenOnSocket(server, socket));
   const bound = server.address();

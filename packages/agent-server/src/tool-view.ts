@@ -15,11 +15,11 @@ export interface ToolView {
   aliases?: readonly PathAlias[];
 }
 
-/** Where programs of the view start: a folder that is in all views. */
+/** The folder that programs of the view start in, because all views have it. */
 export const VIEW_START = '/';
 
 const NO_FOLDER = 126;
-/** Without the flags, variables, the home or a socket as standard input would make the shell read further files. */
+/** The flags keep the shell from reading files because of variables, the home or a socket as standard input. */
 const SHELL = ['bash', '--noprofile', '--norc', '-pc'];
 
 /** The command that runs another one in a folder of the view, after a `prelude` of bash; start it in `VIEW_START`. */
@@ -64,7 +64,7 @@ export function scriptInView(
 const INHERITED_VARIABLES =
   /^(PATH|HOME|USER|LOGNAME|SHELL|TERM|TZ|TMPDIR|LANG|LANGUAGE|LC_[A-Z]+|SSL_CERT_FILE|SSL_CERT_DIR|NODE_EXTRA_CA_CERTS|REQUESTS_CA_BUNDLE|JAVA_TOOL_OPTIONS|(HTTPS?|NO|ALL)_PROXY|NODE_USE_ENV_PROXY|XDG_[A-Z_]+|SLIPWAY_SANDBOX)$/i;
 
-/** Of programs that do not read `SSL_CERT_FILE`, or these first, for the same file. */
+/** Variables of programs that do not read `SSL_CERT_FILE`, or read these first, for the same file. */
 export const CERTIFICATE_VARIABLES = [
   'GIT_SSL_CAINFO',
   'CURL_CA_BUNDLE',
@@ -159,7 +159,7 @@ function isInside(file: string, folder: string): boolean {
 
 /** A folder with two names, because the volume that it is in is mounted twice. */
 export interface WorkspaceName {
-  /** Where the folder is, in the same mount as the configured workspace. */
+  /** Path of the folder in the same mount as the configured workspace. */
   folder: string;
   name: string;
 }

@@ -2,7 +2,7 @@ import { AsyncResource } from 'node:async_hooks';
 import pLimit, { type LimitFunction } from 'p-limit';
 import { errorMessage } from './errors/error-message.js';
 
-/** Null when the result takes longer. What is waited for goes on; the timer keeps no process alive. */
+/** Returns null when the result takes longer. The work goes on; the timer keeps no process alive. */
 export async function within<T>(milliseconds: number, result: Promise<T>): Promise<T | null> {
   const late = Promise.withResolvers<null>();
   const timer = setTimeout(() => late.resolve(null), milliseconds);

@@ -7,7 +7,7 @@ type ModelEndpoint =
       /** The user's choice of one of OpenAI's two APIs. */
       dialect?: 'chat' | 'responses';
     }
-  /** `baseUrl`: with its version; null: Anthropic's own. */
+  /** `baseUrl` includes its version; null means Anthropic's own. */
   | { api: 'anthropic'; model: string; baseUrl: string | null };
 
 /** How a model is asked, where neither its name nor its address says it. */
@@ -62,7 +62,7 @@ const OWN_SERVERS: ReadonlySet<string> = new Set([
   'ollama_chat',
 ]);
 
-/** Where a model is called: the prefix of a known provider is removed, and is the default for the address. */
+/** Finds the address of a model. The prefix of a known provider is removed and selects the default address. */
 export function modelEndpoint(
   name: string,
   baseUrl: string | null,
@@ -108,7 +108,7 @@ function speaksAnthropic(provider: string, given: string): boolean {
     : hostOf(given) === 'api.anthropic.com' || /\/anthropic(\/v1)?(\/messages)?\/*$/.test(given);
 }
 
-/** With the version, behind which the path of the request follows. */
+/** Returns the address up to its version, which the path of the request follows. */
 function anthropicAddress(given: string): string {
   return `${given
     .replace(/\/+$/, '')
@@ -120,7 +120,7 @@ export function isOwnServer(name: string): boolean {
   return OWN_SERVERS.has(splitName(name.trim(), null).provider);
 }
 
-/** The address that the allowlist has to contain. Null: OpenAI's or Anthropic's own, which every list allows. */
+/** The address that the allowlist has to contain; null for OpenAI's or Anthropic's own, which every list allows. */
 export function addressToCheck(name: string, baseUrl: string | null): string | null {
   const given = (baseUrl ?? '').trim();
   if (given !== '') {
@@ -149,7 +149,7 @@ function splitName(full: string, baseUrl: string | null): { provider: string; mo
     : whole;
 }
 
-/** At OpenAI itself, in whichever region (https://developers.openai.com/api/docs/guides/your-data). */
+/** Whether it is OpenAI itself, in whichever region (https://developers.openai.com/api/docs/guides/your-data). */
 export function isOpenAi(baseUrl: string): boolean {
   return /(^|\.)api\.openai\.com$/.test(hostOf(baseUrl));
 }
@@ -211,7 +211,7 @@ export function access(
   return { query: { ...(used && { 'api-version': used }), ...others }, key: apiKey === null ? {} : key };
 }
 
-/** Where the Responses API is: Azure has one address of it for all deployments, which older addresses name. */
+/** Returns the address of the Responses API. Azure has one for all deployments, which older addresses name. */
 export function responsesPlace({ model, baseUrl }: { model: string; baseUrl: string }): {
   model: string;
   baseUrl: string;

@@ -20,7 +20,7 @@ const PATH = new RegExp(
   `^(?:(?:~|\\.{1,2}|[A-Za-z]:|[a-z]{2,8}://${SEGMENT}(?::\\d{1,5})?)?(?:[/\\\\]${SEGMENT})+|${SEGMENT}(?:/${SEGMENT})+|[a-z]{2,8}://${SEGMENT}(?::\\d{1,5})?)[/\\\\]?$`,
 );
 
-/** Why a value is too common to be masked wherever it occurs; null: it is masked. */
+/** Why a value is too common to be masked wherever it occurs; null if it is masked. */
 export function unmaskableReason(secret: string): UnmaskableReason | null {
   const value = secret.trim();
   if (value.length < MIN_LENGTH || (value.length < MIN_NUMBER_LENGTH && /^[\d.,:-]+$/.test(value))) {

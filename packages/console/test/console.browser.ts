@@ -225,7 +225,7 @@ describe('the console', () => {
         .fill(demo.worlds[provider as keyof typeof tokens].token);
       await form('Connection').getByRole('button', { name: 'Connect' }).click();
       await form('Connection').getByText(`${name} is connected`).waitFor();
-      // Its token would be sent to the host that is shown.
+      // The token would be sent to the host that the form shows.
       const shown = await form('Connection').getByLabel('Provider').locator('option:checked').innerText();
       await form('Connection')
         .getByRole('link', { name: `Get one at ${shown}` })
@@ -509,7 +509,7 @@ describe('the console', () => {
     await nadia.page.getByText('before every commit').waitFor();
 
     const facts = await nadia.page.getByRole('region', { name: 'Facts' }).innerText();
-    // Nobody knows what the script costs.
+    // The scripted model has no price.
     expect(facts).toMatch(/Cost\s+unknown \([\d,]+ tokens\)/);
     expect(facts).toMatch(/Tokens\s+[\d,]+ in, \d+ out/);
     // The script serves nothing.
@@ -715,7 +715,7 @@ describe('the console', () => {
     await row('bo@quayside.example').getByText('Expires in').waitFor();
 
     const bo = await Visitor.come(browser, demo.url);
-    // As on a page by http of another machine.
+    // Pages loaded over http from another machine have no clipboard.
     await bo.page.addInitScript('delete Navigator.prototype.clipboard');
     await bo.signIn(key);
     expect(await bo.page.getByRole('link', { name: 'Administration' }).count()).toBe(0);

@@ -39,7 +39,7 @@ describe('the world of the demo', () => {
     jsonList(await read('/api/v1/app-conversations/search?limit=100'), 'items');
   const changes = () => Object.values(demo.worlds).flatMap(({ changeRequests }) => changeRequests);
 
-  /** From the page Work to the pull request, with every button on the way. */
+  /** Goes from the page Work to the pull request, and uses every button on the way. */
   async function workOn(page: Page, { title, task_type: kind }: Task): Promise<void> {
     // Four starts at once take long on a machine that has other things to do.
     page.setDefaultTimeout(WAIT_MS);
@@ -143,7 +143,7 @@ describe('the world of the demo', () => {
     await nadia.page.getByRole('link', { name: 'Try all labels every night' }).click();
     const run = nadia.page.getByRole('listitem').filter({ hasText: 'By hand' });
     await run.getByText('finished').waitFor();
-    // Nobody knows what this model costs.
+    // This model has no price.
     expect(await run.innerText()).not.toContain('$');
     await nadia.open('Conversations');
     await nadia.expectSound();

@@ -13,7 +13,7 @@ import { startBrowser, Visitor } from './visitor.js';
 const PREFIX = '/slipway';
 const ANSWER = 'Half of it. The rest of it.';
 
-/** As docs/operations/recipes.md has it; `passTo` with a path takes the prefix off. */
+/** The configuration in docs/operations/recipes.md; nginx removes the prefix if `passTo` has a path. */
 function nginxConfig(port: number, passTo: string): string {
   return `
     pid nginx.pid;

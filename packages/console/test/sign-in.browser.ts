@@ -23,7 +23,7 @@ describe('signing in by the identity provider', () => {
     await issuer.server.close();
   });
 
-  /** By another name than the issuer's: browsers take the two for different sites, as they are in a company. */
+  /** Uses another host name than the issuer, so that browsers see two sites, as in a company. */
   async function come(name: string, group: string, path: string): Promise<Visitor> {
     const visitor = await Visitor.come(browser, demo.url.replace('127.0.0.1', 'localhost'));
     await visitor.page.goto(path);

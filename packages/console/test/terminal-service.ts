@@ -9,7 +9,7 @@ import { until } from '../../../test/support/until.js';
 
 const START = fileURLToPath(new URL('../../../scripts/start.mjs', import.meta.url));
 const CTRL_C = '\u0003';
-/** To its end: it may arrive in pieces. */
+/** Requires a character after the link, because it may arrive in pieces. */
 const LINK = /http:\/\/localhost:\d+\/console\/#code=[\w-]+(?=[^\w-])/;
 
 /** A service that was started as by hand, in a folder of its own. */

@@ -73,7 +73,7 @@ describe('the console at work', () => {
   let demo: Demo;
   let browser: Browser;
   let nadia: Visitor;
-  /** Of a conversation of another user. */
+  /** Page of another user's conversation. */
   let address = '';
 
   let calls = 0;

@@ -1,7 +1,7 @@
 import { readFileSync } from 'node:fs';
 import { buildSchema, type GraphQLSchema } from 'graphql';
 
-/** By its place: the package exports it to ES modules only, which tests are not once they are compiled. */
+/** Found by its place: the package exports it to ES modules only, and compiled tests are CommonJS. */
 const SCHEMA_FILE = new URL('../../../node_modules/@octokit/graphql-schema/schema.graphql', import.meta.url);
 
 let built: GraphQLSchema | undefined;

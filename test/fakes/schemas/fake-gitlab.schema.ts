@@ -1,6 +1,6 @@
 import { buildSchema, type GraphQLSchema } from 'graphql';
 
-/** Once per worker: building it takes longer than most tests that ask for it. */
+/** Built once per worker, because that takes longer than most tests that ask for it. */
 const built = new Map<boolean, GraphQLSchema>();
 
 /**

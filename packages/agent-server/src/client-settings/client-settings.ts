@@ -41,7 +41,7 @@ export class ClientSettings {
     };
   }
 
-  /** Null removes a nested member, and a mask keeps the stored value. @throws HttpError 413 */
+  /** Merges changes: null removes a nested member, and a mask keeps the stored value. @throws HttpError 413 */
   update(changes: Partial<Record<SettingsPart, JsonObject>>): void {
     const { agent_settings: agent, conversation_settings: conversation, misc_settings: misc } = this.#parts;
     const next = {

@@ -36,7 +36,7 @@ export interface ConversationRecord {
   kind: AgentKind;
   memory: EngineMemory;
   agentDetails: AgentDetails | null;
-  /** As the client sent it, secrets masked. */
+  /** The agent as the client sent it, with secrets masked. */
   agent: Record<string, unknown>;
   /** The model's name is for display. */
   llm: { model: string; timeoutMs: number; usageId: string };
@@ -45,7 +45,7 @@ export interface ConversationRecord {
   workingDir: string;
   maxIterations: number;
   maxBudget: number | null;
-  /** Of that, what others may spend; absent in records of earlier versions. */
+  /** Part of `maxBudget` that conversations started by the agent may spend; absent in records of earlier versions. */
   delegatedBudget?: number;
   stuckDetection: boolean;
   confirmationPolicy: ConfirmationPolicy;
@@ -81,7 +81,7 @@ const NO_USAGE: ConversationRecord['usage'] = {
   costUsd: 0,
 };
 const TOKENS_PER_PRICE = 1_000_000;
-/** Of our tools, those that the SDK keeps in a package of their own. */
+/** Our tools that the SDK keeps in a package of their own. */
 const SDK_TOOLS = new Set(['terminal', 'file_editor', 'task_tracker']);
 
 export function newRecord(
@@ -236,8 +236,8 @@ export function toConversationInfo(record: ConversationRecord, folder: string): 
 }
 
 /**
- * As clients of the SDK read it: they refuse a condenser without a model, and tool servers in a wrapper or with members
- * that only we have.
+ * Adapts the agent to clients of the SDK, which refuse a condenser without a model, and tool servers in a wrapper or
+ * with members that only we have.
  */
 function toPublishedAgent(agent: ConversationRecord['agent']): ConversationInfo['agent'] {
   const { llm, condenser, mcp_config: config } = agent;
@@ -325,7 +325,7 @@ function toSecretSources({ secrets }: ConversationRecord): Record<string, Record
 /** A client's move of the end of a conversation's history: the next logged event follows a different event. */
 export interface Navigation {
   position: number;
-  /** The event that the next one follows; null: there is none before it. */
+  /** The event that the next one follows, or null if that is the first. */
   leaf: string | null;
 }
 

@@ -164,7 +164,7 @@ export class ConversationRun {
     await this.#closeEngine();
   }
 
-  /** With `rest`, the work is no run: nothing continues it, and that is the status afterwards. */
+  /** A `rest` marks work that is not a run: nothing continues it, and `rest` is the status afterwards. */
   async #begin(work: Work, rest: ExecutionStatus | null = null): Promise<void> {
     if (this.#active !== null || this.#stopping) {
       throw new HttpError(409, 'Conversation already running. Wait for completion or pause first.');

@@ -40,7 +40,7 @@ export interface FoundPlugin extends FoundSkills {
   folder: string;
 }
 
-/** Their nulls are kept: null has a meaning in arbitrary JSON, and strict clients require `command` even when null. */
+/** Members that keep their nulls: null has a meaning in arbitrary JSON, and strict clients require `command` always. */
 const MEMBERS_WITH_NULLS = new Set([
   'data',
   'value',

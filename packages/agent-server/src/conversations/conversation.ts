@@ -107,7 +107,7 @@ export class Conversation {
     return { ...toConversationInfo(this.record, this.folder), ...(failure && { error: failure }) };
   }
 
-  /** Null if the agent did not give up, or if its log does not say why. */
+  /** Why the agent gave up; null if it did not, or if its log does not say why. */
   get failure(): ConversationFailure | null {
     const last = hasFailed(this.record.status)
       ? this.log.entries.findLast((event) => event.kind === 'ConversationErrorEvent')
@@ -172,7 +172,7 @@ export class Conversation {
     });
     await this.log.sync();
     if (message.run && mayRun()) {
-      // Not idle in between: who has sent it would be shown that, and take it for the end.
+      // A status of idle in between would be shown to the sender and taken for the end.
       await this.#run.startOrContinue();
     } else if (FINAL_STATUSES.has(status) && !this.isRunning) {
       await this.#state.setStatus('idle');
@@ -225,7 +225,7 @@ export class Conversation {
     await this.#run.confirm(accept, reason);
   }
 
-  /** Null: before the first event. The agent goes on from there. @throws HttpError 409 while it runs, 404, 501 */
+  /** Moves the agent to an event, or before the first (null). @throws HttpError 409 while it runs, 404, 501 */
   async navigate(eventId: string | null): Promise<void> {
     await this.#run.settle();
     this.#requireOwnHistory();
@@ -246,7 +246,7 @@ export class Conversation {
     await this.#state.setStatus(this.record.status === 'paused' ? 'paused' : 'idle');
   }
 
-  /** The history up to and including an event; null: all of it. @throws HttpError 404 for an unknown event */
+  /** The history up to and including an event, or all of it. @throws HttpError 404 for an unknown event */
   copy(eventId: string | null): ConversationCopy {
     this.#requireOwnHistory();
     const { navigations } = this.record;

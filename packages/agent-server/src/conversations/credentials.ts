@@ -20,7 +20,7 @@ export const KEY_WITHHELD = 'LlmKeyWithheld';
  * give both again. `language-model.ts` is the only place that uses the LLM key.
  */
 export interface Credentials {
-  /** Null: not named since the server's start. */
+  /** The model to call; null until a client names it after a start of the server. */
   model: ModelAddress | null;
   llmApiKey: string | null;
   /** How the model is called; its headers and body may hold secrets. */
@@ -28,19 +28,19 @@ export interface Credentials {
   /** The client has a key, but for another server than the conversation's. */
   llmKeyWithheld: boolean;
   searchApiKey: string | null;
-  /** Where the search key is sent; null: to its provider. */
+  /** The address that the search key is sent to; null means its provider. */
   tavilyApiUrl: string | null;
   outboundAllowlist: string[] | null;
   mcpServers: McpServers | null;
   secrets: Record<string, ParsedSecret>;
   git: GitAccess | null;
-  /** May hold secrets. Null: not given since the server's start. */
+  /** May hold secrets; null until a client names it after a start of the server. */
   acp: AcpLaunch | null;
 }
 
 interface ModelAddress {
   name: string;
-  /** Null: the provider's own. */
+  /** Address of the API; null means the provider's own. */
   baseUrl: string | null;
 }
 
@@ -167,7 +167,7 @@ function toAcpLaunch(agent: Partial<CreateConversationRequest['agent']>): AcpLau
       };
 }
 
-/** What to tell the user; null: nothing. The record's model does not count: clients name it after each start. */
+/** What to tell the user, if anything. The record's model does not count: clients name it after each start. */
 export function missingCredentials(
   { id, kind, llmKeyNeeded }: Pick<ConversationRecord, 'id' | 'kind' | 'llmKeyNeeded'>,
   { model, llmApiKey, llmKeyWithheld, acp }: Credentials,
@@ -240,7 +240,7 @@ function mcpSecretValues(servers: McpServers | null): string[] {
 const LOOKUP_TIMEOUT_MS = 10_000;
 const MAX_SECRET_BYTES = 128 * 1024;
 
-/** Null when the lookup leads elsewhere. */
+/** Looks a secret up in the settings of this server; null when the URL leads elsewhere. */
 export type OwnSecret = (url: string, headers: Record<string, string>) => string | null;
 
 /** A secret that cannot be fetched keeps its last value; without one, tools that need it fail with a reason. */

@@ -10,7 +10,7 @@ const UNSETTLED = /\n\[\.\.\. \d[^]*$|\n(\[[. ]*)?$|<[^<>\s]{0,9}$|[\uD800-\uDBF
 const NOTHING: Draft = { text: '', reasoning: '' };
 
 export interface ToldDraft extends Draft {
-  /** That of the event that it becomes, unless it is thrown away. */
+  /** Id of the event that it becomes, unless it is thrown away. */
   id: string;
   /** Position of the event before it. */
   anchor: number;
@@ -36,7 +36,7 @@ export class DraftAnswer {
     this.#anchor = anchor;
   }
 
-  /** The latest one; it may be in the log by now. Null: it was thrown away. */
+  /** The latest one, or null if it was thrown away. It may be in the log by now. */
   get told(): ToldDraft | null {
     return this.#told;
   }

@@ -26,7 +26,7 @@ export function toEngineSettings(
     maxBudget:
       record.maxBudget === null ? null : Math.max(0, record.maxBudget - (record.delegatedBudget ?? 0)),
     ...toConfirmationPolicy(record),
-    // Null: the history is never condensed, whatever the model takes.
+    // A null limit means that the history is never condensed, whatever the model takes.
     condenserTokens:
       record.condenserTokens && Math.min(record.condenserTokens, parameters.max_input_tokens ?? Infinity),
     language: record.language,
@@ -47,7 +47,7 @@ export function toEngineSettings(
   };
 }
 
-/** Without an analyzer all risks are unknown. */
+/** All risks are unknown if there is no analyzer. */
 export function toConfirmationPolicy({
   confirmationPolicy: policy,
   securityAnalyzer: analyzer,

@@ -27,7 +27,7 @@ export interface EngineSettings {
   confirmationPolicy: 'never' | 'always' | 'risky';
   /** What is risky; by default what the model itself calls a high risk. */
   risk?: RiskPolicy;
-  /** Size above which the history is condensed; null: never. */
+  /** Size above which the history is condensed; null means never. */
   condenserTokens: number | null;
   language: string | null;
   mcpConfig: McpServers | null;
@@ -38,11 +38,11 @@ export interface EngineSettings {
   /** USD per million tokens, by model name. */
   modelPrices: Record<string, ModelPrice>;
   stuckDetection: boolean;
-  /** JSON Schema of the result that the agent has to finish with; null: none is asked for. */
+  /** JSON Schema of the result that the agent has to finish with; null if none is asked for. */
   resultSchema: Record<string, unknown> | null;
-  /** Servers that may be called at addresses from users (see `HostAllowlist`); null: any. */
+  /** Servers that may be called at addresses from users (see `HostAllowlist`); null allows any. */
   outboundAllowlist: readonly string[] | null;
-  /** Null: the conversation's agent is our own. */
+  /** The agent to start; null if the conversation's agent is our own. */
   acp: AcpLaunch | null;
 }
 
@@ -53,9 +53,9 @@ export interface AcpLaunch {
   environment: Readonly<Record<string, string>>;
   model: string | null;
   sessionMode: string | null;
-  /** How it signs in; null: it needs no request for that. */
+  /** How it signs in; null if it needs no request for that. */
   authMethod: string | null;
-  /** For process, handshake and session together. */
+  /** Limit for process, handshake and session together. */
   startTimeoutMs: number;
   idleTimeoutMs: number;
 }
@@ -80,7 +80,7 @@ export interface AgentDetails {
 export interface Usage {
   promptTokens: number;
   completionTokens: number;
-  /** null: the price is unknown. */
+  /** The cost; null if the price is unknown. */
   costUsd: number | null;
   costSource: CostSource;
   isStep: boolean;
@@ -99,7 +99,7 @@ export interface EngineHost {
   events(): readonly AgentEvent[];
   /** Masks secrets, writes the event to disk, then publishes it. Returns the event as written. */
   append(event: NewEvent): Promise<AgentEvent>;
-  /** Called with each piece of an answer; it becomes the next event of the agent. Null: it is thrown away. */
+  /** Called with each piece of an answer, which becomes the agent's next event, or with null if it is thrown away. */
   showDraft(draft: (() => Draft) | null): void;
   /** What the model wrote where the events do not show all of it. Executed and sent back to the model, never shown. */
   originals(): Originals;
@@ -115,7 +115,7 @@ export interface EngineHost {
   /** The members that are not given stay. */
   remember(members: EngineMemory): Promise<void>;
   describeAgent(details: AgentDetails): Promise<void>;
-  /** What the repository says about a file (an absolute path), once in a conversation. Null: nothing new. */
+  /** What the repository says about a file (an absolute path), once in a conversation; null if that is nothing new. */
   rulesFor(file: string): Promise<string | null>;
 }
 
@@ -134,7 +134,7 @@ export abstract class AgentEngine {
   abstract ask(host: EngineHost, question: string, signal: AbortSignal): Promise<string>;
   /** However short; false if nothing was done. Changes the status only on failure. Never called during a run. */
   abstract condense(host: EngineHost, signal: AbortSignal): Promise<boolean>;
-  /** So that a conversation that cannot run is refused when it begins. @throws AgentUnavailableError */
+  /** Lets a conversation that cannot run be refused when it begins. @throws AgentUnavailableError */
   abstract prepare(host: EngineHost): Promise<void>;
   /** @throws AgentUnavailableError when the agent offers no choice of models, or not this model */
   abstract switchModel(host: EngineHost, model: string): Promise<void>;
@@ -167,7 +167,7 @@ export interface EngineServerOptions {
   /** The folder that all conversations of the sandbox work in, or below. */
   workspace: string;
   conversationsPath: string;
-  /** Without any key, the server is open to all clients. */
+  /** Clients must send one of these keys; if there are none, the server is open to all. */
   sessionKeys: string[];
   webhook: Omit<WebhookOptions, 'sessionKey'> | null;
   environment: Record<string, string>;
@@ -191,7 +191,7 @@ export interface OriginalCall {
   type: 'call';
   id: string;
   name: string;
-  /** As the model wrote it: usually JSON. */
+  /** The text that the model wrote, usually JSON. */
   arguments: string;
   opaque: OpaqueData | null;
 }
@@ -206,7 +206,7 @@ export interface OriginalResponse {
   origin: string;
   /** Members of the message that its server wants back. */
   message: OpaqueMembers;
-  /** In the order in which the model wrote them. */
+  /** Kept in the order in which the model wrote them. */
   parts: OriginalPart[];
 }
 

@@ -102,7 +102,7 @@ export function callError(
 
 type EventWriter = Pick<EngineHost, 'events' | 'append'>;
 
-/** For an answer that was cut. */
+/** Sent to the agent after an answer that was cut. */
 export const CONTINUE =
   'Your answer was cut at the limit of its length. Go on exactly where it ends; repeat nothing and do not comment on this.';
 

@@ -65,10 +65,10 @@ export async function failRun(host: EngineHost, code: string, detail: string): P
 interface CountedResponse extends CachedTokens {
   text: string;
   calls: readonly unknown[];
-  /** Null, like the member below it: the provider did not say. */
+  /** The provider's count, like `completionTokens`; null if it gave none. */
   promptTokens: number | null;
   completionTokens: number | null;
-  /** What the provider charges; null: what the prices say counts. */
+  /** What the provider charges; if null, the known prices count. */
   costUsd: number | null;
 }
 
@@ -100,7 +100,7 @@ export async function countUsage(
   }
 }
 
-/** For what is worth knowing once in a conversation. */
+/** Appends the error unless the conversation already has one with this code. */
 export async function reportOnce(host: EngineHost, code: string, detail: string): Promise<void> {
   const isReported = host
     .events()

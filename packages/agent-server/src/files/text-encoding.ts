@@ -2,7 +2,6 @@ import { isUtf8 } from 'node:buffer';
 
 export type TextEncoding = 'utf-8' | 'utf-16le' | 'utf-16be' | 'windows-1252';
 
-/** In words for models and people. */
 export const ENCODING_NAMES: Record<TextEncoding, string> = {
   'utf-8': 'UTF-8',
   'utf-16le': 'UTF-16 (little endian)',
@@ -19,7 +18,7 @@ const CONTROLS = /(?![\t\n\f\r\u007F-\u009F])\p{Cc}/u;
 /** Bytes that are looked at for the zeros of UTF-16 without its mark. */
 const SAMPLE = 1_024;
 
-/** With the mark of the encoding, where there is one. Null: it is no text. */
+/** Keeps the byte order mark, if there is one; returns null if the bytes are no text. */
 export function decodeText(bytes: Uint8Array): { text: string; encoding: TextEncoding } | null {
   const encoding = encodingOf(bytes);
   if (encoding === null) {
@@ -34,7 +33,7 @@ export function decodeText(bytes: Uint8Array): { text: string; encoding: TextEnc
   }
 }
 
-/** Null: the encoding has not all of its characters. */
+/** Returns null if the encoding lacks one of the characters. */
 export function encodeText(text: string, encoding: TextEncoding): Buffer | null {
   switch (encoding) {
     case 'utf-8':

@@ -48,7 +48,7 @@ export class WorkspaceFileError extends Error {
 }
 
 interface OpenFile {
-  /** Without links. */
+  /** The path with its links resolved. */
   path: string;
   /** Bytes, when it was opened. */
   size: number;
@@ -147,7 +147,7 @@ export class WorkspaceFiles {
     const diagnosis = new OutputWindow(MAX_DIAGNOSIS);
     stderr.on('data', (chunk: Buffer) => diagnosis.push(chunk));
     const sent = content === null ? null : send(content, child.stdio);
-    // Its failure is thrown below, unless there is an earlier one.
+    // A failed send is thrown below, unless there is an earlier failure.
     sent?.catch(() => undefined);
     try {
       const reply = await readReply(stdout, file);
@@ -211,7 +211,7 @@ async function readReply(stdout: Readable, file: string): Promise<Reply> {
   throw new WorkspaceFileError('changed', file);
 }
 
-/** Where the third field of a header ends; null while the header is incomplete. */
+/** Offset at which the third field of a header ends; null while the header is incomplete. */
 function endsOfFields(header: Buffer): number | null {
   const first = header.indexOf(0);
   const second = first === -1 ? -1 : header.indexOf(0, first + 1);

@@ -15,7 +15,7 @@ const MAX_TEXT = 500;
 
 interface PartialRepository {
   folder: string;
-  /** For the user; empty for the outermost one. */
+  /** The path shown to the user; empty for the outermost repository. */
   path: string;
   url: string;
   commit: string;

@@ -9,7 +9,7 @@ git config user.name >/dev/null || git config --global user.name "$1"
 git config user.email >/dev/null || git config --global user.email "$2"
 `;
 
-/** Where nothing else says who commits: what a repository, its setup script or the image says comes before this. */
+/** Names a default committer unless a repository, its setup script or the image already names one. */
 export async function nameCommitter(view: ToolView): Promise<void> {
   const { name, email } = DEFAULT_IDENTITY;
   const program = scriptInView(view, NAME_COMMITTER, [name, email]);

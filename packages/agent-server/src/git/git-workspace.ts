@@ -98,7 +98,7 @@ const MAX_DIFF_BYTES = 1_000_000;
 const TOO_LARGE = 'The file is too large to be compared.';
 const UNREADABLE = 'git cannot read this repository.';
 const NO_FILE: ReadonlySet<FileFailure> = new Set(['missing', 'folder', 'special', 'blocked']);
-/** By the letters of `git diff --name-status`; every other one means `UPDATED`. */
+/** Statuses by the letters of `git diff --name-status`; every other letter means `UPDATED`. */
 const STATUSES: Record<string, GitChange['status']> = { A: 'ADDED', D: 'DELETED' };
 // Clients expect a rename as a deletion and an addition.
 // Names are read in their quoted form, in which every byte of them arrives.
@@ -195,7 +195,7 @@ export class GitWorkspace {
     return diff ?? { modified: '', original: '' };
   }
 
-  /** Of the first file that has a side; null: none has. */
+  /** The diff of the first file that has a side; null if none has. */
   async #diff(given: string, sidesOf: (candidate: Candidate) => Promise<GitDiff>): Promise<GitDiff | null> {
     for (const candidate of await this.#candidates(given)) {
       if (!(await this.#isRepository(candidate.folder))) {
@@ -294,7 +294,7 @@ export class GitWorkspace {
     }
   }
 
-  /** Null if the commit does not have the file. The name is a text for `printf %b`. */
+  /** Returns null if the commit does not have the file. The name is a text for `printf %b`. */
   async #textAt(folder: string, commit: string, name: string): Promise<string | null> {
     const object = `${commit}:./`;
     const size = await runGit(this.#view, folder, ['cat-file', '-s', object], name);

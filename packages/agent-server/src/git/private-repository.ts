@@ -14,7 +14,7 @@ const REPOSITORY = 'repository.git';
 const MAX_ROUNDS = 3;
 
 export interface PrivateRepositoryOptions {
-  /** Where it is created; tools cannot write there, nor see it where they have a view of their own. */
+  /** The folder to create it in; tools cannot write there, nor see it if they have a view of their own. */
   folder: string;
   /** Variables of any program; no secrets. */
   environment: Record<string, string>;
@@ -29,7 +29,7 @@ export interface KnownRepository {
   objects: string;
   /** Commits of that repository whose parents are missing, as in a shallow clone. */
   shallow: readonly string[];
-  /** Where it is a partial clone, what it left out, and the server that has that. */
+  /** Set for a partial clone: what it left out, and the server that has it. */
   partial: { filter: CloneFilter; url: string } | null;
   refs: Refs;
 }
@@ -80,7 +80,7 @@ export class PrivateRepository {
         '--no-progress',
         '--template=',
         '--no-recurse-submodules',
-        // With one branch alone, no other can be checked out, compared with or merged.
+        // All branches are needed, so that others can be checked out, compared with and merged.
         ...(depth ? [`--depth=${depth}`, '--no-single-branch'] : []),
         ...(filter ? [`--filter=${filter}`] : []),
       ];
@@ -187,7 +187,7 @@ export class PrivateRepository {
   }
 }
 
-/** By which git knows that what is missing can be asked for; see gitrepository-layout(5). */
+/** Settings that let git fetch missing objects when it needs them; see gitrepository-layout(5). */
 function partialSettings({ filter, url }: { filter: CloneFilter; url: string }): Record<string, string> {
   return {
     'core.repositoryFormatVersion': '1',
@@ -214,19 +214,19 @@ export function parseRefs(text: string): Refs {
 }
 
 interface CloneContent {
-  /** With the names that they get in the agent's repository. */
+  /** Refs under the names that they get in the agent's repository. */
   refs: Refs;
-  /** The format of its object ids; null: git's default. */
+  /** The format of its object ids; null means git's default. */
   format: string | null;
   defaultBranch: string | null;
-  /** To be checked out; null: a tag is. */
+  /** The branch to check out; null if it is a tag. */
   branch: string | null;
-  /** Null: there is nothing to be checked out. */
+  /** The commit to check out; null if there is none. */
   commit: string | null;
   notice: string;
 }
 
-/** Null when it lacks the branch or tag. Null for `asked` takes the default branch, or another where it is missing. */
+/** Describes a branch or tag; null if it is missing. A null `asked` takes the default branch, else another one. */
 export async function describeClone(
   cloned: PrivateRepository,
   asked: string | null,
@@ -292,7 +292,7 @@ export async function runInView(view: ToolView, options: ViewScript): Promise<Gi
   return await outcomeOf({ ...program, ...running, env: variables }, maxOutput);
 }
 
-/** In a repository's folder, with `$url` and `$default` set: takes over what `handOver` brings, and names its origin. */
+/** Takes over what `handOver` brings, and names the origin. Runs in a repository with `$url` and `$default` set. */
 export const TAKE_OVER = `
 tar -xf - -C .git
 git config --local remote.origin.url "$url"
@@ -307,7 +307,7 @@ export async function handOver(
   view: ToolView,
   script: ViewScript,
 ): Promise<GitOutcome> {
-  // Where the server's own history is cut, git would look for what is not there.
+  // The cuts of a shallow history come along, or git would look for commits that are not there.
   const cuts = members.includes('packed-refs') && existsSync(path.join(gitDir, 'shallow')) ? ['shallow'] : [];
   // `objects/info` only points to the agent's own objects, so the agent's repository has no use for it.
   const command = ['tar', '-cf', '-', '-C', gitDir, '--exclude=objects/info', ...members, ...cuts];

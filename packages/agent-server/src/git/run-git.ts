@@ -34,7 +34,7 @@ export async function runGit(
   return exitCode === 0 && !isCut ? output : null;
 }
 
-/** Null: none is checked out. Git's own short name of a branch is `heads/x` beside a tag `x`. */
+/** Returns null if no branch is checked out. Git's own short name of a branch is `heads/x` beside a tag `x`. */
 export async function currentBranch(view: ToolView, folder: string): Promise<string | null> {
   const name = await runGit(view, folder, ['symbolic-ref', '--quiet', 'HEAD']);
   return name?.trim().replace(/^refs\/heads\//, '') ?? null;
@@ -150,7 +150,7 @@ interface EscapedPath {
   rest: string;
 }
 
-/** Null for a path in which nothing is escaped. */
+/** Returns null for a path in which nothing is escaped. */
 export function parseEscapedPath(file: string): EscapedPath | null {
   const parts = file.split('/');
   const first = parts.findIndex((part) => /^(?:[^\\]|\\\\|\\[23][0-7]{2})*$/.test(part) && BYTE.test(part));

@@ -26,7 +26,7 @@ export class InvalidRequestError extends Error {
   }
 }
 
-/** For a `page_id` that is not the `next_page_id` of a page of the list. */
+/** The error for a `page_id` that is not the `next_page_id` of a page of the list. */
 export function unknownPage(): InvalidRequestError {
   return new InvalidRequestError({
     type: 'value_error',

@@ -66,7 +66,7 @@ export class LazyApp {
   };
 
   readonly upgrade = (request: IncomingMessage, stream: Duplex, head: Buffer): void => {
-    // Without a listener, an error before the stream is handed on would end the process.
+    // An error before the stream is handed on would end the process if there were no listener.
     stream.once('error', ignoreError);
     if (!this.#hosts.accepts(request)) {
       refuse(stream, '421 Misdirected Request');

@@ -105,12 +105,12 @@ function toProblems(error: ZodError, part: string): RequestProblem[] {
   }));
 }
 
-/** Where relative paths of a request begin; null: nowhere, they are refused or have a folder of their own. */
+/** The folder that relative paths of a request start from; null if they are refused or have a folder of their own. */
 export type BaseFolder = (request: Request) => string | null;
 
 export const nowhere: BaseFolder = () => null;
 
-/** Of the conversation whose path a request came by. @throws HttpError 404 */
+/** The working folder of the conversation in the request's path. @throws HttpError 404 */
 export function runtimeFolder(conversations: Conversations): BaseFolder {
   return ({ params }) =>
     conversations.get(requireConversationId(String(params['runtime']))).record.workingDir;

@@ -54,7 +54,7 @@ const ASSIGNMENT = /^[A-Za-z_]\w*\+?=/;
 
 /** A command without what is before it: assignments, and programs that run another one. */
 interface Call {
-  /** Without its folder; null: not known before it runs. */
+  /** Name of the program without its folder; null if it is not known before the program runs. */
   name: string | null;
   args: ShellWord[];
   command: ShellCommand;
@@ -237,7 +237,7 @@ function toCall(command: ShellCommand): Call {
       return { name: null, args, command };
     }
     if (wrapper === undefined || args.length === 0 || asksOnly) {
-      // Without a word there is no program whose name could be unknown.
+      // A command that has no words has no program whose name could be unknown.
       return { name: first === undefined ? '' : name, args, command };
     }
     const rest = withoutAssignments(
@@ -280,7 +280,7 @@ function behindOptions(args: ShellWord[], withValue: readonly string[]): ShellWo
   return args.slice(index);
 }
 
-/** What a shell is given to run with `-c`; null: it reads a file or its input. */
+/** What a shell is given to run with `-c`; null if it reads a file or its input. */
 function scriptOf({ args }: Call): ShellWord | null {
   const index = args.findIndex(({ text }) => /^[-+][a-z]*c[a-z]*$/i.test(text));
   const before = args.slice(0, Math.max(index, 0));

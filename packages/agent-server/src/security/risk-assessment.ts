@@ -112,12 +112,12 @@ function leavesOf(args: string): string[] {
 
 type PatternRule = readonly [pattern: string, description: string, id: string];
 
-/** Without lists of the client's, those below apply. */
+/** Lists from a client; the ones below apply if there are none. */
 type PatternLists = {
   [Name in `${'' | 'injection_'}${'high' | 'medium'}_patterns`]?: readonly PatternRule[] | undefined;
 };
 
-/** With the right text, patterns of clients may run forever. */
+/** Stops clients' patterns, which may run forever on the right text. */
 const TIMEOUT_MS = 250;
 const RM_FORCED =
   /\brm\s+(?:-[a-z]*r[a-z]*f|-[a-z]*f[a-z]*r|-r\s+-f|-f\s+-r|--recursive\s+--force|--force\s+--recursive)/;

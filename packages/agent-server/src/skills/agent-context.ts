@@ -131,7 +131,7 @@ function isFolder(source: string): boolean {
   return !/^[a-z][a-z0-9+.-]*:|^[^/]+@[^/]+:/i.test(source);
 }
 
-/** Where a marketplace says that a plugin lies; null when it does not have it, or is none. */
+/** The place of a plugin, as a marketplace states it; null if the folder is no marketplace or lacks the plugin. */
 async function sourceOf(folder: string, plugin: string, reader: SkillReader): Promise<string | null> {
   for (const manifest of MANIFESTS) {
     const content = await reader.readJson(path.join(folder, manifest)).catch(asHttpError);

@@ -97,7 +97,7 @@ function fromRules({ file, name, content }: SkillFile): Skill {
 /** Authors write `globs: *.ts`, which is no YAML. */
 const BARE_GLOBS = /^(\uFEFF?---[^]*?\n(?:globs|applyTo)[ \t]*:[ \t]*)(\*[^\n\r]*)/;
 
-/** By its members it is always given, for files that match, or on demand. */
+/** The rule's members tell whether it is given always, for files that match, or on demand. */
 function fromRule({ file, name, content: given }: SkillFile): Skill {
   const quoted = given.replace(
     BARE_GLOBS,
@@ -138,7 +138,7 @@ function toTexts(value: unknown, member: string, maySplit: boolean): string[] {
   const single = maySplit && typeof value === 'string' ? value.split(',') : [value ?? ''];
   const list: readonly unknown[] = Array.isArray(value) ? value : single;
   if (!list.every(isPlain)) {
-    // Without its triggers, a skill would be part of every prompt.
+    // A skill that lost its triggers would be part of every prompt.
     throw new Error(`${member} must be a list of texts`);
   }
   return list

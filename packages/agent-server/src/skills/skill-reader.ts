@@ -22,7 +22,7 @@ const NESTED_RULES = ['.cursorrules', 'AGENTS.md', 'AGENT.md', 'CLAUDE.md', 'GEM
 );
 
 interface SkillReaderOptions {
-  /** Where the files are read; a repository in it may be untrusted. */
+  /** The view to read files in; a repository in it may be untrusted. */
   view: ToolView;
   files: WorkspaceFiles;
   /** No repository is searched for above this folder. */
@@ -37,7 +37,7 @@ export class SkillReader {
     this.#options = options;
   }
 
-  /** Of a folder and the repository around it, nearer ones first. @throws WorkspaceFileError outside the workspace */
+  /** Reads a folder and the repository around it, nearest first. @throws WorkspaceFileError outside the workspace */
   async project(folder: string): Promise<FoundSkills> {
     const real = await this.#options.files.resolve(folder);
     const [own, nested] = await Promise.all([this.#read('project', real), this.#nestedRules(real)]);

@@ -15,7 +15,7 @@ export interface Skill {
   content: string;
   source: string | null;
   description: string | null;
-  /** Null: an older skill is always part of the prompt, and one of the AgentSkills form is read on demand. */
+  /** A null trigger puts an older skill into every prompt; one of the AgentSkills form is then read on demand. */
   trigger: SkillTrigger | null;
   /** Whether it is a `SKILL.md` in a folder of its own (https://agentskills.io/specification). */
   isAgentSkill: boolean;
@@ -69,7 +69,7 @@ const MAX_LISTED = 100;
 const MAX_DESCRIPTION = 500;
 const MAX_TRIGGERED = 60_000;
 
-/** What the system prompt says about skills; null: there are none. */
+/** What the system prompt says about skills; null if there are none. */
 export function skillsPrompt(skills: readonly Skill[], model: string): string | null {
   const parts = [rulesPart(skills.filter((skill) => isAlwaysGiven(skill) && isMeantFor(skill, model)))];
   parts.push(listPart(skills.filter(({ isHidden, ...skill }) => !isHidden && !isAlwaysGiven(skill))));

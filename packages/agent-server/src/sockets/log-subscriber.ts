@@ -33,7 +33,7 @@ interface LogSubscriberOptions<E extends EventIdentity> {
   from: number;
   framing: Framing;
   first: (() => ExtraEvent) | null;
-  /** Null: the client gets answers as a whole. */
+  /** The answer being written; null if the client gets answers as a whole. */
   draft: DraftAnswer | null;
   stallMs: number;
 }

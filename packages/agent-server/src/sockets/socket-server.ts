@@ -31,7 +31,7 @@ const MAX_UNREAD_BYTES = 64 * 1024;
  */
 const ANSWERED_RUN_MS = 200;
 const BASH_EVENTS = 'bash';
-/** In the address of a session: what the agent is writing and nothing else, even if its clients get answers as a whole. */
+/** Parameter of a session that sends only what the agent is writing, even if its clients get answers as a whole. */
 const DRAFTS = { parameter: 'drafts', value: 'only' };
 
 export interface SocketServerOptions {
@@ -293,15 +293,15 @@ function toFailure(error: unknown): { code: string; detail: string } {
 const BASE_URL = 'http://localhost';
 
 interface SocketRequest {
-  /** null: the events of bash commands. */
+  /** The conversation to stream; null for the events of bash commands. */
   conversationId: string | null;
-  /** From the query or the header; undefined: the first frame must have it. */
+  /** Key from the query or the header; if undefined, the first frame must have it. */
   key: string | undefined;
   framing: Framing;
   resend: Resend;
 }
 
-/** Where in the log to begin. */
+/** The place in the log to begin at. */
 type Resend = { position: number } | { timestamp: string };
 
 const ALL: Resend = { position: 0 };
@@ -337,7 +337,7 @@ function parseSocketRequest(request: IncomingMessage): SocketRequest | null {
   };
 }
 
-/** With one that is no position, all rather than too little. */
+/** Resends all if the text is no position: too much is better than too little. */
 function afterSequence(text: string | null): Resend {
   const position = /^\d+$/.test(text ?? '') ? Number(text) + 1 : 0;
   return text === null ? NOTHING : { position };

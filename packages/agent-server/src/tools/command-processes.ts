@@ -39,7 +39,7 @@ export class CommandProcesses {
     this.#living().forEach((pid) => sendSignal(pid, 'SIGINT'));
   }
 
-  /** As Ctrl-C does. The rest of the command is left out once what was running has ended, which may go on. */
+  /** Acts like Ctrl-C. The rest of the command is skipped once what was running has ended, which may go on. */
   interruptProgram(): void {
     this.#interrupted = this.#living();
     this.#interrupted.forEach((pid) => sendSignal(pid, 'SIGINT'));
@@ -56,7 +56,7 @@ export class CommandProcesses {
     }
   }
 
-  /** As Ctrl-Z does. */
+  /** Acts like Ctrl-Z. */
   stop(): void {
     this.#living().forEach((pid) => sendSignal(pid, 'SIGTSTP'));
   }

@@ -99,7 +99,7 @@ export function fileEditorTool(
 
 interface Edit {
   path: string;
-  /** null: the file did not exist. */
+  /** The text before the edit; null if the file did not exist. */
   before: string | null;
   after: string;
   /** What it was written in before: a text that is all ASCII by now no longer tells. */
@@ -230,7 +230,7 @@ class TextFile {
     return this.#decode(await this.#files.read(this.#path, MAX_TEXT_FILE_BYTES));
   }
 
-  /** In the encoding that it has; returns the text with its mark. @throws ToolInputError for a text that this does not have */
+  /** Keeps encoding and mark; returns the text with the mark. @throws ToolInputError if the encoding lacks a character */
   async write(content: string): Promise<{ path: string; text: string }> {
     const { encoding, hasMark } = this.form;
     const text = hasMark && !content.startsWith(BOM) ? BOM + content : content;

@@ -17,7 +17,7 @@ export const finishTool = builtInTool('Finish', {
   run: async ({ message }) => finished(message),
 });
 
-/** In characters of JSON. */
+/** Characters of JSON. */
 const MAX_RESULT_LENGTH = 262_144;
 
 /** The client's form; in the log it is the call's `result`. @throws Error when the JSON Schema cannot be used */

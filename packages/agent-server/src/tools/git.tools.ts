@@ -77,7 +77,7 @@ type OpenPullRequest = (
 ) => Promise<z.output<typeof responseSchema>>;
 
 export interface PullRequestOptions {
-  /** Without the right to push, the tool is not offered. */
+  /** Whether the tool is offered. */
   mayPush: () => boolean;
   open: OpenPullRequest;
   push: (folder: string, branch: string, signal: AbortSignal) => Promise<GitOutcome>;

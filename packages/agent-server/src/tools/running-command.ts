@@ -90,7 +90,7 @@ export class RunningCommand {
     return text;
   }
 
-  /** Once the shell has ended without an end of the command. */
+  /** Shows the rest of the output when the shell has ended without an end of the command. */
   flush(): void {
     this.#output.push(this.#scanner.flush());
   }
@@ -110,7 +110,7 @@ export class RunningCommand {
     }
   }
 
-  /** Until it ends or waits for input; interrupts it at the end of its time, and when it is aborted. */
+  /** Waits until it ends or wants input; interrupts it at the end of its time, and when it is aborted. */
   async wait({ timeoutMs, isPatient = false, signal }: WaitLimits): Promise<Ending> {
     const stopped = Promise.withResolvers<'timeout' | 'aborted' | 'waiting'>();
     const abort = (): void => stopped.resolve('aborted');
@@ -165,7 +165,7 @@ export class RunningCommand {
     return (['sure', 'events', 'perhaps'] as const).find((waiting) => found.includes(waiting)) ?? null;
   }
 
-  /** Null where the shell has ended, or says nothing. */
+  /** Returns null if the shell has ended, or does not report an end. */
   async #interrupt(): Promise<CommandEnd | null> {
     const processes = this.#processes();
     if (processes === null) {
@@ -180,5 +180,5 @@ export class RunningCommand {
   }
 }
 
-/** Of a letter's code: what a terminal sends for it with Ctrl. */
+/** The bits of a letter's code that a terminal sends for it with Ctrl. */
 const CONTROL_BITS = 31;

@@ -49,7 +49,7 @@ export class ShellProcess {
   /** Called when `ended` resolves. A callback, because each command would add another listener to the promise. */
   onEnd: (exitCode: number) => void = () => undefined;
   exitCode: number | null = null;
-  /** Of the program that isolates the shell, or of the shell. */
+  /** Process id of the program that isolates the shell, or of the shell. */
   readonly root: number;
   readonly #commands: Writable;
   readonly #terminal: Writable;
@@ -141,7 +141,7 @@ export class EndMarkScanner {
     }
   }
 
-  /** Where the chunk ends with the beginning of the mark; what ends otherwise is shown while the program waits. */
+  /** Offset of a begun mark at the end of the chunk; the output before it is shown while the program waits. */
   #beginning(bytes: Buffer, from: number): number {
     let at = bytes.indexOf(0, Math.max(from, bytes.length - this.#mark.length + 1));
     while (at !== -1 && !bytes.subarray(at).equals(this.#mark.subarray(0, bytes.length - at))) {

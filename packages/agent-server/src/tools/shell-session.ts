@@ -19,7 +19,7 @@ type Prelude = (environment: Readonly<Record<string, string>>) => string;
 
 export interface ShellResult {
   output: string;
-  /** null if the command did not end by itself. */
+  /** The exit code; null if the command did not end by itself. */
   exitCode: number | null;
   /** `waiting`: it goes on, and wants input. */
   ending: Ending['how'];
@@ -39,7 +39,7 @@ export class ShellSession {
   readonly #prelude: Prelude;
   #lastDir: string;
   #shell: ShellProcess | null = null;
-  /** Once it has run a command. */
+  /** Process id of the shell, known once it has run a command. */
   #shellPid: number | null = null;
   #environment: Record<string, string> = {};
   #unread = new ShownOutput();

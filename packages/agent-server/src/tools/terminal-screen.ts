@@ -148,7 +148,7 @@ export class TerminalScreen {
     this.#saved.row = Math.max(0, this.#saved.row - count);
   }
 
-  /** By the final byte of a control sequence. `count` is the first parameter, which is 1 where it is missing. */
+  /** Handlers by the final byte of a control sequence. `count` is the first parameter, or 1 where it is missing. */
   readonly #controls: Readonly<Record<string, (count: number, first: number, second: number) => void>> = {
     A: (count) => this.#move(this.#row - count, this.#column),
     B: (count) => this.#move(this.#row + count, this.#column),

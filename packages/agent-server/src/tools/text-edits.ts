@@ -84,7 +84,7 @@ function positionIn(content: string, position: number): number {
   return position + shift;
 }
 
-/** The line break in a part of the text, else the next one, else the one before; null: there is none. */
+/** The line break in a part of the text, else the next one, else the one before; null if there is none. */
 function lineEnding(content: string, start: number, end: number): string | null {
   const inside = content.indexOf('\n', start);
   const at = inside !== -1 && inside < end ? inside : content.indexOf('\n', end);

@@ -33,7 +33,7 @@ export function required<T>(value: T | null | undefined, name: string): T {
 }
 
 export interface Tool {
-  /** As the model calls it; unique among the offered tools. */
+  /** Name that the model calls it by; unique among the offered tools. */
   readonly name: string;
   readonly description: string;
   /** Whether a user who wants to confirm calls is asked. */
@@ -92,7 +92,7 @@ interface SchemaTool<Schema extends z.ZodObject, Result> extends ToolText {
   run(input: z.output<Schema>, context: ToolContext): Promise<Result>;
 }
 
-/** For tools that the protocol knows by a kind, which its actions and observations share. */
+/** Makes a tool that the protocol knows by a kind, which its actions and observations share. */
 export function builtInTool<Schema extends z.ZodObject>(
   kind: BuiltInKind,
   tool: SchemaTool<Schema, Observation> & { toAction(input: z.output<Schema>): Action },
@@ -103,7 +103,7 @@ export function builtInTool<Schema extends z.ZodObject>(
   }));
 }
 
-/** For tools without a kind of their own in the protocol: their events look like those of a tool server's tool. */
+/** Makes a tool without a kind of its own in the protocol: its events look like those of a tool server's tool. */
 export function mcpSchemaTool<Schema extends z.ZodObject>(
   tool: SchemaTool<Schema, { text: string; isError: boolean }>,
 ): Tool {

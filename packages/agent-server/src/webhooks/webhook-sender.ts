@@ -73,7 +73,7 @@ class WebhookQueue {
 }
 
 export interface WebhookOptions {
-  /** Without a trailing slash. */
+  /** Has no trailing slash. */
   baseUrl: string;
   sessionKey: string | null;
   batchSize: number;

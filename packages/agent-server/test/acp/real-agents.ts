@@ -14,7 +14,7 @@ export interface RealAgent {
   args: string[];
   startModel: () => Promise<ModelForAgents>;
   environment: (modelUrl: string) => Record<string, string>;
-  /** The session mode in which it asks; null: the one that it begins with. */
+  /** The session mode in which it asks; null means the one that it begins with. */
   askingMode: string | null;
 }
 

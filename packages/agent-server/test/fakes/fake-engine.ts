@@ -8,7 +8,7 @@ import {
   AgentUnavailableError,
 } from '../../src/engine/agent-engine.js';
 
-/** Without a pause, a conversation that works takes a whole processor from the tests beside it. */
+/** A conversation that works without a pause takes a whole processor from the tests beside it. */
 const STEP_MS = 2;
 
 /**
@@ -22,7 +22,7 @@ const STEP_MS = 2;
 export class FakeEngine extends AgentEngine {
   readonly confirmations: { accept: boolean; reason: string | null }[] = [];
   closed = false;
-  /** Of `write`. */
+  /** Set by `write`. */
   showDraft: ((draft: Draft | null) => void) | null = null;
   readonly written = Promise.withResolvers<void>();
 

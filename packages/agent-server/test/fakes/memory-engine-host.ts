@@ -25,7 +25,7 @@ export class MemoryEngineHost implements EngineHost {
   private pausing = new AbortController();
   engineMemory: EngineMemory = {};
   details: AgentDetails | null = null;
-  /** What was written of answers, before and behind each event; null: it was thrown away. */
+  /** What was written of answers, before and behind each event; null stands for one that was thrown away. */
   readonly drafts: (Draft | null)[] = [];
   /** Called with each event that is appended. */
   onAppend: (event: AgentEvent) => void = () => undefined;
@@ -107,7 +107,7 @@ export class MemoryEngineHost implements EngineHost {
     this.engineMemory = { ...this.engineMemory, ...members };
   }
 
-  /** By path. */
+  /** Rules by the path of a file. */
   readonly rules = new Map<string, string>();
 
   async rulesFor(file: string): Promise<string | null> {

@@ -13,7 +13,7 @@ const MAX_OPENAI_ID = 40;
 const IMAGE_TYPES = ['image/png', 'image/jpeg', 'image/gif', 'image/webp'];
 const isMetaValid = new Ajv2020({ strict: false, logger: false });
 
-/** What OpenAI's Chat Completions refuse in a body; null: nothing. */
+/** What OpenAI's Chat Completions refuse in a body, or null. */
 export function openAiRefusal(body: unknown): string | null {
   const messages = jsonList(body, 'messages');
   return first([
@@ -96,7 +96,7 @@ function openAiOrderProblem(messages: readonly unknown[]): string | null {
   return open.size > 0 ? `tool_call_ids did not have response messages: ${[...open].join()}` : null;
 }
 
-/** What is refused by Google's or by servers with strict chat templates, though they speak OpenAI's API; null: nothing. */
+/** What Google's and servers with strict chat templates refuse, though they speak OpenAI's API, or null. */
 export function compatibleRefusal(body: unknown): string | null {
   const tools = jsonList(body, 'tools');
   const messages = jsonList(body, 'messages').map((message) => jsonText(message, 'role'));
@@ -109,7 +109,7 @@ export function compatibleRefusal(body: unknown): string | null {
   ]);
 }
 
-/** What Mistral's refuses besides; null: nothing. */
+/** What Mistral's refuses besides, or null. */
 export function mistralRefusal(body: unknown): string | null {
   const messages = jsonList(body, 'messages');
   const ids = messages.flatMap((message) =>
@@ -127,7 +127,7 @@ export function mistralRefusal(body: unknown): string | null {
   ]);
 }
 
-/** What Anthropic's Messages API refuses in a body; null: nothing. */
+/** What Anthropic's Messages API refuses in a body, or null. */
 export function anthropicRefusal(body: unknown): string | null {
   const messages = jsonList(body, 'messages');
   return first([
@@ -262,7 +262,7 @@ function typeListProblem(schema: unknown): string | null {
   ]);
 }
 
-/** What Google's API refuses besides; null: nothing. */
+/** What Google's API refuses besides, or null. */
 export function googleRefusal(body: unknown): string | null {
   return first(
     jsonList(body, 'tools').map((tool) => googleSchemaProblem(jsonAt(tool, 'function', 'parameters'))),

@@ -9,7 +9,7 @@ export interface AnthropicAnswer {
   thinking?: string;
   text?: string;
   call?: { id: string; name: string; input: Record<string, unknown> };
-  /** `stop_reason`; by default `tool_use` or `end_turn`. Null: the stream ends before it says one. */
+  /** `stop_reason`; by default `tool_use` or `end_turn`. With null, the stream ends before it says one. */
   stop?: string | null;
   usage: { input: number; output: number };
 }
@@ -26,7 +26,7 @@ export interface AnthropicRequest {
   path: string;
 }
 
-/** Decides by the body of a request; null: never answers. */
+/** Decides by the body of a request; null means that it never answers. */
 export type AnthropicScript = (body: Record<string, unknown>) => AnthropicAnswer | AnthropicRefusal | null;
 
 /**

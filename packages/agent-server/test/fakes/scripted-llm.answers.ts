@@ -10,7 +10,7 @@ export interface ScriptedToolCall {
 export interface ScriptedUsage {
   promptTokens: number;
   completionTokens: number;
-  /** Of the prompt; told by the Responses API alone. */
+  /** Cached part of the prompt; only the Responses API tells it. */
   cachedTokens?: number;
 }
 
@@ -30,7 +30,7 @@ export type ScriptedAnswer =
       calls?: ScriptedToolCall[];
       /** `finish_reason`; by default `tool_calls` or `stop`. */
       finish?: string;
-      /** In one piece, though a stream was asked for. */
+      /** Sent in one piece although a stream was asked for. */
       isWhole?: boolean;
       /** Estimated from the lengths by default. */
       usage?: ScriptedUsage;

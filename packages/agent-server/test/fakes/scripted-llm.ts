@@ -37,14 +37,12 @@ export interface ChatRequest {
   headers: Record<string, string>;
   /** Path and query. */
   url: string;
-  /** As it was sent. */
   body: Record<string, unknown>;
   model: string;
   messages: ChatMessage[];
   /** The whole history as one text, to search in. */
   text: string;
   tools: string[];
-  /** As it was sent. */
   toolChoice: unknown;
   /** Parameters of the offered tools by name, as JSON schemas. */
   toolSchemas: Record<string, Record<string, unknown>>;
@@ -61,11 +59,11 @@ export function inOrder(...answers: ScriptedAnswer[]): Script {
 export interface ScriptedLlmOptions {
   /** 0 (any) by default. */
   port?: number;
-  /** Where it listens; 127.0.0.1 by default. */
+  /** Address to listen on; 127.0.0.1 by default. */
   host?: string;
   /** Pause between two chunks of an answer, for demonstrations; 0 by default. */
   chunkDelayMs?: number;
-  /** Why a body is refused; null: it is not. The rules for our own requests, by default. */
+  /** Why a body is refused, or null. The rules for our own requests, by default. */
   refusalOf?: (body: unknown) => string | null;
 }
 
@@ -77,7 +75,7 @@ export class ScriptedLlm {
   readonly requests: ChatRequest[] = [];
   /** Why requests were refused that no real server would take; the script does not see them. */
   readonly refusals: string[] = [];
-  /** To be used as `llm_base_url`. */
+  /** Value for `llm_base_url`. */
   readonly url: string;
   /** May be changed at any time. */
   script: Script;

@@ -256,7 +256,7 @@ const NOT_REASONING = /^gpt-[34]|-chat/;
 /** Served by vLLM and the like, which take all of them. */
 const OF_OTHERS = /^qwen/;
 
-/** What OpenAI's Responses API refuses in a body; null: nothing. */
+/** What OpenAI's Responses API refuses in a body, or null. */
 export function responsesRefusal(body: object): Refused | null {
   const input = jsonList(body, 'input');
   const reasons = !NOT_REASONING.test(jsonText(body, 'model') ?? '');

@@ -29,7 +29,7 @@ export class NativeAgent {
   /** When a run begins without a tool server that is still starting. */
   slowAfterMs = 10_000;
   private model: ScriptedLlm | null = null;
-  /** Of the latest conversation. */
+  /** Engine of the latest conversation. */
   private engine = new NativeEngine();
 
   get llm(): ScriptedLlm {

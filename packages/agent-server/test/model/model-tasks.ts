@@ -155,7 +155,7 @@ export async function tryTask(
   }
 }
 
-/** In Markdown, as docs/quality.md shows it. */
+/** Prints a table in Markdown, as in docs/quality.md. */
 export function resultTable(results: readonly TaskResult[]): string[] {
   return [
     '| task | done | steps | tokens | seconds | end |',

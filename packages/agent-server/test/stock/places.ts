@@ -8,16 +8,16 @@ const KUBECONFIG = process.env['KUBECONFIG'] ?? '';
 const VARIABLES = {
   OH_ENABLE_VSCODE: 'false',
   OH_ENABLE_VNC: 'false',
-  // Its events have local times without a zone; the service reads them as UTC.
+  // The stock server's events have local times without a zone; the service reads them as UTC.
   TZ: 'UTC',
-  // Else it asks the network for prices while it loads.
+  // The stock server would otherwise ask the network for prices while it loads.
   LITELLM_LOCAL_MODEL_COST_MAP: 'True',
   OPENHANDS_SUPPRESS_BANNER: '1',
 };
 
-/** Where the stock agent server runs. */
+/** A way to run the stock agent server. */
 interface Place {
-  /** Its sandbox specification. */
+  /** Sandbox specification of the stock agent server. */
   spec: object;
   /** Variables of the service. */
   environment: Record<string, string>;

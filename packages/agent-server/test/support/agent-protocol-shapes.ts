@@ -96,7 +96,7 @@ export const EVENT_KINDS = Object.keys(SHAPES).filter(
   (name) => SHAPES[name]?.startsWith(EVENT) && name !== 'ACPToolCallEvent',
 );
 
-/** Where a value is not of a shape: paths and what is wrong there; empty when all is well. */
+/** Lists paths at which a value does not match a shape, and what is wrong there; empty when all is well. */
 export function shapeProblems(shape: string, value: unknown, at = shape): string[] {
   const alternatives = shape.split('|');
   if (alternatives.length > 1) {

@@ -149,7 +149,7 @@ export function startRequest(members: Record<string, unknown> = {}): Record<stri
   };
 }
 
-/** As a client gives them again after a restart, with a model at this address. */
+/** Credentials that a client gives again after a restart, with a model at this address. */
 export function credentialsWithModelAt(url: string): Record<string, unknown> {
   return { llm_model: 'openai/fake', llm_base_url: url, llm_api_key: 'llm-key-5519' };
 }

@@ -22,7 +22,7 @@ interface Published {
 }
 
 interface Route {
-  /** As published: `POST /api/conversations/{conversation_id}/run`. */
+  /** Published name: `POST /api/conversations/{conversation_id}/run`. */
   name: string;
   operation: Operation;
   /** What the request has in the place of each name in braces. */
@@ -51,7 +51,7 @@ const SCHEMAS = Object.fromEntries(
   ]),
 );
 
-/** Where a value is not what the stock agent server publishes under this name. */
+/** Lists where a value is not what the stock agent server publishes under this name. */
 export function publishedProblems(name: string, value: unknown): string[] {
   return schemaProblems(value, { $ref: `#/components/schemas/${name}` }, SCHEMAS, name);
 }

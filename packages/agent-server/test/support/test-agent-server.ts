@@ -43,8 +43,8 @@ export async function startTestAgentServer({
 }
 
 /**
- * With the fake engine, in a small process that the files of a worker share. An agent server starts many programs, and the
- * memory tables of a worker with the whole service take twenty times as long to copy for each.
+ * Uses the fake engine in a small process that the files of a worker share. An agent server starts many programs, and
+ * the memory tables of a worker with the whole service take twenty times as long to copy for each.
  */
 export async function startSeparateAgentServer(
   options: Partial<PlainOptions> = {},

@@ -40,10 +40,10 @@ export function errorCode(error: unknown): string | undefined {
   return isObject && 'code' in error && typeof error.code === 'string' ? error.code : undefined;
 }
 
-/** Of certificates whose authority is unknown here (X509_verify_cert_error_string(3)). */
+/** Codes for certificates whose authority is unknown here (X509_verify_cert_error_string(3)). */
 const UNKNOWN_AUTHORITY =
   /^(UNABLE_TO_(VERIFY_LEAF_SIGNATURE|GET_ISSUER_CERT(_LOCALLY)?)|(DEPTH_ZERO_)?SELF_SIGNED_CERT.*)$/;
-/** Of `fetch` and undici's agent, then of Node.js' own. */
+/** Messages of `fetch` and undici's agent, then of Node.js itself. */
 const REFUSED_TUNNEL = /^Proxy response \((\d{3})\)|^Failed to establish tunnel .* (\d{3})\b/;
 
 /** The clause that tells an operator of a proxy or a certificate in the way of a connection; null for other failures. */
@@ -68,7 +68,7 @@ export function connectionProblem(error: unknown, causes = MAX_CAUSES): string |
     : `the proxy answered ${status}: it cannot reach this server, which NO_PROXY may have to name`;
 }
 
-/** Null instead of an error with such a code: `ENOENT` for a file that is not there. */
+/** Returns null instead of throwing an error with such a code: `ENOENT` for a file that is not there. */
 export async function unlessCode<T>(codes: string | readonly string[], work: Promise<T>): Promise<T | null> {
   try {
     return await work;

@@ -180,7 +180,7 @@ function oneOf(words: readonly string[]): string {
 /** Names of services in a cluster, which no proxy outside of it knows. */
 export const CLUSTER_NAMES: readonly string[] = ['.svc', '.cluster.local'];
 
-/** By the rules of https://pkg.go.dev/golang.org/x/net/http/httpproxy, which never proxies loopback. */
+/** Follows the rules of https://pkg.go.dev/golang.org/x/net/http/httpproxy, which never proxies loopback. */
 export function bypassesProxy(url: URL, noProxy: string): boolean {
   const host = url.hostname.replace(/\.$/, '');
   const port = url.port === '' ? (url.protocol === 'http:' ? '80' : '443') : url.port;
@@ -214,7 +214,7 @@ function matches(entry: string, host: string, port: string): boolean {
   return host.endsWith(`.${suffix}`) || (!belowOnly && (host === suffix || host === `[${suffix}]`));
 }
 
-/** To be called before a `fetch`, which reads NO_PROXY with each request. */
+/** Adds the host to `no_proxy` if a range there has it. Call it before a `fetch`, which reads the variable each time. */
 export function exemptIfInRange({ hostname }: URL, environment: NodeJS.ProcessEnv): void {
   const noProxy = environment['no_proxy'] ?? environment['NO_PROXY'] ?? '';
   const entries = proxyExemptions(noProxy);
@@ -254,7 +254,7 @@ type NetworkDestination =
   /** A null `port` stands for all ports. */
   | { kind: 'host'; host: string; port: number | null };
 
-/** Null also for loopback without a port, which would open all of this machine's services. */
+/** Returns null for loopback without a port too, which would open all of this machine's services. */
 export function parseDestination(text: string): NetworkDestination | null {
   if (text.includes('/')) {
     return ipaddr.IPv4.isValidCIDR(text) ? { kind: 'range', range: text } : null;

@@ -78,7 +78,7 @@ export function userOf(pid: number): number | null {
   return user === undefined ? null : Number(user);
 }
 
-/** From our pid namespace inwards to the process's own. */
+/** Lists the ids of a process, from our pid namespace inwards to its own. */
 export function namespacePids(pid: number): number[] {
   const pids = /^NSpid:\t(.+)$/m.exec(readIfThere(`/proc/${pid}/status`))?.[1];
   return pids?.trim().split(/\s+/).map(Number) ?? [];

@@ -46,7 +46,7 @@ export class AllowedHosts {
   }
 }
 
-/** Without port and trailing dot; addresses keep their brackets. */
+/** Strips the port and a trailing dot; addresses keep their brackets. */
 function hostName(header: string): string {
   return header.toLowerCase().replace(/:\d*$/, '').replace(/\.$/, '');
 }

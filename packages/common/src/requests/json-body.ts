@@ -79,7 +79,7 @@ export async function readJsonBody(
     request.headers['content-encoding'] = 'gzip';
   }
   const { promise, resolve, reject } = Promise.withResolvers<void>();
-  // For Express, a packed body never ends when its client leaves, and has no size when it unpacks to nothing.
+  // Express never sees the end of a packed body whose client left, nor a size if the body unpacks to nothing.
   request.once('close', () => (request.complete ? undefined : reject(new MalformedBodyError('aborted'))));
   let size = 0;
   request.on('data', ({ length }: Buffer) => {

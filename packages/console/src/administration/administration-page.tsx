@@ -213,7 +213,7 @@ const KEPT =
 
 const NOTHING = { typed: '', heir: '' };
 
-/** Nobody removes a colleague by a slip: the address has to be typed. */
+/** The address has to be typed, so that no colleague is removed by accident. */
 function RemoveUser({ id, email, onRemove }: { id: string; email: string; onRemove: () => void }) {
   const [{ typed, heir }, bind, setGiven] = useFilter(NOTHING);
   const others = (useQuery(usersQuery).data ?? []).filter((user) => user.id !== id);

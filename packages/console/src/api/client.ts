@@ -26,7 +26,7 @@ export class ProblemError extends Error {
   }
 }
 
-/** Of the session that the cookie stands for; `onLost` is called when a request shows that it has ended. */
+/** The session of the cookie; `onLost` is called when a request shows that it has ended. */
 export const session = { csrfToken: '', signInUrl: null as string | null, onLost: (): void => undefined };
 
 /** Proxies that sign people in answer 401 to who accepts JSON, and lead everything else to pages of another origin. */

@@ -16,7 +16,7 @@ export interface Automation extends Omit<Schemas['AutomationResponse'], 'trigger
 export type Draft = Partial<Pick<Automation, 'name' | 'prompt' | 'model' | 'timeout' | 'trigger'>> &
   Pick<Automation, 'preset_metadata'>;
 
-/** As many as the service keeps of a user. */
+/** The most that the service keeps for a user. */
 const ALL = { query: { limit: 100 } };
 
 export const automationsQuery = queryOptions({

@@ -53,7 +53,7 @@ const EVENTS_HINT = 'Separated by commas; pull_request.* stands for all events o
 const FILTER_HINT = 'Optional: a JMESPath expression that must be true for the event';
 
 type EditorProps = {
-  /** Null: a new one. */
+  /** The automation to edit; null creates one. */
   automation: Automation | null;
   /** What a new one begins with. */
   draft?: Draft;

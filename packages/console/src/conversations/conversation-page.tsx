@@ -32,7 +32,7 @@ export function ConversationPage({ id }: { id: string }) {
   );
 }
 
-/** On a phone there is room for one of them at a time. */
+/** A phone has room for one of them at a time. */
 const VIEWS = ['Conversation', 'Changes', 'Details'] as const;
 type View = (typeof VIEWS)[number];
 const TAB = { type: 'button', role: 'tab', className: 'tab' } as const;

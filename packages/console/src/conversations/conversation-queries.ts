@@ -49,7 +49,7 @@ export const recentQuery = bodyQuery(['recent'], () =>
   api.GET('/api/v1/app-conversations/search', by({ limit: RECENT })),
 );
 
-/** Null when there is none of the user with this id. */
+/** Returns null if the user has no conversation with this id. */
 export function conversationQuery(id: string) {
   return queryOptions({
     queryKey: ['conversation', id],
@@ -69,7 +69,7 @@ export function startQuery(id: string) {
   return queryOptions({ queryKey: ['start', id], queryFn, staleTime: Infinity, select: ([start]) => start ?? null });
 }
 
-/** As many runs as the service lists at once. */
+/** The most runs that the service lists at once. */
 const RUNS = 100;
 
 /** Which event began it; null where none did, or the run is not kept any more. */
@@ -105,7 +105,7 @@ export function changesQuery(id: string, sandbox: string) {
   return queryOptions({ queryKey: ['files', id, 'changes', sandbox], queryFn: () => call().catch(nullIfNotKept) });
 }
 
-/** Of a sandbox that does not run. @throws every other error */
+/** Returns null if the sandbox does not run. @throws every other error */
 function nullIfNotKept(error: unknown): null {
   if (error instanceof ProblemError && [409, 410, 503].includes(error.status)) {
     return null;
@@ -130,7 +130,7 @@ export function filesQuery(id: string, sandbox: string) {
   return queryOptions({ queryKey: ['files', id, 'list', sandbox], queryFn });
 }
 
-/** Null for what is no text. */
+/** Returns null for a file that is not text. */
 export function fileQuery(id: string, path: string) {
   const request = { params: { path: { id }, query: { file_path: path } }, parseAs: 'text' } as const;
   const queryFn = async () => {

@@ -11,7 +11,7 @@ interface DiffProps {
   path: string;
   before: string | null;
   after: string | null;
-  /** Of an unknown place in the file, so that its lines have no numbers. */
+  /** The place in the file is unknown, so lines have no numbers. */
   isPart?: boolean;
 }
 

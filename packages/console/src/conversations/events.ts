@@ -30,7 +30,7 @@ type Member<E, K> = E extends unknown ? (K extends keyof E ? E[K] : never) : nev
 type Members<E> = { [K in E extends unknown ? keyof E : never]?: Member<E, K> };
 type Untyped = 'kind' | 'action' | 'observation' | 'content';
 
-/** With the members that some kind has. */
+/** An event with the members of all kinds, each optional. */
 export type AgentEvent = Pick<Schemas['PauseEvent'], 'id' | 'timestamp' | 'source'> &
   Omit<Members<Schemas['Event']>, Untyped> & {
     kind: string;

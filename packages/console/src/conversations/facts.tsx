@@ -60,7 +60,7 @@ function Following({ follow: { state, round, reason, pull_request: pull } }: { f
   );
 }
 
-/** Where its agent server does not tell, the page behind the link says whether something listens. */
+/** The page behind the link says whether something listens if the agent server does not. */
 function Port({ port: { name, url, listening } }: { port: Schemas['SandboxPort'] }) {
   const text = name.toLowerCase().replaceAll('_', ' ');
   return listening === false ? <span>{`${text}: nothing listens yet`}</span> : <Elsewhere href={url} text={text} />;

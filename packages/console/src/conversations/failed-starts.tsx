@@ -20,7 +20,7 @@ const failedQuery = queryOptions({
   select: failedStarts,
 });
 
-/** Without those that were tried again since. */
+/** Leaves out starts that were tried again since. */
 function failedStarts(newestFirst: Start[]): Start[] {
   const wishes = newestFirst.map((start) => JSON.stringify(bodyOfStart(start)));
   return newestFirst.filter(({ status }, index) => status === 'ERROR' && wishes.indexOf(wishes[index] ?? '') === index);

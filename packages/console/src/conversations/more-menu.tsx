@@ -27,7 +27,7 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
   const [asked, ask] = useState<'rename' | 'delete' | null>(null);
   const [, navigate] = useLocation();
   const fork = () => {
-    // Its own branch is known to the host once it has a pull request.
+    // The host knows the conversation's own branch once it has a pull request.
     const from = pulls.length > 0 ? branch : base;
     const draft: Draft = { message, repository: repository ?? '', branch: from ?? '' };
     navigate('/conversations', { state: { draft } });

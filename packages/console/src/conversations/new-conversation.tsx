@@ -12,7 +12,7 @@ const NOTHING: Draft = { message: '', repository: '', branch: '' };
 const MESSAGE = { label: 'Message', rows: 3, required: true, placeholder: 'What should the agent do?' };
 const REPOSITORY = { label: 'Repository', placeholder: 'Search, or none' };
 
-/** In the user's own words, with or without a repository. */
+/** Starts a conversation in the user's own words, with or without a repository. */
 export function NewConversation() {
   const state = useHistoryState<{ draft?: Draft } | null>();
   const draft = state?.draft ?? NOTHING;

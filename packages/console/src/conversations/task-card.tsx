@@ -12,7 +12,7 @@ export interface GivenTask {
   url: string | null;
 }
 
-/** Null for a start in the user's own words. */
+/** Returns null for a start in the user's own words. */
 export function taskOf(start: Schemas['AppConversationStartTask'] | null | undefined): GivenTask | null {
   const given = start?.request.suggested_task as Omit<Task, 'url'> | null | undefined;
   if (!start || !given) {

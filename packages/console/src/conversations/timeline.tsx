@@ -16,7 +16,7 @@ const REMARKS = /^(?:BudgetNotEnforced|LlmRetried|PromptCut|TextToolCalls|ToolSe
 interface TimelineItemProps extends Step {
   /** What is said of a call that has not ended, else null. */
   open: string | null;
-  /** Of the message that it is the task of. */
+  /** The task that the message gives. */
   task?: GivenTask | null;
   /** The event that the message tells of. */
   cause?: Cause;
@@ -85,7 +85,7 @@ function Item({ event, who, look, text, children }: ItemProps) {
   );
 }
 
-/** Where the answer will stand. Outside of the log, of which screen readers read each change. */
+/** The answer so far, kept out of the log because screen readers announce each change of the log. */
 export function DraftItem({ text, reasoning }: Draft) {
   // A block of code looks the same before and after its end.
   const isInCode = (text.match(/^```/gm) ?? []).length % 2 === 1;

@@ -5,7 +5,7 @@ import { Ago, Button, Empty, Loaded } from '../ui/blocks.js';
 import { changesQuery, type Conversation, diffQuery, fileQuery, filesQuery } from './conversation-queries.js';
 import { DiffView } from './diff-view.js';
 
-/** So many are shown unfolded. */
+/** The most changes that are shown unfolded. */
 const FEW_CHANGES = 5;
 const LETTERS: Record<string, string> = { ADDED: 'A', UPDATED: 'M', DELETED: 'D', MOVED: 'R' };
 const PANELS = { Changes, Files };
@@ -34,7 +34,7 @@ export function Workspace({ conversation: { id, sandbox_status: status } }: { co
   );
 }
 
-/** Of a sandbox that does not run, as they were kept; null where nothing was. */
+/** A sandbox that does not run shows the changes that were kept. */
 function Changes({ id, status: sandbox }: { id: string; status: string }) {
   return (
     <Loaded query={useQuery(changesQuery(id, sandbox))} name="changes" empty="No changes yet">
@@ -76,7 +76,7 @@ function Change({ id, path, status, isFew }: { id: string; path: string; status:
   );
 }
 
-/** Of a sandbox that does not run, their names as they were kept. */
+/** A sandbox that does not run shows the file names that were kept. */
 function Files({ id, status }: { id: string; status: string }) {
   const files = useQuery(filesQuery(id, status));
   const [opened, setOpened] = useState<string | null>(null);

@@ -31,7 +31,7 @@ export function KeysOf({ userId, isAdmin, form, dialog: title }: KeysOfProps) {
   const [dialog, show] = useSecretOnce(title, MADE);
   const owner = userId === undefined ? {} : { user_id: userId };
   const make = async (field: Fields) => {
-    // To the end of that day, as people read it.
+    // A key expires at the end of the day in the user's time zone.
     const day = field('expires');
     const expires = day === '' ? '' : new Date(`${day}T23:59:59`).toISOString();
     const body = { name: field('name'), scopes: scopesOf(field), ...owner, ...given({ expires_at: expires }) };

@@ -37,7 +37,7 @@ const kindsQuery = queryOptions({
   },
 });
 
-/** Nobody who signs in here later is told what this user is. */
+/** Users who sign in here later must not get this user's notifications. */
 export async function endNotifications(): Promise<void> {
   const here = await subscriptionHere();
   if (here !== null) {

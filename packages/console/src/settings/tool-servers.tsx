@@ -68,7 +68,7 @@ export function ToolServers({ settings }: { settings: Schemas['UserInfo'] }) {
 
 type Candidate = ReturnType<typeof candidateOf>;
 
-/** Its target is an address, or a command with its arguments. */
+/** The `target` is a URL, or a command with its arguments. */
 function candidateOf(field: Fields) {
   return {
     kind: field('kind') as Kind,

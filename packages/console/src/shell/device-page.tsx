@@ -13,7 +13,7 @@ const WARNING =
 
 const CODE = { label: 'Code', hint: 'The eight letters that the device shows' };
 
-/** Where a person lets a device in (RFC 8628); a link alone does nothing. */
+/** Lets a person approve a device (RFC 8628); a link alone does nothing. */
 export function DevicePage({ user }: { user: Schemas['SessionUser'] }) {
   const [search, setSearch] = useSearchParams();
   const code = search.get('user_code') ?? '';

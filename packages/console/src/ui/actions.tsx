@@ -34,7 +34,7 @@ interface ConfirmedProps extends ActionProps {
   onAsk?: () => void;
 }
 
-/** For what cannot be undone. Many buttons have the same name, so that each says what it acts on. */
+/** Confirms what cannot be undone. Many buttons have the same name, so the title says what each one acts on. */
 export function Confirmed({ name, of, text, act, children, isReady = true, onAsk }: ConfirmedProps) {
   const [isAsking, setAsking] = useState(false);
   const action = useAction(act);
@@ -64,9 +64,9 @@ interface ModalProps {
   text?: string;
   isOpen: boolean;
   onClose: () => void;
-  /** Of the button that only closes it. */
+  /** Text of the button that only closes it. */
   leave: string;
-  /** Beside that button. */
+  /** Shown beside that button. */
   button?: ReactNode;
   children?: ReactNode;
 }

@@ -109,11 +109,10 @@ export function Pairs({ of, className }: { of: Record<string, ReactNode>; classN
 
 interface RowProps {
   title: ReactNode;
-  /** Of its page. */
   href?: string;
   /** One or several; those that are false are left out. */
   facts?: ReactNode | ReactNode[];
-  /** Its buttons. */
+  /** Buttons of the row. */
   children?: ReactNode;
   /** Below the row. */
   more?: ReactNode;

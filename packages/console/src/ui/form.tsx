@@ -109,7 +109,7 @@ interface FieldProps extends Labelled {
   draw: (of: Drawn) => ReactNode;
 }
 
-/** Its name in the form is its label in lower case. */
+/** The field's name in the form is its label in lower case. */
 export function Field({ label, hint, draw, member = label.toLowerCase().replaceAll(' ', '_') }: FieldProps) {
   const id = useId();
   const problem = use(Problems).get(member);
@@ -212,12 +212,12 @@ export function fieldsOf(form: HTMLFormElement): Fields {
       .join(',');
 }
 
-/** Null for a number that was left out. */
+/** Returns null for a number that was left out. */
 export function amountOf(field: Fields, name: string): number | null {
   return field(name) === '' ? null : Number(field(name));
 }
 
-/** Without members that were left empty. */
+/** Leaves out empty members. */
 export function given<T extends Record<string, string>>(fields: T): Partial<T> {
   return Object.fromEntries(Object.entries(fields).filter(([, value]) => value !== '')) as Partial<T>;
 }

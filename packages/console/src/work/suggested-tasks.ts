@@ -6,7 +6,7 @@ import { duration } from '../ui/blocks.js';
 export type Task = Schemas['LinkedTask'];
 export type Kind = Task['task_type'];
 
-/** In the order of their urgency. */
+/** Ordered by urgency. */
 export const KINDS: Record<Kind, string> = {
   MERGE_CONFLICTS: 'Merge conflicts',
   FAILING_CHECKS: 'Failing checks',
@@ -40,7 +40,7 @@ function hostStatuses(header: string): HostStatus[] {
   });
 }
 
-/** Of the hosts that a refusal names; none for other errors. */
+/** Statuses of the hosts that a refusal names; empty for other errors. */
 export function refusingHosts(error: Error | null): HostStatus[] {
   const errors = error instanceof ProblemError && error.refusal.code === 'git_providers_failed' && error.refusal.errors;
   return (errors || []).map((each) => {

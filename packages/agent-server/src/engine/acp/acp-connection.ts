@@ -17,7 +17,7 @@ import type { AcpConversation } from './acp-conversation.js';
 import { permissionSchema, sessionUpdateSchema } from './acp-schemas.js';
 
 const MAX_LINE_BYTES = 16 * 1024 * 1024;
-/** Between two messages. */
+/** The most bytes of anything else between two messages. */
 const MAX_NOISE_BYTES = 1024 * 1024;
 /** Unanswered requests of the agent at which reading from it stops. */
 const MAX_UNANSWERED = 64;
@@ -63,7 +63,7 @@ interface AcpProgram {
 
 /** Lines that are no message are dropped, because some agents log between them; too long ones end the connection. */
 export class AcpConnection {
-  /** For a user whose agent is not signed in: how it lets clients sign in. */
+  /** Tells a user whose agent is not signed in how it lets clients sign in. */
   signInHint = '';
   readonly #connection: ClientConnection;
   readonly #conversation: AcpConversation;

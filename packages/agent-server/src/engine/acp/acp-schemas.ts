@@ -168,7 +168,7 @@ const update = z.discriminatedUnion('sessionUpdate', [
     sessionUpdate: z.literal('agent_message_chunk'),
     messageId: id.nullish().catch(null),
     content: contentBlock,
-    /** Of Qwen Code: what the call of the model took, cached input included. */
+    /** Qwen Code reports here what a model call took, cached input included. */
     _meta: z
       .object({ usage: z.object({ inputTokens: count, outputTokens: count }) })
       .nullish()

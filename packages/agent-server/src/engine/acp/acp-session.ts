@@ -40,7 +40,7 @@ interface AcpSessionOptions {
   host: EngineHost;
   launch: AcpLaunch;
   conversation: AcpConversation;
-  /** The session to go on with; null: a new one. */
+  /** The session to go on with; null begins a new one. */
   earlier: string | null;
 }
 

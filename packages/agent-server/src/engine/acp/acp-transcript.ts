@@ -57,7 +57,7 @@ interface KnownCall {
 /** Writes what an agent does into the log. The agent's ids need not be unique, and its calls need not end. */
 export class AcpTranscript {
   readonly #host: EngineHost;
-  /** By the agent's own id. A call that has ended stays until the next call with that id. */
+  /** Calls by the agent's own id. One that has ended stays until the next call with that id. */
   readonly #calls = new Map<string, KnownCall>();
   /** What the log has of calls that have not ended, by the agent's own id. */
   readonly #shown = new Map<string, Omit<ACPToolCallEvent, 'id' | 'timestamp'>>();
@@ -297,7 +297,7 @@ function toEvent(call: KnownCall): Omit<ACPToolCallEvent, 'id' | 'timestamp'> {
   };
 }
 
-/** With the member names of the protocol, which clients read. */
+/** Uses the member names of the protocol, which clients read. */
 function toPart(part: ToolContent): Record<string, unknown> {
   switch (part.type) {
     case 'content':

@@ -239,12 +239,12 @@ interface AcpPrompt {
 }
 
 interface PromptOptions {
-  /** Null: no agent was given a message yet. */
+  /** Id of the last message that an agent was given; null before the first. */
   lastMessage: string | null;
   remembers: boolean;
   takesImages: boolean;
   settings: Pick<EngineSettings, 'systemPromptSuffix' | 'language'>;
-  /** What the user said besides messages; null: nothing. */
+  /** What the user said besides messages, if anything. */
   remark: string | null;
 }
 

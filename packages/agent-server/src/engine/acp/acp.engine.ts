@@ -380,7 +380,7 @@ function launchOf({ settings }: EngineHost): AcpLaunch {
   return settings.acp;
 }
 
-/** Null for anything but a text: tools may change the engine's memory on disk. */
+/** Returns null for anything but a text, because tools may change the engine's memory on disk. */
 function rememberedText(value: unknown): string | null {
   return typeof value === 'string' && value !== '' ? value : null;
 }

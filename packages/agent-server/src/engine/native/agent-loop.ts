@@ -34,7 +34,7 @@ import { offeredTool, parseCall, type PendingCall, runCalls } from './tool-calls
 import type { AnswerEnding } from './refusal-words.js';
 
 const MAX_CONTINUATIONS = 3;
-/** For the model, in place of the result of a call that was not written to its end. */
+/** Tells the model that a call was cut, in place of the call's result. */
 const CUT_CALL =
   'Not run: your answer was cut at the limit of its length before this call was complete. Make smaller calls: write long files in several steps.';
 
@@ -355,7 +355,7 @@ export function promptFor({ target }: ChosenModel, host: EngineHost): ReturnType
   return messagesFromEvents(host.events(), { originals: host.originals(), origin: originOf(target) });
 }
 
-/** Of calls and of responses, which servers number anew, or at random among few. */
+/** Ids of calls and responses so far. Servers may repeat them: some count anew, others draw from few numbers. */
 function usedIds(host: EngineHost): Set<string> {
   return new Set(
     host

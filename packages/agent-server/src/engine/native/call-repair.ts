@@ -34,7 +34,7 @@ export async function withReadableCalls(
   return { ...response, parts, calls: callsIn(parts) };
 }
 
-/** Null: they need no repair, or have none. */
+/** Returns null if the arguments need no repair, or cannot be repaired. */
 async function repairedArguments(written: string): Promise<string | null> {
   if (parseArguments(written) !== null || !written.trimStart().startsWith('{')) {
     return null;
@@ -64,7 +64,7 @@ export async function repairedJson(text: string): Promise<unknown> {
     if (!(error instanceof JSONRepairError)) {
       throw error;
     }
-    // Of two objects without anything between them, the second begins there.
+    // The second of two objects without anything between them begins at this position.
     const isSecond = text[error.position] === '{' && text[error.position - 1] === '}';
     return isSecond ? parseJson(text.slice(0, error.position)) : undefined;
   }

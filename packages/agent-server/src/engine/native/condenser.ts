@@ -24,7 +24,7 @@ const MAX_EVENT_TEXT = 4_000;
 const MIN_EVENT_TEXT = 250;
 /** A history of so many messages may be the reason of a refusal. */
 const LONG_HISTORY = 8;
-/** By which a history grows before another summary is tried. */
+/** Factor by which a history grows before another summary is tried. */
 const GROWTH = 1.25;
 const MAX_REFUSALS = 3;
 
@@ -146,7 +146,7 @@ export class Condenser {
     return true;
   }
 
-  /** Of the next prompt: what the provider counted last time, plus an estimate of what was added since. */
+  /** Tokens of the next prompt: what the provider counted last time, plus an estimate of what was added since. */
   #size(fixed: unknown, messages: readonly ModelMessage[]): number {
     const counted = this.#counted;
     return counted === null || counted.messages > messages.length

@@ -113,7 +113,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
   const headers = parameters.extra_headers ?? {};
   if (endpoint.api === 'anthropic') {
     if (apiKey === null) {
-      // Without a key, the SDK would take one from the environment.
+      // The SDK would take a key from the environment instead.
       throw notConfigured('No key for the model: store one in the settings (llm_api_key).');
     }
     const { createAnthropic } = await import('@ai-sdk/anthropic');
@@ -157,7 +157,7 @@ export async function languageModel(options: LanguageModelOptions): Promise<Lang
             return await (await make(api)).doStream(params);
           } catch (error) {
             const other = otherApi(api, error);
-            // In the second case, each API has pointed to the other one.
+            // The second condition holds when each API has pointed to the other one.
             if (other === null || (other === 'responses' && learnt.delete(place))) {
               throw error;
             }
@@ -200,7 +200,7 @@ async function chatModel(
       ...parameters.extra_headers,
     },
     includeUsage: true,
-    // Else the SDK would fetch images itself, from inside the sandbox.
+    // The SDK would otherwise fetch images itself, from inside the sandbox.
     supportedUrls: () => ({ 'image/*': [/^https?:/] }),
     fetch: repairingFetch(fetch),
     transformRequestBody: ({ max_tokens: limit, ...body }) => ({
@@ -218,7 +218,7 @@ async function responsesModel(
   { apiKey, parameters = {} }: LanguageModelOptions,
   fetch: typeof globalThis.fetch,
 ): Promise<Model> {
-  // Of the provider's parts, as Azure's provider is made, for its addresses and keys.
+  // Built from the provider's parts, like Azure's provider, for the sake of addresses and keys.
   const { OpenAIResponsesLanguageModel } = await import('@ai-sdk/openai/internal');
   const { model, baseUrl } = responsesPlace(endpoint);
   const { query, key } = access({ baseUrl, query: endpoint.query }, apiKey, parameters.api_version);

@@ -32,7 +32,7 @@ type LlmFailureCode =
 
 export class LlmFailure extends Error {
   readonly code: LlmFailureCode;
-  /** Milliseconds that the provider asks to wait, 0 if it does not say; null: the same call would fail again. */
+  /** Milliseconds that the provider asks to wait, 0 if it does not say, null if the same call would fail again. */
   readonly retryAfterMs: number | null;
   /** Whether the provider refused the request for a reason that a shorter history may remove. */
   readonly mayBeHistory: boolean;
@@ -68,7 +68,7 @@ export class UnresponsiveModelError extends Error {
 const MAX_REASON = 1_000;
 /** Errors of `connect` when a policy blocks the destination, or no route leads there (connect(2)). */
 const CLOSED_CODES = ['EPERM', 'EHOSTUNREACH', 'ENETUNREACH'];
-/** For users who gave the address of the server in place of that of its API. */
+/** Helps users who gave the address of the server instead of its API. */
 export const ADDRESS_HINT =
   'Check llm_base_url: it has to be the address of the API, which ends with /v1 at most servers.';
 const TOOLS_HINT =
@@ -170,7 +170,7 @@ const CODE_STATUS: readonly [RegExp, number][] = [
   [/context|token|length|invalid|bad.?request|unsupported|policy|filter/, 400],
 ];
 
-/** An error that arrived in the stream of an answer; null: none. */
+/** An error that arrived in the stream of an answer, or null. */
 function streamError(chain: readonly unknown[]): { status: number; text: string } | null {
   for (const found of chain) {
     // The SDK passes the object on, or reports that it does not know its form.

@@ -14,7 +14,7 @@ interface Turn {
   isSlow: boolean;
 }
 
-/** Calls in the round that the agent repeats, with the same results, since the user's last message; null: none. */
+/** Calls in the round that the agent repeats with the same results since the user's last message, or null. */
 export function repeatedCalls(events: readonly AgentEvent[]): number | null {
   const turns = lastTurns(events);
   for (let period = 1; period <= MAX_PERIOD; period += 1) {

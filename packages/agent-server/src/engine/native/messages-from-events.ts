@@ -33,12 +33,12 @@ interface WrittenBy {
 }
 
 interface Prompt {
-  /** null: the log has no system prompt yet. */
+  /** The system prompt; null while the log has none. */
   instructions: string | null;
   messages: ModelMessage[];
 }
 
-/** As model APIs require it: each response with all its calls, then a result or an error for each of them. */
+/** Returns what model APIs require: each response with all its calls, then a result or an error for each of them. */
 export function messagesFromEvents(
   events: readonly AgentEvent[],
   written: WrittenBy = { originals: new Map(), origin: '' },
@@ -150,7 +150,7 @@ function fromMessage(event: MessageEvent, written: WrittenBy): ModelMessage[] {
   return parts.length === 0 ? [] : [{ role: 'user', content: parts }];
 }
 
-/** With `isRecent`, it is part of the current task, where a model expects reasoning back, even another model's. */
+/** `isRecent` means part of the current task, where a model expects reasoning back, even another model's. */
 function fromResponse(
   first: ActionEvent,
   actions: readonly ActionEvent[],
@@ -194,7 +194,7 @@ function textParts(reasoning: string, text: string): AssistantParts {
   ];
 }
 
-/** Null if events show all of the response, or it is not known who wrote it. */
+/** Returns null if events show all of the response, or if it is not known which model wrote it. */
 function originalOf(
   id: string | null | undefined,
   { originals, origin }: WrittenBy,

@@ -42,7 +42,7 @@ const EMPTY_ANSWER = 'The model answered nothing. Send a message to let it go on
 const REPEATS =
   'The model repeats the same text without end, so its answer was cut. Models that are small, or compressed too much, do so: another temperature (0.7, say) or another model may help.';
 
-/** Such answers are paid for, so they are asked for again only a few times. */
+/** The most useless answers in one call, by failure code; few, because each of them is paid for. */
 const MAX_ANSWERS = new Map([
   ['LlmEmptyAnswer', 4],
   ['ModelRepeats', 2],
@@ -191,7 +191,7 @@ async function callModel(request: ModelRequest): Promise<ModelResponse> {
   return { ...end, ...collected.answer(), calls: callsIn(parts), parts, message: collected.message() };
 }
 
-/** Of a chunk, in either of OpenAI's APIs. */
+/** Reads the cost from a chunk of either of OpenAI's APIs. */
 function costIn(chunk: unknown): number | null {
   const cost = jsonNumber(chunk, 'usage', 'cost') ?? jsonNumber(chunk, 'response', 'usage', 'cost');
   return cost !== null && Number.isFinite(cost) && cost >= 0 ? cost : null;
@@ -290,7 +290,7 @@ async function remember(
   await host.append(conversationFailure('ImagesLeftOut', detail));
 }
 
-/** Null: refused again. */
+/** Returns null if the images may have been refused again. @throws every other error */
 function rejection(error: unknown): null {
   if (error instanceof LlmFailure && error.mayBeImages) {
     return null;
@@ -306,7 +306,7 @@ export interface Patience {
   wait: Wait;
   pause: AbortSignal;
   tell: (sentence: string, code: string) => Promise<void>;
-  /** For an answer that is thrown away, and paid for. */
+  /** Counts an answer that is thrown away although it is paid for. */
   countUseless: (response: ModelResponse, request: unknown) => Promise<void>;
 }
 
@@ -353,7 +353,7 @@ interface Attempt {
   namedMs: number;
 }
 
-/** Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s; null: no other retry. */
+/** Milliseconds before the next retry: the time that the provider names, else 2, 4, 8 … s; null if there is none. */
 export function nextPause(
   { retries, waitedMs, namedMs: named }: Attempt,
   { num_retries, retry_multiplier, retry_min_wait, retry_max_wait }: RetrySettings,

@@ -14,7 +14,7 @@ import { ADDRESS_HINT, LlmFailure, UnresponsiveModelError } from './llm-failure.
 import { pageTitle } from './refusal-words.js';
 
 type Dispatcher = NonNullable<RequestInit['dispatcher']>;
-/** That of `fetch` (https://nodejs.org/api/globals.html#custom-dispatcher). */
+/** The symbol that `fetch` reads (https://nodejs.org/api/globals.html#custom-dispatcher). */
 const DISPATCHER: unique symbol = Symbol.for('undici.globalDispatcher.1');
 
 /** `fetch` itself waits for at most five minutes; a model that does not stream may think for longer. */
@@ -162,7 +162,7 @@ function describeBody(body: string, parsed: unknown): string {
   return `${parsed === undefined ? 'text' : 'JSON'} (${quoted})`;
 }
 
-/** Without white space in front; empty when there is nothing else. */
+/** Skips leading white space; returns an empty text if there is nothing else. */
 async function readBeginning(body: ReadableStream<Uint8Array>): Promise<string> {
   const decoder = new TextDecoder();
   let text = '';
@@ -228,7 +228,7 @@ function chunkRepair(): TransformStream<EventSourceMessage, string> {
   });
 }
 
-/** Null: it says nothing. */
+/** Returns null for a blank chunk. */
 function repairedChunk(data: string): JsonObject | string | null {
   const chunk = parseJson(data);
   if (!isJsonObject(chunk)) {

@@ -26,13 +26,13 @@ export interface NativeToolsOptions {
   view: ToolView;
   /** A folder whose files may be edited beside those of the conversation's own, such as other working trees. */
   workArea: string | null;
-  /** null: the tool that opens pull requests is not offered. */
+  /** Options of the tool that opens pull requests; null if it is not offered. */
   pullRequests: PullRequestOptions | null;
   /** Access to git servers in place of the agent's shell; null while the shell has the credentials itself. */
   remoteAccess: () => RemoteAccess | null;
-  /** For a tool server that says no other. */
+  /** Limit for a tool server that sets none of its own. */
   mcpConnectTimeoutMs: number;
-  /** When a run begins without one that is still starting. */
+  /** A run begins after this time without tool servers that are still starting. */
   mcpSlowAfterMs: number;
 }
 

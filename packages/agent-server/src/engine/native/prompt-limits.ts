@@ -5,7 +5,7 @@ import type { OpaqueMembers } from '../agent-engine.js';
 
 export interface ModelTarget {
   api: 'openai' | 'anthropic';
-  /** Null: Anthropic's own. */
+  /** Address of the API; null means Anthropic's own. */
   baseUrl: string | null;
   model: string;
 }
@@ -16,7 +16,7 @@ export interface TargetRules {
   maxDescription: number;
   /** Schemas of tools are Google's, which are a part of OpenAPI's. */
   isGoogle: boolean;
-  /** Its chat template takes the user and the agent in turns only, and the agent after a tool. */
+  /** Whether the chat template requires user and agent to alternate, and an agent's message after a tool's result. */
   alternates: boolean;
   /** Sent along with calls that another model wrote. */
   foreignCall: OpaqueMembers | null;
@@ -54,7 +54,7 @@ export function targetRules({ api, baseUrl, model }: ModelTarget): TargetRules {
     maxDescription: limitsTools ? 1_024 : UNLIMITED,
     isGoogle: isGemini,
     alternates: isMistral || STRICT_TEMPLATES.test(model),
-    // As Google documents it for histories that other models have begun.
+    // Google documents this value for histories that other models have begun.
     foreignCall: isGemini
       ? { extra_content: { google: { thought_signature: 'skip_thought_signature_validator' } } }
       : null,

@@ -1,7 +1,7 @@
 import { isJsonObject, jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js';
 
 export interface Refusal {
-  /** For the user: the provider's sentence, else the beginning of the body. */
+  /** The provider's sentence for the user, else the title of a page or the whole body. */
   reason: string;
   /** Codes, types and states, as providers nest them, in words: `context length exceeded`. */
   codes: readonly string[];
@@ -27,7 +27,7 @@ export function readRefusal(body: string): Refusal {
   };
 }
 
-/** Null: it is no HTML page; empty when it has no title. */
+/** Returns null if it is no HTML page, and an empty text if the page has no title. */
 export function pageTitle(body: string): string | null {
   return /^\s*<(!doctype|html|head|body|\?xml)/i.test(body)
     ? (TITLE.exec(body.slice(0, MAX_READ))?.[1] ?? '').replaceAll(/\s+/g, ' ').trim()
@@ -266,7 +266,7 @@ export type AnswerEnding = 'complete' | 'cut' | 'full' | 'filtered' | 'broken' |
 const CUT = /^(length|max_?tokens|max_output_tokens|model_length)$/i;
 const FILTERED =
   /^(content[_-]?filter(ed)?(:.*)?|refusal|safety|recitation|blocklist|prohibited_content|spii|sensitive|language|.*policy.*)$/i;
-/** Of Gemini, OpenRouter, DeepSeek, Z.ai and vLLM, in this order. */
+/** Reasons that Gemini, OpenRouter, DeepSeek, Z.ai and vLLM give, in this order. */
 const BROKEN =
   /malformed[_ ](function|tool)[_ ]call|unexpected[_ ]tool[_ ]call|^(error|insufficient_system_resource|network_error|abort(ed)?)$/i;
 

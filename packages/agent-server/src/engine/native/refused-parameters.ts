@@ -30,7 +30,7 @@ const OPTIONAL = new Set([
   'provider_specific_fields',
 ]);
 
-/** By all their names. */
+/** All names of the limit on an answer's tokens. */
 const LIMITS = ['max_tokens', 'max_completion_tokens', 'max_output_tokens'];
 /** Stands for them among what was refused. */
 const ANY_LIMIT = 'limit';
@@ -51,7 +51,7 @@ export class RefusedParameters {
   /** What models thought, sealed by another account or machine of their server: it refuses the whole request. */
   readonly #unreadable = new Set<unknown>();
 
-  /** By the model's name, whether its server takes marks of what it shall cache. */
+  /** Whether a model's server takes marks of what it shall cache, by the name of the model. */
   readonly #takesMarks = new Map<string, boolean>();
 
   /** Marks what the server shall cache, until it refuses a request that it accepts without marks. */
@@ -116,7 +116,7 @@ export class RefusedParameters {
         if (named.length === 0) {
           return withBody(response, text);
         }
-        // Of two that exclude each other, the first stays.
+        // The first of two that exclude each other stays.
         const dropped = /\bboth\b/i.test(text) ? named.slice(-1) : named;
         const options = dropped.includes('stream') ? ['stream_options'] : [];
         this.#refused.set(model, new Set([...refused, ...dropped, ...options]));
@@ -139,7 +139,7 @@ function without(
       messages: messages.map((message: unknown) => (isJsonObject(message) ? kept(message) : message)),
     }),
     ...(Array.isArray(input) && {
-      // By its id, an item would have to be followed by the one that it had at the server.
+      // An item with its id would have to be followed by the one that followed it at the server.
       input: jsonList(body, 'input').flatMap((item) => {
         const { id: _, ...rest } = isJsonObject(item) ? item : {};
         return unreadable.has(rest['encrypted_content']) ? [] : [rest];

@@ -24,7 +24,7 @@ export interface ModelResponse extends CachedTokens, Draft {
   parts: OriginalPart[];
   message: OpaqueMembers;
   ending: AnswerEnding;
-  /** null: the provider did not say. */
+  /** The provider's count, like `completionTokens`; null if it gave none. */
   promptTokens: number | null;
   completionTokens: number | null;
   /** What the provider charges, in USD. */
@@ -102,14 +102,14 @@ export class ResponseParts {
     for (const [position, call] of calls.entries()) {
       const known = this.#calls.find(({ id }) => id === call.id) ?? this.#calls[position];
       if (known !== undefined && Object.keys(known.members).length > 0) {
-        // In place of what the SDK has of them: it knows only one of these members.
+        // Replaces what the SDK knows of the members, which is only one of them.
         call.opaque = { openaiCompatible: known.members };
       }
     }
     return this.#parts.filter((part) => part.type === 'call' || part.text !== '' || part.opaque !== null);
   }
 
-  /** So far. */
+  /** Returns the answer so far. */
   answer(): Draft {
     const texts = (wanted: 'text' | 'reasoning'): string[] =>
       this.#parts.flatMap((part) => (part.type === wanted && part.text !== '' ? [part.text] : []));
@@ -289,7 +289,7 @@ export function toOriginal(response: ModelResponse, origin: string): OriginalRes
   if (parts.some((part) => part.type !== 'call' && part.opaque !== null)) {
     return { id, origin, message, parts };
   }
-  // Without what stood in tags among the text: no server takes that back as a member of its own.
+  // Reasoning in tags within the text is left out, because no server takes it back as a member of its own.
   const reasoning = parts.flatMap((part) => (part.type === 'reasoning' ? [part.text] : []));
   const texts: OriginalText[] = [
     { type: 'reasoning', text: reasoning.join(''), opaque: null },
@@ -300,7 +300,7 @@ export function toOriginal(response: ModelResponse, origin: string): OriginalRes
 }
 
 interface CallMeaning {
-  /** null: the call is invalid. */
+  /** The action to run; null if the call is invalid. */
   action: Action | null;
   risk: SecurityRisk;
 }

@@ -89,7 +89,7 @@ async function soleCalls(answer: string, tools: readonly OfferedTool[]): Promise
   return named.every(({ name }) => known.has(name)) ? named : [];
 }
 
-/** Null where a text does not consist of them. */
+/** Returns null unless the text consists of matches only. */
 function matchesIn(text: string, form: RegExp): RegExpExecArray[] | null {
   const matches = [...text.matchAll(form)];
   return matches.length > 0 && text.replaceAll(form, '').trim() === '' ? matches : null;
@@ -106,7 +106,7 @@ function tagged(text: string, known: ReadonlyMap<string, readonly string[]>): So
   return rest === '' && isWhole ? calls : [];
 }
 
-/** Null: they are no calls. */
+/** Returns null unless all values are calls. */
 async function callsOf(values: readonly (string | JsonObject)[]): Promise<SoleCall[] | null> {
   const read = await Promise.all(
     values.map(async (value) => (typeof value === 'string' ? await readValue(value) : value)),

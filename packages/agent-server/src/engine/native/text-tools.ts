@@ -14,7 +14,7 @@ type ResultPart = Extract<ToolMessage['content'][number], { type: 'tool-result' 
 type Offered = NonNullable<CallOptions['tools']>[number];
 type StreamPart = Awaited<ReturnType<WrapStream>>['stream'] extends ReadableStream<infer Part> ? Part : never;
 
-/** For models without function calling: tools are described in the system prompt, called and answered in text. */
+/** Serves models without function calling: tools are described in the system prompt, called and answered in text. */
 export function textTools({ stop }: { stop: boolean }): LanguageModelMiddleware {
   return {
     specificationVersion: 'v4',

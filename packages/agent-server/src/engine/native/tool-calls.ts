@@ -136,8 +136,8 @@ const FENCE = '```';
 const NUMBER = /^\s*-?(0|[1-9]\d{0,14})(\.\d{1,15})?([eE][+-]?\d{1,3})?\s*$/;
 
 /**
- * Null: no object. Some models write nothing for no arguments, encode JSON twice or put it in a code block; some
- * servers begin with an empty object.
+ * Returns null if it is no object. Some models write nothing for no arguments, encode JSON twice or put it in a code
+ * block; some servers begin with an empty object.
  */
 export function parseArguments(written: string): JsonObject | null {
   if (written.trim() === '') {

@@ -11,7 +11,7 @@ const RUNNING_TIMEOUT_MS = 30_000;
 const CALL_TIMEOUT_MS = 300_000;
 
 export interface McpConnectionOptions extends McpSessionOptions {
-  /** For start, handshake and tool list together; once it runs, it may take no longer than half a minute for them. */
+  /** Limit for start, handshake and tool list together; a server that runs already gets at most half a minute. */
   connectTimeoutMs: number;
 }
 
@@ -76,7 +76,7 @@ export class McpConnection {
     return this.#listing.problems;
   }
 
-  /** Null while it is of use. A session that the server has forgotten is replaced with the next call. */
+  /** Why it is of no more use, else null. A session that the server has forgotten is replaced with the next call. */
   get endReason(): string | null {
     return this.#session.isAlive || this.#session.isLost
       ? null
@@ -151,7 +151,7 @@ function otherTransport(server: McpServer, error: unknown): McpServer | null {
     : null;
 }
 
-/** For several requests that share one time-out. */
+/** Options for several requests that share one time-out. */
 function connectRequest(
   { connectTimeoutMs: timeoutMs }: McpConnectionOptions,
   signal?: AbortSignal,

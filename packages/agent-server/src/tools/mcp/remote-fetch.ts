@@ -16,7 +16,7 @@ type Id = string | number;
 
 export class RefusedMessageError extends Error {
   readonly status: number;
-  /** Of the error, if the answer is a message. */
+  /** Code of the error, if the answer is a message. */
   readonly code: number | null;
 
   constructor(status: number, text: string) {
@@ -101,7 +101,7 @@ async function refused(
   if (isInSession && (status === 404 || (status === 400 && /session/i.test(text.slice(0, MAX_QUOTE))))) {
     onSessionLost();
   }
-  // Of a refused stream of events, the client would tell the status alone.
+  // The client would report only the status of a refused stream of events.
   if (isPost(init) || status === 401 || status === 403) {
     throw new RefusedMessageError(status, text);
   }

@@ -13,7 +13,7 @@ const sessions = new Map();
 
 switch (env.START) {
   case 'says-why':
-    // As kimi-cli 1.52 does.
+    // kimi-cli 1.52 does so.
     process.stdout.write('This program is no longer maintained.\n');
     process.exit(0);
     break;
@@ -48,7 +48,7 @@ const client = serveAgent({
     authMethods: env.NEED_KEY
       ? [
           { id: 'gemini-api-key', name: 'Key', description: 'Set GEMINI_API_KEY' },
-          // As codex-acp 0.16 of Zed has them, with a second variable by the schema (AuthEnvVar).
+          // codex-acp 0.16 of Zed has them, with a second variable by the schema (AuthEnvVar).
           { id: 'own-key', name: 'Own', vars: [{ name: 'OWN_API_KEY' }, { name: 'X', optional: true }] },
         ]
       : [],
@@ -268,7 +268,7 @@ async function work(session, prompt, earlier) {
       return answer === 'cancelled' ? 'cancelled' : 'end_turn';
     }
     case 'prepare': {
-      // As Claude Code, Qwen Code and OpenCode do: a call is announced before its model has written what it does.
+      // Claude Code, Qwen Code and OpenCode announce a call before its model has written what it does.
       const id = await call('Terminal', { rawInput: {} });
       await tell('tool_call_update', { toolCallId: id, title: rest, rawInput: { command: rest } });
       const rawInput = { command: rest, description: 'Runs it' };

@@ -6,7 +6,7 @@ export type Order = { id: number } & ({ start: PlainOptions } | { stop: number }
 
 export interface Outcome {
   id: number;
-  /** Of an agent server that has started. */
+  /** Port of an agent server that has started. */
   port: number;
   /** Why the order was not carried out. */
   failure: string | null;
