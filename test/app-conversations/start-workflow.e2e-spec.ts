@@ -189,6 +189,13 @@ describe('starting a conversation', () => {
     await expect(client.start(given)).rejects.toMatchObject({ problems: [{ loc: ['body', member] }] });
   });
 
+  it('refuses a specification for a sandbox that exists', async () => {
+    const given = { sandbox_id: 'any', sandbox_spec_id: 'slipway' };
+    await expect(client.start(given)).rejects.toMatchObject({
+      problems: [{ loc: ['body', 'sandbox_spec_id'], msg: expect.stringContaining('beside sandbox_id') }],
+    });
+  });
+
   it('gives a sub-conversation the sandbox and the folder of its parent', async () => {
     const parent = await client.reached(await client.start(), 'READY');
 

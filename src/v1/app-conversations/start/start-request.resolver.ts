@@ -54,6 +54,12 @@ export class StartRequestResolver {
     if (given.sandbox_spec_id !== null && !this.specs.find(given.sandbox_spec_id)) {
       throw unknown('sandbox_spec_id', 'sandbox specification');
     }
+    if (given.sandbox_spec_id !== null && given.sandbox_id !== null) {
+      throw invalid(
+        ['sandbox_spec_id'],
+        'Expected none beside sandbox_id: a sandbox that exists has its specification.',
+      );
+    }
     await this.checkChoices(userId, given);
     const parent = await this.findParent(userId, given.parent_conversation_id);
     const request = parent ? await this.inherit(given, parent) : given;

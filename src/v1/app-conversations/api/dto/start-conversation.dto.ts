@@ -100,7 +100,10 @@ export class StartConversationDto {
   @TextOrNull('Sandbox to work in; a new one by default.', '3kTMd9ZpQ2sVbX7cRfLw1A')
   sandbox_id?: string | null;
 
-  @TextOrNull('Specification of the new sandbox; the first of the list by default.', 'slipway')
+  @TextOrNull(
+    'Specification of the new sandbox, so not together with `sandbox_id`; the first of the list by default.',
+    'slipway',
+  )
   sandbox_spec_id?: string | null;
 
   @IdOrNull('Id that the conversation shall have.', '5d2f8c1e-7a3b-4c9d-8e0f-1a2b3c4d5e6f')
