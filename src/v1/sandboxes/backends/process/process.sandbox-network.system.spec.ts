@@ -99,6 +99,17 @@ describeNetwork('the network of a process sandbox', () => {
     other.close();
   });
 
+  it('leads to whole ranges that the operator opened, also those that are closed otherwise', async () => {
+    const addresses = ownAddresses();
+    const allow = ['10.0.0.0/8', '192.168.0.0/16', ...addresses.map((address) => `${address}/32`)];
+    const backend = await harness.reopen({ network: { mode: 'isolated', allow } });
+    const launch = harness.launch();
+    await backend.start(launch, SIGNAL);
+    const client = await sandboxAnswers(backend, launch);
+    const targets = addresses.map((address) => `${address}/${portOf(closed)}`);
+    expect((await openOnes(client, targets)).toSorted()).toEqual(targets.toSorted());
+  });
+
   it('does not lead to the operator’s own proxy where rules say what it may reach', async () => {
     const backend = await harness.reopen({
       environment: { ...harness.options.environment, HTTPS_PROXY: `http://127.0.0.1:${portOf(opened)}` },

@@ -63,6 +63,28 @@ it('policyCommands close ranges, but for what they open', () => {
   ]);
 });
 
+it('policyCommands name each destination once, which is open where it is both', () => {
+  const given = {
+    closed: ['10.0.0.0/8', '192.168.0.0/16', '203.0.113.9', '203.0.113.9', '203.0.113.8'],
+    opened: [
+      { range: '10.0.0.0/8', port: null },
+      { range: '203.0.113.9/32', port: null },
+      { range: '203.0.113.9', port: null },
+      { range: '203.0.113.8', port: 443 },
+    ],
+    loopbackPorts: [],
+    isNameless: true,
+  } as const;
+  expect(policyCommands(given).split('\n')).toEqual([
+    'link set lo up',
+    'xfrm policy add dst 10.0.0.0/8 dir out priority 100',
+    'xfrm policy add dst 203.0.113.9 dir out priority 100',
+    'xfrm policy add dst 203.0.113.8 proto tcp dport 443 dir out priority 100',
+    'xfrm policy add dst 192.168.0.0/16 dir out action block priority 200',
+    'xfrm policy add dst 203.0.113.8 dir out action block priority 200',
+  ]);
+});
+
 it('resolverConfiguration keeps search domains and replaces name servers', () => {
   expect(resolverConfiguration('# made by hand\nsearch corp.example.com\nnameserver 127.0.0.53\n')).toBe(
     'search corp.example.com\nnameserver 10.0.2.3\n',

@@ -100,18 +100,27 @@ export function closedNetwork(
  * SO_BINDTODEVICE, SO_DONTROUTE and broadcasts, which skip routes; packet filters are on fewer machines.
  */
 export function policyCommands({ isNameless, closed, opened, loopbackPorts }: NetworkRules): string {
+  // The kernel takes each selector once, whatever its priority.
+  const whole = new Set(opened.flatMap(({ range, port }) => (port === null ? [selectorOf(range)] : [])));
+  const ranges = [...new Set(closed.map(selectorOf))].filter((range) => !whole.has(range));
   const exceptions = [
     ...(isNameless ? [] : ['tcp', 'udp']).map((protocol) => `${NAME_SERVER} proto ${protocol} dport 53`),
     ...loopbackPorts.map((port) => `${HOST_LOOPBACK} proto tcp dport ${port}`),
-    ...opened.map(({ range, port }) => `${range}${port === null ? '' : ` proto tcp dport ${port}`}`),
+    ...opened.map(
+      ({ range, port }) => `${selectorOf(range)}${port === null ? '' : ` proto tcp dport ${port}`}`,
+    ),
   ];
   return [
     'link set lo up',
     ...[...new Set(exceptions)].map(
       (exception) => `xfrm policy add dst ${exception} dir out priority ${OPEN_PRIORITY}`,
     ),
-    ...closed.map((range) => `xfrm policy add dst ${range} dir out action block priority ${CLOSED_PRIORITY}`),
+    ...ranges.map((range) => `xfrm policy add dst ${range} dir out action block priority ${CLOSED_PRIORITY}`),
   ].join('\n');
+}
+
+function selectorOf(range: string): string {
+  return range.replace(/\/32$/, '');
 }
 
 /** Keeps the machine's search domains and names the network's own server. */
