@@ -32,7 +32,7 @@ export const bombsInEvents: Attack = {
   name: 'bombs-in-events',
   finding: 'not tried',
   timed: true,
-  what: 'Bob has events judged by expressions that grow without end, and sends bodies that are deep, wide, packed and larger than a mebibyte.',
+  what: 'Bob has events judged by expressions that grow without end, and sends bodies that are deep, wide, packed and larger than git hosts send.',
   expected: {
     process: held(
       'each expression is given up within milliseconds, each body is refused, and Alice notices neither',
@@ -80,7 +80,8 @@ function bodies(): [Buffer, Record<string, string>?][] {
     [Buffer.from(`${'['.repeat(MIB / 2 - 1)}${']'.repeat(MIB / 2 - 1)}`)],
     [Buffer.from('{"a":'.repeat(150_000) + '1' + '}'.repeat(150_000))],
     [Buffer.from(`[${'0,'.repeat(MIB / 2 - 2)}0]`)],
-    [Buffer.from(`{"a":"${'x'.repeat(MIB)}"}`)],
+    [Buffer.from(`{"a":"${'x'.repeat(25 * MIB)}"}`)],
+    [Buffer.from(`{${Array.from({ length: 100_000 }, (_none, index) => `"k${index}":1`).join(',')}}`)],
     [Buffer.from(`payload=${encodeURIComponent(`${'['.repeat(90_000)}${']'.repeat(90_000)}`)}`), form],
     [Buffer.from(`payload=${'%'.repeat(900_000)}`), form],
     [Buffer.from(`${'a=1&'.repeat(200_000)}payload=x`), form],
