@@ -18,7 +18,7 @@ export const typescript: Client = {
   what: 'the TypeScript client that npm run client:typescript writes, and its example',
   install: async (cache) => {
     await mkdir(cache.folder, { recursive: true });
-    const folder = await mkdtemp(path.join(cache.folder, '.typescript-'));
+    const folder = await mkdtemp(path.join(cache.folder, 'typescript-'));
     const client = path.join(folder, 'client');
     return {
       run: async (world, steps) => {
