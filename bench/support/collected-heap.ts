@@ -2,7 +2,7 @@ import { jsonNumber, jsonText, parseJson } from '@slipway/common/json-access.js'
 
 /**
  * Bytes on the heap of a Node.js process that has its inspector at a port, after a full collection: what it holds, without
- * what nobody holds any more (https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/#method-collectGarbage).
+ * what is no longer referenced (https://chromedevtools.github.io/devtools-protocol/v8/HeapProfiler/#method-collectGarbage).
  */
 export async function collectedHeap(inspectorPort: number): Promise<number> {
   const [target] = (await (await fetch(`http://127.0.0.1:${inspectorPort}/json/list`)).json()) as unknown[];

@@ -35,7 +35,7 @@ export class AccessChanges {
     this.listeners.forEach((listener) => listener(userId));
   }
 
-  /** Reads anew where access has changed meanwhile, as the answer may be from before, and nobody would tell again. */
+  /** Reads anew where access has changed meanwhile, as the answer may be from before, and no second signal comes. */
   async settled<T>(read: () => Promise<T>): Promise<T> {
     for (;;) {
       const before = this.count;

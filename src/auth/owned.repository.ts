@@ -31,7 +31,7 @@ export function PausedWithKey(action: AuditAction, values: object): ClassDecorat
 
 /** The credentials that a new row is made with. */
 export interface Maker {
-  /** Null: with nobody's key. A browser's session stands for the key that it was begun with. */
+  /** Null where no key was used. A browser's session stands for the key that it was begun with. */
   madeByKey: string | null;
   /** The sign-in of a session that was begun at the issuer; `sid` is the issuer's name for it. */
   identityId: string | null;

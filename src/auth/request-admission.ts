@@ -115,7 +115,7 @@ export class RequestAdmission {
       request.method === 'POST' &&
       mayHaveBody(request)
     ) {
-      // Whoever has no key may let us wait for a body as long as they like: until then it takes nothing from others.
+      // A caller without a key may let us wait for a body as long as it likes: until then it takes nothing from others.
       context.takePlace = () => this.takePlace(caller, response);
     } else {
       this.takePlace(caller, response);

@@ -25,7 +25,7 @@ import { publishAccessChange } from './access-changes.js';
 
 export const USER_KINDS = ['person', 'service'] as const;
 
-/** Nobody signs in as a service. */
+/** A service cannot sign in. */
 export type UserKind = (typeof USER_KINDS)[number];
 
 /** A person or service that owns keys, settings, tokens and conversations. */
@@ -45,7 +45,7 @@ export class User {
   /** The role of a viewer. */
   @Column('boolean', { default: false }) readsOnly: boolean;
 
-  /** Since when nobody and nothing acts in the user's name. */
+  /** Since when no person and no program acts in the user's name. */
   @Column('timestamptz', { nullable: true }) disabledAt: Date | null;
   @Column('text', { default: 'person' }) kind: UserKind;
 
@@ -173,7 +173,7 @@ export class UserRepository extends Repository<User> {
     return manager.existsBy(User, { id, removedAt: IsNull() });
   }
 
-  /** Those of the users in whose name somebody or something may act now. */
+  /** Those of the users in whose name a person or program may act now. */
   async acting(ids: readonly string[]): Promise<Set<string>> {
     const rows = await this.find({
       select: { id: true },

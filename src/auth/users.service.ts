@@ -116,7 +116,7 @@ export class UsersService {
   }
 
   /**
-   * Nobody and nothing acts in the user's name until `enable`: sessions and keys of devices end for good, other keys for so long.
+   * No person and no program acts in the user's name until `enable`: sessions and keys of devices end for good, other keys for so long.
    * @throws DomainError not_found, or conflict for the last administrator
    */
   async disable(id: string, sandboxes: SandboxesOfDisabled): Promise<User> {

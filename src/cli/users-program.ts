@@ -12,7 +12,7 @@ export interface UsersCommand {
 const ENVIRONMENT = `
 The same environment variables and .env file as the service's say which database this is about.`;
 
-/** Gives `users` its commands, which work on the database: for operators, also where nobody can sign in. */
+/** Gives `users` its commands, which work on the database: for operators, also where signing in is impossible. */
 export function defineUsers(users: Command, execute: (command: UsersCommand) => Promise<void>): void {
   users.description('link users with sign-ins of the identity provider').addHelpText('after', ENVIRONMENT);
   for (const [name, description] of [

@@ -44,7 +44,7 @@ class ToolServerGuard implements CanActivate {
     }
     await this.users.requireUser(context);
     const named = request.headers[CONVERSATION_HEADER.toLowerCase()];
-    // Not signed: whoever names a conversation may only do less than without one.
+    // Not signed: a caller that names a conversation may only do less than without one.
     const conversationId = typeof named === 'string' ? named : null;
     request.calling = { userId: authenticatedUser(context).id, conversationId };
     return true;

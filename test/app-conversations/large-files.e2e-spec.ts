@@ -204,7 +204,7 @@ describe('a file of a conversation', () => {
     expect(response.statusCode).toBe(200);
     response.resume();
     await until(async () => (await connections(agent)) === 0);
-    // Whoever reads it ends only beyond the largest file; how much is on its way depends on the machine.
+    // Its reader ends only beyond the largest file; how much is on its way depends on the machine.
     expect(sent.bytes).toBeLessThan(256 * MIB);
   });
 });

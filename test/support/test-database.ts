@@ -18,7 +18,7 @@ export function databaseUrl(serverUrl: string, database: string): string {
 /**
  * Clones the template that the global setup made; safe in any number of workers at once.
  *
- * @param template one of the test's own instead, to which nobody is connected
+ * @param template one of the test's own instead, to which no client is connected
  */
 export async function createTestDatabase(template?: TestDatabase): Promise<TestDatabase> {
   const name = template ? new URL(template.url).pathname.slice(1) : required('SLIPWAY_TEST_TEMPLATE');

@@ -165,7 +165,7 @@ export class IdentityRepository extends Repository<Identity> {
   }
 
   /**
-   * Gives a known person the role of a token; none is the least that there is, and lets nobody in.
+   * Gives a known person the role of a token; none is the least that there is, and refuses the sign-in.
    * @returns whether what is known of the person has changed, by this token or by a newer one
    */
   async decide(known: KnownPerson, { issuedAt, client }: Person, role: Role | 'no_role'): Promise<boolean> {

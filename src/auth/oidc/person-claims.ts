@@ -50,7 +50,7 @@ export function personOf(claims: Claims, names: ClaimNames): Person | null {
   };
 }
 
-/** The beginning of time for a token that does not say it: it is news to nobody. */
+/** The beginning of time for a token that does not say it: it counts as older than any other. */
 export function issuedAt({ iat }: Claims): Date {
   return new Date(typeof iat === 'number' && Math.abs(iat) < MAX_TIME ? iat * 1000 : 0);
 }
@@ -171,7 +171,7 @@ function shownName(name: string | null): string | null {
     : textHead(cleanText(name).replace(/[\p{Cc}\p{Bidi_Control}]/gu, ' '), MAX_NAME).trim() || null;
 }
 
-/** Those of users that we make ourselves are nobody's at an issuer. */
+/** False for the addresses of users that we make ourselves, which belong to no issuer. */
 function isAddress(email: string): boolean {
   const isReserved = email.endsWith('.invalid') || email === ADMIN_EMAIL;
   return EMAIL.test(email) && email.length <= MAX_EMAIL && email.isWellFormed() && !isReserved;

@@ -31,7 +31,7 @@ import {
 
 /** Characters of JSON: as much as a body may have, which is what the whole configuration is sent with. */
 export const MAX_CONFIG_LENGTH = 1_048_576;
-/** Downloads and images may take long; nobody waits for longer. */
+/** Downloads and images may take long; no start waits for longer. */
 export const MAX_START_SECONDS = 3_600;
 
 /** Most characters of a tool's name; model APIs take 64, and longer names are shortened for them. */

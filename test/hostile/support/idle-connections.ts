@@ -3,7 +3,7 @@ import { setTimeout as wait } from 'node:timers/promises';
 import type { EventSender } from './event-sender.js';
 import type { HostileWorld } from './hostile-world.js';
 
-/** Nobody waits for longer; without the attack it takes milliseconds. */
+/** The attack waits no longer; without the attack it takes milliseconds. */
 const GIVEN_UP_MS = 5_000;
 
 const SENT = 40;

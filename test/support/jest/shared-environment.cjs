@@ -58,7 +58,7 @@ module.exports = class SharedEnvironment {
     this.setGitConfiguration();
   }
 
-  /** Tests, and the tools that they start, find neither the git configuration nor the home of whoever runs them. */
+  /** Tests, and the tools that they start, find neither the git configuration nor the home of the account that runs them. */
   setGitConfiguration() {
     for (const name of Object.keys(process.env).filter((each) => each.startsWith('GIT_'))) {
       delete process.env[name];

@@ -220,7 +220,7 @@ function RemoveUser({ id, email, onRemove }: { id: string; email: string; onRemo
   const heirs = others.map((user) => [user.id, user.email] as const);
   const name = others.find((user) => user.id === heir)?.email;
   const remove = () => {
-    // Keys that are shown would be asked for again, of nobody.
+    // The list of keys would be asked for again, of a user who is gone.
     onRemove();
     const params = { path: { id }, query: given({ hand_over_to: heir }) };
     return bodyOf(api.DELETE('/api/v1/users/{id}', { params }));

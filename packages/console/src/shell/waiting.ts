@@ -5,7 +5,7 @@ import address from '../icon.svg';
 import picture from '../icon.svg?raw';
 
 const POLL_MS = 15_000;
-/** A page that nobody has looked at for so long asks no more, so that its session can end. */
+/** A page that was not looked at for so long asks no more, so that its session can end. */
 const UNSEEN_MS = 3_600_000;
 /** More are "9+". */
 const MOST = 10;
