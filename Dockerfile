@@ -15,6 +15,8 @@ COPY packages/agent-server/package.json packages/agent-server/
 COPY packages/common/package.json packages/common/
 COPY packages/console/package.json packages/console/
 COPY packages/egress-proxy/package.json packages/egress-proxy/
+COPY packages/embedded-postgres/package.json packages/embedded-postgres/
+COPY packages/sandboxes/package.json packages/sandboxes/
 RUN npm ci
 
 FROM packages AS build

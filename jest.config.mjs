@@ -14,6 +14,8 @@ export const shared = {
     '<rootDir>/packages/agent-server',
     '<rootDir>/packages/common/src',
     '<rootDir>/packages/egress-proxy',
+    '<rootDir>/packages/embedded-postgres/src',
+    '<rootDir>/packages/sandboxes/src',
     '<rootDir>/test',
   ],
   // Tests themselves are compiled to CommonJS (docs/adr/0002).

@@ -3,12 +3,12 @@ import path from 'node:path';
 import { setTimeout as delay } from 'node:timers/promises';
 import { Client } from 'pg';
 import { jsonList } from '@slipway/common/json-access.js';
-import { dataFolderPaths } from '../src/database/embedded-postgres/cluster.js';
+import { dataFolderPaths } from '@slipway/embedded-postgres/cluster.js';
 import {
   connectionUrl,
   type EmbeddedPostgres,
   startEmbeddedPostgres,
-} from '../src/database/embedded-postgres/embedded-postgres.js';
+} from '@slipway/embedded-postgres/embedded-postgres.js';
 import { type ServiceProcess, startServiceProcess } from '../test/support/service-process.js';
 import { createBenchUsers } from './support/bench-users.js';
 import { freePort, withFolder } from './support/fixtures.js';

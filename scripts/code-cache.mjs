@@ -13,7 +13,7 @@ import { WebSocket } from 'ws';
 
 await import('./lib/typescript-loader.cjs');
 // V8 takes a cache only for the flags that it was recorded with.
-const { AGENT_SERVER_FLAGS } = await import('../src/v1/sandboxes/backends/launch-variables.ts');
+const { AGENT_SERVER_FLAGS } = await import('../packages/sandboxes/src/launch-variables.ts');
 
 const ENTRY = fileURLToPath(new URL('../dist/bundle/agent-server/main.js', import.meta.url));
 const RECORDER = fileURLToPath(new URL('lib/record-code-cache.cjs', import.meta.url));

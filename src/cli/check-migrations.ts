@@ -3,7 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { DataSource } from 'typeorm';
 import { dataSourceOptions } from '../database/data-source-options.js';
-import { connectionUrl, startEmbeddedPostgres } from '../database/embedded-postgres/embedded-postgres.js';
+import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
 import { pendingSchemaChanges, runMigrations } from '../database/run-migrations.js';
 import { failureText } from './command-output.js';
 

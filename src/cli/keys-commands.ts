@@ -2,7 +2,7 @@ import path from 'node:path';
 import type { AppConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
 import { localEncryptionKeys } from '../config/encryption-keys.js';
-import { dataFolderPaths, findCluster } from '../database/embedded-postgres/cluster.js';
+import { dataFolderPaths, findCluster } from '@slipway/embedded-postgres/cluster.js';
 import { type CommandOutput, EXIT, newProgram, printRows, runProgram } from './command-output.js';
 import { TERMINAL, UsageError } from './command-output.js';
 import { type KeysCommand, defineKeys } from './keys-program.js';

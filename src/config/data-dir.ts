@@ -1,6 +1,5 @@
-import { access, constants, mkdir, stat } from 'node:fs/promises';
-import path from 'node:path';
-import { errorCode } from '@slipway/common/errors/error-message.js';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { makePrivateFolder } from '@slipway/common/private-folder.js';
 import { ConfigError } from './config.error.js';
 
 /**
@@ -10,30 +9,7 @@ import { ConfigError } from './config.error.js';
  * @throws ConfigError where it cannot be made or written, in one line
  */
 export async function makeDataDir(dataDir: string): Promise<boolean> {
-  try {
-    const isNew = await make(dataDir);
-    await access(dataDir, constants.R_OK | constants.W_OK | constants.X_OK);
-    return isNew;
-  } catch (error) {
-    const reason = errorCode(error) ?? 'unknown';
-    throw new ConfigError(`DATA_DIR: ${dataDir} cannot be created or written (${reason})`, { cause: error });
-  }
-}
-
-/** The option `recursive` never ends where a file system calls a new folder missing, as /proc does. */
-async function make(folder: string): Promise<boolean> {
-  try {
-    await mkdir(folder, { mode: 0o700 });
-    return true;
-  } catch (error) {
-    const above = path.dirname(folder);
-    if (errorCode(error) === 'EEXIST' && (await stat(folder)).isDirectory()) {
-      return false;
-    }
-    if (errorCode(error) !== 'ENOENT' || (await stat(above).catch(() => null)) !== null) {
-      throw error;
-    }
-    await make(above);
-    return await make(folder);
-  }
+  return await makePrivateFolder(dataDir).catch((error: unknown) => {
+    throw new ConfigError(`DATA_DIR: ${errorMessage(error)}`, { cause: error });
+  });
 }

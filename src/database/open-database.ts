@@ -1,7 +1,7 @@
 import type { AppConfig } from '../config/app-config.js';
 import { DatabaseAddresses, findDatabase } from './database-addresses.js';
-import { connectionUrl, startEmbeddedPostgres } from './embedded-postgres/embedded-postgres.js';
-import type { SupervisionReport } from './embedded-postgres/disk-reserve.js';
+import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
+import type { SupervisionReport } from '@slipway/embedded-postgres/programs.js';
 
 /** The operator's database, or the embedded one. */
 export interface OpenDatabase {

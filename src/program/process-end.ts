@@ -4,7 +4,7 @@ import { errorMessage, errorStack } from '@slipway/common/errors/error-message.j
 import { isDatabaseAway } from '../common/errors/database-failure.js';
 import type { HttpConfig } from '../config/app-config.js';
 import { ConfigError } from '../config/config.error.js';
-import { EmbeddedPostgresError } from '../database/embedded-postgres/programs.js';
+import { EmbeddedPostgresError } from '@slipway/embedded-postgres/programs.js';
 import type { RunningService } from './start-service.js';
 
 /** A stop that hangs is cut short after this time, which begins when the listener closes. */

@@ -1,7 +1,7 @@
 import { readFile } from 'node:fs/promises';
 import { describe, expect, it } from '@jest/globals';
 import { configVariables } from '../../src/config/load-config.js';
-import { AGENT_SERVER_COMMAND } from '../../src/v1/sandboxes/backends/container-layout.js';
+import { AGENT_SERVER_COMMAND } from '../../packages/sandboxes/src/container-layout.js';
 
 const VARIABLES = configVariables().map(({ name }) => name);
 /** Set by the image itself. */

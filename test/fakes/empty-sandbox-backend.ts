@@ -5,7 +5,7 @@ import {
   SandboxBackend,
   SandboxBackendError,
   type SandboxFacts,
-} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 
 /** Has no sandboxes and starts none. */
 export class EmptySandboxBackend extends SandboxBackend {

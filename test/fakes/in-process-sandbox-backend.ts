@@ -4,7 +4,7 @@ import {
   SandboxBackend,
   type SandboxFacts,
   type SandboxLaunch,
-} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 import { SESSION_KEY } from '../../packages/agent-server/test/support/agent-server-client.js';
 import { Gate } from '../support/gate.js';
 import {

@@ -12,7 +12,7 @@ import {
   type SandboxIsolation,
   type SandboxLaunch,
   type WarmStarts,
-} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 
 /** One sandbox of the fake machine. */
 export interface ScriptedBox {

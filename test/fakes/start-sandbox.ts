@@ -1,7 +1,7 @@
 import { text } from 'node:stream/consumers';
-import type { ProcessBackendOptions } from '../../src/v1/sandboxes/backends/process/process.descriptor.js';
-import { ProcessSandboxBackend } from '../../src/v1/sandboxes/backends/process/process.backend.js';
-import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { ProcessBackendOptions } from '@slipway/sandboxes/process/process.options.js';
+import { ProcessSandboxBackend } from '@slipway/sandboxes/process/process.backend.js';
+import type { SandboxLaunch } from '@slipway/sandboxes/sandbox-backend.js';
 
 /* A service that starts one sandbox, described on its standard input, anew, and is killed right after. */
 const { options, launch }: { options: ProcessBackendOptions; launch: SandboxLaunch } = JSON.parse(

@@ -2,7 +2,7 @@ import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import { MIGRATIONS } from '../../src/database/migrations.js';
 import { Draining } from '../../src/health/readiness.js';
-import { SandboxBackendError, type SandboxFacts } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { SandboxBackendError, type SandboxFacts } from '@slipway/sandboxes/sandbox-backend.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { createTestApp } from '../support/create-test-app.js';
 import { DatabaseProxy } from '../support/database-proxy.js';

@@ -2,13 +2,13 @@ import { mkdtemp, rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
-import { KubernetesSandboxBackend } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes.backend.js';
-import { sandboxObjectName } from '../../src/v1/sandboxes/backends/kubernetes/sandbox-manifest.js';
+import { KubernetesSandboxBackend } from '@slipway/sandboxes/kubernetes/kubernetes.backend.js';
+import { sandboxObjectName } from '../../packages/sandboxes/src/kubernetes/sandbox-manifest.js';
 import {
   SandboxBackendError,
   SandboxBackendUnavailableError,
   type SandboxLaunch,
-} from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
 import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
 import { sandboxLaunch } from '../support/sandbox-launch.js';

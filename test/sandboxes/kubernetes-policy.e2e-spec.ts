@@ -3,8 +3,8 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { jsonAt } from '@slipway/common/json-access.js';
-import { ApiServer } from '../../src/common/kubernetes/api-server.js';
-import { InstancePolicy } from '../../src/v1/sandboxes/backends/kubernetes/network-policy.js';
+import { ApiServer } from '../../packages/sandboxes/src/kubernetes/api-server.js';
+import { InstancePolicy } from '../../packages/sandboxes/src/kubernetes/network-policy.js';
 import { FakeKubernetes } from '../fakes/fake-kubernetes.js';
 import { KUBERNETES_OPTIONS } from '../support/kubernetes-options.js';
 

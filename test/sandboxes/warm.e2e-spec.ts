@@ -1,6 +1,6 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
 import { SANDBOX_ENCRYPTED_COLUMNS } from '../../src/v1/sandboxes/session-key.js';
-import type { WarmTemplate } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { WarmTemplate } from '@slipway/sandboxes/sandbox-backend.js';
 import { IdleReaper } from '../../src/v1/sandboxes/lifecycle/idle-reaper.js';
 import { SandboxReconciler } from '../../src/v1/sandboxes/lifecycle/sandbox.reconciler.js';
 import { WarmSandbox, WarmSandboxRepository } from '../../src/v1/sandboxes/warm/warm-sandbox.repository.js';

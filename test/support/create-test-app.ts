@@ -13,7 +13,7 @@ import { UsersService } from '../../src/auth/users.service.js';
 import { Clock } from '../../src/common/clock.js';
 import { parseConfig } from '../../src/config/load-config.js';
 import { DatabaseAddresses, findDatabase } from '../../src/database/database-addresses.js';
-import { SandboxBackend } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { EmptySandboxBackend } from '../fakes/empty-sandbox-backend.js';
 import { ManualClock } from './manual-clock.js';
 import { createTestDatabase } from './test-database.js';

@@ -1,7 +1,7 @@
 import type Docker from 'dockerode';
 import ipaddr from 'ipaddr.js';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
-import { engineEndpoint } from '../../src/v1/sandboxes/backends/docker/engine.js';
+import { engineEndpoint } from '../../packages/sandboxes/src/docker/engine.js';
 import { Relay } from './relay.js';
 
 const DEFAULT_ENGINE = 'unix:///var/run/docker.sock';

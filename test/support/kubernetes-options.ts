@@ -1,4 +1,4 @@
-import type { KubernetesBackendOptions } from '../../src/v1/sandboxes/backends/kubernetes/kubernetes.descriptor.js';
+import type { KubernetesBackendOptions } from '../../packages/sandboxes/src/kubernetes/kubernetes.options.js';
 
 /** The options of a backend that reaches pods at their addresses, without those that say which cluster it is. */
 export const KUBERNETES_OPTIONS: Omit<KubernetesBackendOptions, 'kubeconfig' | 'namespace' | 'callbackUrl'> =

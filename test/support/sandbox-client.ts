@@ -1,6 +1,6 @@
 import { jsonAt, jsonText } from '@slipway/common/json-access.js';
 import { FormData, type Response } from 'undici';
-import type { SandboxBackend, SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { SandboxBackend, SandboxLaunch } from '@slipway/sandboxes/sandbox-backend.js';
 import { sandboxFetch } from './sandbox-fetch.js';
 import { until } from './until.js';
 

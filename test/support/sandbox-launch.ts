@@ -1,5 +1,5 @@
 import { randomBytes } from 'node:crypto';
-import type { SandboxLaunch } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { SandboxLaunch } from '@slipway/sandboxes/sandbox-backend.js';
 
 /** A launch of our own agent server that asks for nothing special, with an id and a key of its own. */
 export function sandboxLaunch(changes: Partial<SandboxLaunch> = {}): SandboxLaunch {

@@ -2,11 +2,8 @@ import { spawn } from 'node:child_process';
 import { randomBytes } from 'node:crypto';
 import { chmod, mkdtemp, rm } from 'node:fs/promises';
 import path from 'node:path';
-import {
-  connectionUrl,
-  startEmbeddedPostgres,
-} from '../../src/database/embedded-postgres/embedded-postgres.js';
-import { readPostmasterPid } from '../../src/database/embedded-postgres/process-identity.js';
+import { connectionUrl, startEmbeddedPostgres } from '@slipway/embedded-postgres/embedded-postgres.js';
+import { readPostmasterPid } from '../../packages/embedded-postgres/src/process-identity.js';
 import { runMigrations } from '../../src/database/run-migrations.js';
 import { fastFolder } from './fast-folder.js';
 import { databaseUrl, execute } from './test-database.js';

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll } from '@jest/globals';
-import type { SandboxBackend } from '../../src/v1/sandboxes/backends/sandbox-backend.js';
+import type { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { createTestApp, type TestApp, type TestParts } from './create-test-app.js';
 
 type Environment = Record<string, string>;

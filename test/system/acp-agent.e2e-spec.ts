@@ -6,7 +6,7 @@ import { jsonText } from '@slipway/common/json-access.js';
 import {
   type ProcessHarness,
   processHarness,
-} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
+} from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { say, StartsClient } from '../support/starts-client.js';
 import { until } from '../support/until.js';

@@ -8,7 +8,7 @@ import request from 'supertest';
 import {
   type ProcessHarness,
   processHarness,
-} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
+} from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { reservedPort } from '../support/reserved-port.js';

@@ -7,7 +7,7 @@ import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js
 import {
   type ProcessHarness,
   processHarness,
-} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
+} from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { SandboxClient } from '../support/sandbox-client.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';

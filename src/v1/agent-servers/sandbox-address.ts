@@ -1,5 +1,5 @@
 import path from 'node:path';
-import type { PodPort } from '../../common/kubernetes/pod-socket.js';
+import type { PodPort } from '@slipway/sandboxes/sandbox-backend.js';
 
 const UNIX_PREFIX = 'unix:';
 const POD_FORM = /^kube:([a-z0-9-]{1,63})\/([a-z0-9.-]{1,253}):([1-9]\d{0,4})$/;

@@ -7,7 +7,7 @@ import { within } from '@slipway/common/async.js';
 import { isJsonObject, parseJson } from '@slipway/common/json-access.js';
 import { BackgroundLoop } from '../../common/background-loop.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { withoutInherited } from '../../common/processes/inherited-descriptors.js';
+import { withoutInherited } from '@slipway/common/processes/inherited-descriptors.js';
 import { productFolder } from '../../common/product.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';

@@ -7,8 +7,8 @@ import { AppConfig } from '../../config/app-config.js';
 import { PUBLIC_GIT_SERVERS } from '../../config/git-config.js';
 import { ServiceStateRepository } from '../../database/service-state.repository.js';
 import { type Instrument, Metrics } from '../../observability/metrics.js';
-import { proxyDestinations } from './backends/launch-variables.js';
-import type { SandboxBackend } from './backends/sandbox-backend.js';
+import { proxyDestinations } from '@slipway/sandboxes/launch-variables.js';
+import type { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { SANDBOX_DEFAULTS } from './lifecycle/launch-plan.js';
 

@@ -2,7 +2,7 @@ import { expect, it } from '@jest/globals';
 import { ScriptedSandboxBackend } from '../../../test/fakes/scripted-sandbox-backend.js';
 import { parseConfig } from '../../config/load-config.js';
 import { Metrics } from '../../observability/metrics.js';
-import { requireMayStop, type SandboxLaunch } from './backends/sandbox-backend.js';
+import { requireMayStop, type SandboxLaunch } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendMetrics, measured } from './sandbox-backend.factory.js';
 
 const LAUNCH: SandboxLaunch = {

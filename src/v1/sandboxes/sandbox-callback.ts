@@ -3,10 +3,10 @@ import { hostname } from 'node:os';
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
-import { ownAddresses } from './backends/launch-variables.js';
+import { ownAddresses } from '@slipway/sandboxes/launch-variables.js';
 import type { ServicePlace } from './backends/sandbox-backend.descriptor.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
-import type { SandboxBackendKind } from './backends/sandbox-backend.js';
+import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 
 const WEBHOOKS_PATH = '/api/v1/webhooks';
 

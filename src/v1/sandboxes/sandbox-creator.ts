@@ -5,7 +5,7 @@ import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../config/app-config.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
-import { SandboxBackend } from './backends/sandbox-backend.js';
+import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { type SandboxSettings, toLaunch, toOverrides } from './lifecycle/launch-plan.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';

@@ -4,7 +4,7 @@ import { In, IsNull, LessThan, MoreThan, Not, Or, Repository, Column, Entity, Pr
 import { Clock } from '../../common/clock.js';
 import { EntityRows } from '../../database/entity-rows.js';
 import { type Lease, LeasedRows, type LeasedTable } from '../../database/leased-rows/leased-rows.js';
-import type { SandboxFacts } from './backends/sandbox-backend.js';
+import type { SandboxFacts } from '@slipway/sandboxes/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
 import { hostIsLost } from './sandbox-host.repository.js';
 import type { SandboxRowStatus } from './sandbox-status.js';

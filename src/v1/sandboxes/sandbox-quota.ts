@@ -4,7 +4,7 @@ import { lockUser } from '../../auth/user.repository.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { AppConfig } from '../../config/app-config.js';
 import type { SandboxConfig } from '../../config/sandbox-config.js';
-import { SandboxBackend } from './backends/sandbox-backend.js';
+import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendReadiness } from './lifecycle/backend-readiness.js';
 import { IdlenessProbe } from './lifecycle/idle-reaper.js';
 import type { Sandbox } from './sandbox.entity.js';

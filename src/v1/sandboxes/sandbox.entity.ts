@@ -1,7 +1,7 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { OwnedRow } from '../../auth/user.repository.js';
-import type { SandboxBackendKind } from './backends/sandbox-backend.js';
+import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
 /** Rules say what it may reach, credentials are put in outside of it, or both. */

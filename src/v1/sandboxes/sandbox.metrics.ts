@@ -7,7 +7,7 @@ import {
   type Sample,
   withZeros,
 } from '../../observability/metrics.js';
-import { type DiskSpace, SandboxBackend } from './backends/sandbox-backend.js';
+import { type DiskSpace, SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendSweeper } from './lifecycle/backend-readiness.js';
 import { SANDBOX_ROW_STATUSES } from './sandbox-status.js';
 import { type SandboxCount, SandboxQueries } from './sandbox.queries.js';

@@ -11,7 +11,7 @@ import { connectPodsWith } from '../agent-servers/sandbox-connection.js';
 import { IdempotencyModule } from '../idempotency/idempotency.service.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesController } from './api/sandboxes.controller.js';
-import { SandboxBackend } from './backends/sandbox-backend.js';
+import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from './backends/sandbox-backends.js';
 import { HostIdentity, loadHostId, HostRegistry } from './host-identity.js';
 import { BackendReadiness, BackendSweeper } from './lifecycle/backend-readiness.js';

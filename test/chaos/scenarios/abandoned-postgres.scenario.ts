@@ -4,7 +4,7 @@ import { jsonList } from '@slipway/common/json-access.js';
 import {
   isPostmasterOf,
   readPostmasterPid,
-} from '../../../src/database/embedded-postgres/process-identity.js';
+} from '../../../packages/embedded-postgres/src/process-identity.js';
 import { eventually } from '../../system/journeys/support/api-client.js';
 import { outcomeWithout, type Scenario } from '../scenario.js';
 import { ChaosWorld } from '../support/chaos-world.js';

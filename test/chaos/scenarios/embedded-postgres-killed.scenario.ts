@@ -3,7 +3,7 @@ import path from 'node:path';
 import {
   isPostmasterOf,
   readPostmasterPid,
-} from '../../../src/database/embedded-postgres/process-identity.js';
+} from '../../../packages/embedded-postgres/src/process-identity.js';
 import { eventually } from '../../system/journeys/support/api-client.js';
 import type { Scenario } from '../scenario.js';
 import { ChaosWorld } from '../support/chaos-world.js';

@@ -6,11 +6,11 @@ import {
   connectionUrl,
   type EmbeddedPostgres,
   startEmbeddedPostgres,
-} from '../../../src/database/embedded-postgres/embedded-postgres.js';
+} from '@slipway/embedded-postgres/embedded-postgres.js';
 import {
   isPostmasterOf,
   readPostmasterPid,
-} from '../../../src/database/embedded-postgres/process-identity.js';
+} from '../../../packages/embedded-postgres/src/process-identity.js';
 import { runMigrations } from '../../../src/database/run-migrations.js';
 import { eventually } from '../../system/journeys/support/api-client.js';
 import { type ChaosWorld, statusOf } from './chaos-world.js';

@@ -2,7 +2,7 @@ import { chmod, mkdtemp, readFile, rm, writeFile } from 'node:fs/promises';
 import { networkInterfaces, tmpdir } from 'node:os';
 import path from 'node:path';
 import { jsonText } from '@slipway/common/json-access.js';
-import { findProgram } from '../../../src/v1/sandboxes/backends/process/platform.js';
+import { findProgram } from '../../../packages/sandboxes/src/process/platform.js';
 import { until } from '../../support/until.js';
 import { message, shell } from '../../system/journeys/support/script.js';
 import { type Attack, held } from '../attack.js';

@@ -1,7 +1,7 @@
 import { randomBytes } from 'node:crypto';
-import type { SandboxLaunch } from '../../../src/v1/sandboxes/backends/sandbox-backend.js';
-import { DockerSandboxBackend } from '../../../src/v1/sandboxes/backends/docker/docker.backend.js';
-import { connectEngine } from '../../../src/v1/sandboxes/backends/docker/engine.js';
+import type { SandboxLaunch } from '@slipway/sandboxes/sandbox-backend.js';
+import { DockerSandboxBackend } from '@slipway/sandboxes/docker/docker.backend.js';
+import { connectEngine } from '../../../packages/sandboxes/src/docker/engine.js';
 import { SandboxClient } from '../../support/sandbox-client.js';
 import { sandboxLaunch } from '../../support/sandbox-launch.js';
 import { until } from '../../support/until.js';

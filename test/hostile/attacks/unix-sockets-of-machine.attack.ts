@@ -4,7 +4,7 @@ import { createServer, type Server } from 'node:net';
 import { homedir } from 'node:os';
 import { once } from 'node:events';
 import { z } from 'zod';
-import { readPostmasterPid } from '../../../src/database/embedded-postgres/process-identity.js';
+import { readPostmasterPid } from '../../../packages/embedded-postgres/src/process-identity.js';
 import { type Attack, held, notPromised } from '../attack.js';
 
 /** Connects to every socket that it finds or has heard of, and prints those that took it in. */

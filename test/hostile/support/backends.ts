@@ -1,8 +1,8 @@
 import { spawnSync } from 'node:child_process';
 import type Docker from 'dockerode';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
-import { INSTANCE_LABEL, SANDBOX_LABEL } from '../../../src/v1/sandboxes/backends/container-layout.js';
-import { connectEngine } from '../../../src/v1/sandboxes/backends/docker/engine.js';
+import { INSTANCE_LABEL, SANDBOX_LABEL } from '../../../packages/sandboxes/src/container-layout.js';
+import { connectEngine } from '../../../packages/sandboxes/src/docker/engine.js';
 import { bridgeAddress } from '../../support/engine-address.js';
 import type { AttackedBackend } from '../attack.js';
 import { missingForPods, openCluster } from './attacked-cluster.js';

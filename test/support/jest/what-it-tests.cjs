@@ -5,15 +5,17 @@ const ROOT = path.resolve(__dirname, '../../..');
 /** They put everything together: a change of one part would be one of every test that starts the program. */
 const PUTS_TOGETHER = /\.module\.ts$|\/(create-test-app|start-agent-server)\.ts$/;
 const FEATURE = /^(src\/(?:v1\/)?|packages\/)[\w-]+\//;
-const sources = globSync('src/**/*.ts', { cwd: ROOT })
+const sources = globSync('{src,packages/sandboxes/src}/**/*.ts', { cwd: ROOT })
   .map((name) => name.split(path.sep).join('/'))
   .filter((name) => !name.endsWith('.spec.ts'))
   .toSorted();
 
-/** The folder of sources that is named like that of a test over HTTP: src/settings, src/v1/sandboxes. */
+/** The folders of sources that are named like that of a test over HTTP: src/settings, src/v1/sandboxes, packages/sandboxes. */
 function testedBy(file) {
   const [, feature] = /^test\/([\w-]+)\/.*spec\.ts$/.exec(file) ?? [];
-  return feature === undefined ? [] : sources.filter((name) => RegExp(`^src/(v1/)?${feature}/`).test(name));
+  return feature === undefined
+    ? []
+    : sources.filter((name) => RegExp(`^(src/(v1/)?|packages/)${feature}/`).test(name));
 }
 
 /** For Jest's `--changedSince`: on which files the behaviour of a file depends (docs/adr/0064). */

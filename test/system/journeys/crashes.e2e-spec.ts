@@ -4,7 +4,7 @@ import path from 'node:path';
 import { afterAll, beforeAll, describe, expect, it, jest } from '@jest/globals';
 import { jsonList, jsonText } from '@slipway/common/json-access.js';
 import { ascending } from '../../../src/common/compare.js';
-import { findProgram } from '../../../src/v1/sandboxes/backends/process/platform.js';
+import { findProgram } from '../../../packages/sandboxes/src/process/platform.js';
 import type { ServiceProcess } from '../../support/service-process.js';
 import { until } from '../../support/until.js';
 import { type ApiClient, idsOf, type Started, text } from './support/api-client.js';

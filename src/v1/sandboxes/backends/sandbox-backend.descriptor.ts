@@ -1,5 +1,5 @@
 import type { SandboxConfig } from '../../../config/sandbox-config.js';
-import type { SandboxBackend, SandboxBackendKind } from './sandbox-backend.js';
+import type { SandboxBackend, SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 
 export interface ServicePlace {
   host: string | null;

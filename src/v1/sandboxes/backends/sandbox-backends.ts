@@ -1,7 +1,7 @@
-import { dockerBackend } from './docker/docker.descriptor.js';
-import { kubernetesBackend } from './kubernetes/kubernetes.descriptor.js';
-import { processBackend } from './process/process.descriptor.js';
-import type { SandboxBackendKind } from './sandbox-backend.js';
+import { dockerBackend } from './docker.descriptor.js';
+import { kubernetesBackend } from './kubernetes.descriptor.js';
+import { processBackend } from './process.descriptor.js';
+import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 import type { SandboxBackendDescriptor } from './sandbox-backend.descriptor.js';
 
 /** The only place that chooses by kind. */

@@ -3,7 +3,7 @@ import { Test } from '@nestjs/testing';
 import { EmptySandboxBackend } from '../../../../test/fakes/empty-sandbox-backend.js';
 import { Readiness } from '../../../health/readiness.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
-import { SandboxBackend, SandboxBackendError } from '../backends/sandbox-backend.js';
+import { SandboxBackend, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { BackendReadiness } from './backend-readiness.js';
 

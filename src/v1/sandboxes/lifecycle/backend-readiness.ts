@@ -14,7 +14,7 @@ import {
   SandboxBackend,
   SandboxBackendError,
   SandboxBackendUnavailableError,
-} from '../backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { specsProblem } from './launch-plan.js';
 import { BackgroundLoop } from '../../../common/background-loop.js';

@@ -1,5 +1,5 @@
 import { describe, expect, it } from '@jest/globals';
-import type { SandboxFacts } from '../backends/sandbox-backend.js';
+import type { SandboxFacts } from '@slipway/sandboxes/sandbox-backend.js';
 import { findDrift, nextPart } from './drift.js';
 import type { ExpectedSandbox } from '../sandbox-lifecycle.repository.js';
 import { SANDBOX_ROW_STATUSES } from '../sandbox-status.js';

@@ -5,7 +5,7 @@ import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { EgressRulebook } from '../../sandbox-specs/egress-rulebook.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
-import { type EgressAccess, SandboxBackendError } from '../backends/sandbox-backend.js';
+import { type EgressAccess, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
 import type { EgressMode, Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';

@@ -1,6 +1,6 @@
 import { withoutSecret } from '@slipway/common/secret-mask.js';
 import { textHead, textTail } from '@slipway/common/well-formed-text.js';
-import type { SandboxExit, SandboxFacts } from '../backends/sandbox-backend.js';
+import type { SandboxExit, SandboxFacts } from '@slipway/sandboxes/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
 
 export const FILES_GONE =

@@ -2,7 +2,7 @@ import { rootCertificates } from 'node:tls';
 import { describe, expect, it } from '@jest/globals';
 import { TEST_CERTIFICATE } from '../../../../test/support/tls-certificate.js';
 import { builtInSpecs, type SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
-import type { SandboxBackendKind } from '../backends/sandbox-backend.js';
+import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 import { privateAuthorities, specsProblem, toLaunch, toOverrides } from './launch-plan.js';
 
 function spec(id: string, change: Partial<SandboxSpec>): SandboxSpec[] {

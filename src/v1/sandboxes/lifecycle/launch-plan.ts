@@ -10,7 +10,7 @@ import {
   type SandboxBackendKind,
   type SandboxLaunch,
   type WarmTemplate,
-} from '../backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 import { SANDBOX_BACKENDS } from '../backends/sandbox-backends.js';
 import { SandboxCallback } from '../sandbox-callback.js';
 import { SandboxUrls } from '../sandbox-urls.js';

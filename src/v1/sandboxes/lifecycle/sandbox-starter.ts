@@ -11,7 +11,7 @@ import {
   SandboxBackendUnavailableError,
   type SandboxFacts,
   type SandboxLaunch,
-} from '../backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { newSessionKey, sessionKeyBinding, sessionKeyHash } from '../session-key.js';

@@ -4,7 +4,7 @@ import { LatestWrite, within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { Clock } from '../../../common/clock.js';
 import { errorType, failSpan, type SpanStart, tracedFrom } from '../../../common/spans.js';
-import { removeSandbox, SandboxBackend, SandboxBackendError } from '../backends/sandbox-backend.js';
+import { removeSandbox, SandboxBackend, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
 import { SandboxEvents } from '../sandbox-events.js';
 import type { Sandbox } from '../sandbox.entity.js';
 import { SandboxMetrics } from '../sandbox.metrics.js';

@@ -10,7 +10,7 @@ import {
   type SandboxFacts,
   type WarmStarts,
   type WarmTemplate,
-} from '../backends/sandbox-backend.js';
+} from '@slipway/sandboxes/sandbox-backend.js';
 import { SandboxEgress } from '../lifecycle/egress-access.js';
 import { LaunchPlanner } from '../lifecycle/launch-plan.js';
 import { AgentServerProbe, StartDeadline } from '../lifecycle/sandbox-starter.js';

@@ -7,7 +7,7 @@ import { Clock } from '../../../common/clock.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { type Instrument, Metrics } from '../../../observability/metrics.js';
 import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
-import { SandboxBackend, type WarmStarts } from '../backends/sandbox-backend.js';
+import { SandboxBackend, type WarmStarts } from '@slipway/sandboxes/sandbox-backend.js';
 import { BackendReadiness } from '../lifecycle/backend-readiness.js';
 import type { SandboxOverrides } from '../sandbox.entity.js';
 import { newSandboxId } from '../session-key.js';

@@ -6,14 +6,10 @@ import path from 'node:path';
 import { Client } from 'pg';
 import { endProcesses } from '@slipway/common/processes/end-processes.js';
 import { ascending } from '../../../../src/common/compare.js';
-import {
-  DATABASE_USER,
-  dataFolderPaths,
-  readPassword,
-} from '../../../../src/database/embedded-postgres/cluster.js';
-import { connectionUrl } from '../../../../src/database/embedded-postgres/embedded-postgres.js';
-import { readPostmasterPid } from '../../../../src/database/embedded-postgres/process-identity.js';
-import { SOCKET_PORT } from '../../../../src/database/embedded-postgres/unprivileged-user.js';
+import { DATABASE_USER, dataFolderPaths, readPassword } from '@slipway/embedded-postgres/cluster.js';
+import { connectionUrl } from '@slipway/embedded-postgres/embedded-postgres.js';
+import { readPostmasterPid } from '../../../../packages/embedded-postgres/src/process-identity.js';
+import { SOCKET_PORT } from '../../../../packages/embedded-postgres/src/unprivileged-user.js';
 import { startFakeGithub } from '../../../fakes/fake-github.js';
 import type { FakeServer } from '../../../fakes/fake-server.js';
 import type { FakeWorld } from '../../../fakes/fake-world.js';

@@ -1,0 +1,82 @@
+import { spawnSync } from 'node:child_process';
+import { existsSync, readdirSync } from 'node:fs';
+import { mkdir, rename, writeFile } from 'node:fs/promises';
+import path from 'node:path';
+import { afterEach, beforeEach, describe, expect, it, jest } from '@jest/globals';
+import { ProcessSandboxBackend } from './process.backend.js';
+import { until } from '../../../../test/support/until.js';
+import { type ProcessHarness, processHarness, sandboxLaunch } from './process.sandbox-backend.harness.js';
+
+jest.setTimeout(60_000);
+
+const SIGNAL = new AbortController().signal;
+/** Deeper than the longest path (PATH_MAX). */
+const NEST = `
+  process.chdir('workspace');
+  for (let level = 0; level < 3000; level += 1) { fs.mkdirSync('nested'); process.chdir('nested'); }
+  fs.writeFileSync(process.argv[1], ''); setInterval(() => {}, 1000);`;
+
+describe('the removal of process sandboxes', () => {
+  let harness: ProcessHarness;
+
+  beforeEach(async () => {
+    harness = await processHarness('none');
+  });
+
+  afterEach(async () => {
+    spawnSync('chattr', ['-R', '-i', harness.dataDir]);
+    await harness.close();
+  });
+
+  const existing = () => readdirSync(harness.options.folder);
+  const at = (...names: string[]) => path.join(harness.options.folder, ...names);
+
+  it('removes folders that are nested beyond the longest path', async () => {
+    const { id } = sandboxLaunch();
+    const done = at(id, 'box/done');
+    const args = ['-e', NEST, done];
+    const launch = sandboxLaunch({ id, program: { kind: 'command', command: process.execPath, args } });
+    await harness.backend.start(launch, SIGNAL);
+    await until(() => existsSync(done));
+    await harness.backend.remove(id);
+    expect(existing()).toEqual([]);
+  });
+
+  it('starts on what cannot be removed, says so once, and goes on trying', async () => {
+    const { id } = sandboxLaunch();
+    await mkdir(at(id, 'box'), { recursive: true });
+    await writeFile(at(id, 'box', 'file'), '');
+    await writeFile(at(id, 'box', 'immutable'), '');
+    if (spawnSync('chattr', ['+i', at(id, 'box', 'immutable')]).status !== 0) {
+      // Only root can make such a file, on some file systems.
+      return;
+    }
+    await expect(harness.backend.remove(id)).rejects.toThrow('files of the sandbox cannot be removed');
+    await expect(harness.backend.remove(id)).rejects.toThrow('files of the sandbox cannot be removed');
+    expect(await harness.backend.inspect(id)).toMatchObject({ state: 'missing' });
+    expect(await harness.backend.list()).toEqual([]);
+
+    const later = await harness.reopen();
+    const lines: string[] = [];
+    const sweep = async () => {
+      const { leftovers, notices } = await later.sweep();
+      lines.push(...notices.map(({ message, sandboxId }) => `${message} ${sandboxId}`));
+      return leftovers;
+    };
+    await until(async () => (await sweep()) === 1 && lines.length > 0);
+    expect(lines).toEqual([`failed to remove sandbox files ${id}`]);
+
+    spawnSync('chattr', ['-R', '-i', harness.dataDir]);
+    const afterRestart = new ProcessSandboxBackend(harness.options);
+    await afterRestart.prepare();
+    await until(async () => (await afterRestart.sweep()).leftovers === 0 && existing().length === 0);
+  });
+
+  it('removes what a service left that died while it removed it', async () => {
+    await mkdir(at('left', 'box'), { recursive: true });
+    await rename(at('left'), at('.removed-left-1'));
+    const { backend } = harness;
+    await until(async () => (await backend.sweep()).leftovers === 0 && existing().length === 0);
+    expect(existing()).toEqual([]);
+  });
+});
