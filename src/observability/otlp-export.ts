@@ -125,9 +125,9 @@ interface OtlpExportOptions {
 
 /** A file of its own, so that it is loaded only with a collector. */
 export class OtlpExport {
-  readonly #delivery: SpanDelivery | null;
-  readonly #metrics: MeterProvider | null;
-  readonly #logger: Logger;
+  private readonly delivery: SpanDelivery | null;
+  private readonly metrics: MeterProvider | null;
+  private readonly logger: Logger;
 
   private constructor({ config, metrics, logger }: OtlpExportOptions, exporters: OtlpExporters) {
     const resource = {
@@ -136,34 +136,34 @@ export class OtlpExport {
       // Replicas have the same name.
       'service.instance.id': config.resourceAttributes['service.instance.id'] ?? randomUUID(),
     };
-    this.#logger = logger;
+    this.logger = logger;
     diag.setLogger(errorsOnly(logger), { logLevel: DiagLogLevel.ERROR, suppressOverrideMessage: true });
-    this.#delivery =
+    this.delivery =
       config.traces === 'none'
         ? null
         : new SpanDelivery({
             exporter: exporters.traces,
             delayMs: config.spanDelayMs,
-            report: this.#outagesOf('traces'),
+            report: this.outagesOf('traces'),
           });
-    this.#metrics =
+    this.metrics =
       config.metrics === 'none'
         ? null
         : new MeterProvider({
             resource: resourceFromAttributes(resource),
             readers: [
               new PeriodicExportingMetricReader({
-                exporter: reporting(exporters.metrics, this.#outagesOf('metrics')),
+                exporter: reporting(exporters.metrics, this.outagesOf('metrics')),
                 exportIntervalMillis: config.metricIntervalMs,
                 metricProducers: [new PrometheusProducer(metrics)],
               }),
             ],
           });
-    if (this.#metrics !== null) {
+    if (this.metrics !== null) {
       metrics.addProcessMetrics();
     }
-    if (this.#delivery !== null) {
-      registerTracing(config, resource, this.#delivery);
+    if (this.delivery !== null) {
+      registerTracing(config, resource, this.delivery);
     }
   }
 
@@ -172,37 +172,37 @@ export class OtlpExport {
   }
 
   get dropped(): ReadonlyMap<DropReason, number> {
-    return this.#delivery?.dropped ?? new Map();
+    return this.delivery?.dropped ?? new Map();
   }
 
   /** Sends the metrics a last time; to be called before the database closes, as their values need it. */
   async stopMetrics(): Promise<void> {
-    await beforeStop(this.#metrics?.shutdown());
+    await beforeStop(this.metrics?.shutdown());
   }
 
   /** Sends the remaining spans, for as long as a stop may wait. */
   async stop(): Promise<void> {
-    if (this.#delivery === null) {
+    if (this.delivery === null) {
       return;
     }
     unregisterTracing();
-    await beforeStop(this.#delivery.shutdown());
-    this.#delivery.giveUp();
+    await beforeStop(this.delivery.shutdown());
+    this.delivery.giveUp();
     const left = this.dropped.get('stopped') ?? 0;
     if (left > 0) {
-      this.#logger.warn('spans dropped at the stop', { count: left });
+      this.logger.warn('spans dropped at the stop', { count: left });
     }
   }
 
   /** Logs one line when an outage of the collector begins, and one when it ends. */
-  #outagesOf(signal: 'traces' | 'metrics'): (failure: Error | null) => void {
+  private outagesOf(signal: 'traces' | 'metrics'): (failure: Error | null) => void {
     let isOut = false;
     return (failure) => {
       const spans_dropped = [...this.dropped.values()].reduce((sum, count) => sum + count, 0);
       if (failure !== null && !isOut) {
-        this.#logger.warn(`failed to export ${signal}`, { reason: reasonOf(failure), spans_dropped });
+        this.logger.warn(`failed to export ${signal}`, { reason: reasonOf(failure), spans_dropped });
       } else if (failure === null && isOut) {
-        this.#logger.log(`export of ${signal} resumed`, { spans_dropped });
+        this.logger.log(`export of ${signal} resumed`, { spans_dropped });
       }
       isOut = failure !== null;
     };

@@ -34,17 +34,17 @@ export class SpanDelivery implements SpanProcessor {
     ['refused', 0],
     ['stopped', 0],
   ]);
-  readonly #options: SpanDeliveryOptions;
-  readonly #batches: BatchSpanProcessor;
-  readonly #underWay = new Set<Promise<void>>();
-  readonly #stopping = new AbortController();
-  #held = 0;
+  private readonly options: SpanDeliveryOptions;
+  private readonly batches: BatchSpanProcessor;
+  private readonly underWay = new Set<Promise<void>>();
+  private readonly stopping = new AbortController();
+  private held = 0;
 
   constructor(options: SpanDeliveryOptions) {
-    this.#options = options;
-    this.#batches = new BatchSpanProcessor({
+    this.options = options;
+    this.batches = new BatchSpanProcessor({
       exporter: {
-        export: (spans, done) => void this.#export(spans, done),
+        export: (spans, done) => void this.export(spans, done),
         shutdown: () => options.exporter.shutdown(),
       },
       scheduledDelayMillis: options.delayMs,
@@ -61,60 +61,60 @@ export class SpanDelivery implements SpanProcessor {
     if ((span.spanContext().traceFlags & TraceFlags.SAMPLED) === 0) {
       return;
     }
-    if (this.#stopping.signal.aborted) {
-      this.#drop('stopped', 1);
-    } else if (this.#held >= MAX_HELD) {
-      this.#drop('queue_full', 1);
+    if (this.stopping.signal.aborted) {
+      this.drop('stopped', 1);
+    } else if (this.held >= MAX_HELD) {
+      this.drop('queue_full', 1);
     } else {
-      this.#held += 1;
-      this.#batches.onEnd(span);
+      this.held += 1;
+      this.batches.onEnd(span);
     }
   }
 
   async forceFlush(): Promise<void> {
-    await this.#batches.forceFlush();
+    await this.batches.forceFlush();
   }
 
   /** Makes a last attempt; later spans are dropped. */
   async shutdown(): Promise<void> {
-    this.#stopping.abort();
-    await this.#batches.shutdown();
-    await Promise.all(this.#underWay);
+    this.stopping.abort();
+    await this.batches.shutdown();
+    await Promise.all(this.underWay);
   }
 
   giveUp(): void {
-    this.#stopping.abort();
-    this.#drop('stopped', this.#held);
-    this.#held = 0;
+    this.stopping.abort();
+    this.drop('stopped', this.held);
+    this.held = 0;
   }
 
-  async #export(spans: ReadableSpan[], done: (result: ExportResult) => void): Promise<void> {
-    const delivery = this.#deliver(spans);
-    this.#underWay.add(delivery);
+  private async export(spans: ReadableSpan[], done: (result: ExportResult) => void): Promise<void> {
+    const delivery = this.deliver(spans);
+    this.underWay.add(delivery);
     await delivery;
-    this.#underWay.delete(delivery);
+    this.underWay.delete(delivery);
     done({ code: ExportResultCode.SUCCESS });
   }
 
-  async #deliver(spans: ReadableSpan[]): Promise<void> {
+  private async deliver(spans: ReadableSpan[]): Promise<void> {
     for (let pauseMs = MIN_PAUSE_MS; ; pauseMs = Math.min(pauseMs * 2, MAX_PAUSE_MS)) {
-      const isLast = this.#stopping.signal.aborted;
-      const { failure, isFinal } = await attempt(this.#options.exporter, spans);
-      this.#options.report(failure);
+      const isLast = this.stopping.signal.aborted;
+      const { failure, isFinal } = await attempt(this.options.exporter, spans);
+      this.options.report(failure);
       if (failure === null || isFinal || isLast) {
         // `giveUp` may have dropped them meanwhile.
-        const count = Math.min(spans.length, this.#held);
-        this.#held -= count;
+        const count = Math.min(spans.length, this.held);
+        this.held -= count;
         if (failure !== null) {
-          this.#drop(isFinal ? 'refused' : 'stopped', count);
+          this.drop(isFinal ? 'refused' : 'stopped', count);
         }
         return;
       }
-      await delay(pauseMs, undefined, { signal: this.#stopping.signal, ref: false }).catch(() => undefined);
+      await delay(pauseMs, undefined, { signal: this.stopping.signal, ref: false }).catch(() => undefined);
     }
   }
 
-  #drop(reason: DropReason, count: number): void {
+  private drop(reason: DropReason, count: number): void {
     this.dropped.set(reason, (this.dropped.get(reason) ?? 0) + count);
   }
 }

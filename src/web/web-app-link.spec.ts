@@ -180,15 +180,15 @@ function arrive(address: string, { stored, consents = false, status = 200 }: Arr
     XMLHttpRequest: class {
       readonly status = status;
       readonly responseText = JSON.stringify(ADA);
-      #line = '';
+      private line = '';
       open(method: string, path: string, isAsync: boolean): void {
-        this.#line = `${method} ${path}${isAsync ? ' later' : ''}`;
+        this.line = `${method} ${path}${isAsync ? ' later' : ''}`;
       }
       setRequestHeader(): void {
         // The service insists on JSON, which its own tests show.
       }
       send(body: string): void {
-        sent.push([this.#line, JSON.parse(body)]);
+        sent.push([this.line, JSON.parse(body)]);
       }
     },
   });

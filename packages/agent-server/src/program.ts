@@ -101,12 +101,14 @@ const LATE_PROXY = 'SLIPWAY_LATE_PROXY';
  * start of listening by as long as a first request takes.
  */
 export class OwnNetwork {
+  readonly #environment: NodeJS.ProcessEnv;
   readonly #isLate: boolean;
   readonly #authorities: readonly string[];
   #exempt: string | undefined;
   #isPrepared = false;
 
-  constructor(private readonly environment: NodeJS.ProcessEnv) {
+  constructor(environment: NodeJS.ProcessEnv) {
+    this.#environment = environment;
     this.#authorities = numberedVariables(environment, AUTHORITY);
     this.#isLate = environment[LATE_PROXY] === '1';
     if (this.#isLate) {
@@ -117,12 +119,12 @@ export class OwnNetwork {
 
   /** What calls by way of them. */
   wrap(fetch: typeof globalThis.fetch): typeof globalThis.fetch {
-    const isUsed = this.environment['NODE_USE_ENV_PROXY'] === '1' || this.#authorities.length > 0;
-    return isUsed ? fetchInRanges(fetch, this.environment, this.prepare) : fetch;
+    const isUsed = this.#environment['NODE_USE_ENV_PROXY'] === '1' || this.#authorities.length > 0;
+    return isUsed ? fetchInRanges(fetch, this.#environment, this.prepare) : fetch;
   }
 
   readonly prepare = (): void => {
-    const { environment } = this;
+    const environment = this.#environment;
     if (!this.#isPrepared && this.#authorities.length > 0) {
       // Loaded only here, as it delays the start. The loader of the bundle imports no modules of Node.js.
       const tls = process.getBuiltinModule('node:tls');

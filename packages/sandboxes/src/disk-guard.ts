@@ -40,15 +40,15 @@ interface Measure {
 
 /** Keeps sandboxes from filling the disk of the database: below the reserve it ends the one that has grown most. */
 export class DiskGuard {
-  readonly #measured = new Map<string, Measure>();
+  private readonly measured = new Map<string, Measure>();
   /** Sandboxes that were ended for their size and may run for a while so that files can be deleted. */
-  readonly #excused = new Map<string, { until: number; bytes: number }>();
+  private readonly excused = new Map<string, { until: number; bytes: number }>();
   /** One that cannot be thawed is tried again at the next check. */
-  readonly #frozen = new Set<string>();
-  readonly #limit = pLimit(MEASURES_AT_ONCE);
-  #measuring = false;
-  #nextAt = 0;
-  #low: DiskSpace | null = null;
+  private readonly frozen = new Set<string>();
+  private readonly limit = pLimit(MEASURES_AT_ONCE);
+  private measuring = false;
+  private nextAt = 0;
+  private low: DiskSpace | null = null;
 
   constructor(
     private readonly options: DiskGuardOptions,
@@ -59,33 +59,33 @@ export class DiskGuard {
   /** Checks the disk and acts; call it about twice a second. Without `space` it measures sandboxes only. */
   async check(space: DiskSpace | null): Promise<void> {
     try {
-      await this.#act(space);
+      await this.act(space);
     } finally {
-      await Promise.all([...this.#frozen].map(async (id) => await this.#thaw(id)));
+      await Promise.all([...this.frozen].map(async (id) => await this.thaw(id)));
     }
   }
 
-  async #act(space: DiskSpace | null): Promise<void> {
+  private async act(space: DiskSpace | null): Promise<void> {
     if (space === null || (space.freeBytes >= this.options.reserveBytes && !lacksFiles(space))) {
-      this.#low = null;
-      this.#measureNext();
+      this.low = null;
+      this.measureNext();
       return;
     }
-    if (this.#low === null || hasShrunk(this.#low, space)) {
-      await this.#relieve(space);
-      this.#low = space;
+    if (this.low === null || hasShrunk(this.low, space)) {
+      await this.relieve(space);
+      this.low = space;
     }
   }
 
-  async #relieve(space: DiskSpace): Promise<void> {
+  private async relieve(space: DiskSpace): Promise<void> {
     const ids = await this.sandboxes.running();
-    ids.forEach((id) => this.#frozen.add(id));
+    ids.forEach((id) => this.frozen.add(id));
     const freezing = ids.map(async (id) => await this.sandboxes.freeze(id));
     try {
       await Promise.all(freezing);
-      const found = await (lacksFiles(space) ? this.#findCrowded(ids) : this.#findGrown(ids));
+      const found = await (lacksFiles(space) ? this.findCrowded(ids) : this.findGrown(ids));
       if (found !== null) {
-        await this.sandboxes.end(found.id, this.#fullDisk(space, found.size));
+        await this.sandboxes.end(found.id, this.fullDisk(space, found.size));
       }
     } finally {
       // If one cannot be frozen, others may still be freezing.
@@ -93,13 +93,13 @@ export class DiskGuard {
     }
   }
 
-  async #thaw(id: string): Promise<void> {
+  private async thaw(id: string): Promise<void> {
     await this.sandboxes.thaw(id);
-    this.#frozen.delete(id);
+    this.frozen.delete(id);
   }
 
-  async #findGrown(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
-    const grown = await this.#ofAll(ids, async (id) => ({ id, ...(await this.#growth(id)) }));
+  private async findGrown(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
+    const grown = await this.ofAll(ids, async (id) => ({ id, ...(await this.growth(id)) }));
     const [first] = grown.toSorted((one, other) => other.growth - one.growth || other.bytes - one.bytes);
     return first === undefined || first.growth < NOTABLE_BYTES
       ? null
@@ -109,8 +109,8 @@ export class DiskGuard {
         };
   }
 
-  async #findCrowded(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
-    const counted = await this.#ofAll(ids, async (id) => ({
+  private async findCrowded(ids: readonly string[]): Promise<{ id: string; size: string } | null> {
+    const counted = await this.ofAll(ids, async (id) => ({
       id,
       files: (await this.sandboxes.countFiles(id)) ?? Number.POSITIVE_INFINITY,
     }));
@@ -120,11 +120,11 @@ export class DiskGuard {
       : { id: first.id, size: Number.isFinite(first.files) ? `it has ${first.files} files` : COUNTLESS };
   }
 
-  async #ofAll<T>(ids: readonly string[], look: (id: string) => Promise<T>): Promise<T[]> {
-    return await Promise.all(ids.map(async (id) => await this.#limit(async () => await look(id))));
+  private async ofAll<T>(ids: readonly string[], look: (id: string) => Promise<T>): Promise<T[]> {
+    return await Promise.all(ids.map(async (id) => await this.limit(async () => await look(id))));
   }
 
-  #fullDisk(space: DiskSpace, size: string): string {
+  private fullDisk(space: DiskSpace, size: string): string {
     const { disk, reserveBytes } = this.options;
     const state = lacksFiles(space)
       ? `${disk} has no room for more files`
@@ -133,49 +133,49 @@ export class DiskGuard {
   }
 
   /** A sandbox that cannot be measured counts as grown without limit. */
-  async #growth(id: string): Promise<{ growth: number; bytes: number }> {
-    const before = this.#measured.get(id)?.bytes ?? 0;
+  private async growth(id: string): Promise<{ growth: number; bytes: number }> {
+    const before = this.measured.get(id)?.bytes ?? 0;
     const bytes = (await this.sandboxes.measure(id)) ?? Number.POSITIVE_INFINITY;
-    this.#measured.set(id, { bytes, at: this.now() });
+    this.measured.set(id, { bytes, at: this.now() });
     return { growth: bytes - before, bytes };
   }
 
-  #measureNext(): void {
-    if (this.#measuring || this.now() < this.#nextAt) {
+  private measureNext(): void {
+    if (this.measuring || this.now() < this.nextAt) {
       return;
     }
-    this.#measuring = true;
-    this.#nextAt = this.now() + PAUSE_MS;
-    this.#measureOldest()
+    this.measuring = true;
+    this.nextAt = this.now() + PAUSE_MS;
+    this.measureOldest()
       .catch(() => undefined)
       .finally(() => {
-        this.#measuring = false;
+        this.measuring = false;
       });
   }
 
-  async #measureOldest(): Promise<void> {
+  private async measureOldest(): Promise<void> {
     const ids = await this.sandboxes.running();
-    this.#forget(new Set(ids));
-    const [oldest] = ids.toSorted((one, other) => this.#measuredAt(one) - this.#measuredAt(other));
-    if (oldest === undefined || this.#measuredAt(oldest) > this.now() - REPEAT_MS) {
+    this.forget(new Set(ids));
+    const [oldest] = ids.toSorted((one, other) => this.measuredAt(one) - this.measuredAt(other));
+    if (oldest === undefined || this.measuredAt(oldest) > this.now() - REPEAT_MS) {
       return;
     }
     const bytes = await this.sandboxes.measure(oldest);
     if (bytes === null) {
-      this.#measured.set(oldest, { bytes: this.#measured.get(oldest)?.bytes ?? 0, at: this.now() });
+      this.measured.set(oldest, { bytes: this.measured.get(oldest)?.bytes ?? 0, at: this.now() });
       return;
     }
-    this.#measured.set(oldest, { bytes, at: this.now() });
-    await this.#enforce(oldest, bytes);
+    this.measured.set(oldest, { bytes, at: this.now() });
+    await this.enforce(oldest, bytes);
   }
 
-  async #enforce(id: string, bytes: number): Promise<void> {
+  private async enforce(id: string, bytes: number): Promise<void> {
     const { sandboxBytes } = this.options;
     if (sandboxBytes === 0 || bytes <= sandboxBytes) {
-      this.#excused.delete(id);
+      this.excused.delete(id);
       return;
     }
-    const excuse = this.#excused.get(id);
+    const excuse = this.excused.get(id);
     if (excuse !== undefined && this.now() < excuse.until && bytes <= excuse.bytes + NOTABLE_BYTES) {
       return;
     }
@@ -183,26 +183,26 @@ export class DiskGuard {
       id,
       `It was stopped because its files take ${megabytes(bytes)} and ${megabytes(sandboxBytes)} are allowed. Delete it, or resume it and delete files within ${EXCUSE_MS / 60_000} minutes.`,
     );
-    this.#excused.set(id, { until: this.now() + EXCUSE_MS, bytes });
+    this.excused.set(id, { until: this.now() + EXCUSE_MS, bytes });
   }
 
-  #measuredAt(id: string): number {
-    return this.#measured.get(id)?.at ?? Number.NEGATIVE_INFINITY;
+  private measuredAt(id: string): number {
+    return this.measured.get(id)?.at ?? Number.NEGATIVE_INFINITY;
   }
 
   /** The size of a paused sandbox is kept, so that only what is new after its resume counts as growth. */
-  #forget(running: ReadonlySet<string>): void {
-    for (const id of this.#measured.keys()) {
-      if (this.#measured.size <= MAX_MEASURED) {
+  private forget(running: ReadonlySet<string>): void {
+    for (const id of this.measured.keys()) {
+      if (this.measured.size <= MAX_MEASURED) {
         break;
       }
       if (!running.has(id)) {
-        this.#measured.delete(id);
+        this.measured.delete(id);
       }
     }
-    for (const [id, { until }] of this.#excused) {
+    for (const [id, { until }] of this.excused) {
       if (this.now() >= until && !running.has(id)) {
-        this.#excused.delete(id);
+        this.excused.delete(id);
       }
     }
   }

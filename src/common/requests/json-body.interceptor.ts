@@ -56,21 +56,21 @@ export const JsonBodyBounds = Reflector.createDecorator<Partial<JsonBodyOptions>
 
 /** Reads a body after all guards: nothing is received, unpacked or parsed for a caller that one of them refuses. */
 export class JsonBodyInterceptor implements NestInterceptor {
-  readonly #limit = new KeyedLimit(BODIES_AT_ONCE);
-  readonly #keyless = new KeylessBodies(KEYLESS_AT_ONCE);
-  readonly #large = new KeylessBodies(LARGE_AT_ONCE, true);
-  readonly #reflector = new Reflector();
-  readonly #usual: JsonBodyOptions;
+  private readonly limit = new KeyedLimit(BODIES_AT_ONCE);
+  private readonly keyless = new KeylessBodies(KEYLESS_AT_ONCE);
+  private readonly large = new KeylessBodies(LARGE_AT_ONCE, true);
+  private readonly reflector = new Reflector();
+  private readonly usual: JsonBodyOptions;
 
   /** @param usual bounds for all routes that differ from the defaults */
   constructor(usual: Partial<JsonBodyOptions> = {}) {
-    this.#usual = { ...USUAL, ...usual };
+    this.usual = { ...USUAL, ...usual };
   }
 
   async intercept(context: ExecutionContext, next: CallHandler): Promise<Observable<unknown>> {
     const http = context.switchToHttp();
     const request = http.getRequest<Request>();
-    const options = { ...this.#usual, ...this.#reflector.get(JsonBodyBounds, context.getHandler()) };
+    const options = { ...this.usual, ...this.reflector.get(JsonBodyBounds, context.getHandler()) };
     const { caller, address = '', takePlace } = currentRequest() ?? {};
     if (mayHaveBody(request) && (options.raw || takesBody(context))) {
       const receive = (): Promise<unknown> => read(request, http.getResponse(), options);
@@ -78,13 +78,13 @@ export class JsonBodyInterceptor implements NestInterceptor {
       const deadlineMs = Math.min(options.deadlineMs, isSmall ? SMALL_DEADLINE_MS : Infinity);
       request.body = await receiveByDeadline(request, deadlineMs, () => {
         if (caller !== undefined) {
-          return this.#limit.run(caller, receive);
+          return this.limit.run(caller, receive);
         }
         if (isSmall) {
           return receive();
         }
         const mayBe = Math.min(options.bytes, Number(request.headers['content-length'] ?? Infinity));
-        const bodies = mayBe > USUAL.bytes ? this.#large : this.#keyless;
+        const bodies = mayBe > USUAL.bytes ? this.large : this.keyless;
         return bodies.receive(request, http.getResponse(), address, receive);
       });
     }
@@ -95,7 +95,7 @@ export class JsonBodyInterceptor implements NestInterceptor {
 
 /** Large bodies of callers without a key: none waits for those of others, and of too many the longest awaited is given up. */
 class KeylessBodies {
-  readonly #awaited = new Map<Request, string>();
+  private readonly awaited = new Map<Request, string>();
 
   /** @param holds whether a body that was received keeps its place until it is answered */
   constructor(
@@ -109,24 +109,24 @@ class KeylessBodies {
     address: string,
     receiveBody: () => Promise<T>,
   ): Promise<T> {
-    this.#awaited.set(request, address);
-    if (this.#awaited.size > this.atOnce) {
-      this.#giveUp();
+    this.awaited.set(request, address);
+    if (this.awaited.size > this.atOnce) {
+      this.giveUp();
     }
-    response.once('close', () => this.#awaited.delete(request));
+    response.once('close', () => this.awaited.delete(request));
     const body = await receiveBody();
     if (!this.holds) {
-      this.#awaited.delete(request);
+      this.awaited.delete(request);
     }
     return body;
   }
 
   /** One of the address that has the most. */
-  #giveUp(): void {
-    const byAddress = [...Map.groupBy(this.#awaited, ([, address]) => address).values()];
+  private giveUp(): void {
+    const byAddress = [...Map.groupBy(this.awaited, ([, address]) => address).values()];
     const [[[request] = []] = []] = byAddress.toSorted((one, other) => other.length - one.length);
     if (request !== undefined) {
-      this.#awaited.delete(request);
+      this.awaited.delete(request);
       request.destroy();
     }
   }

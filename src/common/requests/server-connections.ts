@@ -23,24 +23,24 @@ interface Connection {
  * for busy connections without end, and cut off responses that are still being read, which count as idle.
  */
 export class ServerConnections {
-  readonly #server: Server;
-  readonly #connections = new Map<Socket, Connection>();
-  readonly #closeIdle: () => void;
-  readonly #checkMs: number;
-  #isDraining = false;
+  private readonly server: Server;
+  private readonly connections = new Map<Socket, Connection>();
+  private readonly closeIdle: () => void;
+  private readonly checkMs: number;
+  private isDraining = false;
 
   private constructor(server: Server, stalledMs: number) {
-    this.#server = server;
-    this.#checkMs = stalledMs / 2;
-    this.#closeIdle = server.closeIdleConnections.bind(server);
+    this.server = server;
+    this.checkMs = stalledMs / 2;
+    this.closeIdle = server.closeIdleConnections.bind(server);
     // Called by `server.close`.
-    server.closeIdleConnections = () => this.#endIdle();
-    server.on('connection', (socket) => this.#open(socket));
+    server.closeIdleConnections = () => this.endIdle();
+    server.on('connection', (socket) => this.open(socket));
     server.on('upgrade', (_request, socket: Socket) => {
-      this.#connections.delete(socket);
+      this.connections.delete(socket);
       socket.setTimeout(0);
     });
-    server.setTimeout(this.#checkMs, (socket) => this.#checkProgress(socket));
+    server.setTimeout(this.checkMs, (socket) => this.checkProgress(socket));
   }
 
   static attach(server: Server, stalledMs = STALLED_MS): ServerConnections {
@@ -51,12 +51,12 @@ export class ServerConnections {
   inTurn(listener: RequestListener): RequestListener {
     return (request, response) => {
       const { socket } = request;
-      const connection = this.#connections.get(socket);
+      const connection = this.connections.get(socket);
       if (connection === undefined) {
         // It came over a connection of another server, which has kept the order already.
         listener(request, response);
       } else if (connection.current === null) {
-        this.#begin(connection, request, response, listener);
+        this.begin(connection, request, response, listener);
       } else if (connection.waiting.push([request, response, listener]) > MAX_WAITING) {
         socket.destroy();
         dropRest(socket);
@@ -68,20 +68,20 @@ export class ServerConnections {
 
   /** From now on responses end their connections, those of requests that are under way included. */
   drain(): void {
-    this.#isDraining = true;
-    for (const { current } of this.#connections.values()) {
+    this.isDraining = true;
+    for (const { current } of this.connections.values()) {
       if (current?.headersSent === false) {
         current.shouldKeepAlive = false;
       }
     }
   }
 
-  #open(socket: Socket): void {
+  private open(socket: Socket): void {
     const connection: Connection = { isUsed: false, current: null, waiting: [], stalledAt: -Infinity };
-    this.#connections.set(socket, connection);
+    this.connections.set(socket, connection);
     socket.once('close', () => {
       connection.waiting = [];
-      this.#connections.delete(socket);
+      this.connections.delete(socket);
     });
     // Node.js goes on reading after each request.
     socket.on('resume', () => {
@@ -91,7 +91,7 @@ export class ServerConnections {
     });
   }
 
-  #begin(
+  private begin(
     connection: Connection,
     request: IncomingMessage,
     response: ServerResponse,
@@ -99,7 +99,7 @@ export class ServerConnections {
   ): void {
     connection.isUsed = true;
     connection.current = response;
-    if (this.#isDraining || !this.#server.listening) {
+    if (this.isDraining || !this.server.listening) {
       response.shouldKeepAlive = false;
     }
     response.once('close', () => {
@@ -108,51 +108,51 @@ export class ServerConnections {
       // Behind the last response of its connection, no other one is ever sent.
       if (next !== undefined && next[1].socket !== null) {
         request.socket.resume();
-        this.#begin(connection, ...next);
+        this.begin(connection, ...next);
       } else {
-        this.#endIdleOnceClosed();
+        this.endIdleOnceClosed();
       }
     });
     // The request's body may still be arriving when it has been answered.
-    request.once('close', () => this.#endIdleOnceClosed());
+    request.once('close', () => this.endIdleOnceClosed());
     listener(request, response);
   }
 
   /** Since the last check nothing has arrived and the size of the output has not changed. */
-  #checkProgress(socket: Socket): void {
-    const connection = this.#connections.get(socket);
+  private checkProgress(socket: Socket): void {
+    const connection = this.connections.get(socket);
     if (connection === undefined) {
       return;
     }
     const now = performance.now();
-    const wasStalled = now - connection.stalledAt < 1.5 * this.#checkMs;
+    const wasStalled = now - connection.stalledAt < 1.5 * this.checkMs;
     if (connection.current === null || (socket.writableLength > 0 && wasStalled)) {
       socket.destroy();
     } else if (socket.writableLength > 0) {
       connection.stalledAt = now;
-      socket.setTimeout(this.#checkMs);
+      socket.setTimeout(this.checkMs);
     }
   }
 
   /** The headers of a response may have gone out before the server closed, and promised to keep the connection. */
-  #endIdleOnceClosed(): void {
-    if (!this.#server.listening) {
-      this.#endIdle();
+  private endIdleOnceClosed(): void {
+    if (!this.server.listening) {
+      this.endIdle();
     }
   }
 
-  #endIdle(): void {
-    const connections = [...this.#connections.values()];
+  private endIdle(): void {
+    const connections = [...this.connections.values()];
     if (connections.every(({ current }) => current === null)) {
-      this.#closeIdle();
+      this.closeIdle();
     }
     if (connections.some(({ isUsed }) => !isUsed)) {
-      setTimeout(() => this.#endUnused(), FIRST_BYTE_MS).unref();
+      setTimeout(() => this.endUnused(), FIRST_BYTE_MS).unref();
     }
   }
 
-  #endUnused(): void {
-    for (const [socket, { isUsed }] of this.#connections) {
+  private endUnused(): void {
+    for (const [socket, { isUsed }] of this.connections) {
       if (!isUsed && socket.bytesRead === 0) {
         socket.destroy();
       }

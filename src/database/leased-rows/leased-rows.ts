@@ -73,40 +73,40 @@ export interface LeaseBacklog {
  * row moves `due_at` to the end of the lease, so that a `due_at` that differs from it later says that the row has become due meanwhile.
  */
 export class LeasedRows<Row extends Lease = Lease> {
-  readonly #holder = randomUUID();
-  readonly #column: Record<LeaseColumn, string>;
-  readonly #taking: string;
-  readonly #renewing: string;
-  readonly #ending: string;
-  readonly #counting: string;
-  #taken = 0;
+  private readonly holder = randomUUID();
+  private readonly column: Record<LeaseColumn, string>;
+  private readonly taking: string;
+  private readonly renewing: string;
+  private readonly ending: string;
+  private readonly counting: string;
+  private taken = 0;
 
   constructor(
     private readonly dataSource: DataSource,
     private readonly clock: Clock,
     readonly definition: LeasedTable,
   ) {
-    this.#column = {
+    this.column = {
       due_at: 'due_at',
       leased_by: 'leased_by',
       leased_until: 'leased_until',
       attempts: 'attempts',
       ...definition.columns,
     };
-    this.#taking = this.#takingText();
-    this.#renewing = this.#renewingText();
-    this.#ending = this.#endingText();
-    this.#counting = this.#countingText();
+    this.taking = this.takingText();
+    this.renewing = this.renewingText();
+    this.ending = this.endingText();
+    this.counting = this.countingText();
   }
 
   /** Takes what is due: of the owners with the least under way first, then what has waited longest. */
   async take({ limit, share, leaseMs, held }: Taking): Promise<Row[]> {
     const now = this.clock.now();
-    this.#taken += 1;
-    return this.dataSource.query<Row[]>(this.#taking, [
+    this.taken += 1;
+    return this.dataSource.query<Row[]>(this.taking, [
       new Date(now),
       new Date(now + SKEW_MS),
-      `${this.#holder}/${this.#taken}`,
+      `${this.holder}/${this.taken}`,
       new Date(now + leaseMs),
       held,
       share,
@@ -121,7 +121,7 @@ export class LeasedRows<Row extends Lease = Lease> {
     const ids = leases.map(({ id }) => id);
     const holders = leases.map(({ leasedBy }) => leasedBy);
     const values = [until, ids, holders];
-    const rows = await this.dataSource.query<{ id: string; renewed: unknown }[]>(this.#renewing, values);
+    const rows = await this.dataSource.query<{ id: string; renewed: unknown }[]>(this.renewing, values);
     return new Map(rows.map(({ id, renewed }) => [id, renewed]));
   }
 
@@ -133,7 +133,7 @@ export class LeasedRows<Row extends Lease = Lease> {
   ): Promise<boolean> {
     const isDue = dueAt !== null && dueAt.getTime() <= this.clock.now();
     const wakes = isDue ? (this.definition.payload ?? '') : null;
-    const rows = await manager.query<unknown[]>(this.#ending, [id, leasedBy, dueAt, counts ? 0 : 1, wakes]);
+    const rows = await manager.query<unknown[]>(this.ending, [id, leasedBy, dueAt, counts ? 0 : 1, wakes]);
     return rows.length === 1;
   }
 
@@ -143,15 +143,15 @@ export class LeasedRows<Row extends Lease = Lease> {
   }
 
   async backlog(): Promise<LeaseBacklog> {
-    const [{ oldestDueSeconds, ...counts }] = await this.dataSource.query<[LeaseBacklog]>(this.#counting, [
+    const [{ oldestDueSeconds, ...counts }] = await this.dataSource.query<[LeaseBacklog]>(this.counting, [
       new Date(this.clock.now()),
     ]);
     return { ...counts, oldestDueSeconds: Math.max(0, oldestDueSeconds) };
   }
 
-  #takingText(): string {
+  private takingText(): string {
     const { table, key, owner, condition, returning, join = '', takenAt } = this.definition;
-    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil, attempts } = this.#column;
+    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil, attempts } = this.column;
     const isFree = `${condition} AND r.${dueAt} <= $2 AND (r.${leasedUntil} IS NULL OR r.${leasedUntil} <= $1)`;
     const told = takenAt === undefined ? '' : `, ${takenAt} = $1`;
     const candidates =
@@ -183,9 +183,9 @@ export class LeasedRows<Row extends Lease = Lease> {
   }
 
   /** A row that a transaction holds stays ours: no process takes it meanwhile, and the renewal of the others must not wait. */
-  #renewingText(): string {
+  private renewingText(): string {
     const { table, key, renewing = 'NULL' } = this.definition;
-    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil } = this.#column;
+    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil } = this.column;
     return `
       WITH mine AS (
         SELECT r.${key.column} AS id, ${renewing} AS renewed
@@ -201,9 +201,9 @@ export class LeasedRows<Row extends Lease = Lease> {
       SELECT id, renewed FROM mine`;
   }
 
-  #endingText(): string {
+  private endingText(): string {
     const { table, key, channel } = this.definition;
-    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil, attempts } = this.#column;
+    const { due_at: dueAt, leased_by: leasedBy, leased_until: leasedUntil, attempts } = this.column;
     return `
       WITH ended AS (
         UPDATE ${table} r
@@ -214,10 +214,10 @@ export class LeasedRows<Row extends Lease = Lease> {
       SELECT CASE WHEN $5::text IS NOT NULL THEN pg_notify('${channel}', $5) END FROM ended`;
   }
 
-  #countingText(): string {
+  private countingText(): string {
     const { table, condition, counted = condition } = this.definition;
-    const due = `r.${this.#column.due_at}`;
-    const active = `coalesce(r.${this.#column.leased_until} > $1, false)`;
+    const due = `r.${this.column.due_at}`;
+    const active = `coalesce(r.${this.column.leased_until} > $1, false)`;
     return `
       SELECT count(*) FILTER (WHERE ${due} <= $1 AND NOT ${active})::int AS due,
         count(*) FILTER (WHERE ${due} > $1 AND NOT ${active})::int AS later,

@@ -20,10 +20,10 @@ const KEEP_ALIVE_MS = 30_000;
 /** Connection pools by start of a sandbox, because each start has its own session key even at the same address. */
 @Injectable()
 export class AgentServerConnections implements OnApplicationShutdown {
-  readonly #pools = new Map<string, Pool>();
+  private readonly pools = new Map<string, Pool>();
 
   get size(): number {
-    return this.#pools.size;
+    return this.pools.size;
   }
 
   /** Returns the pool of one agent server, and the origin for its requests. Throws SandboxAddressError. */
@@ -32,21 +32,26 @@ export class AgentServerConnections implements OnApplicationShutdown {
     // Loaded with the first request, to keep the start of the service fast.
     const undici = await import('undici');
     const name = JSON.stringify([target.address, target.sessionKey]);
-    const pool = this.#pools.get(name) ?? this.#open(undici, address, target, name);
+    const pool = this.pools.get(name) ?? this.open(undici, address, target, name);
     // Moves the pool to the end: the map is ordered by last use, the least recent first.
-    this.#pools.delete(name);
-    this.#pools.set(name, pool);
-    this.#forgetOldest();
+    this.pools.delete(name);
+    this.pools.set(name, pool);
+    this.forgetOldest();
     return { pool, origin: requestOrigin(address) };
   }
 
   async onApplicationShutdown(): Promise<void> {
-    const pools = [...this.#pools.values()];
-    this.#pools.clear();
+    const pools = [...this.pools.values()];
+    this.pools.clear();
     await Promise.all(pools.map((pool) => pool.destroy()));
   }
 
-  #open(undici: Library, address: SandboxAddress, { isCurrent }: AgentServerTarget, name: string): Pool {
+  private open(
+    undici: Library,
+    address: SandboxAddress,
+    { isCurrent }: AgentServerTarget,
+    name: string,
+  ): Pool {
     const connect =
       address.kind === 'tcp' ? undici.buildConnector({ allowH2: false }) : sandboxConnector(address);
     const pool = new undici.Pool(requestOrigin(address), {
@@ -59,9 +64,9 @@ export class AgentServerConnections implements OnApplicationShutdown {
     });
     const forgetUnused = (): void => {
       const { connected, size } = pool.stats;
-      if (connected + size === 0 && this.#pools.get(name) === pool) {
-        this.#pools.delete(name);
-        this.#close(pool);
+      if (connected + size === 0 && this.pools.get(name) === pool) {
+        this.pools.delete(name);
+        this.close(pool);
       }
     };
     pool.on('disconnect', forgetUnused);
@@ -69,15 +74,15 @@ export class AgentServerConnections implements OnApplicationShutdown {
     return pool;
   }
 
-  #forgetOldest(): void {
-    const [oldest] = this.#pools;
-    if (oldest !== undefined && this.#pools.size > MAX_SERVERS) {
-      this.#pools.delete(oldest[0]);
-      this.#close(oldest[1]);
+  private forgetOldest(): void {
+    const [oldest] = this.pools;
+    if (oldest !== undefined && this.pools.size > MAX_SERVERS) {
+      this.pools.delete(oldest[0]);
+      this.close(oldest[1]);
     }
   }
 
-  #close(pool: Pool): void {
+  private close(pool: Pool): void {
     pool.close(() => undefined);
   }
 }

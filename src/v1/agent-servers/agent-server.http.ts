@@ -113,14 +113,14 @@ interface JsonCall extends AgentServerCall {
 /** Backends give the addresses, so the guard against private ones would only block them. Follows no redirects. */
 @Injectable()
 export class AgentServerHttp {
-  readonly #receiver = new BoundedJson();
-  readonly #breachListeners: BreachListener[] = [];
+  private readonly receiver = new BoundedJson();
+  private readonly breachListeners: BreachListener[] = [];
 
   constructor(private readonly connections: AgentServerConnections) {}
 
   /** Calls the listener when the response of a sandbox exceeds its bounds, or refuses its key. */
   onBreach(listener: BreachListener): void {
-    this.#breachListeners.push(listener);
+    this.breachListeners.push(listener);
   }
 
   /** Reads a JSON response. Throws ResponseTooLargeError; AgentServerError unless 2xx with JSON. */
@@ -128,12 +128,12 @@ export class AgentServerHttp {
     const { bounds = USUAL_BOUNDS, mayExceed = false } = call;
     const { body } = await this.open(target, path, call);
     try {
-      return await this.#receiver.receive(body, bounds);
+      return await this.receiver.receive(body, bounds);
     } catch (error) {
       if (error instanceof ResponseBoundsError) {
         const tooLarge = new ResponseTooLargeError(error.message, { cause: error });
         if (!mayExceed) {
-          this.#noteBreach(target, `Its agent server sent ${error.message}, so the sandbox was stopped.`);
+          this.noteBreach(target, `Its agent server sent ${error.message}, so the sandbox was stopped.`);
         }
         throw tooLarge;
       }
@@ -183,16 +183,16 @@ export class AgentServerHttp {
     call: AgentServerCall = {},
   ): Promise<AgentServerResponse> {
     if (call.isPoll === true) {
-      return this.#request(target, path, call);
+      return this.request(target, path, call);
     }
-    return traced(callSpan(path, call), (span) => this.#request(target, path, call, span));
+    return traced(callSpan(path, call), (span) => this.request(target, path, call, span));
   }
 
-  #noteBreach(target: AgentServerTarget, detail: string): void {
-    this.#breachListeners.forEach((listener) => listener(target, detail));
+  private noteBreach(target: AgentServerTarget, detail: string): void {
+    this.breachListeners.forEach((listener) => listener(target, detail));
   }
 
-  async #request(
+  private async request(
     target: AgentServerTarget,
     path: string,
     call: AgentServerCall,
@@ -229,7 +229,7 @@ export class AgentServerHttp {
         recordSpans(response.headers[SPANS_HEADER], { startedAt, path, call });
       }
       if (response.statusCode === 401) {
-        this.#noteBreach(target, KEY_REFUSED);
+        this.noteBreach(target, KEY_REFUSED);
       }
       if (response.statusCode < 200 || response.statusCode > 299) {
         throw new AgentServerError(response.statusCode, failureDetail(await readShortText(response.body)));

@@ -196,36 +196,36 @@ export function parseLinkedFrame(frame: Buffer): LinkedEvent | null {
 
 /** Consecutive events that have arrived over the socket. Events that do not fit are read from the log instead. */
 export class LinkedEvents {
-  #events: LinkedEvent[] = [];
-  #bytes = 0;
+  private events: LinkedEvent[] = [];
+  private bytes = 0;
 
   get isEmpty(): boolean {
-    return this.#events.length === 0;
+    return this.events.length === 0;
   }
 
   /** False when there was no room, so that all of them were dropped. */
   add(given: LinkedEvent): boolean {
-    const last = this.#events.at(-1);
+    const last = this.events.at(-1);
     if (last !== undefined && last.event.id !== given.after) {
       this.clear();
     }
-    if (this.#events.length >= MAX_EVENTS || this.#bytes + given.bytes > MAX_BYTES) {
+    if (this.events.length >= MAX_EVENTS || this.bytes + given.bytes > MAX_BYTES) {
       this.clear();
       return false;
     }
-    this.#events.push(given);
-    this.#bytes += given.bytes;
+    this.events.push(given);
+    this.bytes += given.bytes;
     return true;
   }
 
   clear(): void {
-    this.#events = [];
-    this.#bytes = 0;
+    this.events = [];
+    this.bytes = 0;
   }
 
   /** Removes all events; returns those after `lastId` (null: all), or null when some between are missing. */
   takeAfter(lastId: string | null): AgentEvent[] | null {
-    const taken = this.#events;
+    const taken = this.events;
     this.clear();
     const known = taken.findIndex(({ event }) => event.id === lastId);
     if (known === -1 && taken[0]?.after !== lastId) {

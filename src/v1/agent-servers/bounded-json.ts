@@ -45,7 +45,7 @@ export function parseWithin(text: Buffer, { bytes, values }: ResponseBounds): un
 
 /** Receives JSON from sandboxes with bounded memory and time, so that no sandbox can hold up the others. */
 export class BoundedJson {
-  readonly #large = pLimit(MAX_LARGE);
+  private readonly large = pLimit(MAX_LARGE);
 
   /**
    * Stops reading once size, depth or number of values exceeds its bound. Throws ResponseBoundsError, SyntaxError, or
@@ -57,7 +57,7 @@ export class BoundedJson {
       if (await text.readUpTo(SMALL_BYTES)) {
         return text.parse();
       }
-      return await this.#large(async () => {
+      return await this.large(async () => {
         const timer = setTimeout(() => body.destroy(new Error('it took too long')), LARGE_MS);
         try {
           await text.readUpTo(Infinity);
@@ -73,42 +73,42 @@ export class BoundedJson {
 }
 
 class IncomingText {
-  readonly #source: AsyncIterator<Buffer>;
-  readonly #outline: JsonOutline;
-  readonly #chunks: Buffer[] = [];
-  #size = 0;
+  private readonly source: AsyncIterator<Buffer>;
+  private readonly outline: JsonOutline;
+  private readonly chunks: Buffer[] = [];
+  private size = 0;
 
   constructor(
     body: Readable,
     private readonly bounds: ResponseBounds,
   ) {
-    this.#source = body[Symbol.asyncIterator]();
-    this.#outline = new JsonOutline({ depth: MAX_DEPTH, values: bounds.values });
+    this.source = body[Symbol.asyncIterator]();
+    this.outline = new JsonOutline({ depth: MAX_DEPTH, values: bounds.values });
   }
 
   async readUpTo(bytes: number): Promise<boolean> {
-    while (this.#size < bytes) {
-      const { done, value } = await this.#source.next();
+    while (this.size < bytes) {
+      const { done, value } = await this.source.next();
       if (done === true) {
         return true;
       }
-      this.#add(value);
+      this.add(value);
     }
     return false;
   }
 
   parse(): unknown {
-    return JSON.parse(Buffer.concat(this.#chunks).toString('utf8'));
+    return JSON.parse(Buffer.concat(this.chunks).toString('utf8'));
   }
 
-  #add(chunk: Buffer): void {
+  private add(chunk: Buffer): void {
     const { bytes, values } = this.bounds;
-    this.#size += chunk.length;
-    if (this.#size > bytes) {
+    this.size += chunk.length;
+    if (this.size > bytes) {
       throw new ResponseBoundsError(`more than ${bytes / MIB} MiB in one response`);
     }
     try {
-      this.#outline.push(chunk);
+      this.outline.push(chunk);
     } catch (error) {
       if (error instanceof JsonBoundsError && error.problem === 'values') {
         throw new ResponseBoundsError(`more than ${values} values in one response`);
@@ -118,6 +118,6 @@ class IncomingText {
       }
       throw error;
     }
-    this.#chunks.push(chunk);
+    this.chunks.push(chunk);
   }
 }

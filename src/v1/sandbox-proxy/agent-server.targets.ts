@@ -35,20 +35,20 @@ export class SandboxMovedError extends Error {
 
 /** Keeps connections to one agent server during one start. Its key is sent over no other connection. */
 export class SandboxConnections extends Agent {
-  readonly #address: SandboxAddress;
-  readonly #isCurrent: () => Promise<boolean>;
+  private readonly address: SandboxAddress;
+  private readonly isCurrent: () => Promise<boolean>;
 
   constructor({ address, isCurrent }: Pick<RunningSandbox, 'address' | 'isCurrent'>) {
     super({ keepAlive: true, maxFreeSockets: MAX_IDLE, timeout: IDLE_MS, scheduling: 'lifo' });
-    this.#address = requireSandboxAddress(address);
-    this.#isCurrent = isCurrent ?? (() => Promise.resolve(true));
+    this.address = requireSandboxAddress(address);
+    this.isCurrent = isCurrent ?? (() => Promise.resolve(true));
   }
 
   override createConnection(
     _options: ClientRequestArgs,
     onCreate?: (error: Error | null, socket: Socket) => void,
   ): undefined {
-    this.#open().then(
+    this.open().then(
       (socket) => onCreate?.(null, socket),
       (error: Error) => onCreate?.(error, new Socket()),
     );
@@ -56,11 +56,11 @@ export class SandboxConnections extends Agent {
   }
 
   /** After the start ends, any program may listen at the address. Throws SandboxMovedError. */
-  async #open(): Promise<Socket> {
-    if (!(await this.#isCurrent())) {
+  private async open(): Promise<Socket> {
+    if (!(await this.isCurrent())) {
       throw new SandboxMovedError();
     }
-    const address = this.#address;
+    const address = this.address;
     return address.kind === 'tcp'
       ? connect(tcpOptions(address.origin)).setNoDelay(true)
       : await connectToSandbox(address);
@@ -80,7 +80,7 @@ function tcpOptions(origin: string): { host: string; port: number } {
 /** Finds agent servers for requests. An old row is safe: a connection leads to the right program, and ends with it. */
 @Injectable()
 export class AgentServerTargets implements OnApplicationShutdown {
-  readonly #known = new Map<string, ConnectedSandbox & { readAt: number }>();
+  private readonly known = new Map<string, ConnectedSandbox & { readAt: number }>();
 
   constructor(
     private readonly running: RunningSandboxQueries,
@@ -95,7 +95,7 @@ export class AgentServerTargets implements OnApplicationShutdown {
 
   /** Returns the row as it was at most a second ago; null when the sandbox is not running. */
   async find(sandboxId: string): Promise<ConnectedSandbox | null> {
-    const known = this.#known.get(sandboxId);
+    const known = this.known.get(sandboxId);
     return known && performance.now() - known.readAt < MAX_AGE_MS ? known : await this.findAnew(sandboxId);
   }
 
@@ -108,7 +108,7 @@ export class AgentServerTargets implements OnApplicationShutdown {
       this.forget(sandboxId);
       return null;
     }
-    const known = this.#known.get(sandboxId);
+    const known = this.known.get(sandboxId);
     if (known && isSameStart(known.sandbox, sandbox)) {
       known.readAt = Math.max(known.readAt, readAt);
       return known;
@@ -116,29 +116,29 @@ export class AgentServerTargets implements OnApplicationShutdown {
     this.forget(sandboxId);
     const connections = new SandboxConnections(sandbox);
     const found = { sandbox, keyHash: sessionKeyHash(sandbox.sessionKey), connections, readAt };
-    this.#known.set(sandboxId, found);
-    this.#forgetOldest();
+    this.known.set(sandboxId, found);
+    this.forgetOldest();
     return found;
   }
 
   /** Closes idle connections, and makes the next request read the row again. */
   forget(sandboxId: string): void {
-    this.#known.get(sandboxId)?.connections.closeIdle();
-    this.#known.delete(sandboxId);
+    this.known.get(sandboxId)?.connections.closeIdle();
+    this.known.delete(sandboxId);
   }
 
   private forgetOf(userId: string | null): void {
-    const known = [...this.#known].filter(([, { sandbox }]) => userId === null || sandbox.userId === userId);
+    const known = [...this.known].filter(([, { sandbox }]) => userId === null || sandbox.userId === userId);
     known.forEach(([id]) => this.forget(id));
   }
 
   onApplicationShutdown(): void {
-    [...this.#known.keys()].forEach((id) => this.forget(id));
+    [...this.known.keys()].forEach((id) => this.forget(id));
   }
 
-  #forgetOldest(): void {
-    const [oldest] = this.#known.keys();
-    if (oldest !== undefined && this.#known.size > MAX_TARGETS) {
+  private forgetOldest(): void {
+    const [oldest] = this.known.keys();
+    if (oldest !== undefined && this.known.size > MAX_TARGETS) {
       this.forget(oldest);
     }
   }

@@ -8,23 +8,23 @@ const SHORT_HEADER_BYTES = 2;
 
 /** Finds ends of frames (RFC 6455, 5.2), because a frame of our own may only be sent between two others. */
 export class FrameBoundaries {
-  #header: number[] = [];
-  #payload = 0;
+  private header: number[] = [];
+  private payload = 0;
 
   get isAtBoundary(): boolean {
-    return this.#payload === 0 && this.#header.length === 0;
+    return this.payload === 0 && this.header.length === 0;
   }
 
   pass(bytes: Buffer): void {
     for (let at = 0; at < bytes.length;) {
-      at = this.#passPart(bytes, at);
+      at = this.passPart(bytes, at);
     }
   }
 
   /** Counts bytes up to the next end of a frame, and returns their number; null when the frame goes on. */
   passToBoundary(bytes: Buffer): number | null {
     for (let at = 0; at < bytes.length;) {
-      at = this.#passPart(bytes, at);
+      at = this.passPart(bytes, at);
       if (this.isAtBoundary) {
         return at;
       }
@@ -32,16 +32,16 @@ export class FrameBoundaries {
     return null;
   }
 
-  #passPart(bytes: Buffer, at: number): number {
-    if (this.#payload > 0) {
-      const passed = Math.min(this.#payload, bytes.length - at);
-      this.#payload -= passed;
+  private passPart(bytes: Buffer, at: number): number {
+    if (this.payload > 0) {
+      const passed = Math.min(this.payload, bytes.length - at);
+      this.payload -= passed;
       return at + passed;
     }
-    this.#header.push(bytes.readUInt8(at));
-    if (this.#header.length >= headerLength(this.#header)) {
-      this.#payload = payloadLength(this.#header);
-      this.#header = [];
+    this.header.push(bytes.readUInt8(at));
+    if (this.header.length >= headerLength(this.header)) {
+      this.payload = payloadLength(this.header);
+      this.header = [];
     }
     return at + 1;
   }
@@ -86,14 +86,14 @@ export interface SocketEnd {
 
 /** A WebSocket between a client and a program; bytes are passed on as they arrive. */
 export class JoinedSocket {
-  readonly #client: Socket;
-  readonly #program: Socket;
-  readonly #boundaries = new FrameBoundaries();
-  readonly #countFrames = (chunk: Buffer): void => this.#boundaries.pass(chunk);
+  private readonly client: Socket;
+  private readonly program: Socket;
+  private readonly boundaries = new FrameBoundaries();
+  private readonly countFrames = (chunk: Buffer): void => this.boundaries.pass(chunk);
 
   constructor(client: SocketEnd, program: SocketEnd, onClientData?: () => void) {
-    this.#client = client.socket;
-    this.#program = program.socket;
+    this.client = client.socket;
+    this.program = program.socket;
     const linger = (): unknown => setTimeout(() => this.destroy(), LINGER_MS).unref();
     for (const [{ socket: end, head }, { socket: other }] of [
       [client, program],
@@ -113,50 +113,50 @@ export class JoinedSocket {
     if (onClientData) {
       client.socket.on('data', onClientData);
     }
-    program.socket.on('data', this.#countFrames);
+    program.socket.on('data', this.countFrames);
     client.socket.pipe(program.socket).pipe(client.socket);
   }
 
   onClosed(listener: () => void): void {
-    this.#client.once('close', listener);
+    this.client.once('close', listener);
   }
 
   destroy(): void {
-    this.#client.destroy();
-    this.#program.destroy();
+    this.client.destroy();
+    this.program.destroy();
   }
 
   /** Ends the program's frame, then has the client connect again. Resolves when both ends are closed. */
   async closeForRestart(): Promise<void> {
     const closed = new Promise<void>((resolve) => this.onClosed(resolve));
     const timer = setTimeout(() => this.destroy(), CLOSE_GRACE_MS);
-    this.#program.unpipe(this.#client);
-    this.#program.off('data', this.#countFrames);
-    if (this.#boundaries.isAtBoundary) {
-      this.#sendClose();
+    this.program.unpipe(this.client);
+    this.program.off('data', this.countFrames);
+    if (this.boundaries.isAtBoundary) {
+      this.sendClose();
     } else {
-      this.#passToBoundary();
+      this.passToBoundary();
     }
-    this.#program.resume();
+    this.program.resume();
     await closed;
     clearTimeout(timer);
   }
 
-  #passToBoundary(): void {
+  private passToBoundary(): void {
     const onData = (chunk: Buffer): void => {
-      const end = this.#boundaries.passToBoundary(chunk);
-      this.#client.write(end === null ? chunk : chunk.subarray(0, end));
+      const end = this.boundaries.passToBoundary(chunk);
+      this.client.write(end === null ? chunk : chunk.subarray(0, end));
       if (end !== null) {
-        this.#program.off('data', onData);
-        this.#program.resume();
-        this.#sendClose();
+        this.program.off('data', onData);
+        this.program.resume();
+        this.sendClose();
       }
     };
-    this.#program.on('data', onData);
+    this.program.on('data', onData);
   }
 
   /** The client's own close frame, which is passed on, closes the program's end. */
-  #sendClose(): void {
-    this.#client.end(RESTART_FRAME);
+  private sendClose(): void {
+    this.client.end(RESTART_FRAME);
   }
 }

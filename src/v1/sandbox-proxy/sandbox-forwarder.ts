@@ -66,16 +66,16 @@ interface ProgramResponse {
 
 /** Responses of programs are untrusted: none may end the service, affect another request or outlive its connection. */
 export class SandboxForwarder {
-  readonly #unreachable: string;
-  readonly #joined = new Set<JoinedSocket>();
-  readonly #underWay = new SharedLimit(Infinity, MAX_PER_PROGRAM);
-  #isStopping = false;
+  private readonly unreachable: string;
+  private readonly joined = new Set<JoinedSocket>();
+  private readonly underWay = new SharedLimit(Infinity, MAX_PER_PROGRAM);
+  private isStopping = false;
 
   constructor(
     unreachable: string,
     private readonly open: Pick<OpenConnections, 'add'>,
   ) {
-    this.#unreachable = unreachable;
+    this.unreachable = unreachable;
   }
 
   /** Resolves when the response has been sent or broken off. Throws DomainError bad_gateway; rate_limited. */
@@ -88,7 +88,7 @@ export class SandboxForwarder {
       // The client has left, so no event would end an outgoing request.
       return;
     }
-    if (!this.#begin(proxied, response)) {
+    if (!this.begin(proxied, response)) {
       throw new DomainError(
         'rate_limited',
         `${limitOf(proxied)} requests to this program of the sandbox are under way, the most allowed${proxied.isProven ? '' : ' without its key in X-Session-API-Key'}; wait until one has ended.`,
@@ -102,7 +102,7 @@ export class SandboxForwarder {
         // A partial response must not look complete.
         response.destroy();
       } else if (!response.destroyed) {
-        throw new DomainError('upstream_error', this.#unreachable, { cause });
+        throw new DomainError('upstream_error', this.unreachable, { cause });
       }
     }
   }
@@ -121,11 +121,11 @@ export class SandboxForwarder {
       refuseUpgrade(socket, '400 Bad Request');
       return;
     }
-    if (this.#isStopping) {
+    if (this.isStopping) {
       refuseUpgrade(socket, '503 Service Unavailable');
       return;
     }
-    if (!this.#begin(proxied, socket)) {
+    if (!this.begin(proxied, socket)) {
       refuseUpgrade(socket, '429 Too Many Requests');
       return;
     }
@@ -143,7 +143,7 @@ export class SandboxForwarder {
           }),
           'latin1',
         );
-        this.#join({ socket, head }, program, proxied.onClientData);
+        this.join({ socket, head }, program, proxied.onClientData);
       } else {
         const status = responseStatus(response.statusCode);
         outgoing.destroy();
@@ -157,15 +157,15 @@ export class SandboxForwarder {
 
   /** Has clients connect again, because open sockets keep the server from stopping. Resolves when all are closed. */
   async closeSockets(): Promise<void> {
-    this.#isStopping = true;
-    await Promise.all([...this.#joined].map((joined) => joined.closeForRestart()));
+    this.isStopping = true;
+    await Promise.all([...this.joined].map((joined) => joined.closeForRestart()));
   }
 
   /** Counts a request as under way until the client's end closes; false when too many are. */
-  #begin({ target, isProven, ownerId }: ProxiedRequest, client: Writable): boolean {
+  private begin({ target, isProven, ownerId }: ProxiedRequest, client: Writable): boolean {
     // The keys cannot collide, because an address has no spaces.
     const callers = isProven ? target : `${target} unproven`;
-    const place = this.#underWay.take(callers, limitOf({ isProven }));
+    const place = this.underWay.take(callers, limitOf({ isProven }));
     if (typeof place === 'string') {
       return false;
     }
@@ -174,15 +174,15 @@ export class SandboxForwarder {
     return true;
   }
 
-  #join(client: SocketEnd, program: SocketEnd, onClientData?: () => void): void {
-    if (this.#isStopping) {
+  private join(client: SocketEnd, program: SocketEnd, onClientData?: () => void): void {
+    if (this.isStopping) {
       client.socket.destroy();
       program.socket.destroy();
       return;
     }
     const joined = new JoinedSocket(client, program, onClientData);
-    this.#joined.add(joined);
-    joined.onClosed(() => this.#joined.delete(joined));
+    this.joined.add(joined);
+    joined.onClosed(() => this.joined.delete(joined));
   }
 }
 

@@ -17,31 +17,31 @@ interface HostRules {
  * Without configured names only loopback servers check, as others cannot know theirs (a service's, a balancer's).
  */
 export class AllowedHosts {
-  readonly #isChecked: boolean;
-  readonly #names: ReadonlySet<string>;
-  readonly #suffixes: readonly string[];
-  readonly #isOwn: (name: string) => boolean;
+  private readonly isChecked: boolean;
+  private readonly names: ReadonlySet<string>;
+  private readonly suffixes: readonly string[];
+  private readonly isOwn: (name: string) => boolean;
 
   constructor({ listenHost, configured, isOwn = () => false }: HostRules) {
-    this.#isChecked = configured.length > 0 || isLoopbackHost(listenHost);
+    this.isChecked = configured.length > 0 || isLoopbackHost(listenHost);
     const names = configured.map((name) => name.toLowerCase());
-    this.#names = new Set(names.filter((name) => !name.startsWith('*.')));
-    this.#suffixes = names.filter((name) => name.startsWith('*.')).map((name) => name.slice(1));
-    this.#isOwn = isOwn;
+    this.names = new Set(names.filter((name) => !name.startsWith('*.')));
+    this.suffixes = names.filter((name) => name.startsWith('*.')).map((name) => name.slice(1));
+    this.isOwn = isOwn;
   }
 
   /** Accepts requests without a `Host` header: no browser sends them. */
   accepts({ headers }: Pick<IncomingMessage, 'headers'>): boolean {
-    if (!this.#isChecked || headers.host === undefined) {
+    if (!this.isChecked || headers.host === undefined) {
       return true;
     }
     const name = hostName(headers.host);
     return (
       isAddress(name) ||
       isLoopbackHost(name) ||
-      this.#names.has(name) ||
-      this.#suffixes.some((suffix) => name.endsWith(suffix)) ||
-      this.#isOwn(name)
+      this.names.has(name) ||
+      this.suffixes.some((suffix) => name.endsWith(suffix)) ||
+      this.isOwn(name)
     );
   }
 }

@@ -73,102 +73,102 @@ export class DockerSandboxBackend extends SandboxBackend {
   readonly kind = 'docker';
   readonly isolation = 'container';
   override readonly warm: WarmStarts = {
-    fingerprint: async (template) => await this.#fingerprint(template),
+    fingerprint: async (template) => await this.fingerprint(template),
     start: async (launch, signal) =>
-      await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal)),
+      await this.queue.run(launch.id, () => this.run({ ...launch, sessionKey: null }, signal)),
   };
 
-  readonly #options: DockerBackendOptions;
-  readonly #docker: Docker;
-  readonly #volumes: SandboxVolumes;
-  readonly #agentServers: AgentServerVolumes;
-  readonly #reach: SandboxReach;
-  readonly #network: InstanceNetwork;
+  private readonly options: DockerBackendOptions;
+  private readonly docker: Docker;
+  private readonly volumes: SandboxVolumes;
+  private readonly agentServers: AgentServerVolumes;
+  private readonly reach: SandboxReach;
+  private readonly network: InstanceNetwork;
   /** Links services with sandboxes; null when sandboxes publish ports. */
-  readonly #links: SandboxLinks | null;
-  readonly #guarded: GuardedContainers;
-  readonly #guard: DiskGuard;
-  readonly #queue = new KeyedLimit(1);
-  readonly #inspections = pLimit(MAX_INSPECTIONS);
-  #engine: EngineFacts | null = null;
+  private readonly links: SandboxLinks | null;
+  private readonly guarded: GuardedContainers;
+  private readonly guard: DiskGuard;
+  private readonly queue = new KeyedLimit(1);
+  private readonly inspections = pLimit(MAX_INSPECTIONS);
+  private engine: EngineFacts | null = null;
 
   constructor(options: DockerBackendOptions) {
     super();
-    this.#options = options;
-    this.#docker = connectEngine(options.dockerHost);
-    this.#volumes = new SandboxVolumes(this.#docker, options.instanceId);
-    this.#agentServers = new AgentServerVolumes(this.#docker, options);
-    this.#reach = sandboxReach(options);
-    this.#network = new InstanceNetwork(this.#docker, options.instanceId);
+    this.options = options;
+    this.docker = connectEngine(options.dockerHost);
+    this.volumes = new SandboxVolumes(this.docker, options.instanceId);
+    this.agentServers = new AgentServerVolumes(this.docker, options);
+    this.reach = sandboxReach(options);
+    this.network = new InstanceNetwork(this.docker, options.instanceId);
     const { network } = options;
-    this.#links = network === null ? null : new SandboxLinks(this.#docker, { ...options, network });
-    this.#guarded = new GuardedContainers(this.#docker, options.instanceId);
+    this.links = network === null ? null : new SandboxLinks(this.docker, { ...options, network });
+    this.guarded = new GuardedContainers(this.docker, options.instanceId);
     const { minFreeBytes: reserveBytes, sandboxBytes } = options;
-    this.#guard = new DiskGuard({ disk: DISK, reserveBytes, sandboxBytes }, this.#guarded);
+    this.guard = new DiskGuard({ disk: DISK, reserveBytes, sandboxBytes }, this.guarded);
   }
 
   override async prepare(): Promise<PreparationLine[]> {
-    const { dockerHost, network, listenAddress, defaultImage } = this.#options;
+    const { dockerHost, network, listenAddress, defaultImage } = this.options;
     if (network === null && listenAddress === null && !isLocalEngine(dockerHost)) {
       throw new SandboxBackendError(
         "DOCKER_HOST names another machine, on whose loopback sandboxes' ports would be out of reach: run the service in a container there, in a network that SANDBOX_DOCKER_NETWORK names",
       );
     }
-    const { version } = await this.#engineFacts();
+    const { version } = await this.engineFacts();
     if (network !== null) {
       await callEngine(`SANDBOX_DOCKER_NETWORK: the network ${network} is not there`, () =>
-        this.#docker.getNetwork(network).inspect(),
+        this.docker.getNetwork(network).inspect(),
       );
-      await this.#links?.reconnect();
+      await this.links?.reconnect();
     }
     const lines = [
       `sandboxes are containers of Docker ${version}, reached ${network === null ? 'on loopback' : `by name from the network ${network}`}`,
     ];
-    await this.#guarded.thawAll();
-    const image = await findImage(this.#docker, defaultImage);
+    await this.guarded.thawAll();
+    const image = await findImage(this.docker, defaultImage);
     if (image === null) {
       lines.push(
         `the image ${defaultImage} is missing: ${isBuiltHere(defaultImage) ? `npm run image:agent-server -- --tag ${defaultImage}` : 'the first start of a sandbox pulls it'}`,
       );
     }
-    lines.push(...(await this.#agentServers.removeStale(image?.id ?? null)));
+    lines.push(...(await this.agentServers.removeStale(image?.id ?? null)));
     return lines.map((text) => ({ level: 'log', text }));
   }
 
   override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#queue.run(launch.id, () => this.#run(launch, signal));
+    await this.queue.run(launch.id, () => this.run(launch, signal));
   }
 
   override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#queue.run(launch.id, async () => {
-      if ((await this.#volumes.createdAt(launch.id)) === null) {
+    await this.queue.run(launch.id, async () => {
+      if ((await this.volumes.createdAt(launch.id)) === null) {
         throw new SandboxBackendError(
           `the files of this sandbox are gone: the engine has no volume ${sandboxName(launch.id)} of ours`,
         );
       }
-      await this.#run(launch, signal);
+      await this.run(launch, signal);
     });
   }
 
   override async inspect(id: string): Promise<SandboxFacts> {
-    const container = await this.#find(id);
+    const container = await this.find(id);
     if (container !== null) {
-      const facts = containerFacts(container, this.#reach);
-      const cause = this.#guarded.causeOf(container.Id);
+      const facts = containerFacts(container, this.reach);
+      const cause = this.guarded.causeOf(container.Id);
       return cause === null || facts.exit === null ? facts : { ...facts, exit: { ...facts.exit, cause } };
     }
-    const createdAt = await this.#volumes.createdAt(id);
+    const createdAt = await this.volumes.createdAt(id);
     const state = createdAt === null ? 'missing' : 'stopped';
     return { id, state, address: null, ports: {}, exit: null, createdAt };
   }
 
   override async logTail(id: string): Promise<string> {
-    const container = await this.#find(id);
+    const container = await this.find(id);
     if (container === null) {
       return '';
     }
     const log = await callEngine('the output of the sandbox cannot be read', () =>
-      this.#docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
+      this.docker.getContainer(container.Id).logs({ stdout: true, stderr: true, tail: LOG_LINES }),
     );
     const text = lastLines(`${demultiplexLog(log)}${container.State.Error}`, LOG_CHARACTERS);
     const explanation =
@@ -179,127 +179,127 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   override async pause(id: string, mayStop?: () => boolean): Promise<void> {
-    await this.#queue.run(id, async () => {
-      const container = await this.#find(id);
+    await this.queue.run(id, async () => {
+      const container = await this.find(id);
       if (container !== null) {
         requireMayStop(mayStop);
-        await this.#stop(container);
-        await this.#links?.remove(id);
+        await this.stop(container);
+        await this.links?.remove(id);
       }
     });
   }
 
   override async remove(id: string): Promise<void> {
-    await this.#queue.run(id, async () => {
-      const container = await this.#find(id);
+    await this.queue.run(id, async () => {
+      const container = await this.find(id);
       if (container !== null) {
-        await this.#stop(container);
-        await this.#removeContainer(container);
+        await this.stop(container);
+        await this.removeContainer(container);
       }
-      await this.#links?.remove(id);
-      await this.#volumes.remove(id);
+      await this.links?.remove(id);
+      await this.volumes.remove(id);
     });
   }
 
   override async list(): Promise<SandboxFacts[]> {
-    const label = [`${INSTANCE_LABEL}=${this.#options.instanceId}`];
+    const label = [`${INSTANCE_LABEL}=${this.options.instanceId}`];
     const containers = await callEngine('the sandboxes cannot be listed', () =>
-      this.#docker.listContainers({ all: true, filters: { label } }),
+      this.docker.listContainers({ all: true, filters: { label } }),
     );
     // A volume without a container counts too: its container may be about to be created.
     const ids = new Set([
       ...containers.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] ?? []),
-      ...(await this.#volumes.list()),
+      ...(await this.volumes.list()),
     ]);
-    const facts = await Promise.all([...ids].map((id) => this.#inspections(() => this.inspect(id))));
+    const facts = await Promise.all([...ids].map((id) => this.inspections(() => this.inspect(id))));
     return facts.filter(({ state }) => state !== 'missing');
   }
 
   override async disk(): Promise<DiskSpace | null> {
-    if (!isSocketEngine(this.#options.dockerHost)) {
+    if (!isSocketEngine(this.options.dockerHost)) {
       return null;
     }
-    const { rootDir } = await this.#engineFacts();
+    const { rootDir } = await this.engineFacts();
     return rootDir === null ? null : await diskSpace(rootDir);
   }
 
   override async sweep(): Promise<BackendSweep> {
-    await this.#guard.check(await this.disk());
+    await this.guard.check(await this.disk());
     return await super.sweep();
   }
 
   /** Only our own agent server can wait for its key. Its image, or the one it is copied from, may be built anew. */
-  async #fingerprint(template: WarmTemplate): Promise<string | null> {
+  private async fingerprint(template: WarmTemplate): Promise<string | null> {
     if (template.program.kind !== 'native') {
       return null;
     }
-    const { defaultImage } = this.#options;
+    const { defaultImage } = this.options;
     const names = [template.program.image ?? defaultImage, defaultImage];
-    const images = names.map(async (name) => (await findImage(this.#docker, name))?.id ?? null);
-    return hash('sha256', JSON.stringify([template, this.#options, await Promise.all(images)]));
+    const images = names.map(async (name) => (await findImage(this.docker, name))?.id ?? null);
+    return hash('sha256', JSON.stringify([template, this.options, await Promise.all(images)]));
   }
 
   /** Creates what is missing and starts the container. A running one that waits for its session key gets it. */
-  async #run(launch: ProgramLaunch, signal: AbortSignal): Promise<void> {
+  private async run(launch: ProgramLaunch, signal: AbortSignal): Promise<void> {
     signal.throwIfAborted();
-    const found = await this.#find(launch.id);
+    const found = await this.find(launch.id);
     if (found !== null && isRunning(found)) {
-      await this.#reportShortfall(launch);
+      await this.reportShortfall(launch);
       if (launch.sessionKey !== null && found.Config.Labels[WARM_LABEL] !== undefined) {
         const { sessionKey } = launch;
         await callEngine('the sandbox cannot be given its session key', () =>
-          writeSessionKey(this.#docker, found.Id, sessionKey),
+          writeSessionKey(this.docker, found.Id, sessionKey),
         );
       }
       return;
     }
-    requireSpace(await this.disk(), this.#options.minFreeBytes, DISK);
-    const layout = sandboxLayout(launch, this.#options.defaultImage);
-    const isOurs = layout.image === this.#options.defaultImage && isBuiltHere(layout.image);
+    requireSpace(await this.disk(), this.options.minFreeBytes, DISK);
+    const layout = sandboxLayout(launch, this.options.defaultImage);
+    const isOurs = layout.image === this.options.defaultImage && isBuiltHere(layout.image);
     const onProgress = (line: string): void => launch.onProgress?.(line);
-    const image = await ensureImage(this.#docker, { image: layout.image, isOurs }, onProgress, signal);
+    const image = await ensureImage(this.docker, { image: layout.image, isOurs }, onProgress, signal);
     const agentServer =
       launch.program.kind === 'native' && !image.hasAgentServer
-        ? await this.#agentServers.source(layout.image, onProgress)
+        ? await this.agentServers.source(layout.image, onProgress)
         : null;
-    const engine = await this.#reportShortfall(launch);
+    const engine = await this.reportShortfall(launch);
     signal.throwIfAborted();
-    const createdAt = await this.#volumes.create(launch.id);
+    const createdAt = await this.volumes.create(launch.id);
     if (launch.network === null) {
-      await this.#network.ensure();
+      await this.network.ensure();
     }
     const plain = containerOptions(
       launch,
       layout,
-      { ...this.#options, ownNetwork: this.#network.name },
-      this.#reach,
+      { ...this.options, ownNetwork: this.network.name },
+      this.reach,
       engine,
       createdAt,
     );
     const options = launch.program.kind === 'native' ? exposeImageVariables(plain, image.variables) : plain;
     if (found !== null) {
-      await this.#removeContainer(found);
+      await this.removeContainer(found);
     }
     const container = await callEngine(
       `a container of the image ${layout.image} cannot be created`,
       async () => {
         if (agentServer === null) {
-          return await this.#docker.createContainer(options);
+          return await this.docker.createContainer(options);
         }
         if (found === null || found.State.Status === 'created') {
           // No program has run on the volume yet.
-          const owner = await this.#docker.createContainer(volumeOwner(options, agentServer.image));
-          await removeContainer(this.#docker, owner.id);
+          const owner = await this.docker.createContainer(volumeOwner(options, agentServer.image));
+          await removeContainer(this.docker, owner.id);
         }
-        return await this.#docker.createContainer(mountAgentServer(options, agentServer.volume));
+        return await this.docker.createContainer(mountAgentServer(options, agentServer.volume));
       },
     );
     if (launch.network === null) {
-      await this.#links?.connect(launch.id, container.id);
+      await this.links?.connect(launch.id, container.id);
     }
     const start = async (): Promise<void> => {
       if (layout.keyOnStdin && launch.sessionKey !== null) {
-        await writeSessionKey(this.#docker, container.id, launch.sessionKey);
+        await writeSessionKey(this.docker, container.id, launch.sessionKey);
       }
       await container.start();
     };
@@ -314,8 +314,8 @@ export class DockerSandboxBackend extends SandboxBackend {
     );
   }
 
-  async #reportShortfall({ cpu, onShortfall }: ProgramLaunch): Promise<EngineFacts> {
-    const engine = await this.#engineFacts();
+  private async reportShortfall({ cpu, onShortfall }: ProgramLaunch): Promise<EngineFacts> {
+    const engine = await this.engineFacts();
     if (cpu !== null && cpu > engine.processors) {
       onShortfall?.(
         `The engine has ${engine.processors} processors: the sandbox gets these instead of ${cpu}.`,
@@ -325,30 +325,28 @@ export class DockerSandboxBackend extends SandboxBackend {
   }
 
   /** Returns null also for a container of another installation. */
-  async #find(id: string): Promise<ContainerInspectInfo | null> {
+  private async find(id: string): Promise<ContainerInspectInfo | null> {
     const container = await callEngine('the sandbox cannot be inspected', () =>
-      nullOnStatus([404], this.#docker.getContainer(sandboxName(id)).inspect()),
+      nullOnStatus([404], this.docker.getContainer(sandboxName(id)).inspect()),
     );
-    const isOurs = container?.Config.Labels[INSTANCE_LABEL] === this.#options.instanceId;
+    const isOurs = container?.Config.Labels[INSTANCE_LABEL] === this.options.instanceId;
     return container && isOurs ? container : null;
   }
 
-  async #stop({ Id }: ContainerInspectInfo): Promise<void> {
+  private async stop({ Id }: ContainerInspectInfo): Promise<void> {
     await callEngine('the sandbox cannot be stopped', () =>
-      nullOnStatus([304, 404], this.#docker.getContainer(Id).stop({ t: this.#options.graceSeconds })),
+      nullOnStatus([304, 404], this.docker.getContainer(Id).stop({ t: this.options.graceSeconds })),
     );
   }
 
-  async #removeContainer({ Id }: ContainerInspectInfo): Promise<void> {
-    await callEngine("the sandbox's container cannot be removed", () => removeContainer(this.#docker, Id));
-    this.#guarded.forget(Id);
+  private async removeContainer({ Id }: ContainerInspectInfo): Promise<void> {
+    await callEngine("the sandbox's container cannot be removed", () => removeContainer(this.docker, Id));
+    this.guarded.forget(Id);
   }
 
-  async #engineFacts(): Promise<EngineFacts> {
-    this.#engine ??= await callEngine('the Docker engine cannot be used', () =>
-      readEngineFacts(this.#docker),
-    );
-    return this.#engine;
+  private async engineFacts(): Promise<EngineFacts> {
+    this.engine ??= await callEngine('the Docker engine cannot be used', () => readEngineFacts(this.docker));
+    return this.engine;
   }
 }
 

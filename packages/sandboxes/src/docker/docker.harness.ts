@@ -27,14 +27,14 @@ export class DockerHarness implements SandboxBackendHarness {
   backend: SandboxBackend;
   /** The image that our own agent server is launched in; null: the backend's default. */
   image: string | null = null;
-  readonly #options: Partial<DockerBackendOptions>;
-  readonly #broken: string;
-  readonly #folder: string;
+  private readonly options: Partial<DockerBackendOptions>;
+  private readonly broken: string;
+  private readonly folder: string;
 
   private constructor(broken: string, folder: string, options: Partial<DockerBackendOptions>) {
-    this.#broken = broken;
-    this.#folder = folder;
-    this.#options = options;
+    this.broken = broken;
+    this.folder = folder;
+    this.options = options;
     this.backend = this.another();
   }
 
@@ -47,7 +47,7 @@ export class DockerHarness implements SandboxBackendHarness {
   }
 
   get hidden() {
-    return { file: path.join(this.#folder, 'hidden'), text: 'not for tools' };
+    return { file: path.join(this.folder, 'hidden'), text: 'not for tools' };
   }
 
   another(options: Partial<DockerBackendOptions> = {}): DockerSandboxBackend {
@@ -65,7 +65,7 @@ export class DockerHarness implements SandboxBackendHarness {
       minFreeBytes: 0,
       sandboxBytes: 0,
       graceSeconds: 10,
-      ...this.#options,
+      ...this.options,
       ...options,
     });
   }
@@ -81,7 +81,7 @@ export class DockerHarness implements SandboxBackendHarness {
   }
 
   brokenLaunch(): SandboxLaunch {
-    return this.imageLaunch(this.#broken);
+    return this.imageLaunch(this.broken);
   }
 
   imageLaunch(image: string, changes: Partial<SandboxLaunch> = {}): SandboxLaunch {
@@ -94,7 +94,7 @@ export class DockerHarness implements SandboxBackendHarness {
     const volumes = await this.agentServerVolumes();
     await Promise.all(volumes.map(async (name) => await this.docker.getVolume(name).remove()));
     await nullOnStatus([404], this.docker.getNetwork(`slipway-${this.instanceId}`).remove());
-    await rm(this.#folder, { recursive: true, maxRetries: 10 });
+    await rm(this.folder, { recursive: true, maxRetries: 10 });
   }
 
   /** Names of the volumes that hold an agent server for images without one, and of their marks. */

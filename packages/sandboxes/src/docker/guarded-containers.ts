@@ -16,8 +16,8 @@ type Sizes = ReadonlyMap<string, number>;
 
 export class GuardedContainers implements GuardedSandboxes {
   /** The key is the container's id: the next container of the sandbox has another one. */
-  readonly #causes = new Map<string, string>();
-  #sizes: { at: number; of: Promise<Sizes> } | null = null;
+  private readonly causes = new Map<string, string>();
+  private sizes: { at: number; of: Promise<Sizes> } | null = null;
 
   constructor(
     private readonly docker: Docker,
@@ -25,14 +25,14 @@ export class GuardedContainers implements GuardedSandboxes {
   ) {}
 
   async running(): Promise<string[]> {
-    return await this.#sandboxes('running');
+    return await this.sandboxes('running');
   }
 
   async measure(id: string): Promise<number | null> {
-    if (this.#sizes === null || performance.now() > this.#sizes.at + SHARED_FOR_MS) {
-      this.#sizes = { at: performance.now(), of: this.#readSizes() };
+    if (this.sizes === null || performance.now() > this.sizes.at + SHARED_FOR_MS) {
+      this.sizes = { at: performance.now(), of: this.readSizes() };
     }
-    return (await this.#sizes.of).get(sandboxName(id)) ?? null;
+    return (await this.sizes.of).get(sandboxName(id)) ?? null;
   }
 
   async countFiles(): Promise<number | null> {
@@ -41,7 +41,7 @@ export class GuardedContainers implements GuardedSandboxes {
 
   async freeze(id: string): Promise<void> {
     // The next measurement must show which sandbox has grown just now.
-    this.#sizes = null;
+    this.sizes = null;
     // 409: it has ended or is frozen already.
     await callEngine('the sandbox cannot be paused', () =>
       nullOnStatus([404, 409], this.docker.getContainer(sandboxName(id)).pause()),
@@ -56,7 +56,7 @@ export class GuardedContainers implements GuardedSandboxes {
 
   /** Thaws what a service left frozen when it died. */
   async thawAll(): Promise<void> {
-    const ids = await this.#sandboxes('paused');
+    const ids = await this.sandboxes('paused');
     await Promise.all(ids.map(async (id) => await this.thaw(id)));
   }
 
@@ -67,7 +67,7 @@ export class GuardedContainers implements GuardedSandboxes {
       if (found === null) {
         return;
       }
-      this.#causes.set(found.Id, cause);
+      this.causes.set(found.Id, cause);
       // 409: it has ended by itself.
       await nullOnStatus([404, 409], container.kill());
     });
@@ -75,14 +75,14 @@ export class GuardedContainers implements GuardedSandboxes {
 
   /** Why the container was ended; null when the guard did not end it. */
   causeOf(containerId: string): string | null {
-    return this.#causes.get(containerId) ?? null;
+    return this.causes.get(containerId) ?? null;
   }
 
   forget(containerId: string): void {
-    this.#causes.delete(containerId);
+    this.causes.delete(containerId);
   }
 
-  async #sandboxes(status: 'running' | 'paused'): Promise<string[]> {
+  private async sandboxes(status: 'running' | 'paused'): Promise<string[]> {
     const filters = { label: [`${INSTANCE_LABEL}=${this.instanceId}`], status: [status] };
     const found = await callEngine('the sandboxes cannot be listed', () =>
       this.docker.listContainers({ filters }),
@@ -90,7 +90,7 @@ export class GuardedContainers implements GuardedSandboxes {
     return found.flatMap(({ Labels }) => Labels[SANDBOX_LABEL] || []);
   }
 
-  async #readSizes(): Promise<Sizes> {
+  private async readSizes(): Promise<Sizes> {
     const answer: unknown = await callEngine(
       'the volumes of the sandboxes cannot be measured',
       () => dialEngine(this.docker, { method: 'GET', path: MEASURE_VOLUMES }),

@@ -102,38 +102,38 @@ interface Layer {
 
 /** Turns the engine's pull events into lines for users (Engine API, "Create an image"). */
 export class PullProgress {
-  readonly #layers = new Map<string, Layer>();
-  #line = '';
+  private readonly layers = new Map<string, Layer>();
+  private line = '';
 
   constructor(private readonly image: string) {}
 
   next(event: unknown): string | null {
-    this.#record(event);
-    const line = this.#describe();
-    if (line === this.#line) {
+    this.record(event);
+    const line = this.describe();
+    if (line === this.line) {
       return null;
     }
-    this.#line = line;
+    this.line = line;
     return line;
   }
 
-  #record(event: unknown): void {
+  private record(event: unknown): void {
     const [id, status] = [jsonText(event, 'id'), jsonText(event, 'status')];
     // The first event has the tag in place of a layer.
     if (id === null || status === null || status.startsWith('Pulling from')) {
       return;
     }
-    const layer = this.#layers.get(id) ?? { isDone: false, loadedBytes: 0, unpackedBytes: 0 };
+    const layer = this.layers.get(id) ?? { isDone: false, loadedBytes: 0, unpackedBytes: 0 };
     const bytes = jsonNumber(event, 'progressDetail', 'current') ?? 0;
-    this.#layers.set(id, {
+    this.layers.set(id, {
       isDone: DONE_STATUSES.has(status),
       loadedBytes: Math.max(layer.loadedBytes, status === 'Downloading' ? bytes : 0),
       unpackedBytes: Math.max(layer.unpackedBytes, status === 'Extracting' ? bytes : 0),
     });
   }
 
-  #describe(): string {
-    const layers = [...this.#layers.values()];
+  private describe(): string {
+    const layers = [...this.layers.values()];
     const loaded = megabytes(layers.map(({ loadedBytes }) => loadedBytes));
     const unpacked = megabytes(layers.map(({ unpackedBytes }) => unpackedBytes));
     return [

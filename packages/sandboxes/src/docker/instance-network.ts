@@ -46,7 +46,7 @@ export class InstanceNetwork {
           },
         });
       } catch (error) {
-        if (engineStatus(error) !== 409 && !(await this.#appears(engineStatus(error) === 403))) {
+        if (engineStatus(error) !== 409 && !(await this.appears(engineStatus(error) === 403))) {
           throw error;
         }
       }
@@ -69,7 +69,7 @@ export class InstanceNetwork {
     return true;
   }
 
-  async #appears(soon: boolean): Promise<boolean> {
+  private async appears(soon: boolean): Promise<boolean> {
     const deadline = performance.now() + (soon ? CREATING_MS : 0);
     for (; !(await this.exists()); await delay(POLL_MS)) {
       if (performance.now() >= deadline) {

@@ -45,8 +45,8 @@ export class SandboxLinks {
         minTimeout: 0,
         shouldRetry: ({ error }) => TAKEN.test(error.message),
       });
-      await this.#join(name, container, [sandboxHostName(id)]);
-      await this.#joinServices([name]);
+      await this.join(name, container, [sandboxHostName(id)]);
+      await this.joinServices([name]);
     });
   }
 
@@ -55,7 +55,7 @@ export class SandboxLinks {
     const reconnect = async (): Promise<void> => {
       const label = [`${INSTANCE_LABEL}=${this.options.instanceId}`, SANDBOX_LABEL];
       const networks = await this.docker.listNetworks({ filters: { label } });
-      await this.#joinServices(networks.map(({ Name }) => Name));
+      await this.joinServices(networks.map(({ Name }) => Name));
     };
     await callEngine("the service cannot join its sandboxes' networks", reconnect, RECONNECT_DEADLINE_MS);
   }
@@ -73,19 +73,19 @@ export class SandboxLinks {
   }
 
   /** Under the names that they have in the network of the operator, that of `SANDBOX_CALLBACK_URL` among them. */
-  async #joinServices(networks: string[]): Promise<void> {
+  private async joinServices(networks: string[]): Promise<void> {
     const { network: own } = this.options;
     const found = await this.docker.listContainers({ filters: { network: [own] } });
     // An earlier version put the sandboxes themselves there.
     for (const { Id } of found.filter(({ Labels }) => Labels[SANDBOX_LABEL] === undefined)) {
       const container = await nullOnStatus([404], this.docker.getContainer(Id).inspect());
       for (const network of networks) {
-        await this.#join(network, Id, container?.NetworkSettings.Networks[own]?.Aliases ?? []);
+        await this.join(network, Id, container?.NetworkSettings.Networks[own]?.Aliases ?? []);
       }
     }
   }
 
-  async #join(network: string, Container: string, Aliases: string[]): Promise<void> {
+  private async join(network: string, Container: string, Aliases: string[]): Promise<void> {
     const joined = this.docker.getNetwork(network).connect({ Container, EndpointConfig: { Aliases } });
     // 403: another replica was quicker. 404: the sandbox or the replica was removed just now.
     await nullOnStatus([403, 404], joined);

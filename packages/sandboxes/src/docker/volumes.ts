@@ -89,7 +89,7 @@ export interface AgentServerVolume {
 
 /** Copies our agent server from its image once, into a volume that all sandboxes share. */
 export class AgentServerVolumes {
-  readonly #queue = new KeyedLimit(1);
+  private readonly queue = new KeyedLimit(1);
 
   constructor(
     private readonly docker: Docker,
@@ -107,13 +107,13 @@ export class AgentServerVolumes {
       throw new SandboxBackendError(missingAgentServer(wantedBy, defaultImage, found !== null));
     }
     const { id: image } = found;
-    const volume = await this.#queue.run(image, async () => {
-      const ready = readyVolume(await this.#list(), image);
+    const volume = await this.queue.run(image, async () => {
+      const ready = readyVolume(await this.list(), image);
       if (ready !== null) {
         return ready;
       }
       onProgress(`taking our agent server out of the image ${defaultImage}`);
-      return await this.#createFilled(image);
+      return await this.createFilled(image);
     });
     return { volume, image };
   }
@@ -122,9 +122,9 @@ export class AgentServerVolumes {
   async removeStale(image: string | null): Promise<string[]> {
     try {
       await callEngine('files of earlier agent servers cannot be removed', async () => {
-        await this.#removeStaleContainers();
-        const stale = staleVolumes(await this.#list(), image, Date.now());
-        await Promise.all(stale.map(async (name) => await this.#removeVolume(name)));
+        await this.removeStaleContainers();
+        const stale = staleVolumes(await this.list(), image, Date.now());
+        await Promise.all(stale.map(async (name) => await this.removeVolume(name)));
       });
       return [];
     } catch (error) {
@@ -132,8 +132,8 @@ export class AgentServerVolumes {
     }
   }
 
-  async #removeStaleContainers(): Promise<void> {
-    const containers = await this.docker.listContainers({ all: true, filters: { label: this.#labels() } });
+  private async removeStaleContainers(): Promise<void> {
+    const containers = await this.docker.listContainers({ all: true, filters: { label: this.labels() } });
     const now = Date.now();
     const stale = containers.filter(
       // Containers inherit the labels of their images, and any image may set these.
@@ -142,11 +142,11 @@ export class AgentServerVolumes {
     await Promise.all(stale.map(async ({ Id }) => await removeContainer(this.docker, Id)));
   }
 
-  async #removeVolume(name: string): Promise<void> {
+  private async removeVolume(name: string): Promise<void> {
     await nullOnStatus([404, 409], this.docker.getVolume(name).remove());
   }
 
-  async #createFilled(image: string): Promise<string> {
+  private async createFilled(image: string): Promise<string> {
     const [, content = image] = image.split(':');
     const name = `slipway-agent-server-${content.slice(0, 12)}-${randomBytes(4).toString('hex')}`;
     const labels = {
@@ -157,11 +157,11 @@ export class AgentServerVolumes {
     const fill = async (): Promise<void> => {
       try {
         await this.docker.createVolume({ Name: name, Labels: labels });
-        await this.#copyFiles(image, name, labels);
+        await this.copyFiles(image, name, labels);
         await this.docker.createVolume({ Name: readyMarkOf(name), Labels: labels });
       } catch (error) {
         // A volume without a mark is never used; the next start of the service removes it.
-        await this.#removeVolume(name).catch(() => undefined);
+        await this.removeVolume(name).catch(() => undefined);
         throw error;
       }
     };
@@ -170,7 +170,7 @@ export class AgentServerVolumes {
   }
 
   /** Docker copies into an empty volume when it creates the container; other engines when they start it. */
-  async #copyFiles(image: string, volume: string, labels: Record<string, string>): Promise<void> {
+  private async copyFiles(image: string, volume: string, labels: Record<string, string>): Promise<void> {
     const container = await this.docker.createContainer({
       Image: image,
       // Checks that the files are complete and synced: the mark must not outlive them.
@@ -198,9 +198,9 @@ export class AgentServerVolumes {
     }
   }
 
-  async #list(): Promise<AgentServerVolume[]> {
+  private async list(): Promise<AgentServerVolume[]> {
     const { Volumes } = await callEngine('the volumes of agent servers cannot be listed', () =>
-      this.docker.listVolumes({ filters: { label: this.#labels() } }),
+      this.docker.listVolumes({ filters: { label: this.labels() } }),
     );
     return (Volumes ?? []).map(({ Name, Labels }) => ({
       name: Name,
@@ -209,7 +209,7 @@ export class AgentServerVolumes {
     }));
   }
 
-  #labels(): string[] {
+  private labels(): string[] {
     return [`${INSTANCE_LABEL}=${this.options.instanceId}`, AGENT_FILES_LABEL];
   }
 }

@@ -43,22 +43,22 @@ export class ApiServerError extends Error {
 
 /** Remembers outages: an API server that has just started answers 401 and 403 until it has read accounts and roles. */
 export class ApiServerOutages {
-  #lastAt = -Infinity;
+  private outageAt = -Infinity;
 
   get lastAt(): number {
-    return this.#lastAt;
+    return this.outageAt;
   }
 
   /** @param now milliseconds of a clock that never jumps */
   judge(error: unknown, now: number = performance.now()): ApiServerError {
     const failure = asApiServerError(error);
     const { status, message, reason, retryAfterMs } = failure;
-    if ((status === 401 || status === 403) && now < this.#lastAt + SETTLING_MS) {
+    if ((status === 401 || status === 403) && now < this.outageAt + SETTLING_MS) {
       const detail = `it has just started, and does not know its accounts and roles yet: ${message}`;
       return new ApiServerError(detail, null, reason, retryAfterMs, { cause: failure });
     }
     if (status === null || status >= 500) {
-      this.#lastAt = now;
+      this.outageAt = now;
     }
     return failure;
   }
@@ -115,24 +115,24 @@ function withoutCredentials(): Error {
 
 /** The library makes a dispatcher for each request; the first one is kept for all, and with it its connections. */
 class ClusterConfig extends KubeConfig {
-  #kept: Dispatcher | null = null;
+  private kept: Dispatcher | null = null;
   /** Else each of the requests that wait for credentials would run the plugin of a kubeconfig. */
-  readonly #oneByOne = pLimit(1);
+  private readonly oneByOne = pLimit(1);
 
   override async applySecurityAuthentication(context: RequestContext): Promise<void> {
-    await this.#authenticate(() => super.applySecurityAuthentication(context));
-    this.#kept ??= context.getDispatcher() ?? new Agent();
-    context.setDispatcher(this.#kept);
+    await this.authenticate(() => super.applySecurityAuthentication(context));
+    this.kept ??= context.getDispatcher() ?? new Agent();
+    context.setDispatcher(this.kept);
   }
 
   override async applyToHTTPSOptions(options: ClientOptions): Promise<void> {
-    await this.#authenticate(() => super.applyToHTTPSOptions(options));
+    await this.authenticate(() => super.applyToHTTPSOptions(options));
   }
 
   /** A plugin may ask the operator to log in, and wait for that. */
-  async #authenticate(apply: () => Promise<void>): Promise<void> {
+  private async authenticate(apply: () => Promise<void>): Promise<void> {
     try {
-      await inTime(RESPONSE_TIMEOUT_MS, this.#oneByOne(apply), withoutCredentials);
+      await inTime(RESPONSE_TIMEOUT_MS, this.oneByOne(apply), withoutCredentials);
     } catch (cause) {
       const problem = `no credentials for it can be had: ${errorMessage(cause).trim()}`;
       throw new ApiServerError(problem, null, null, null, { cause });
@@ -141,26 +141,26 @@ class ClusterConfig extends KubeConfig {
 
   /** Closes once its open requests have ended. */
   async retire(): Promise<void> {
-    await this.#kept?.close();
+    await this.kept?.close();
   }
 
   async close(): Promise<void> {
-    await this.#kept?.destroy();
+    await this.kept?.destroy();
   }
 }
 
 /** Requests with the credentials and the connections of the official client; deadlines and repetitions are ours. */
 export class ApiServer {
-  #config: ClusterConfig | null = null;
-  readonly #outages = new ApiServerOutages();
+  private loaded: ClusterConfig | null = null;
+  private readonly outages = new ApiServerOutages();
 
   /** @param kubeconfig path of one or several files, as `kubectl` takes them; null: the pod's service account */
   constructor(private readonly kubeconfig: string | null) {}
 
   /** @throws ApiServerError where there is no cluster */
   private get config(): ClusterConfig {
-    this.#config ??= readConfig(this.kubeconfig);
-    return this.#config;
+    this.loaded ??= readConfig(this.kubeconfig);
+    return this.loaded;
   }
 
   get ownNamespace(): string | null {
@@ -169,7 +169,7 @@ export class ApiServer {
 
   /** Time of `performance.now()` in milliseconds; -Infinity when there was no outage. */
   get lastOutageAt(): number {
-    return this.#outages.lastAt;
+    return this.outages.lastAt;
   }
 
   get address(): string {
@@ -185,7 +185,7 @@ export class ApiServer {
         return parseResponse(await this.text(path, call));
       } catch (error) {
         call.signal?.throwIfAborted();
-        const failure = this.#outages.judge(error);
+        const failure = this.outages.judge(error);
         const pauseMs = pauseBefore(attempt, failure);
         if (!failure.isTemporary || performance.now() + pauseMs > endsAt) {
           throw failure;
@@ -208,16 +208,16 @@ export class ApiServer {
   }
 
   async text(path: string, call: ApiCall = {}): Promise<string> {
-    return await readText(await this.#open(path, call));
+    return await readText(await this.open(path, call));
   }
 
   /** The values of a response that has one in each line. @throws ApiServerError; the signal's reason */
   async *stream(path: string, query: ApiCall['query'], signal: AbortSignal): AsyncGenerator<unknown, void> {
     try {
-      yield* jsonLines(await this.#open(path, { query, signal }, 0));
+      yield* jsonLines(await this.open(path, { query, signal }, 0));
     } catch (error) {
       signal.throwIfAborted();
-      throw this.#outages.judge(error);
+      throw this.outages.judge(error);
     }
   }
 
@@ -229,20 +229,20 @@ export class ApiServer {
     signal?: AbortSignal,
   ): Promise<WebSocket> {
     try {
-      return await this.#withCredentials((config) => this.#connect(config, path, protocols, query, signal));
+      return await this.withCredentials((config) => this.connect(config, path, protocols, query, signal));
     } catch (error) {
       signal?.throwIfAborted();
-      throw this.#outages.judge(error);
+      throw this.outages.judge(error);
     }
   }
 
   async close(): Promise<void> {
-    await this.#config?.close();
-    this.#config = null;
+    await this.loaded?.close();
+    this.loaded = null;
   }
 
   /** Sends it again where credentials are refused: they expire, and other programs replace their file. */
-  async #withCredentials<T>(send: (config: ClusterConfig) => Promise<T>): Promise<T> {
+  private async withCredentials<T>(send: (config: ClusterConfig) => Promise<T>): Promise<T> {
     const { config } = this;
     try {
       return await send(config);
@@ -251,25 +251,29 @@ export class ApiServer {
         throw error;
       }
       // Another request that was refused may have read them by now.
-      if (this.#config === config) {
-        this.#config = null;
+      if (this.loaded === config) {
+        this.loaded = null;
         void config.retire();
       }
       return await send(this.config);
     }
   }
 
-  async #open(path: string, call: ApiCall, bodyTimeout?: number): Promise<Dispatcher.ResponseData['body']> {
-    return await this.#withCredentials((config) => this.#send(config, path, call, bodyTimeout));
+  private async open(
+    path: string,
+    call: ApiCall,
+    bodyTimeout?: number,
+  ): Promise<Dispatcher.ResponseData['body']> {
+    return await this.withCredentials((config) => this.send(config, path, call, bodyTimeout));
   }
 
-  async #send(
+  private async send(
     config: ClusterConfig,
     path: string,
     { method = 'GET', query, body, as = 'json', signal }: ApiCall,
     bodyTimeout = RESPONSE_TIMEOUT_MS,
   ): Promise<Dispatcher.ResponseData['body']> {
-    const context = new RequestContext(this.#url(path, query).href, HttpMethod[method]);
+    const context = new RequestContext(this.url(path, query).href, HttpMethod[method]);
     await config.applySecurityAuthentication(context);
     const response = await request(context.getUrl(), {
       method,
@@ -291,7 +295,7 @@ export class ApiServer {
     return response.body;
   }
 
-  async #connect(
+  private async connect(
     config: ClusterConfig,
     path: string,
     protocols: string[],
@@ -302,7 +306,7 @@ export class ApiServer {
     await config.applyToHTTPSOptions(options);
     signal?.throwIfAborted();
     const { promise, resolve, reject } = Promise.withResolvers<WebSocket>();
-    const socket = new WebSocket(this.#url(path, query).href.replace(/^http/, 'ws'), protocols, options);
+    const socket = new WebSocket(this.url(path, query).href.replace(/^http/, 'ws'), protocols, options);
     const abort = (): void => socket.terminate();
     signal?.addEventListener('abort', abort, { once: true });
     socket.once('open', () => {
@@ -326,7 +330,7 @@ export class ApiServer {
     }
   }
 
-  #url(path: string, query: ApiCall['query'] = {}): URL {
+  private url(path: string, query: ApiCall['query'] = {}): URL {
     const url = new URL(`${this.address.replace(/\/+$/, '')}${path}`);
     Object.entries(query).forEach(([name, value]) => url.searchParams.set(name, String(value)));
     return url;

@@ -24,11 +24,11 @@ export class ClusterObjects {
   readonly sandboxesPath: string;
   readonly podsPath: string;
   readonly eventsPath: string;
-  readonly #selector: string;
-  readonly #sandboxes: ObjectWatch<ObservedSandbox>;
-  readonly #pods: ObjectWatch<ObservedPod>;
-  #change = new AbortController();
-  #settling: NodeJS.Timeout | null = null;
+  private readonly selector: string;
+  private readonly sandboxes: ObjectWatch<ObservedSandbox>;
+  private readonly pods: ObjectWatch<ObservedPod>;
+  private change = new AbortController();
+  private settling: NodeJS.Timeout | null = null;
 
   constructor(
     private readonly api: ApiServer,
@@ -39,10 +39,10 @@ export class ClusterObjects {
     this.sandboxesPath = `/apis/${SANDBOX_API}/namespaces/${namespace}/sandboxes`;
     this.podsPath = `/api/v1/namespaces/${namespace}/pods`;
     this.eventsPath = `/api/v1/namespaces/${namespace}/events`;
-    this.#selector = `${INSTANCE_LABEL}=${instanceId}`;
-    const watched = { labelSelector: this.#selector, onChange: () => this.#notify() };
-    this.#sandboxes = new ObjectWatch(api, { path: this.sandboxesPath, read: readSandbox, ...watched });
-    this.#pods = new ObjectWatch(api, { path: this.podsPath, read: readPod, ...watched });
+    this.selector = `${INSTANCE_LABEL}=${instanceId}`;
+    const watched = { labelSelector: this.selector, onChange: () => this.notify() };
+    this.sandboxes = new ObjectWatch(api, { path: this.sandboxesPath, read: readSandbox, ...watched });
+    this.pods = new ObjectWatch(api, { path: this.podsPath, read: readPod, ...watched });
   }
 
   path(id: string): string {
@@ -50,25 +50,25 @@ export class ClusterObjects {
   }
 
   start(): void {
-    this.#sandboxes.start();
-    this.#pods.start();
+    this.sandboxes.start();
+    this.pods.start();
   }
 
   async stop(): Promise<void> {
-    if (this.#settling !== null) {
-      clearTimeout(this.#settling);
+    if (this.settling !== null) {
+      clearTimeout(this.settling);
     }
-    await Promise.all([this.#sandboxes.stop(), this.#pods.stop()]);
+    await Promise.all([this.sandboxes.stop(), this.pods.stop()]);
   }
 
   /** Aborts at the next change from now on. */
   get nextChange(): AbortSignal {
-    return this.#change.signal;
+    return this.change.signal;
   }
 
   /** Asks the cluster for a sandbox; null when none of ours has the id. */
   async find(id: string, asking: Asking = {}): Promise<ClusterSandbox | null> {
-    const labelSelector = `${this.#selector},${SANDBOX_LABEL}=${id}`;
+    const labelSelector = `${this.selector},${SANDBOX_LABEL}=${id}`;
     const [object, pods] = await Promise.all([
       this.api.find(this.path(id), asking),
       this.api.call(this.podsPath, { query: { labelSelector }, ...asking }),
@@ -84,7 +84,7 @@ export class ClusterObjects {
 
   /** A pod as the watch last reported it; null when it is unknown. */
   knownPod(name: string): ObservedPod | null {
-    return this.#pods.known(name);
+    return this.pods.known(name);
   }
 
   /** @param body a JSON merge patch, or the operations of a JSON patch */
@@ -95,16 +95,16 @@ export class ClusterObjects {
 
   /** Every sandbox as the watch last reported it. Throws ApiServerError when the cluster cannot be asked. */
   async list(): Promise<ClusterSandbox[]> {
-    const [sandboxes, pods] = await Promise.all([this.#sandboxes.objects(), this.#pods.objects()]);
+    const [sandboxes, pods] = await Promise.all([this.sandboxes.objects(), this.pods.objects()]);
     const byOwner = Map.groupBy(pods.values(), ({ owner }) => owner);
     return [...sandboxes.values()].map((sandbox) => withPod(sandbox, byOwner.get(sandbox.uid) ?? []));
   }
 
-  #notify(): void {
-    this.#settling ??= setTimeout(() => {
-      this.#settling = null;
-      this.#change.abort();
-      this.#change = new AbortController();
+  private notify(): void {
+    this.settling ??= setTimeout(() => {
+      this.settling = null;
+      this.change.abort();
+      this.change = new AbortController();
       this.listener();
     }, SETTLE_MS).unref();
   }

@@ -63,80 +63,80 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   readonly isolation = 'container';
   /** Warm Sandboxes have the same objects and volumes as others, so that a claim changes nothing of them. */
   override readonly warm: WarmStarts = {
-    fingerprint: async (template) => this.#fingerprint(template),
+    fingerprint: async (template) => this.fingerprint(template),
     start: async (launch, signal) =>
-      await this.#queue.run(launch.id, () => this.#run({ ...launch, sessionKey: null }, signal, 'create')),
+      await this.queue.run(launch.id, () => this.run({ ...launch, sessionKey: null }, signal, 'create')),
   };
 
   /** Ignores `reach`: in a rolling restart a replica with another setting may have stored the address. */
   override readonly connect = async (port: PodPort): Promise<Socket> =>
-    await connectToPod(this.#tunnels, port);
+    await connectToPod(this.tunnels, port);
 
-  readonly #options: KubernetesBackendOptions;
-  readonly #api: ApiServer;
+  private readonly options: KubernetesBackendOptions;
+  private readonly api: ApiServer;
   /** Separate, because a tunnel to a pod that has ended is no outage of the API server. */
-  readonly #tunnels: ApiServer;
-  readonly #queue = new KeyedLimit(1);
-  readonly #listeners: (() => void)[] = [];
-  #cluster: ClusterObjects | null = null;
-  #policy: InstancePolicy | null = null;
+  private readonly tunnels: ApiServer;
+  private readonly queue = new KeyedLimit(1);
+  private readonly listeners: (() => void)[] = [];
+  private cluster: ClusterObjects | null = null;
+  private policy: InstancePolicy | null = null;
 
   constructor(options: KubernetesBackendOptions) {
     super();
-    this.#options = options;
-    this.#api = new ApiServer(options.kubeconfig);
-    this.#tunnels = new ApiServer(options.kubeconfig);
+    this.options = options;
+    this.api = new ApiServer(options.kubeconfig);
+    this.tunnels = new ApiServer(options.kubeconfig);
   }
 
   override async prepare(): Promise<PreparationLine[]> {
-    const { instanceId, reach, defaultImage } = this.#options;
+    const { instanceId, reach, defaultImage } = this.options;
     if (!LABEL_VALUE.test(instanceId)) {
       throw new SandboxBackendError(
         `INSTANCE_ID: ${instanceId} must end with a letter or digit, since it is the value of a label in Kubernetes`,
       );
     }
-    const objects = this.#objects;
-    const missing = await missingRights(this.#api, objects.namespace, reach);
+    const objects = this.objects;
+    const missing = await missingRights(this.api, objects.namespace, reach);
     await callCluster(
       missing ??
         `the cluster has no ${SANDBOX_API}, or it may not be used (install kubernetes-sigs/agent-sandbox 0.5 or later)`,
-      () => this.#api.call(objects.sandboxesPath, { query: { limit: 1 } }),
+      () => this.api.call(objects.sandboxesPath, { query: { limit: 1 } }),
     );
     objects.start();
-    this.#policy = new InstancePolicy(this.#api, objects.namespace, this.#options);
+    this.policy = new InstancePolicy(this.api, objects.namespace, this.options);
     return [
       {
         level: 'log',
-        text: `sandboxes are pods in the namespace ${objects.namespace} of ${this.#api.address}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
+        text: `sandboxes are pods in the namespace ${objects.namespace} of ${this.api.address}, reached ${reach === 'pod' ? 'at their addresses' : 'through the API server'}; their image is ${defaultImage}`,
       },
       ...(missing === null ? [] : [{ level: 'warn' as const, text: missing }]),
-      ...(await this.#policy.keep()),
+      ...(await this.policy.keep()),
     ];
   }
 
   override async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#queue.run(launch.id, () => this.#runUntilAborted(launch, signal, 'create'));
+    await this.queue.run(launch.id, () => this.runUntilAborted(launch, signal, 'create'));
   }
 
   override async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#queue.run(launch.id, () => this.#runUntilAborted(launch, signal, 'require'));
+    await this.queue.run(launch.id, () => this.runUntilAborted(launch, signal, 'require'));
   }
 
   override async inspect(id: string): Promise<SandboxFacts> {
-    const found = await this.#find(id);
+    const found = await this.find(id);
     return found === null
       ? { id, state: 'missing', address: null, ports: {}, exit: null, createdAt: null }
-      : sandboxFacts(found, this.#reach);
+      : sandboxFacts(found, this.reach);
   }
 
   override async logTail(id: string): Promise<string> {
-    const found = await this.#find(id);
+    const found = await this.find(id);
     if (!found?.pod) {
       return '';
     }
     const { name, container } = found.pod;
     const log = await callCluster('the output of the sandbox cannot be read', () =>
-      this.#readLog(`${this.#objects.podsPath}/${name}/log`, container.name),
+      this.readLog(`${this.objects.podsPath}/${name}/log`, container.name),
     );
     const said =
       container.state === 'terminated' && container.reason !== 'Error' ? (container.message ?? '') : '';
@@ -146,33 +146,33 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   }
 
   override async pause(id: string, mayStop?: () => boolean): Promise<void> {
-    await this.#queue.run(id, async () => {
-      const found = await this.#find(id);
+    await this.queue.run(id, async () => {
+      const found = await this.find(id);
       if (found !== null) {
         requireMayStop(mayStop);
-        await callCluster('the sandbox cannot be stopped', () => this.#suspend(found));
+        await callCluster('the sandbox cannot be stopped', () => this.suspend(found));
       }
     });
   }
 
   override async remove(id: string): Promise<void> {
-    await this.#queue.run(id, async () => {
-      const found = await this.#find(id);
+    await this.queue.run(id, async () => {
+      const found = await this.find(id);
       if (found === null) {
         return;
       }
       await callCluster('the sandbox cannot be removed', async () => {
         // Foreground: the pod and the volume are gone before the object is.
         const body = { propagationPolicy: 'Foreground', preconditions: { uid: found.sandbox.uid } };
-        await this.#api.find(this.#objects.path(id), { method: 'DELETE', body });
-        await this.#until(id, (left) => left === null);
+        await this.api.find(this.objects.path(id), { method: 'DELETE', body });
+        await this.until(id, (left) => left === null);
       });
     });
   }
 
   override async list(): Promise<SandboxFacts[]> {
-    const found = await callCluster('the sandboxes cannot be listed', () => this.#objects.list());
-    return found.map((each) => sandboxFacts(each, this.#reach));
+    const found = await callCluster('the sandboxes cannot be listed', () => this.objects.list());
+    return found.map((each) => sandboxFacts(each, this.reach));
   }
 
   /** Each volume is the cluster's and has the size that was asked for. */
@@ -181,36 +181,36 @@ export class KubernetesSandboxBackend extends SandboxBackend {
   }
 
   override async sweep(): Promise<BackendSweep> {
-    await this.#policy?.follow();
+    await this.policy?.follow();
     return { leftovers: 0, notices: [] };
   }
 
   override onChange(listener: () => void): void {
-    this.#listeners.push(listener);
+    this.listeners.push(listener);
   }
 
   override async disconnect(): Promise<void> {
-    await this.#cluster?.stop();
-    await Promise.all([this.#api.close(), this.#tunnels.close()]);
+    await this.cluster?.stop();
+    await Promise.all([this.api.close(), this.tunnels.close()]);
   }
 
   /** An image that is rebuilt under its old name goes unnoticed: the nodes have it, not the API server. */
-  #fingerprint(template: WarmTemplate): string | null {
+  private fingerprint(template: WarmTemplate): string | null {
     if (template.program.kind !== 'native') {
       return null;
     }
-    const manifest = sandboxManifest({ ...template, id: 'any', sessionKey: null }, this.#options);
+    const manifest = sandboxManifest({ ...template, id: 'any', sessionKey: null }, this.options);
     return hash('sha256', JSON.stringify([template, manifest]));
   }
 
   /** An aborted start throws the reason of the abort, unless the last error says more. */
-  async #runUntilAborted(
+  private async runUntilAborted(
     launch: SandboxLaunch,
     signal: AbortSignal,
     missing: 'create' | 'require',
   ): Promise<void> {
     try {
-      await this.#run(launch, signal, missing);
+      await this.run(launch, signal, missing);
     } catch (error) {
       if (!(error instanceof SandboxBackendError)) {
         signal.throwIfAborted();
@@ -219,37 +219,41 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  async #run(launch: ProgramLaunch, signal: AbortSignal, missing: 'create' | 'require'): Promise<void> {
+  private async run(
+    launch: ProgramLaunch,
+    signal: AbortSignal,
+    missing: 'create' | 'require',
+  ): Promise<void> {
     signal.throwIfAborted();
-    const { image } = sandboxLayout(launch, this.#options.defaultImage);
+    const { image } = sandboxLayout(launch, this.options.defaultImage);
     if (launch.network !== null) {
       launch.onShortfall?.(
         `The network ${launch.network} of the specification has no effect: pods have the cluster's.`,
       );
     }
-    const { nodeWaitMs } = this.#options;
-    const tools = { api: this.#api, objects: this.#objects, reach: this.#reach, nodeWaitMs };
+    const { nodeWaitMs } = this.options;
+    const tools = { api: this.api, objects: this.objects, reach: this.reach, nodeWaitMs };
     await callCluster('the sandbox cannot be started', async () => {
-      let running = await this.#ensureRunning(launch, signal, missing);
+      let running = await this.ensureRunning(launch, signal, missing);
       for (let lost = 0; ; lost++) {
         const start = new PodStart(launch, image, tools, signal);
         if ((await start.follow(running)) === 'over' || lost === MAX_LOST_PODS) {
           return;
         }
-        running = await this.#ensureRunning(launch, signal, 'require');
+        running = await this.ensureRunning(launch, signal, 'require');
       }
     });
   }
 
   /** Creates the object, or has the controller start it again. Returns the sandbox only if it runs already. */
-  async #ensureRunning(
+  private async ensureRunning(
     launch: ProgramLaunch,
     signal: AbortSignal,
     missing: 'create' | 'require',
   ): Promise<ClusterSandbox | null> {
     const { id } = launch;
     const asking = { signal, patienceMs: PATIENCE_MS };
-    const found = await this.#objects.find(id, asking);
+    const found = await this.objects.find(id, asking);
     if (found === null || found.sandbox.isDeleting) {
       if (missing === 'require') {
         throw new SandboxBackendError(
@@ -257,9 +261,9 @@ export class KubernetesSandboxBackend extends SandboxBackend {
         );
       }
       if (found !== null) {
-        await this.#until(id, (left) => left === null, signal);
+        await this.until(id, (left) => left === null, signal);
       }
-      await this.#create(launch, asking);
+      await this.create(launch, asking);
       return null;
     }
     const isRunning =
@@ -268,28 +272,31 @@ export class KubernetesSandboxBackend extends SandboxBackend {
       return found;
     }
     // The controller replaces a failed pod only after the sandbox was suspended.
-    await this.#suspend(found, signal);
+    await this.suspend(found, signal);
     // Whole, so that nothing stays of the template of an earlier start.
-    const template = { op: 'replace', path: '/spec/podTemplate', value: podTemplate(launch, this.#options) };
-    await this.#objects.patch(id, [template], asking);
+    const template = { op: 'replace', path: '/spec/podTemplate', value: podTemplate(launch, this.options) };
+    await this.objects.patch(id, [template], asking);
     const resumed = {
       metadata: { annotations: { [POD_ANNOTATION]: null } },
       spec: { operatingMode: 'Running' },
     };
-    await this.#objects.patch(id, resumed, asking);
+    await this.objects.patch(id, resumed, asking);
     return null;
   }
 
-  async #create(launch: ProgramLaunch, asking: { signal: AbortSignal; patienceMs: number }): Promise<void> {
+  private async create(
+    launch: ProgramLaunch,
+    asking: { signal: AbortSignal; patienceMs: number },
+  ): Promise<void> {
     try {
-      const body = sandboxManifest(launch, this.#options);
-      await this.#api.call(this.#objects.sandboxesPath, { method: 'POST', body, ...asking });
+      const body = sandboxManifest(launch, this.options);
+      await this.api.call(this.objects.sandboxesPath, { method: 'POST', body, ...asking });
     } catch (error) {
       // An earlier try of this request may have arrived although its response was lost.
       if (!(error instanceof ApiServerError) || error.status !== 409 || error.reason !== 'AlreadyExists') {
         throw error;
       }
-      if ((await this.#objects.find(launch.id, asking)) === null) {
+      if ((await this.objects.find(launch.id, asking)) === null) {
         throw new SandboxBackendError('the Sandbox with its name belongs to another installation', {
           cause: error,
         });
@@ -297,38 +304,38 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  async #suspend({ sandbox, pod }: ClusterSandbox, signal?: AbortSignal): Promise<void> {
+  private async suspend({ sandbox, pod }: ClusterSandbox, signal?: AbortSignal): Promise<void> {
     if (isSuspended({ sandbox, pod })) {
       return;
     }
     if (sandbox.mode !== 'Suspended') {
-      await this.#objects.patch(sandbox.sandboxId, { spec: { operatingMode: 'Suspended' } }, { signal });
+      await this.objects.patch(sandbox.sandboxId, { spec: { operatingMode: 'Suspended' } }, { signal });
     }
-    await this.#until(sandbox.sandboxId, isSuspended, signal);
+    await this.until(sandbox.sandboxId, isSuspended, signal);
   }
 
-  async #until(
+  private async until(
     id: string,
     isOver: (found: ClusterSandbox | null) => boolean,
     signal?: AbortSignal,
   ): Promise<void> {
     const endsAt = performance.now() + END_DEADLINE_MS;
     for (;;) {
-      const change = this.#objects.nextChange;
-      const found = await this.#objects.find(id, { signal });
+      const change = this.objects.nextChange;
+      const found = await this.objects.find(id, { signal });
       if (isOver(found)) {
         return;
       }
       if (performance.now() > endsAt) {
-        throw new SandboxBackendUnavailableError(remainder(found, this.#objects.namespace));
+        throw new SandboxBackendUnavailableError(remainder(found, this.objects.namespace));
       }
       await changeWithin(LOOK_AGAIN_MS, change, signal);
     }
   }
 
-  async #readLog(path: string, container: string): Promise<string> {
+  private async readLog(path: string, container: string): Promise<string> {
     try {
-      return await this.#api.text(path, {
+      return await this.api.text(path, {
         query: { container, tailLines: LOG_LINES, limitBytes: LOG_BYTES },
       });
     } catch (error) {
@@ -340,26 +347,26 @@ export class KubernetesSandboxBackend extends SandboxBackend {
     }
   }
 
-  async #find(id: string): Promise<ClusterSandbox | null> {
-    return await callCluster('the sandbox cannot be inspected', () => this.#objects.find(id));
+  private async find(id: string): Promise<ClusterSandbox | null> {
+    return await callCluster('the sandbox cannot be inspected', () => this.objects.find(id));
   }
 
-  get #reach(): PodReach {
-    return { by: this.#options.reach, namespace: this.#objects.namespace };
+  private get reach(): PodReach {
+    return { by: this.options.reach, namespace: this.objects.namespace };
   }
 
   /** Made late, because the namespace may be that of the service's own pod. */
-  get #objects(): ClusterObjects {
-    this.#cluster ??= new ClusterObjects(this.#api, this.#namespace(), this.#options.instanceId, () =>
-      this.#listeners.forEach((listener) => listener()),
+  private get objects(): ClusterObjects {
+    this.cluster ??= new ClusterObjects(this.api, this.namespace(), this.options.instanceId, () =>
+      this.listeners.forEach((listener) => listener()),
     );
-    return this.#cluster;
+    return this.cluster;
   }
 
-  #namespace(): string {
-    const { kubeconfig, namespace } = this.#options;
+  private namespace(): string {
+    const { kubeconfig, namespace } = this.options;
     try {
-      const own = kubeconfig === null ? this.#api.ownNamespace : null;
+      const own = kubeconfig === null ? this.api.ownNamespace : null;
       return namespace ?? own ?? DEFAULT_NAMESPACE;
     } catch (error) {
       throw clusterFailure('sandboxes cannot run', error);

@@ -31,13 +31,13 @@ export class KubernetesHarness implements SandboxBackendHarness {
   backend: KubernetesSandboxBackend;
   /** The image that our own agent server is launched in; null: the backend's default. */
   image: string | null = null;
-  readonly #options: Partial<KubernetesBackendOptions>;
-  readonly #folder: string;
-  readonly #backends: KubernetesSandboxBackend[] = [];
+  private readonly options: Partial<KubernetesBackendOptions>;
+  private readonly folder: string;
+  private readonly backends: KubernetesSandboxBackend[] = [];
 
   private constructor(folder: string, options: Partial<KubernetesBackendOptions>) {
-    this.#folder = folder;
-    this.#options = options;
+    this.folder = folder;
+    this.options = options;
     this.backend = this.another();
     connectPodsWith((port) => connectToPod(this.api, port));
   }
@@ -64,7 +64,7 @@ export class KubernetesHarness implements SandboxBackendHarness {
   }
 
   get hidden() {
-    return { file: path.join(this.#folder, 'hidden'), text: 'not for tools' };
+    return { file: path.join(this.folder, 'hidden'), text: 'not for tools' };
   }
 
   another(options: Partial<KubernetesBackendOptions> = {}): KubernetesSandboxBackend {
@@ -76,10 +76,10 @@ export class KubernetesHarness implements SandboxBackendHarness {
       defaultImage: AGENT_IMAGE,
       callbackUrl: () => 'http://127.0.0.1:3000/api/v1/webhooks',
       nodeWaitMs: 4_000,
-      ...this.#options,
+      ...this.options,
       ...options,
     });
-    this.#backends.push(backend);
+    this.backends.push(backend);
     return backend;
   }
 
@@ -107,10 +107,10 @@ export class KubernetesHarness implements SandboxBackendHarness {
   }
 
   async close(): Promise<void> {
-    await Promise.all(this.#backends.map((backend) => backend.disconnect()));
+    await Promise.all(this.backends.map((backend) => backend.disconnect()));
     // Takes everything in it along, in its own time.
     await this.api.find(`/api/v1/namespaces/${this.namespace}`, { method: 'DELETE' });
     await this.api.close();
-    await rm(this.#folder, { recursive: true, maxRetries: 10 });
+    await rm(this.folder, { recursive: true, maxRetries: 10 });
   }
 }

@@ -70,8 +70,8 @@ interface PolicyFacts {
  */
 export class InstancePolicy {
   /** This machine's addresses in the stored policy; null when it has none, or was not stored yet. */
-  #admitted: readonly string[] | null = null;
-  #failedAt = -Infinity;
+  private admitted: readonly string[] | null = null;
+  private failedAt = -Infinity;
 
   constructor(
     private readonly api: ApiServer,
@@ -83,7 +83,7 @@ export class InstancePolicy {
   /** Creates or updates the policy. A failure is returned as a line for the log, since sandboxes run all the same. */
   async keep(): Promise<PreparationLine[]> {
     try {
-      await this.#store();
+      await this.store();
       return [];
     } catch (error) {
       if (!(error instanceof ApiServerError)) {
@@ -100,20 +100,20 @@ export class InstancePolicy {
 
   /** Admits new addresses of this machine: the bridge to its pods may come with the first pod. */
   async follow(): Promise<void> {
-    const isDue = performance.now() >= this.#failedAt + RETRY_MS;
-    if (this.#admitted === null || !isDue || isDeepStrictEqual(this.#admitted, this.addresses())) {
+    const isDue = performance.now() >= this.failedAt + RETRY_MS;
+    if (this.admitted === null || !isDue || isDeepStrictEqual(this.admitted, this.addresses())) {
       return;
     }
     try {
-      await this.#store();
+      await this.store();
     } catch (error) {
-      this.#failedAt = performance.now();
+      this.failedAt = performance.now();
       throw error;
     }
   }
 
-  async #store(): Promise<void> {
-    const { admitted, ...facts } = await this.#facts();
+  private async store(): Promise<void> {
+    const { admitted, ...facts } = await this.facts();
     const policy = networkPolicy(facts);
     const path = `/apis/networking.k8s.io/v1/namespaces/${this.namespace}/networkpolicies`;
     const own = `${path}/${policy.metadata.name}`;
@@ -127,15 +127,15 @@ export class InstancePolicy {
     } else {
       await this.api.call(own, { method: 'PATCH', body: policy, as: 'merge' });
     }
-    this.#admitted = admitted;
+    this.admitted = admitted;
   }
 
-  async #facts(): Promise<PolicyFacts & { admitted: readonly string[] | null }> {
+  private async facts(): Promise<PolicyFacts & { admitted: readonly string[] | null }> {
     const { instanceId, reach, reachedFrom } = this.options;
     const configured = reachedFrom.map(peerOf);
     // Connections with `proxy` come from the pod's own node, which no policy keeps out.
     const isOwn = configured.length === 0 && reach !== 'proxy';
-    const ownPods = isOwn ? await this.#ownPods() : null;
+    const ownPods = isOwn ? await this.ownPods() : null;
     const own = isOwn && ownPods === null ? this.addresses() : null;
     const sources = [...configured, ...(ownPods ?? []), ...(own ?? []).map(addressPeer)];
     const allowed = await Promise.all(this.options.allow.map(destinationsOf));
@@ -156,7 +156,7 @@ export class InstancePolicy {
     };
   }
 
-  async #ownPods(): Promise<V1NetworkPolicyPeer[] | null> {
+  private async ownPods(): Promise<V1NetworkPolicyPeer[] | null> {
     if (this.options.kubeconfig !== null) {
       return null;
     }

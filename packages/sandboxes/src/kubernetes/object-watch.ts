@@ -22,11 +22,11 @@ interface ObjectWatchOptions<T> {
  * each failure. The informer of the official client misses changes then (docs/adr/0058).
  */
 export class ObjectWatch<T> {
-  readonly #objects = new Map<string, T>();
-  readonly #stopped = new AbortController();
-  readonly #tried = Promise.withResolvers<void>();
-  #running: Promise<void> | null = null;
-  #failure: ApiServerError | null = null;
+  private readonly byName = new Map<string, T>();
+  private readonly stopped = new AbortController();
+  private readonly tried = Promise.withResolvers<void>();
+  private running: Promise<void> | null = null;
+  private failure: ApiServerError | null = null;
 
   constructor(
     private readonly api: ApiServer,
@@ -34,49 +34,49 @@ export class ObjectWatch<T> {
   ) {}
 
   start(): void {
-    this.#running ??= this.#run(this.#stopped.signal);
+    this.running ??= this.run(this.stopped.signal);
   }
 
   async stop(): Promise<void> {
-    this.#stopped.abort();
-    await this.#running;
+    this.stopped.abort();
+    await this.running;
   }
 
   /** @throws ApiServerError when they could not be listed the last time */
   async objects(): Promise<ReadonlyMap<string, T>> {
-    await this.#tried.promise;
-    if (this.#failure !== null) {
-      throw this.#failure;
+    await this.tried.promise;
+    if (this.failure !== null) {
+      throw this.failure;
     }
-    return this.#objects;
+    return this.byName;
   }
 
   known(name: string): T | null {
-    return this.#objects.get(name) ?? null;
+    return this.byName.get(name) ?? null;
   }
 
-  async #run(signal: AbortSignal): Promise<void> {
+  private async run(signal: AbortSignal): Promise<void> {
     for (let attempt = 0; !signal.aborted; attempt++) {
       const begunAt = performance.now();
       let failure: ApiServerError | null = null;
       let isListed = false;
       try {
-        const version = await this.#list(signal);
+        const version = await this.list(signal);
         isListed = true;
-        await this.#follow(version, signal);
+        await this.follow(version, signal);
       } catch (error) {
         failure = error instanceof ApiServerError ? error : new ApiServerError(String(error), null, null);
         // Watches break off while the API server is well; the next list says whether it is.
-        this.#failure = isListed ? null : failure;
+        this.failure = isListed ? null : failure;
       }
-      this.#tried.resolve();
+      this.tried.resolve();
       attempt = performance.now() - begunAt > LASTING_MS ? 0 : attempt;
       await delay(pauseBefore(attempt, failure), undefined, { signal }).catch(() => undefined);
     }
   }
 
   /** Returns the version that the watch begins with. */
-  async #list(signal: AbortSignal): Promise<string> {
+  private async list(signal: AbortSignal): Promise<string> {
     const { path, labelSelector, read } = this.options;
     const found = new Map<string, T>();
     let version = '';
@@ -93,24 +93,24 @@ export class ObjectWatch<T> {
       next = jsonText(page, 'metadata', 'continue');
       version = jsonText(page, 'metadata', 'resourceVersion') ?? '';
     } while (next !== null);
-    for (const name of this.#objects.keys()) {
+    for (const name of this.byName.keys()) {
       if (!found.has(name)) {
-        this.#set(name, null);
+        this.set(name, null);
       }
     }
-    found.forEach((object, name) => this.#set(name, object));
-    this.#failure = null;
-    this.#tried.resolve();
+    found.forEach((object, name) => this.set(name, object));
+    this.failure = null;
+    this.tried.resolve();
     return version;
   }
 
-  async #follow(resourceVersion: string, stopped: AbortSignal): Promise<void> {
+  private async follow(resourceVersion: string, stopped: AbortSignal): Promise<void> {
     const { path, labelSelector } = this.options;
     const query = { watch: true, allowWatchBookmarks: true, labelSelector, resourceVersion };
     const relist = AbortSignal.timeout(RELIST_MS);
     try {
       for await (const event of this.api.stream(path, query, AbortSignal.any([stopped, relist]))) {
-        this.#receive(event);
+        this.receive(event);
       }
     } catch (error) {
       if (!relist.aborted) {
@@ -119,7 +119,7 @@ export class ObjectWatch<T> {
     }
   }
 
-  #receive(event: unknown): void {
+  private receive(event: unknown): void {
     const [type, object] = [jsonText(event, 'type'), jsonAt(event, 'object')];
     if (type === 'ERROR') {
       const text = jsonText(object, 'message') ?? 'the watch failed';
@@ -130,16 +130,16 @@ export class ObjectWatch<T> {
       throw new ApiServerError('the watch sent half an event', null, null);
     }
     if (type !== 'BOOKMARK' && name !== null) {
-      this.#set(name, type === 'DELETED' ? null : this.options.read(object));
+      this.set(name, type === 'DELETED' ? null : this.options.read(object));
     }
   }
 
-  #set(name: string, object: T | null): void {
+  private set(name: string, object: T | null): void {
     const before = this.known(name);
     if (object === null) {
-      this.#objects.delete(name);
+      this.byName.delete(name);
     } else {
-      this.#objects.set(name, object);
+      this.byName.set(name, object);
     }
     if (!isDeepStrictEqual(before, object)) {
       this.options.onChange(name);

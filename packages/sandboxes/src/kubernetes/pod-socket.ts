@@ -37,40 +37,40 @@ export async function connectToPod(api: ApiServer, { namespace, pod, port }: Pod
  * the official client has no back-pressure and hides errors (docs/adr/0058).
  */
 class PodSocket extends Socket {
-  #frames: WebSocket;
-  #unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
+  private frames: WebSocket;
+  private unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
   /** Kept for another tunnel; null after the first response, or when it was too much to keep. */
-  #sent: Buffer | null = Buffer.alloc(0);
-  #attempts = 1;
+  private sent: Buffer | null = Buffer.alloc(0);
+  private attempts = 1;
 
   constructor(
     frames: WebSocket,
     private readonly open: () => Promise<WebSocket>,
   ) {
     super();
-    this.#frames = frames;
+    this.frames = frames;
     // Catches errors that occur before the caller listens; `close` follows each.
     this.on('error', () => undefined);
-    this.once('close', () => this.#frames.terminate());
-    this.#listen();
+    this.once('close', () => this.frames.terminate());
+    this.listen();
   }
 
   override _read(): void {
-    this.#frames.resume();
+    this.frames.resume();
   }
 
   override _write(chunk: Buffer | string, encoding: BufferEncoding, done: WriteDone): void {
-    this.#send([{ chunk, encoding }], done);
+    this.send([{ chunk, encoding }], done);
   }
 
   /** That of an ordinary socket writes to its handle. */
   override _writev(chunks: Chunk[], done: WriteDone): void {
-    this.#send(chunks, done);
+    this.send(chunks, done);
   }
 
   /** Port forwarding has no half-closed connections. */
   override _final(done: WriteDone): void {
-    this.#frames.close();
+    this.frames.close();
     done();
   }
 
@@ -83,66 +83,66 @@ class PodSocket extends Socket {
     return this;
   }
 
-  #send(chunks: readonly Chunk[], done: WriteDone): void {
+  private send(chunks: readonly Chunk[], done: WriteDone): void {
     const bytes = Buffer.concat(
       chunks.map(({ chunk, encoding }) => (typeof chunk === 'string' ? Buffer.from(chunk, encoding) : chunk)),
     );
-    this.#noteActivity();
-    if (this.#sent !== null) {
-      const isTooMuch = this.#sent.length + bytes.length > MAX_REPEATED_BYTES;
-      this.#sent = isTooMuch ? null : Buffer.concat([this.#sent, bytes]);
+    this.noteActivity();
+    if (this.sent !== null) {
+      const isTooMuch = this.sent.length + bytes.length > MAX_REPEATED_BYTES;
+      this.sent = isTooMuch ? null : Buffer.concat([this.sent, bytes]);
     }
     // A tunnel that has closed is about to be replaced, or its end is reported another way.
-    this.#frames.send(dataFrame(bytes), (error) => done(this.#sent === null ? error : null));
+    this.frames.send(dataFrame(bytes), (error) => done(this.sent === null ? error : null));
   }
 
-  #listen(): void {
-    this.#frames.on('message', (data: Buffer) => this.#receive(data));
-    this.#frames.on('error', (error) => this.destroy(error));
-    this.#frames.once('close', () => this.push(null));
+  private listen(): void {
+    this.frames.on('message', (data: Buffer) => this.receive(data));
+    this.frames.on('error', (error) => this.destroy(error));
+    this.frames.once('close', () => this.push(null));
   }
 
-  #receive(data: Buffer): void {
+  private receive(data: Buffer): void {
     const [channel = ERROR_CHANNEL] = data;
-    const bytes = data.subarray(this.#unopened.delete(channel) ? 1 + PORT_BYTES : 1);
+    const bytes = data.subarray(this.unopened.delete(channel) ? 1 + PORT_BYTES : 1);
     if (bytes.length === 0) {
       return;
     }
     if (channel === ERROR_CHANNEL) {
       const text = bytes.toString('utf8').slice(0, MAX_ERROR_TEXT);
-      if (this.#sent === null || this.#attempts >= MAX_ATTEMPTS || !FORMER_POD.test(text)) {
+      if (this.sent === null || this.attempts >= MAX_ATTEMPTS || !FORMER_POD.test(text)) {
         this.destroy(new Error(text));
       } else {
-        this.#repeat().catch((error: Error) => this.destroy(error));
+        this.repeat().catch((error: Error) => this.destroy(error));
       }
     } else {
-      this.#sent = null;
-      this.#noteActivity();
+      this.sent = null;
+      this.noteActivity();
       if (!this.push(bytes)) {
-        this.#frames.pause();
+        this.frames.pause();
       }
     }
   }
 
-  async #repeat(): Promise<void> {
+  private async repeat(): Promise<void> {
     // The end of the old tunnel means nothing for this connection.
-    this.#frames.removeAllListeners().on('error', () => undefined);
-    this.#frames.terminate();
-    this.#attempts += 1;
-    this.#unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
+    this.frames.removeAllListeners().on('error', () => undefined);
+    this.frames.terminate();
+    this.attempts += 1;
+    this.unopened = new Set([DATA_CHANNEL, ERROR_CHANNEL]);
     await delay(ATTEMPT_PAUSE_MS);
-    this.#frames = await this.open();
-    if (this.destroyed || this.#sent === null) {
-      this.#frames.terminate();
+    this.frames = await this.open();
+    if (this.destroyed || this.sent === null) {
+      this.frames.terminate();
       throw new Error('the tunnel cannot be repeated');
     }
-    this.#listen();
-    this.#frames.send(dataFrame(this.#sent));
-    this.#frames.resume();
+    this.listen();
+    this.frames.send(dataFrame(this.sent));
+    this.frames.resume();
   }
 
   /** The handle of an ordinary socket restarts the idle timeout by itself. */
-  #noteActivity(): void {
+  private noteActivity(): void {
     if (this.timeout !== undefined && this.timeout > 0) {
       this.setTimeout(this.timeout);
     }

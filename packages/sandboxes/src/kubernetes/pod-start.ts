@@ -64,13 +64,13 @@ type StartOutcome =
   | 'again';
 
 export class PodStart {
-  readonly #startedAt = performance.now();
-  #unscheduledSince: number | null = null;
-  readonly #said = new Set<string>();
-  #lastSaid: string | null = null;
+  private readonly startedAt = performance.now();
+  private unscheduledSince: number | null = null;
+  private readonly said = new Set<string>();
+  private lastSaid: string | null = null;
   /** The pod that the key was written to, and when. */
-  #written: { uid: string; at: number } | null = null;
-  #writeFailed = false;
+  private written: { uid: string; at: number } | null = null;
+  private writeFailed = false;
 
   constructor(
     private readonly launch: ProgramLaunch,
@@ -84,7 +84,7 @@ export class PodStart {
     try {
       for (let known = found; ; known = null) {
         const change = this.tools.objects.nextChange;
-        const next = await this.#look(known);
+        const next = await this.look(known);
         if (typeof next === 'string') {
           return next;
         }
@@ -95,43 +95,43 @@ export class PodStart {
       }
     } catch (error) {
       const { reason }: { reason: unknown } = this.signal;
-      throw this.signal.aborted && reason instanceof SandboxBackendError && this.#lastSaid !== null
-        ? new SandboxBackendError(`${reason.message} Last: ${this.#lastSaid}`, { cause: reason })
+      throw this.signal.aborted && reason instanceof SandboxBackendError && this.lastSaid !== null
+        ? new SandboxBackendError(`${reason.message} Last: ${this.lastSaid}`, { cause: reason })
         : error;
     }
   }
 
   /** Waits while the API server does not answer: the signal has the deadline. */
-  async #look(known: ClusterSandbox | null): Promise<StartOutcome | { pauseMs: number }> {
+  private async look(known: ClusterSandbox | null): Promise<StartOutcome | { pauseMs: number }> {
     try {
       const found = known ?? (await this.tools.objects.find(this.launch.id, { signal: this.signal }));
       if (found === null) {
         throw new SandboxBackendError('something else removed it while it started');
       }
-      const pauseMs = await this.#advance(found);
+      const pauseMs = await this.advance(found);
       if (pauseMs !== null) {
         return { pauseMs };
       }
       const { pod } = found;
-      return pod !== null && hasPodEnded(pod) && (this.#writeFailed || this.#wasStopped(pod))
+      return pod !== null && hasPodEnded(pod) && (this.writeFailed || this.wasStopped(pod))
         ? 'again'
         : 'over';
     } catch (error) {
       if (!(error instanceof ApiServerError) || !error.isTemporary) {
         throw error;
       }
-      this.#say(`the Kubernetes API server does not answer (${error.message}); it is asked again`);
+      this.say(`the Kubernetes API server does not answer (${error.message}); it is asked again`);
       return { pauseMs: LOOK_AGAIN_MS };
     }
   }
 
   /** Milliseconds until the next look, unless a change comes earlier; null when the start is over. */
-  async #advance({ sandbox, pod }: ClusterSandbox): Promise<number | null> {
+  private async advance({ sandbox, pod }: ClusterSandbox): Promise<number | null> {
     if (pod === null || pod.isDeleting) {
       if (sandbox.problem !== null) {
-        this.#say(`the cluster cannot make its pod yet: ${sandbox.problem}`);
-      } else if (performance.now() - this.#startedAt >= SAY_WHO_MS) {
-        this.#say(
+        this.say(`the cluster cannot make its pod yet: ${sandbox.problem}`);
+      } else if (performance.now() - this.startedAt >= SAY_WHO_MS) {
+        this.say(
           pod === null
             ? 'the cluster has not made its pod yet: does the controller of agent-sandbox run?'
             : `its former pod has not ended yet: is the node ${pod.node} ready?`,
@@ -144,49 +144,47 @@ export class PodStart {
     }
     const problem = startProblem(pod);
     if (problem?.isPassing) {
-      this.#say(problem.text);
+      this.say(problem.text);
       return LOOK_AGAIN_MS;
     }
     if (problem !== null) {
       throw new SandboxBackendError(problem.text);
     }
     if (pod.container.state !== 'running' || pod.container.name !== AGENT_CONTAINER || pod.ip === null) {
-      await this.#sayWhy(pod);
+      await this.sayWhy(pod);
       return LOOK_AGAIN_MS;
     }
     if (this.launch.sessionKey === null) {
       return null;
     }
     if (this.launch.program.kind !== 'native') {
-      await this.#mark(pod, sandbox.keyedPod);
+      await this.mark(pod, sandbox.keyedPod);
       return null;
     }
-    return await this.#assign(pod, sandbox.keyedPod);
+    return await this.assign(pod, sandbox.keyedPod);
   }
 
-  async #assign(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
+  private async assign(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
     // A worker that died may have written the key before.
     const mayHaveKey = keyedPod === pod.uid;
     if (mayHaveKey && (await readAliveness(this.tools, pod, this.signal)) === 'assigned') {
       return null;
     }
     const isDue =
-      this.#writeFailed ||
-      this.#written?.uid !== pod.uid ||
-      performance.now() - this.#written.at > KEY_AGAIN_MS;
+      this.writeFailed || this.written?.uid !== pod.uid || performance.now() - this.written.at > KEY_AGAIN_MS;
     if (isDue) {
-      return await this.#handOver(pod, keyedPod);
+      return await this.handOver(pod, keyedPod);
     }
-    return await this.#untilAssigned(pod);
+    return await this.untilAssigned(pod);
   }
 
   /** The program may have its key before the cluster confirms the write. */
-  async #handOver(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
-    const permitted = this.#mark(pod, keyedPod);
+  private async handOver(pod: ObservedPod, keyedPod: string | null): Promise<number | null> {
+    const permitted = this.mark(pod, keyedPod);
     const arrived = new AbortController();
     const answered = async (): Promise<number | null> => {
       await permitted;
-      const pauseMs = await this.#untilAssigned(pod);
+      const pauseMs = await this.untilAssigned(pod);
       if (pauseMs === null) {
         arrived.abort();
       }
@@ -194,20 +192,20 @@ export class PodStart {
     };
     const [pauseMs] = await Promise.all([
       answered(),
-      this.#write(pod, { permitted, arrived: arrived.signal }),
+      this.write(pod, { permitted, arrived: arrived.signal }),
     ]);
     return pauseMs;
   }
 
   /** Polls faster than the watch reports, and briefly, because the program may end meanwhile. */
-  async #untilAssigned(pod: ObservedPod): Promise<number | null> {
+  private async untilAssigned(pod: ObservedPod): Promise<number | null> {
     const endsAt = performance.now() + KEY_AGAIN_MS;
     for (let pauseMs = MIN_POLL_MS; performance.now() < endsAt; pauseMs *= POLL_GROWTH) {
       const aliveness = await readAliveness(this.tools, pod, this.signal);
       if (aliveness === 'assigned') {
         return null;
       }
-      if (aliveness === 'unassigned' && this.#writeFailed) {
+      if (aliveness === 'unassigned' && this.writeFailed) {
         return WRITE_AGAIN_MS;
       }
       await delay(pauseMs, undefined, { signal: this.signal });
@@ -220,26 +218,26 @@ export class PodStart {
   }
 
   /** A busy kubelet may stop the program of a new pod for good. Ours ends in order then, without its key. */
-  #wasStopped(pod: ObservedPod): boolean {
+  private wasStopped(pod: ObservedPod): boolean {
     const { exitCode } = pod.container;
     return wasKilled(pod) || wasRejected(pod) || (this.launch.program.kind === 'native' && exitCode === 0);
   }
 
   /** From now on the start does not accept another pod, even if this process dies. */
-  async #mark({ uid }: ObservedPod, keyedPod: string | null): Promise<void> {
+  private async mark({ uid }: ObservedPod, keyedPod: string | null): Promise<void> {
     if (keyedPod !== uid) {
       const body = { metadata: { annotations: { [POD_ANNOTATION]: uid } } };
       await this.tools.objects.patch(this.launch.id, body, { signal: this.signal });
     }
   }
 
-  async #write({ name, uid }: ObservedPod, moments: WriteMoments): Promise<void> {
+  private async write({ name, uid }: ObservedPod, moments: WriteMoments): Promise<void> {
     const { api, objects } = this.tools;
-    this.#written = { uid, at: performance.now() };
+    this.written = { uid, at: performance.now() };
     const line = JSON.stringify({ session_api_key: this.launch.sessionKey });
     try {
       await writeToStandardInput(api, objects.podsPath, name, line, moments, this.signal);
-      this.#writeFailed = false;
+      this.writeFailed = false;
     } catch (error) {
       if (!(error instanceof ApiServerError)) {
         throw error;
@@ -248,21 +246,21 @@ export class PodStart {
         throw error;
       }
       // Whether the write arrived shows soon: the program has its key, waits for it, or has ended.
-      this.#writeFailed = true;
+      this.writeFailed = true;
     }
   }
 
-  async #sayWhy(pod: ObservedPod): Promise<void> {
+  private async sayWhy(pod: ObservedPod): Promise<void> {
     const now = performance.now();
     if (pod.unscheduled !== null) {
-      this.#unscheduledSince ??= now;
-      const volume = NO_VOLUME.test(pod.unscheduled) ? await this.#volume(pod) : null;
-      this.#say(volume?.text ?? `its pod waits for a node: ${pod.unscheduled}`);
+      this.unscheduledSince ??= now;
+      const volume = NO_VOLUME.test(pod.unscheduled) ? await this.volume(pod) : null;
+      this.say(volume?.text ?? `its pod waits for a node: ${pod.unscheduled}`);
       const recoveredAt = CATCHING_UP.test(pod.unscheduled)
         ? this.tools.api.lastOutageAt + RECOVERY_MS
         : -Infinity;
-      const hasWaited = now - Math.max(this.#unscheduledSince, recoveredAt) >= this.tools.nodeWaitMs;
-      if (hasWaited && !volume?.isComing && !(await this.#isNodeComing(pod))) {
+      const hasWaited = now - Math.max(this.unscheduledSince, recoveredAt) >= this.tools.nodeWaitMs;
+      if (hasWaited && !volume?.isComing && !(await this.isNodeComing(pod))) {
         const advice = volume?.text ?? adviceFor(pod.unscheduled);
         throw new SandboxBackendError(
           `no node of the cluster can run its pod: ${pod.unscheduled} (${advice}; SANDBOX_NODE_WAIT_SECONDS waits longer for one)`,
@@ -270,13 +268,13 @@ export class PodStart {
       }
       return;
     }
-    this.#unscheduledSince = null;
-    const waitedMs = now - this.#startedAt;
-    const line = waitedMs >= SAY_WHY_MS ? await this.#progress(pod) : null;
+    this.unscheduledSince = null;
+    const waitedMs = now - this.startedAt;
+    const line = waitedMs >= SAY_WHY_MS ? await this.progress(pod) : null;
     if (line !== null) {
-      this.#say(line);
+      this.say(line);
     } else if (waitedMs >= SAY_WHO_MS && !pod.isSeen) {
-      this.#say(
+      this.say(
         pod.node === null
           ? 'the scheduler of the cluster has not placed its pod yet'
           : `its node has not begun to start its pod yet: is the node ${pod.node} ready?`,
@@ -285,37 +283,37 @@ export class PodStart {
   }
 
   /** A line gives the start more time, so each is passed on once, whatever numbers and ids are in it. */
-  #say(line: string): void {
+  private say(line: string): void {
     const kind = line.replaceAll(/\b[a-z_]*\d\w*/gi, '');
-    if (!this.#said.has(kind)) {
+    if (!this.said.has(kind)) {
       this.launch.onProgress?.(line);
     }
-    this.#said.add(kind);
-    this.#lastSaid = line;
+    this.said.add(kind);
+    this.lastSaid = line;
   }
 
-  async #isNodeComing(pod: ObservedPod): Promise<boolean> {
-    return (await this.#eventsOf(pod)).some(({ reason }) => NODE_COMES.has(reason));
+  private async isNodeComing(pod: ObservedPod): Promise<boolean> {
+    return (await this.eventsOf(pod)).some(({ reason }) => NODE_COMES.has(reason));
   }
 
   /** A pod gets its node after its volume where the volume is made for the first pod. */
-  async #progress(pod: ObservedPod): Promise<string | null> {
+  private async progress(pod: ObservedPod): Promise<string | null> {
     return pod.node === null
-      ? ((await this.#volume(pod))?.text ?? null)
-      : progressOf(await this.#eventsOf(pod), this.image);
+      ? ((await this.volume(pod))?.text ?? null)
+      : progressOf(await this.eventsOf(pod), this.image);
   }
 
-  async #volume({ name }: ObservedPod): Promise<VolumeNews | null> {
+  private async volume({ name }: ObservedPod): Promise<VolumeNews | null> {
     const claim = `involvedObject.kind=PersistentVolumeClaim,involvedObject.name=${volumeName(name)}`;
-    return volumeNews(await this.#events(claim));
+    return volumeNews(await this.events(claim));
   }
 
-  async #eventsOf({ uid }: ObservedPod): Promise<PodEvent[]> {
-    return await this.#events(`involvedObject.uid=${uid}`);
+  private async eventsOf({ uid }: ObservedPod): Promise<PodEvent[]> {
+    return await this.events(`involvedObject.uid=${uid}`);
   }
 
   /** Empty where the service may not read events. */
-  async #events(fieldSelector: string): Promise<PodEvent[]> {
+  private async events(fieldSelector: string): Promise<PodEvent[]> {
     const { api, objects } = this.tools;
     const query = { fieldSelector, limit: MAX_EVENTS };
     try {

@@ -20,7 +20,7 @@ const MAX_DESCRIPTORS = 20_000;
 const FREEZE_ROUNDS = 3;
 
 export class GuardedPrograms implements GuardedSandboxes {
-  readonly #causes = new Map<string, { run: string; cause: string }>();
+  private readonly causes = new Map<string, { run: string; cause: string }>();
 
   constructor(
     private readonly options: Pick<ProcessBackendOptions, 'folder' | 'instanceId' | 'hostId'>,
@@ -42,15 +42,15 @@ export class GuardedPrograms implements GuardedSandboxes {
 
   /** Includes deleted files that its processes hold open. Runs du of coreutils, which takes any nesting. */
   async measure(id: string): Promise<number | null> {
-    const kibibytes = await this.#sum(id, '-k');
-    return kibibytes === null ? null : kibibytes * KIBIBYTE + (await deletedBytes(await this.#pids(id)));
+    const kibibytes = await this.sum(id, '-k');
+    return kibibytes === null ? null : kibibytes * KIBIBYTE + (await deletedBytes(await this.pids(id)));
   }
 
   async countFiles(id: string): Promise<number | null> {
-    return await this.#sum(id, '--inodes');
+    return await this.sum(id, '--inodes');
   }
 
-  async #sum(id: string, unit: '-k' | '--inodes'): Promise<number | null> {
+  private async sum(id: string, unit: '-k' | '--inodes'): Promise<number | null> {
     const { root } = new SandboxFiles(this.options.folder, id).paths;
     const output = await run('du', ['-s', unit, '-x', '--', root], {
       // Our own environment has keys, and a process shows its environment.
@@ -68,7 +68,7 @@ export class GuardedPrograms implements GuardedSandboxes {
   async freeze(id: string): Promise<void> {
     const seen = new Set<number>();
     for (let round = 0; round < FREEZE_ROUNDS; round += 1) {
-      const found = (await this.#pids(id)).filter((pid) => !seen.has(pid));
+      const found = (await this.pids(id)).filter((pid) => !seen.has(pid));
       found.forEach((pid) => {
         sendSignal(pid, 'SIGSTOP');
         seen.add(pid);
@@ -80,7 +80,7 @@ export class GuardedPrograms implements GuardedSandboxes {
   }
 
   async thaw(id: string): Promise<void> {
-    (await this.#pids(id)).forEach((pid) => sendSignal(pid, 'SIGCONT'));
+    (await this.pids(id)).forEach((pid) => sendSignal(pid, 'SIGCONT'));
   }
 
   /** The cause is kept in memory too, because a full disk may not take the file. */
@@ -90,14 +90,14 @@ export class GuardedPrograms implements GuardedSandboxes {
     if (record === null) {
       return;
     }
-    this.#causes.set(id, { run: record.run, cause });
+    this.causes.set(id, { run: record.run, cause });
     await this.terminate(id);
     await files.writeCause({ run: record.run, cause }).catch(() => undefined);
   }
 
   /** Why this run of a program was ended; null when the guard did not end it. */
   async causeOf(paths: SandboxPaths, id: string, { run: current }: ProgramRecord): Promise<string | null> {
-    const known = this.#causes.get(id);
+    const known = this.causes.get(id);
     if (known?.run === current) {
       return known.cause;
     }
@@ -106,10 +106,10 @@ export class GuardedPrograms implements GuardedSandboxes {
   }
 
   forget(id: string): void {
-    this.#causes.delete(id);
+    this.causes.delete(id);
   }
 
-  async #pids(id: string): Promise<number[]> {
+  private async pids(id: string): Promise<number[]> {
     const record = await new SandboxFiles(this.options.folder, id).program();
     if (record === null || !isProgramAlive(record)) {
       return [];

@@ -190,7 +190,7 @@ const ABANDONED_MS = 40_000;
 
 /** Replicas that share the folder may not see each other's processes, so only age tells which probes are abandoned. */
 export class AbandonedProbes {
-  #seenAt = new Map<string, number>();
+  private seenAt = new Map<string, number>();
 
   constructor(
     private readonly options: Pick<ProcessBackendOptions, 'folder' | 'instanceId'>,
@@ -201,8 +201,8 @@ export class AbandonedProbes {
     const { folder, instanceId } = this.options;
     const now = this.monotonic();
     const names = (await readdir(folder)).filter((name) => name.startsWith(PROBE_PREFIX));
-    this.#seenAt = new Map(names.map((name) => [name, this.#seenAt.get(name) ?? now]));
-    for (const [name, seenAt] of this.#seenAt) {
+    this.seenAt = new Map(names.map((name) => [name, this.seenAt.get(name) ?? now]));
+    for (const [name, seenAt] of this.seenAt) {
       if (now >= seenAt + ABANDONED_MS) {
         await endProcesses({ root: null, marker: sandboxMarker(instanceId, name), user: null });
         await removeTree(path.join(folder, name));

@@ -13,7 +13,7 @@ const PORT_COUNT = 10_000;
 
 export class PortReservations {
   /** Only this process: two processes of a host that start sandboxes at once rely on the choice by hash. */
-  readonly #serialized = pLimit(1);
+  private readonly serialized = pLimit(1);
 
   constructor(
     private readonly folder: string,
@@ -29,11 +29,11 @@ export class PortReservations {
     if (names.length === 0) {
       return await record({});
     }
-    return await this.#serialized(async () => {
-      const taken = await this.#portsOfOthers(id);
+    return await this.serialized(async () => {
+      const taken = await this.portsOfOthers(id);
       const ports: Record<string, number> = {};
       for (const name of names) {
-        const port = await this.#pick(hash('sha256', `${id} ${name}`, 'buffer').readUInt32BE(), taken);
+        const port = await this.pick(hash('sha256', `${id} ${name}`, 'buffer').readUInt32BE(), taken);
         taken.add(port);
         ports[name] = port;
       }
@@ -41,7 +41,7 @@ export class PortReservations {
     });
   }
 
-  async #pick(seed: number, taken: ReadonlySet<number>): Promise<number> {
+  private async pick(seed: number, taken: ReadonlySet<number>): Promise<number> {
     for (let step = 0; step < PORT_COUNT; step += 1) {
       const port = FIRST_PORT + ((seed + step) % PORT_COUNT);
       if (!taken.has(port) && (await listenBriefly(this.host, port)) !== null) {
@@ -53,7 +53,7 @@ export class PortReservations {
     );
   }
 
-  async #portsOfOthers(id: string): Promise<Set<number>> {
+  private async portsOfOthers(id: string): Promise<Set<number>> {
     const others = (await sandboxIds(this.folder)).filter((other) => other !== id);
     const records = await Promise.all(
       others.map(async (other) => await new SandboxFiles(this.folder, other).program()),

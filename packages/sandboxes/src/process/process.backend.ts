@@ -64,75 +64,75 @@ interface PreparedBackend {
 export class ProcessSandboxBackend extends SandboxBackend {
   readonly kind = 'process';
   override readonly warm: WarmStarts = {
-    fingerprint: async (template) => await this.#fingerprint(template),
-    start: async (launch, signal) => await this.#start({ ...launch, sessionKey: null }, signal, true),
+    fingerprint: async (template) => await this.fingerprint(template),
+    start: async (launch, signal) => await this.startProgram({ ...launch, sessionKey: null }, signal, true),
   };
 
-  readonly #options: ProcessBackendOptions;
-  readonly #leftovers: Leftovers;
-  readonly #guarded: GuardedPrograms;
-  readonly #guard: DiskGuard;
-  readonly #queue = new KeyedLimit(1);
-  readonly #programs = new Map<string, StartedProgram & { exitWritten: Promise<void> }>();
-  readonly #terminating = new Set<string>();
-  readonly #reconnecting = new Set<string>();
-  #prepared: PreparedBackend | null = null;
-  #groupsCheckedAt = -GROUPS_EVERY_MS;
-  readonly #abandonedProbes: AbandonedProbes;
-  #probesCheckedAt = -PROBES_EVERY_MS;
-  #agentServerHash: string | null = null;
+  private readonly options: ProcessBackendOptions;
+  private readonly leftovers: Leftovers;
+  private readonly guarded: GuardedPrograms;
+  private readonly guard: DiskGuard;
+  private readonly queue = new KeyedLimit(1);
+  private readonly programs = new Map<string, StartedProgram & { exitWritten: Promise<void> }>();
+  private readonly terminating = new Set<string>();
+  private readonly reconnecting = new Set<string>();
+  private prepared: PreparedBackend | null = null;
+  private groupsCheckedAt = -GROUPS_EVERY_MS;
+  private readonly abandonedProbes: AbandonedProbes;
+  private probesCheckedAt = -PROBES_EVERY_MS;
+  private agentServerHash: string | null = null;
 
   constructor(options: ProcessBackendOptions) {
     super();
-    this.#options = options;
-    this.#leftovers = new Leftovers(options.folder);
-    this.#abandonedProbes = new AbandonedProbes(options);
-    this.#guarded = new GuardedPrograms(
+    this.options = options;
+    this.leftovers = new Leftovers(options.folder);
+    this.abandonedProbes = new AbandonedProbes(options);
+    this.guarded = new GuardedPrograms(
       options,
-      async (id, { run }) => (await this.#prepared?.limits.members(id, run)) ?? null,
-      async (id) => await this.#queue.run(id, async () => await this.#terminate(id, 0)),
+      async (id, { run }) => (await this.prepared?.limits.members(id, run)) ?? null,
+      async (id) => await this.queue.run(id, async () => await this.terminate(id, 0)),
     );
     const { minFreeBytes: reserveBytes, sandboxBytes } = options.fileLimits;
     const disk = 'the disk of DATA_DIR';
-    this.#guard = new DiskGuard({ disk, reserveBytes, sandboxBytes }, this.#guarded);
+    this.guard = new DiskGuard({ disk, reserveBytes, sandboxBytes }, this.guarded);
   }
 
   /** @throws SandboxBackendError before `prepare` has found out */
   get isolation(): ProcessIsolation {
-    return this.#requirePrepared().platform.isolation;
+    return this.requirePrepared().platform.isolation;
   }
 
   async prepare(): Promise<PreparationLine[]> {
-    const { folder } = this.#options;
+    const { folder } = this.options;
     if (readProcesses() === null) {
       throw new SandboxBackendError(
         'SANDBOX_BACKEND: process sandboxes need Linux with /proc; use docker here.',
       );
     }
     await mkdir(folder, { recursive: true, mode: 0o711 });
-    const { platform, lines } = await detectPlatform(this.#options);
-    const { limits, notice } = await ProgramLimits.detect(this.#options, platform);
-    this.#prepared = {
+    const { platform, lines } = await detectPlatform(this.options);
+    const { limits, notice } = await ProgramLimits.detect(this.options, platform);
+    this.prepared = {
       platform,
       limits,
-      launcher: new ProgramLauncher(this.#options, platform, limits),
+      launcher: new ProgramLauncher(this.options, platform, limits),
     };
     // A service that died while it measured them may have left them frozen.
-    const running = await this.#guarded.running();
-    await Promise.all(running.map(async (id) => await this.#guarded.thaw(id)));
+    const running = await this.guarded.running();
+    await Promise.all(running.map(async (id) => await this.guarded.thaw(id)));
     return [{ level: 'log', text: notice }, ...lines];
   }
 
   async start(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#start(launch, signal, true);
+    await this.startProgram(launch, signal, true);
   }
 
   async resume(launch: SandboxLaunch, signal: AbortSignal): Promise<void> {
-    await this.#start(launch, signal, false);
+    await this.startProgram(launch, signal, false);
   }
 
   async inspect(id: string): Promise<SandboxFacts> {
-    const files = this.#files(id);
+    const files = this.files(id);
     const nothing = { id, address: null, ports: {}, exit: null };
     if (!(await files.exists())) {
       return { ...nothing, state: 'missing', createdAt: null };
@@ -143,11 +143,11 @@ export class ProcessSandboxBackend extends SandboxBackend {
       return { ...nothing, state: 'stopped', createdAt };
     }
     if (isProgramAlive(record)) {
-      await rotateLog(files.paths.log, this.#options.fileLimits.logBytes);
+      await rotateLog(files.paths.log, this.options.fileLimits.logBytes);
       if (record.networked && (await isNetworkLost(files.paths, record.run))) {
-        this.#reconnect(id, files);
+        this.reconnect(id, files);
       }
-      const { listenAddress } = this.#options;
+      const { listenAddress } = this.options;
       const address =
         record.port === null
           ? socketAddress(agentSocket(files.paths))
@@ -156,12 +156,12 @@ export class ProcessSandboxBackend extends SandboxBackend {
       return { ...nothing, state: 'running', address, ports, createdAt };
     }
     await detachNetwork(files.paths, record.run);
-    await this.#programs.get(id)?.exitWritten;
+    await this.programs.get(id)?.exitWritten;
     const exit =
       parseBubblewrapStatus(await readIfExists(files.paths.status)) ??
       parseExit(await readIfExists(files.paths.exit), record);
-    const explained = (await this.#prepared?.limits.explain(id, record.run, exit)) ?? exit;
-    const cause = await this.#guarded.causeOf(files.paths, id, record);
+    const explained = (await this.prepared?.limits.explain(id, record.run, exit)) ?? exit;
+    const cause = await this.guarded.causeOf(files.paths, id, record);
     return {
       ...nothing,
       state: 'stopped',
@@ -171,26 +171,26 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   async logTail(id: string): Promise<string> {
-    return await readLogTail(this.#files(id).paths.log);
+    return await readLogTail(this.files(id).paths.log);
   }
 
   async pause(id: string, mayStop?: () => boolean): Promise<void> {
-    await this.#queue.run(id, async () => await this.#terminate(id, this.#options.graceMs, mayStop));
+    await this.queue.run(id, async () => await this.terminate(id, this.options.graceMs, mayStop));
   }
 
   async remove(id: string): Promise<void> {
-    await this.#queue.run(id, async () => {
-      await this.#terminate(id, 0);
-      await this.#files(id).discard();
-      this.#guarded.forget(id);
-      await this.#leftovers.remove(id);
+    await this.queue.run(id, async () => {
+      await this.terminate(id, 0);
+      await this.files(id).discard();
+      this.guarded.forget(id);
+      await this.leftovers.remove(id);
     });
   }
 
   async list(): Promise<SandboxFacts[]> {
-    const { folder, instanceId, hostId } = this.#options;
+    const { folder, instanceId, hostId } = this.options;
     const found = (await sandboxIds(folder)).map(async (id) => {
-      const label = await this.#files(id).label();
+      const label = await this.files(id).label();
       const isOurs = label?.instanceId === instanceId && label.hostId === hostId;
       return isOurs ? [await this.inspect(id)] : [];
     });
@@ -199,80 +199,80 @@ export class ProcessSandboxBackend extends SandboxBackend {
   }
 
   async disk(): Promise<DiskSpace | null> {
-    return await diskSpace(this.#options.folder);
+    return await diskSpace(this.options.folder);
   }
 
   override async sweep(): Promise<BackendSweep> {
-    await this.#guard.check(await this.disk());
-    await this.#leftovers.retry();
-    await this.#removeStaleGroups();
-    await this.#removeAbandonedProbes();
-    return { leftovers: await this.#leftovers.count(), notices: this.#leftovers.takeNotices() };
+    await this.guard.check(await this.disk());
+    await this.leftovers.retry();
+    await this.removeStaleGroups();
+    await this.removeAbandonedProbes();
+    return { leftovers: await this.leftovers.count(), notices: this.leftovers.takeNotices() };
   }
 
   /** A service that dies between a sandbox's end and its clean-up leaves its group. */
-  async #removeStaleGroups(): Promise<void> {
-    if (performance.now() < this.#groupsCheckedAt + GROUPS_EVERY_MS) {
+  private async removeStaleGroups(): Promise<void> {
+    if (performance.now() < this.groupsCheckedAt + GROUPS_EVERY_MS) {
       return;
     }
-    this.#groupsCheckedAt = performance.now();
-    await this.#prepared?.limits.removeStale(async (id) =>
-      isFolderName(id) ? ((await this.#files(id).program())?.run ?? null) : null,
+    this.groupsCheckedAt = performance.now();
+    await this.prepared?.limits.removeStale(async (id) =>
+      isFolderName(id) ? ((await this.files(id).program())?.run ?? null) : null,
     );
   }
 
-  async #removeAbandonedProbes(): Promise<void> {
-    if (this.#prepared !== null && performance.now() >= this.#probesCheckedAt + PROBES_EVERY_MS) {
-      this.#probesCheckedAt = performance.now();
-      await this.#abandonedProbes.remove();
+  private async removeAbandonedProbes(): Promise<void> {
+    if (this.prepared !== null && performance.now() >= this.probesCheckedAt + PROBES_EVERY_MS) {
+      this.probesCheckedAt = performance.now();
+      await this.abandonedProbes.remove();
     }
   }
 
-  async #fingerprint(template: WarmTemplate): Promise<string | null> {
+  private async fingerprint(template: WarmTemplate): Promise<string | null> {
     if (template.program.kind !== 'native') {
       return null;
     }
-    const { agentServer } = this.#options;
+    const { agentServer } = this.options;
     // The entry names its bundle by content hash, so its own hash covers all files.
-    this.#agentServerHash ??= hash('sha256', await readFile(agentServer.entry, 'utf8'));
-    const facts = [template, this.#options, this.#requirePrepared().platform, this.#agentServerHash];
+    this.agentServerHash ??= hash('sha256', await readFile(agentServer.entry, 'utf8'));
+    const facts = [template, this.options, this.requirePrepared().platform, this.agentServerHash];
     return hash('sha256', JSON.stringify(facts));
   }
 
-  async #start(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<void> {
+  private async startProgram(launch: ProgramLaunch, signal: AbortSignal, create: boolean): Promise<void> {
     const { id } = launch;
-    const files = this.#files(id);
-    const { launcher } = this.#requirePrepared();
-    await this.#queue.run(id, async () => {
+    const files = this.files(id);
+    const { launcher } = this.requirePrepared();
+    await this.queue.run(id, async () => {
       const started = await launcher.start(launch, signal, create);
       if (started !== null) {
-        this.#watchExit(id, files, started);
+        this.watchExit(id, files, started);
         // One that cannot be ended is connected when it is inspected.
         started.connected.catch(async (error: unknown) =>
-          this.#guarded.end(id, errorMessage(error)).catch(() => undefined),
+          this.guarded.end(id, errorMessage(error)).catch(() => undefined),
         );
       }
     });
   }
 
-  async #terminate(id: string, graceMs: number, mayStop?: () => boolean): Promise<void> {
-    const known = this.#programs.get(id);
+  private async terminate(id: string, graceMs: number, mayStop?: () => boolean): Promise<void> {
+    const known = this.programs.get(id);
     const program =
-      known !== undefined && isProgramAlive(known.record) ? known : await this.#find(this.#files(id));
+      known !== undefined && isProgramAlive(known.record) ? known : await this.find(this.files(id));
     if (program === null) {
       return;
     }
     requireMayStop(mayStop);
     const ended = known?.ended ?? null;
-    this.#terminating.add(id);
+    this.terminating.add(id);
     try {
-      const { limits } = this.#requirePrepared();
-      const files = this.#files(id);
+      const { limits } = this.requirePrepared();
+      const files = this.files(id);
       const requireStart = async (): Promise<void> => await files.requireStart(program.record);
       await terminateSandbox({
         ...program,
         ended,
-        marker: sandboxMarker(this.#options.instanceId, id),
+        marker: sandboxMarker(this.options.instanceId, id),
         graceMs,
         requireStart,
         seal: async () => await limits.seal(id),
@@ -282,71 +282,71 @@ export class ProcessSandboxBackend extends SandboxBackend {
       await ended;
       await limits.release(id);
     } finally {
-      this.#terminating.delete(id);
+      this.terminating.delete(id);
     }
   }
 
-  async #find(files: SandboxFiles): Promise<Pick<TerminationInput, 'record' | 'user'> | null> {
+  private async find(files: SandboxFiles): Promise<Pick<TerminationInput, 'record' | 'user'> | null> {
     if (!(await files.exists())) {
       return null;
     }
-    const { launcher } = this.#requirePrepared();
+    const { launcher } = this.requirePrepared();
     const [record, user] = await Promise.all([files.program(), launcher.exclusiveUser(files)]);
     return { record, user };
   }
 
   /** Reconnects in the background: a sandbox without a network still answers. */
-  #reconnect(id: string, files: SandboxFiles): void {
-    if (this.#reconnecting.has(id)) {
+  private reconnect(id: string, files: SandboxFiles): void {
+    if (this.reconnecting.has(id)) {
       return;
     }
-    this.#reconnecting.add(id);
-    void this.#queue
+    this.reconnecting.add(id);
+    void this.queue
       .run(id, async () => {
         const record = await files.program();
         if (record !== null && isProgramAlive(record)) {
-          await this.#requirePrepared().launcher.connect(id, files.paths, record);
+          await this.requirePrepared().launcher.connect(id, files.paths, record);
         }
       })
       .catch(() => undefined)
-      .finally(() => this.#reconnecting.delete(id));
+      .finally(() => this.reconnecting.delete(id));
   }
 
   /** Records how a program ends, as long as this process lives, and then ends what it left behind. */
-  #watchExit(id: string, files: SandboxFiles, started: StartedProgram): void {
+  private watchExit(id: string, files: SandboxFiles, started: StartedProgram): void {
     const { record, ended } = started;
     const writeExit = async (): Promise<void> => {
       const text = JSON.stringify({ ...(await ended), run: record.run });
-      const isExpected = this.#terminating.has(id);
+      const isExpected = this.terminating.has(id);
       // An exit that cannot be written is unknown, as after a restart of the service.
       await writeFile(files.paths.exit, text, { mode: 0o600 }).catch(() => undefined);
-      if (this.#programs.get(id) === program) {
-        this.#programs.delete(id);
+      if (this.programs.get(id) === program) {
+        this.programs.delete(id);
       }
       if (isExpected) {
         return;
       }
       // Another process may have begun the next start already, so only processes of this one are ended.
-      const marker = programMarker(this.#options.instanceId, id, record.run);
+      const marker = programMarker(this.options.instanceId, id, record.run);
       await terminateSandbox({ record: null, ended: null, marker, user: null, graceMs: 0 }).catch(
         () => undefined,
       );
     };
     const program = { ...started, exitWritten: writeExit() };
-    this.#programs.set(id, program);
+    this.programs.set(id, program);
   }
 
-  #files(id: string): SandboxFiles {
+  private files(id: string): SandboxFiles {
     if (!isFolderName(id)) {
       throw new SandboxBackendError('The id of a sandbox consists of letters and digits.');
     }
-    return new SandboxFiles(this.#options.folder, id);
+    return new SandboxFiles(this.options.folder, id);
   }
 
-  #requirePrepared(): PreparedBackend {
-    if (this.#prepared === null) {
+  private requirePrepared(): PreparedBackend {
+    if (this.prepared === null) {
       throw new SandboxBackendError('The process backend is not prepared.');
     }
-    return this.#prepared;
+    return this.prepared;
   }
 }

@@ -67,14 +67,14 @@ export interface StartedProgram extends SpawnedProgram {
 }
 
 export class ProgramLauncher {
-  readonly #portReservations: PortReservations;
+  private readonly portReservations: PortReservations;
 
   constructor(
     private readonly options: ProcessBackendOptions,
     private readonly platform: Platform,
     private readonly limits: ProgramLimits,
   ) {
-    this.#portReservations = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
+    this.portReservations = new PortReservations(options.folder, options.listenAddress ?? LOOPBACK);
   }
 
   /** Returns null when it already runs. `create` allows a new sandbox. @throws SandboxBackendError */
@@ -89,12 +89,12 @@ export class ProgramLauncher {
       if (launch.sessionKey !== null) {
         await writeSessionKey(paths.keyPipe, launch.sessionKey);
       }
-      this.#reportShortfalls(launch);
+      this.reportShortfalls(launch);
       return null;
     }
     const host = listenAddress ?? LOOPBACK;
     const isolated = this.platform.isolation === 'bwrap';
-    const rules = await this.#networkRules(launch);
+    const rules = await this.networkRules(launch);
     const networked = rules !== null;
     const names = workspaceNames(paths, this.platform.isolation === 'bwrap' && this.platform.hasProject);
     const port = needsAssignedPort(launch.program, { networked, listenAddress })
@@ -117,7 +117,7 @@ export class ProgramLauncher {
     if (isolated && launch.program.kind === 'command') {
       await requireShown(launch.program.command, this.options, launch.env['PATH'] ?? environment['PATH']);
     }
-    const user = await this.#prepareFiles(launch.id, files, earlier, create);
+    const user = await this.prepareFiles(launch.id, files, earlier, create);
     const wrapper = await programWrapper(this.options, this.platform, paths, user, rules);
     if (networked) {
       await writeResolver(paths);
@@ -125,12 +125,12 @@ export class ProgramLauncher {
     if (input.kind === 'key-pipe') {
       await createKeyPipe(paths.keyPipe);
     }
-    this.#reportShortfalls(launch);
+    this.reportShortfalls(launch);
     signal.throwIfAborted();
     const tmp = isolated ? '/tmp' : paths.tmp;
     const run = randomUUID();
     const marker = programMarker(this.options.instanceId, launch.id, run);
-    const limited = await this.limits.apply(launch, run, this.#exclusive(user));
+    const limited = await this.limits.apply(launch, run, this.exclusive(user));
     const spawnWith = async (ports: Record<string, number>): Promise<SpawnedProgram> =>
       await spawnProgram({
         command: [...limited, ...wrapper, ...command],
@@ -153,30 +153,30 @@ export class ProgramLauncher {
       });
     if (!networked) {
       const ports = Object.keys(launch.ports);
-      const spawned = await this.#portReservations.reserve(launch.id, ports, spawnWith);
-      return { ...spawned, user: this.#exclusive(user), connected: Promise.resolve() };
+      const spawned = await this.portReservations.reserve(launch.id, ports, spawnWith);
+      return { ...spawned, user: this.exclusive(user), connected: Promise.resolve() };
     }
     const spawned = await spawnWith({ ...launch.ports });
-    const { connected } = await this.#connect(launch.id, paths, spawned);
-    return { ...spawned, user: this.#exclusive(user), connected };
+    const { connected } = await this.connectProgram(launch.id, paths, spawned);
+    return { ...spawned, user: this.exclusive(user), connected };
   }
 
   /** Connects a running program to its network, unless it is connected or shares the machine's. */
   async connect(id: string, paths: SandboxPaths, record: ProgramRecord): Promise<void> {
     if (record.networked) {
       await (
-        await this.#attachNetwork(id, paths, record, new AbortController().signal)
+        await this.attachNetwork(id, paths, record, new AbortController().signal)
       ).connected;
     }
   }
 
-  #reportShortfalls(launch: ProgramLaunch): void {
+  private reportShortfalls(launch: ProgramLaunch): void {
     const isHeld = (resource: 'cpu' | 'memory'): boolean => this.limits.holds(resource);
     unsupportedOverrides(launch, isHeld).forEach((sentence) => launch.onShortfall?.(sentence));
   }
 
   /** Connects it beside the program's start: our agent server answers before it has a network, others wait for it. */
-  async #connect(
+  private async connectProgram(
     id: string,
     paths: SandboxPaths,
     { record, ended }: SpawnedProgram,
@@ -184,7 +184,7 @@ export class ProgramLauncher {
     const gone = new AbortController();
     void ended.then(() => gone.abort());
     try {
-      const { connected } = await this.#attachNetwork(id, paths, record, gone.signal);
+      const { connected } = await this.attachNetwork(id, paths, record, gone.signal);
       return { connected: connected.catch((error: unknown) => throwIfAlive(record, error)) };
     } catch (error) {
       if (gone.signal.aborted) {
@@ -195,7 +195,7 @@ export class ProgramLauncher {
     }
   }
 
-  async #attachNetwork(
+  private async attachNetwork(
     id: string,
     paths: SandboxPaths,
     { pid, run }: ProgramRecord,
@@ -210,7 +210,7 @@ export class ProgramLauncher {
   }
 
   /** @throws SandboxBackendError where what it may reach is restricted, and cannot be */
-  async #networkRules({ callbackUrl, egress }: ProgramLaunch): Promise<NetworkRules | null> {
+  private async networkRules({ callbackUrl, egress }: ProgramLaunch): Promise<NetworkRules | null> {
     if (this.platform.isolation !== 'bwrap' || this.platform.network === null) {
       if (egress !== undefined) {
         throw new SandboxBackendError(
@@ -236,15 +236,15 @@ export class ProgramLauncher {
 
   /** The user that only this sandbox runs as; null when it has none of its own. */
   async exclusiveUser(files: SandboxFiles): Promise<number | null> {
-    return this.platform.users === null ? null : this.#exclusive(await files.owner());
+    return this.platform.users === null ? null : this.exclusive(await files.owner());
   }
 
-  #exclusive(owner: number | null): number | null {
+  private exclusive(owner: number | null): number | null {
     const { users } = this.platform;
     return users !== null && owner !== null && isInRange(owner, users) ? owner : null;
   }
 
-  async #prepareFiles(
+  private async prepareFiles(
     id: string,
     files: SandboxFiles,
     earlier: ProgramRecord | null,
@@ -257,7 +257,7 @@ export class ProgramLauncher {
     }
     if (earlier === null) {
       const label = (await files.label()) ?? { instanceId, hostId, createdAt: Date.now() };
-      await files.create(label, await this.#newUser(id));
+      await files.create(label, await this.newUser(id));
     }
     if (existed) {
       // Ends leftovers of a program that died, or of a start that was interrupted before it was recorded.
@@ -268,13 +268,13 @@ export class ProgramLauncher {
       await this.limits.release(id);
     }
     await files.clearReports();
-    const user = await this.#userOf(files);
+    const user = await this.userOf(files);
     await files.createShared(user);
     return user;
   }
 
   /** A sandbox that was created before the service became root keeps its user. */
-  async #userOf(files: SandboxFiles): Promise<number | null> {
+  private async userOf(files: SandboxFiles): Promise<number | null> {
     if (this.platform.users === null) {
       return null;
     }
@@ -285,7 +285,7 @@ export class ProgramLauncher {
     return owner;
   }
 
-  async #newUser(id: string): Promise<number | null> {
+  private async newUser(id: string): Promise<number | null> {
     const { folder } = this.options;
     if (this.platform.users === null) {
       return null;

@@ -31,7 +31,7 @@ exec "$@"
 
 /** Limits what one sandbox may take, by control groups where they are writable and by setrlimit(2). */
 export class ProgramLimits {
-  #staleSince = new Map<string, number>();
+  private staleSince = new Map<string, number>();
 
   constructor(
     private readonly options: ProcessBackendOptions['limits'],
@@ -48,7 +48,7 @@ export class ProgramLimits {
       ? await findCgroups(folder)
       : { cgroups: new Cgroups([]), problem: 'setpriv is not installed (package util-linux)' };
     const found = new ProgramLimits(limits, cgroups);
-    return { limits: found, notice: found.#notice(problem, platform.users !== null) };
+    return { limits: found, notice: found.notice(problem, platform.users !== null) };
   }
 
   holds(resource: CgroupResource): boolean {
@@ -60,7 +60,7 @@ export class ProgramLimits {
     const { processes, openFiles, fileMb } = this.options;
     let joins: string[];
     try {
-      joins = await this.cgroups.create(groupName(launch.id, run), this.#limitsOf(launch));
+      joins = await this.cgroups.create(groupName(launch.id, run), this.limitsOf(launch));
     } catch (error) {
       throw new SandboxBackendError(
         `The sandbox cannot be started: its limits cannot be set (${errorMessage(error)}).`,
@@ -87,13 +87,13 @@ export class ProgramLimits {
 
   /** Lets nothing in a sandbox start another process, so that all of them can be ended. */
   async seal(id: string): Promise<void> {
-    const names = await this.#groupsOf(id);
+    const names = await this.groupsOf(id);
     await Promise.all(names.map(async (name) => await this.cgroups.seal(name)));
   }
 
   /** Removes the groups of a sandbox in which nothing runs. */
   async release(id: string): Promise<void> {
-    const names = await this.#groupsOf(id);
+    const names = await this.groupsOf(id);
     await Promise.all(names.map(async (name) => await this.cgroups.remove(name)));
   }
 
@@ -108,20 +108,20 @@ export class ProgramLimits {
       if ((await currentRun(id)) === run) {
         continue;
       }
-      const since = this.#staleSince.get(name) ?? now;
+      const since = this.staleSince.get(name) ?? now;
       staleSince.set(name, since);
       if (now - since >= STALE_AFTER_MS) {
         await this.cgroups.remove(name);
       }
     }
-    this.#staleSince = staleSince;
+    this.staleSince = staleSince;
   }
 
-  async #groupsOf(id: string): Promise<string[]> {
+  private async groupsOf(id: string): Promise<string[]> {
     return (await this.cgroups.names()).filter((name) => name.startsWith(`${id}.`));
   }
 
-  #limitsOf({ cpu, memoryMb }: Pick<WarmLaunch, 'cpu' | 'memoryMb'>): CgroupLimits {
+  private limitsOf({ cpu, memoryMb }: Pick<WarmLaunch, 'cpu' | 'memoryMb'>): CgroupLimits {
     const { processes, cpu: defaultCpu, memoryMb: defaultMb } = this.options;
     const available = Math.min(totalmem(), process.constrainedMemory() || Number.MAX_SAFE_INTEGER);
     const memoryBytes =
@@ -131,9 +131,9 @@ export class ProgramLimits {
     return { processes, memoryBytes, cpu: cpu ?? defaultCpu };
   }
 
-  #notice(problem: string | null, hasUsers: boolean): string {
+  private notice(problem: string | null, hasUsers: boolean): string {
     const { openFiles, fileMb } = this.options;
-    const { processes, memoryBytes, cpu } = this.#limitsOf({ cpu: null, memoryMb: null });
+    const { processes, memoryBytes, cpu } = this.limitsOf({ cpu: null, memoryMb: null });
     const all: [held: boolean, limit: string, what: string][] = [
       [this.holds('pids') || hasUsers, `${processes} processes`, 'processes'],
       [this.holds('memory'), `${Math.floor(memoryBytes / MEBIBYTE)} MB of memory`, 'memory'],

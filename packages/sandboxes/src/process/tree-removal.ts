@@ -17,17 +17,17 @@ interface Attempts {
 
 /** Removes folders of removed sandboxes (`.removed-ID-TIME`), with pauses of ten seconds to an hour after failures. */
 export class Leftovers {
-  readonly #running = new Map<string, Promise<void>>();
-  readonly #attempts = new Map<string, Attempts>();
-  #notices: SandboxNotice[] = [];
+  private readonly running = new Map<string, Promise<void>>();
+  private readonly attempts = new Map<string, Attempts>();
+  private notices: SandboxNotice[] = [];
 
   constructor(private readonly folder: string) {}
 
   /** @throws SandboxFilesLeftError when some of it cannot be removed now */
   async remove(id: string): Promise<void> {
-    const names = (await this.#names()).filter((name) => sandboxIdOf(name) === id);
+    const names = (await this.names()).filter((name) => sandboxIdOf(name) === id);
     try {
-      await Promise.all(names.map(async (name) => await this.#attempt(name)));
+      await Promise.all(names.map(async (name) => await this.attempt(name)));
     } catch (error) {
       throw new SandboxFilesLeftError(
         `The files of the sandbox cannot be removed: ${reasonOf(error)}. It is tried again in the background.`,
@@ -38,60 +38,60 @@ export class Leftovers {
 
   /** Begins to remove what is due without waiting: a user may have made millions of files. */
   async retry(): Promise<void> {
-    const names = await this.#names();
+    const names = await this.names();
     const now = performance.now();
     for (const name of names) {
-      if (!this.#running.has(name) && (this.#attempts.get(name)?.dueAt ?? 0) <= now) {
-        this.#attempt(name).catch(() => undefined);
+      if (!this.running.has(name) && (this.attempts.get(name)?.dueAt ?? 0) <= now) {
+        this.attempt(name).catch(() => undefined);
       }
     }
   }
 
   /** Does not count folders whose first removal is under way. */
   async count(): Promise<number> {
-    const names = await this.#names();
-    return names.filter((name) => this.#attempts.has(name) || !this.#running.has(name)).length;
+    const names = await this.names();
+    return names.filter((name) => this.attempts.has(name) || !this.running.has(name)).length;
   }
 
   takeNotices(): SandboxNotice[] {
-    const notices = this.#notices;
-    this.#notices = [];
+    const notices = this.notices;
+    this.notices = [];
     return notices;
   }
 
-  async #names(): Promise<string[]> {
+  private async names(): Promise<string[]> {
     const names = await unlessCode('ENOENT', readdir(this.folder));
     return (names ?? []).filter((name) => name.startsWith(REMOVED_PREFIX));
   }
 
-  async #attempt(name: string): Promise<void> {
-    const running = this.#running.get(name) ?? this.#removeOnce(name);
-    this.#running.set(name, running);
+  private async attempt(name: string): Promise<void> {
+    const running = this.running.get(name) ?? this.removeOnce(name);
+    this.running.set(name, running);
     try {
       await running;
     } finally {
-      this.#running.delete(name);
+      this.running.delete(name);
     }
   }
 
-  async #removeOnce(name: string): Promise<void> {
-    const failed = this.#attempts.get(name)?.failed ?? 0;
+  private async removeOnce(name: string): Promise<void> {
+    const failed = this.attempts.get(name)?.failed ?? 0;
     const sandboxId = sandboxIdOf(name);
     try {
       await removeTree(path.join(this.folder, name));
     } catch (error) {
       const pauseMs = Math.min(FIRST_PAUSE_MS * 2 ** failed, LONGEST_PAUSE_MS);
-      this.#attempts.set(name, { failed: failed + 1, dueAt: performance.now() + pauseMs });
+      this.attempts.set(name, { failed: failed + 1, dueAt: performance.now() + pauseMs });
       if (failed === 0) {
         const detail = `${reasonOf(error)}; they are tried again in the background`;
-        this.#notices.push({ level: 'warn', message: 'failed to remove sandbox files', sandboxId, detail });
+        this.notices.push({ level: 'warn', message: 'failed to remove sandbox files', sandboxId, detail });
       }
       throw error;
     }
-    this.#attempts.delete(name);
+    this.attempts.delete(name);
     if (failed > 0) {
       const detail = `after ${failed} failed attempts`;
-      this.#notices.push({ level: 'log', message: 'sandbox files removed', sandboxId, detail });
+      this.notices.push({ level: 'log', message: 'sandbox files removed', sandboxId, detail });
     }
   }
 }
@@ -134,44 +134,44 @@ export async function removeTree(folder: string): Promise<void> {
 
 class Removal {
   /** The sandbox cannot guess the names that its folders are moved to. */
-  readonly #prefix = randomUUID();
-  #moved = 0;
-  #removed = 0;
-  #failure: Error | null = null;
+  private readonly prefix = randomUUID();
+  private moved = 0;
+  private removed = 0;
+  private failure: Error | null = null;
 
   constructor(private readonly top: FileHandle) {}
 
   async run(): Promise<void> {
     for (let pass = 0; pass < ENDLESS; pass += 1) {
-      this.#removed = 0;
-      this.#failure = null;
+      this.removed = 0;
+      this.failure = null;
       const found = await forEachEntry(
         this.top,
-        async (name, isFolder) => await this.#removeFromTop(name, isFolder),
+        async (name, isFolder) => await this.removeFromTop(name, isFolder),
       );
       if (found === 0) {
         return;
       }
-      if (this.#removed === 0) {
+      if (this.removed === 0) {
         break;
       }
     }
-    throw this.#failure ?? new Error('the folder is filled while it is emptied');
+    throw this.failure ?? new Error('the folder is filled while it is emptied');
   }
 
-  async #removeFromTop(name: Buffer, isFolder: boolean): Promise<void> {
+  private async removeFromTop(name: Buffer, isFolder: boolean): Promise<void> {
     const place = placeIn(this.top, name);
-    await this.#attempt(async () => {
+    await this.attempt(async () => {
       if (!isFolder) {
         await unlink(place);
         return;
       }
-      await this.#empty(place);
+      await this.empty(place);
       await rmdir(place);
     });
   }
 
-  async #empty(place: Buffer): Promise<void> {
+  private async empty(place: Buffer): Promise<void> {
     await permitAccess(place);
     const folder = await unlessCode(CHANGED, open(place, FOLDER));
     if (folder === null) {
@@ -180,7 +180,7 @@ class Removal {
     }
     try {
       await forEachEntry(folder, async (name, isInnerFolder) => {
-        await this.#attempt(async () => {
+        await this.attempt(async () => {
           const inner = placeIn(folder, name);
           if (!isInnerFolder) {
             await unlink(inner);
@@ -188,8 +188,8 @@ class Removal {
           }
           // A moved folder gets another parent, which takes write permission on the folder itself.
           await permitAccess(inner);
-          this.#moved += 1;
-          await rename(inner, placeIn(this.top, Buffer.from(`${this.#prefix}-${this.#moved}`)));
+          this.moved += 1;
+          await rename(inner, placeIn(this.top, Buffer.from(`${this.prefix}-${this.moved}`)));
         });
       });
     } finally {
@@ -197,14 +197,14 @@ class Removal {
     }
   }
 
-  async #attempt(work: () => Promise<void>): Promise<void> {
+  private async attempt(work: () => Promise<void>): Promise<void> {
     try {
       await work();
-      this.#removed += 1;
+      this.removed += 1;
     } catch (error) {
       // Concurrent changes are looked at again in the next pass, as long as there is progress.
       const isOnlyChanged = CHANGED.includes(errorCode(error) ?? '');
-      this.#failure = isOnlyChanged && this.#failure !== null ? this.#failure : toError(error);
+      this.failure = isOnlyChanged && this.failure !== null ? this.failure : toError(error);
     }
   }
 }
