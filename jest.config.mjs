@@ -38,7 +38,7 @@ export const shared = {
 };
 
 /** What starts processes (the built service, sandboxes, shells, an embedded PostgreSQL) is in jest.system.config.mjs. */
-const SYSTEM_TESTS = ['<rootDir>/test/(?:system|kubernetes)/', '\\.system\\.spec\\.ts$'];
+const SYSTEM_TESTS = ['<rootDir>/test/(?:system|kubernetes|keycloak)/', '\\.system\\.spec\\.ts$'];
 
 export const runner = {
   testSequencer: '<rootDir>/test/support/jest/longest-first.sequencer.cjs',

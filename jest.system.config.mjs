@@ -11,7 +11,7 @@ export default {
     {
       ...shared,
       displayName: 'system',
-      testRegex: ['/test/(?:system|kubernetes)/.*spec\\.ts$', '\\.system\\.spec\\.ts$'],
+      testRegex: ['/test/(?:system|kubernetes|keycloak)/.*spec\\.ts$', '\\.system\\.spec\\.ts$'],
       globalSetup: '<rootDir>/test/support/jest/start-system.cjs',
       globalTeardown: '<rootDir>/test/support/jest/stop-database.cjs',
     },

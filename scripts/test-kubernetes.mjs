@@ -5,7 +5,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import { COMMAND_LINES } from './lib/command-lines.ts';
 
-const [part = String.raw`(test|backends)/kubernetes/`] =
+const [part = String.raw`(test|sandboxes/src)/kubernetes/`] =
   COMMAND_LINES['scripts/test-kubernetes.mjs'].parse().processedArgs;
 
 const ROOT = fileURLToPath(new URL('..', import.meta.url));

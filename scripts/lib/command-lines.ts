@@ -115,6 +115,10 @@ export const COMMAND_LINES = {
       'copilot',
     ]),
   ),
+  'scripts/test-keycloak.mjs': npmRun(
+    'test:keycloak',
+    'Signs people in at a real Keycloak; ends with 77 where none can be had.',
+  ).option('--cache <folder>', 'where it is kept (~/.cache/slipway-keycloak)'),
   'scripts/test-kubernetes.mjs': npmRun(
     'test:kubernetes',
     'Runs the tests that need the cluster of KUBECONFIG.',

@@ -174,7 +174,7 @@ describe('variables of tests', () => {
     'PID_FILE',
   ]);
   /** They come from outside as well, though tests hand them on. */
-  const HANDED_ON = ['KUBECONFIG', 'DOCKER_HOST', 'TEST_DATABASE_URL'];
+  const HANDED_ON = ['KUBECONFIG', 'DOCKER_HOST', 'KEYCLOAK_HOME', 'TEST_DATABASE_URL'];
   const sources = find('{test,scripts,packages/*/test}/**/*.{ts,mjs,cjs}').map(read).join('\n');
   const rows: { names: string[]; runBy: string }[] = [
     ...read('CONTRIBUTING.md').matchAll(/^\| (`[A-Z][^|]*) \|([^|]*)\| +([^|]*?) +\|$/gm),
