@@ -4,6 +4,12 @@ import { type Demo, startDemo } from '../../../demo/start-demo.js';
 import { FakeOidcIssuer } from '../../../test/fakes/fake-oidc-issuer.js';
 import { startBrowser, Visitor } from './visitor.js';
 
+interface DeviceCodes {
+  device_code: string;
+  user_code: string;
+  verification_uri_complete: string;
+}
+
 const BUTTON = 'Sign in with your company account';
 
 describe('signing in by the identity provider', () => {
@@ -60,6 +66,21 @@ describe('signing in by the identity provider', () => {
     await bob.forgetComplaints();
     await bob.leave();
     await ada.leave();
+  });
+
+  it('lets a device in, by its link, for who has to sign in first', async () => {
+    const url = demo.url.replace('127.0.0.1', 'localhost');
+    const begun = await fetch(`${url}/oauth/device/authorize`, { method: 'POST' });
+    const device = (await begun.json()) as DeviceCodes;
+    const cy = await come('cy', 'dev', device.verification_uri_complete);
+
+    await cy.page.getByText(`Does the device show ${device.user_code}?`).waitFor();
+    await cy.page.getByRole('button', { name: 'Let it in' }).click();
+    await cy.page.getByText('The device is let in').waitFor();
+    const body = new URLSearchParams({ device_code: device.device_code });
+    const given = await fetch(`${url}/oauth/device/token`, { method: 'POST', body });
+    expect(await given.json()).toMatchObject({ access_token: expect.stringMatching(/^slw_/) });
+    await cy.leave();
   });
 
   it('lets who is signed in try requests out in the documents, without a key', async () => {

@@ -80,7 +80,7 @@ function SignInPage({ refusal }: { refusal: string | null }) {
         <>
           <a
             className="button primary"
-            href={`${session.signInUrl}?return_to=${encodeURIComponent(location.pathname)}`}>
+            href={`${session.signInUrl}?return_to=${encodeURIComponent(location.pathname + location.search)}`}>
             Sign in with your company account
           </a>
           <p className="hint">Or with an API key:</p>
