@@ -27,6 +27,7 @@ export const BOUNDED_PARSERS = {
     'packages/sandboxes/src/kubernetes/api-server.ts',
     'src/git-providers/enterprise-sso/enterprise-sso.mapper.ts',
     'src/git-providers/provider-errors.ts',
+    'src/git-providers/tokens/token-renewals.ts',
     'src/settings/model-check.ts',
     'src/settings/model-trial/model-trial.service.ts',
     'src/settings/model-trial/trial-requests.ts',
@@ -64,6 +65,7 @@ export const BOUNDED_PARSERS = {
     'src/common/rendered-text.ts',
   ],
   'our own rows, bounded when they were written': [
+    'src/git-providers/tokens/provider-token.repository.ts',
     'src/outbound-webhooks/push/push-keys.ts',
     'src/outbound-webhooks/push/push-subscription.repository.ts',
     'src/settings/mcp/mcp-secrets.ts',

@@ -33,6 +33,16 @@ export interface GitServerAddresses {
   cloneUrl: string;
 }
 
+export interface GitServerConfig extends GitServerAddresses {
+  /** Whose tokens of users are renewed; null: none. */
+  oauthClientId: string | null;
+  oauthClientSecret: string | null;
+}
+
+/** GitHub has refresh tokens of Apps only. */
+export const oauthVariable = (name: PublicGitServerName): string =>
+  name === 'github' ? 'GITHUB_APP_CLIENT' : `${name.toUpperCase()}_OAUTH_CLIENT`;
+
 const REALM = 'must be the full http(s) address of the realm, …/realms/NAME';
 
 function hasIssuer({ issuer }: EnterpriseSsoConfig): boolean {
@@ -96,7 +106,7 @@ export class GitConfig {
   )
   hostAllowlist: string[];
 
-  servers: Readonly<Record<PublicGitServerName, GitServerAddresses>>;
+  servers: Readonly<Record<PublicGitServerName, GitServerConfig>>;
 
   enterpriseSso: EnterpriseSsoConfig | null;
 
@@ -120,12 +130,12 @@ export class GitConfig {
 }
 
 export const GIT_SERVER_GROUPS = new Map(
-  PUBLIC_GIT_SERVER_NAMES.map((name) => [name, addressVariables(name)] as const),
+  PUBLIC_GIT_SERVER_NAMES.map((name) => [name, serverVariables(name)] as const),
 );
 
-function addressVariables(name: PublicGitServerName): new () => GitServerAddresses {
+function serverVariables(name: PublicGitServerName): new () => GitServerConfig {
   const prefix = name.toUpperCase();
-  class Addresses implements GitServerAddresses {
+  class Variables implements GitServerConfig {
     @UrlVariable(`${prefix}_API_URL`, 'Where the requests of tokens without a host go.', {
       default: PUBLIC_GIT_SERVERS[name].apiUrl,
     })
@@ -136,6 +146,18 @@ function addressVariables(name: PublicGitServerName): new () => GitServerAddress
       `Where repositories of such tokens are cloned from, and public ones without a token. By default \`https://${PUBLIC_GIT_SERVERS[name].host}\`, or the host of another \`${prefix}_API_URL\`.`,
     )
     cloneUrl: string;
+
+    @TextVariable(
+      `${oauthVariable(name)}_ID`,
+      'Client of OAuth whose tokens of users are renewed before they end (`refresh_token` of add-git-providers).',
+    )
+    oauthClientId: string | null;
+
+    @TextVariable(`${oauthVariable(name)}_SECRET`, 'Its secret. Required with the client.', {
+      isSecret: true,
+      requiredIf: ({ oauthClientId }: GitServerConfig) => oauthClientId !== null,
+    })
+    oauthClientSecret: string | null;
   }
-  return Addresses;
+  return Variables;
 }

@@ -207,8 +207,9 @@ function readGit(variables: Variables): GitConfig {
   const git = readGroup(GitConfig, variables);
   git.servers = Object.fromEntries(
     [...GIT_SERVER_GROUPS].map(([name, group]) => {
-      const { apiUrl, cloneUrl } = readGroup(group, variables);
-      return [name, { apiUrl, cloneUrl: cloneUrlOf(cloneUrl, apiUrl, PUBLIC_GIT_SERVERS[name]) }];
+      const server = readGroup(group, variables);
+      const cloneUrl = cloneUrlOf(server.cloneUrl, server.apiUrl, PUBLIC_GIT_SERVERS[name]);
+      return [name, { ...server, cloneUrl }];
     }),
   ) as GitConfig['servers'];
   git.enterpriseSso = readEnterpriseSso(variables);

@@ -17,6 +17,7 @@ import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit
 import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
 import { StoreSettingsAsDocuments1766900000000 } from './migrations/1766900000000-store-settings-as-documents.js';
 import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
+import { AddTokenRenewals1766950000000 } from './migrations/1766950000000-add-token-renewals.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
 export const MIGRATIONS = [
@@ -39,4 +40,5 @@ export const MIGRATIONS = [
   AddEgress1766890000000,
   AddPlaceholders1766891000000,
   StoreSettingsAsDocuments1766900000000,
+  AddTokenRenewals1766950000000,
 ];

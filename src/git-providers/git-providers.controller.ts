@@ -7,7 +7,7 @@ import { gitProviderProblem, INVALID_TOKEN, noGitProvider } from './git-provider
 import { GitProviderError, PROVIDER_TYPES, type ProviderUser } from './git-provider.js';
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { ProviderCalls } from './provider-reader.js';
-import { ProviderTokenRepository } from './tokens/provider-token.repository.js';
+import { TokenRenewals } from './tokens/token-renewals.js';
 
 class GitUserDto {
   @ApiProperty({ description: 'As the provider writes it.', example: '583231' }) id: string;
@@ -29,7 +29,7 @@ export class GitProvidersService {
   private readonly logger = new Logger(GitProvidersService.name);
 
   constructor(
-    private readonly credentials: ProviderTokenRepository,
+    private readonly credentials: TokenRenewals,
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
   ) {}
@@ -39,7 +39,7 @@ export class GitProvidersService {
    * @throws DomainError no_git_provider without a token, else what the provider's failure means
    */
   async findAccount(userId: string): Promise<ProviderUser> {
-    const [credential] = await this.credentials.list(userId);
+    const [credential] = await this.credentials.current(userId);
     if (!credential) {
       throw noGitProvider();
     }

@@ -15,6 +15,7 @@ import { RepositoryAccessService } from './repository-access.service.js';
 import { RepositoryListsService } from './repository-lists.service.js';
 import { ProviderToken, ProviderTokenRepository } from './tokens/provider-token.repository.js';
 import { ProviderTokensService } from './tokens/provider-tokens.service.js';
+import { TokenRenewals } from './tokens/token-renewals.js';
 
 /** A page of 50 pull requests with long descriptions has 1.6 MB. */
 const MAX_RESPONSE_BYTES = 2 * 1_048_576;
@@ -50,6 +51,7 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
     },
     ProviderTokensService,
     ProviderTokenRepository,
+    TokenRenewals,
     ProviderCalls,
     ProviderMetrics,
     ProviderReader,
@@ -61,6 +63,7 @@ const MAX_RESPONSE_BYTES = 2 * 1_048_576;
   exports: [
     ProviderTokensService,
     ProviderTokenRepository,
+    TokenRenewals,
     ProviderCalls,
     ProviderReader,
     GitProviderRegistry,

@@ -15,7 +15,8 @@ import {
 import { GitProviderRegistry } from './git-provider.registry.js';
 import { GIT_SERVERS, providerOfSource } from './git-servers.js';
 import { ProviderCalls } from './provider-reader.js';
-import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
+import type { StoredCredential } from './tokens/provider-token.repository.js';
+import { TokenRenewals } from './tokens/token-renewals.js';
 
 export interface CloneAccess {
   provider: ProviderType;
@@ -49,7 +50,7 @@ export class RepositoryAccessService {
   });
 
   constructor(
-    private readonly tokens: ProviderTokenRepository,
+    private readonly tokens: TokenRenewals,
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
   ) {}
@@ -189,7 +190,7 @@ export class RepositoryAccessService {
     provider: ProviderType | { source: string } | null,
     repository: string,
   ): Promise<RepositoryCredential> {
-    const credentials = await this.tokens.list(userId);
+    const credentials = await this.tokens.current(userId);
     if (typeof provider === 'string') {
       return { provider, credential: credentials.find((each) => each.provider === provider) ?? null };
     }

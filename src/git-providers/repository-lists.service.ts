@@ -14,7 +14,8 @@ import type {
   ListRange,
   RepositoryQuery,
 } from './repository-lists.js';
-import { ProviderTokenRepository, type StoredCredential } from './tokens/provider-token.repository.js';
+import type { StoredCredential } from './tokens/provider-token.repository.js';
+import { TokenRenewals } from './tokens/token-renewals.js';
 
 export interface ProviderListing<T> {
   provider: ProviderType;
@@ -35,7 +36,7 @@ export class RepositoryListsService {
   private readonly installations: ProviderCache<Listing<string>>;
 
   constructor(
-    private readonly tokens: ProviderTokenRepository,
+    private readonly tokens: TokenRenewals,
     private readonly providers: ProviderReader,
     clock: Clock,
   ) {
@@ -65,7 +66,7 @@ export class RepositoryListsService {
     provider: ProviderType | null,
     query: BranchQuery,
   ): Promise<ProviderListing<FoundBranch>> {
-    const asked = provider === null ? await this.tokens.list(userId) : [{ provider }];
+    const asked = provider === null ? await this.tokens.current(userId) : [{ provider }];
     const readings = asked.map(({ provider: each }) =>
       this.read(userId, each, this.branches, query, (adapter, call) =>
         adapter.searchBranches(query, call),
@@ -123,7 +124,7 @@ export class RepositoryListsService {
   }
 
   private async credential(userId: string, provider: ProviderType | null): Promise<StoredCredential> {
-    const credentials = await this.tokens.list(userId);
+    const credentials = await this.tokens.current(userId);
     const found = provider === null ? credentials[0] : credentials.find((each) => each.provider === provider);
     if (!found) {
       throw provider === null || credentials.length === 0

@@ -5,6 +5,7 @@ import {
   ProviderTokenRepository,
   type StoredCredential,
 } from '../git-providers/tokens/provider-token.repository.js';
+import { TokenRenewals } from '../git-providers/tokens/token-renewals.js';
 import { type Candidate, rankTasks, type TaskType } from './collect-candidates.js';
 import { allProvidersFailed, type ProviderStatus, providerStatus } from './provider-status.js';
 import { type ProviderOutcome, WorkReader } from './work.reader.js';
@@ -26,12 +27,13 @@ export interface SuggestedTasks {
 export class SuggestedTasksService {
   constructor(
     private readonly tokens: ProviderTokenRepository,
+    private readonly renewals: TokenRenewals,
     private readonly reader: WorkReader,
   ) {}
 
   /** Ranked tasks of all providers that respond. @throws DomainError no_git_provider, git_providers_failed */
   async find(userId: string, selection: TaskSelection): Promise<SuggestedTasks> {
-    const credentials = await this.tokens.list(userId);
+    const credentials = await this.renewals.current(userId);
     if (credentials.length === 0) {
       throw noGitProvider();
     }

@@ -5,6 +5,7 @@ import { answerPulls } from './fake-bitbucket.pulls.js';
 import { changeIn, commitNamed, isOpen } from './fake-followed.js';
 import { branchesOf, contains, isOwnedByUser, newestFirst, ownersIn, repositoryId } from './fake-lists.js';
 import { memberOf } from './fake-members.js';
+import { answerRenewal } from './fake-oauth.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeRepository, FakeWorld } from './fake-world.js';
 import { partialResponse } from './partial-response.js';
@@ -56,7 +57,7 @@ export async function startFakeBitbucket(
   const context: Context = { world, options, origin: '', seen: new Set() };
   const server = await FakeServer.start(async (request) => {
     await options.gate?.(request);
-    const answer = respond(context, request);
+    const answer = answerRenewal(world, request, 'bitbucket') ?? respond(context, request);
     return { ...answer, headers: { ...options.headers, ...answer.headers } };
   }, options);
   context.origin = server.origin;

@@ -6,6 +6,7 @@ import { githubGraph } from './fake-github.graph.js';
 import { answerLists } from './fake-github.lists.js';
 import { answerPulls } from './fake-github.pulls.js';
 import { githubSchema } from './schemas/fake-github.schema.js';
+import { answerRenewal } from './fake-oauth.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
 
@@ -39,7 +40,7 @@ export async function startFakeGithub(
   const reads = new Map<FakeChangeRequest, number>();
   const server = await FakeServer.start(async (request) => {
     await options.gate?.(request);
-    const stored = answerStorage(world, request);
+    const stored = answerStorage(world, request) ?? answerRenewal(world, request, 'github');
     if (stored) {
       return stored;
     }

@@ -5,6 +5,7 @@ import { gitlabGraph } from './fake-gitlab.graph.js';
 import { answerLists } from './fake-gitlab.lists.js';
 import { answerProjects } from './fake-gitlab.projects.js';
 import { gitlabSchema } from './schemas/fake-gitlab.schema.js';
+import { answerRenewal } from './fake-oauth.js';
 import { type FakeRequest, type FakeResponse, FakeServer } from './fake-server.js';
 import type { FakeChangeRequest, FakeWorld } from './fake-world.js';
 
@@ -29,6 +30,10 @@ export async function startFakeGitlab(
   const reads = new Map<FakeChangeRequest, number>();
   return FakeServer.start(async (request) => {
     await options.gate?.(request);
+    const renewed = answerRenewal(world, request, 'gitlab');
+    if (renewed) {
+      return renewed;
+    }
     const token = credentials(request);
     if (request.path.endsWith('/graphql')) {
       if (token !== undefined && token !== world.token) {

@@ -5,7 +5,8 @@ import { GitProviderRegistry } from '../git-provider.registry.js';
 import { GIT_SERVERS } from '../git-servers.js';
 import { orFailure } from '../provider-errors.js';
 import { ProviderCalls } from '../provider-reader.js';
-import { ProviderTokenRepository, type StoredCredential } from './provider-token.repository.js';
+import type { StoredCredential } from './provider-token.repository.js';
+import { TokenRenewals } from './token-renewals.js';
 
 const TOKEN_TIMEOUT_MS = 12_000;
 
@@ -25,19 +26,19 @@ export class AgentGitTokensReader {
   private readonly logger = new Logger(AgentGitTokensReader.name);
 
   constructor(
-    private readonly tokens: ProviderTokenRepository,
+    private readonly tokens: TokenRenewals,
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
   ) {}
 
   async describe(userId: string): Promise<Map<string, string>> {
-    const sources = await this.sources(await this.tokens.list(userId));
+    const sources = await this.sources(await this.tokens.current(userId));
     return new Map([...sources].map(([name, { credential }]) => [name, describeToken(credential)]));
   }
 
   /** The token, or null. @throws DomainError when the provider must be asked for it and does not give it */
   async find(userId: string, name: string): Promise<string | null> {
-    const source = (await this.sources(await this.tokens.list(userId))).get(name);
+    const source = (await this.sources(await this.tokens.current(userId))).get(name);
     return source ? await this.read(userId, source) : null;
   }
 

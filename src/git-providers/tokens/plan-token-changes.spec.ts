@@ -4,10 +4,13 @@ import { PROVIDER_TYPES, type ProviderType } from '../git-provider.js';
 import {
   HOST_REFUSED,
   planTokenChanges,
+  type NewRenewal,
   type ProviderTokenInput,
   type TokenPlan,
   tokenShapeProblem,
 } from './plan-token-changes.js';
+
+const NOW = Date.UTC(2026, 10, 30);
 
 type Inputs = Partial<Record<ProviderType, ProviderTokenInput | null>>;
 
@@ -24,6 +27,8 @@ function plan(
     allowlist: HostAllowlist.parse(['git.example.com', '*.corp.example']),
     storedHosts: toMap(stored),
     usable: PROVIDER_TYPES.filter((provider) => sso || provider !== 'enterprise_sso'),
+    renewable: ['gitlab'],
+    now: NOW,
     loc: ['body', 'provider_tokens'],
   });
 }
@@ -40,12 +45,14 @@ const set = (
   token: string,
   host: string | null,
   accountId: string | null = null,
+  renewal: NewRenewal | null = null,
 ) => ({
   kind: 'set' as const,
   provider,
   token,
   host,
   accountId,
+  renewal,
 });
 
 describe('planTokenChanges', () => {
@@ -80,6 +87,24 @@ describe('planTokenChanges', () => {
       set('gitlab', 'glpat-a', 'git.example.com/root', '7'),
     ],
     [
+      'a token that is renewed before it ends',
+      { gitlab: { token: 'a', refresh_token: 'b', expires_at: new Date(NOW + 1) } },
+      {},
+      set('gitlab', 'a', null, null, { refreshToken: 'b', expiresAt: new Date(NOW + 1) }),
+    ],
+    [
+      'a token that is renewed at once where its end is not known',
+      { gitlab: { token: 'a', refresh_token: 'b' } },
+      { gitlab: OWN },
+      set('gitlab', 'a', null, null, { refreshToken: 'b', expiresAt: new Date(NOW) }),
+    ],
+    [
+      'a token without what is blank',
+      { github: { token: 'a', refresh_token: ' ' } },
+      {},
+      set('github', 'a', null),
+    ],
+    [
       'Data Center tokens in any form',
       { bitbucket: { token: 'ATATTx', host: 'git.corp.example' } },
       {},
@@ -100,6 +125,9 @@ describe('planTokenChanges', () => {
     ['both, in field order', { gitlab: { token: 'glcbt-a', host: `http://${OWN}` } }, {}, 'token', 'host'],
     ['a Bitbucket Cloud token without e-mail', { bitbucket: { token: 'ATATTx' } }, {}, 'token'],
     ['only the host of a Data Center token', { bitbucket: { token: 'ATATTx', host: 'a..b' } }, {}, 'host'],
+    ['a refresh token alone', { gitlab: { refresh_token: 'b' } }, { gitlab: null }, 'refresh_token'],
+    ['one that no client renews', { github: { token: 'a', refresh_token: 'b' } }, {}, 'refresh_token'],
+    ['one of another host', { gitlab: { token: 'a', refresh_token: 'b', host: OWN } }, {}, 'refresh_token'],
     ['a host of enterprise_sso', { enterprise_sso: { token: 'abc', host: OWN } }, {}, 'host'],
     ['a host of enterprise_sso without token', { enterprise_sso: { host: 'x' } }, {}, 'host'],
   ])('refuses %s', (_title, inputs, stored, ...members) => {

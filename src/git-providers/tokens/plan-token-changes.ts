@@ -8,6 +8,8 @@ export interface ProviderTokenInput {
   token?: string | null;
   host?: string | null;
   user_id?: string | null;
+  refresh_token?: string | null;
+  expires_at?: Date | null;
 }
 
 /** A null entry removes a provider's token. */
@@ -26,6 +28,12 @@ export interface NewToken {
   /** Canonical; null for the provider's default address. */
   host: string | null;
   accountId: string | null;
+  renewal: NewRenewal | null;
+}
+
+export interface NewRenewal {
+  refreshToken: string;
+  expiresAt: Date;
 }
 
 export type TokenChange =
@@ -44,6 +52,9 @@ interface TokenPlanContext {
   /** Canonical hosts; a provider without a stored token has no entry. */
   storedHosts: ReadonlyMap<ProviderType, string | null>;
   usable: readonly ProviderType[];
+  /** Providers with a client of OAuth, whose tokens at the default address can be renewed. */
+  renewable: readonly ProviderType[];
+  now: number;
   /** Location of the map in the request, such as `['body', 'provider_tokens']`. */
   loc: readonly string[];
 }
@@ -62,6 +73,10 @@ export const HOST_REFUSED =
   'This host is not allowed here: use the public service or a host that the operator has allowed, without user name, query or fragment.';
 const HOST_NEEDS_TOKEN =
   'A token is only ever sent to the host it was given with: send the token together with its host.';
+
+const RENEWAL_NEEDS_TOKEN = 'A refresh token comes together with the token that it renews.';
+const NOT_RENEWABLE =
+  'No token of this host can be renewed: the operator has configured no client of OAuth for it. Leave it out, or send a token that does not expire.';
 
 /** Decides, without asking a provider, what a client's `provider_tokens` change. */
 export function planTokenChanges(inputs: ProviderTokenInputs, context: TokenPlanContext): TokenPlan {
@@ -93,6 +108,9 @@ function entryStep(provider: ProviderType, input: ProviderTokenInput, context: T
 
 /** A blank token keeps what is stored, so a host beside it must be the stored one. */
 function keptTokenStep(provider: ProviderType, input: ProviderTokenInput, context: TokenPlanContext): Step {
+  if (unlessBlank(input.refresh_token) !== null) {
+    return { problems: [{ member: 'refresh_token', msg: RENEWAL_NEEDS_TOKEN }] };
+  }
   const hostInput = unlessBlank(input.host);
   if (hostInput !== null) {
     const choice = chooseHost(provider, hostInput, context.allowlist);
@@ -127,7 +145,14 @@ function newTokenStep(
     return { problems: [...problems, { member: 'host', msg: choice.problem }] };
   }
   const accountId = unlessBlank(input.user_id);
-  return { change: { kind: 'set', provider, token, host: choice.host, accountId }, problems };
+  const refreshToken = unlessBlank(input.refresh_token);
+  if (refreshToken !== null && !(choice.host === null && context.renewable.includes(provider))) {
+    problems.push({ member: 'refresh_token', msg: NOT_RENEWABLE });
+  }
+  // Where the client says no end, the first use finds out.
+  const expiresAt = input.expires_at ?? new Date(context.now);
+  const renewal = refreshToken === null ? null : { refreshToken, expiresAt };
+  return { change: { kind: 'set', provider, token, host: choice.host, accountId, renewal }, problems };
 }
 
 function chooseHost(provider: ProviderType, input: string, allowlist: HostAllowlist): HostChoice {
@@ -144,6 +169,14 @@ function unlessBlank(text: string | null | undefined): string | null {
 
 /** Blank text keeps the stored token. */
 export const TOKEN_FORM = { pattern: String.raw`^(?:\s*|[!-~]+)$`, maxLength: MAX_TOKEN_BYTES };
+
+/** A sentence with the right form for a text that can be no refresh token, or null. */
+export function refreshTokenProblem(text: string): string | null {
+  return text.trim() === '' || (/^[\x21-\x7e]+$/.test(text) && text.length <= MAX_TOKEN_BYTES) ? null : FORM;
+}
+
+const FORM =
+  'A refresh token has at most 8192 ASCII letters, digits and punctuation, without white space or control characters.';
 
 /**
  * A sentence with the right form for a token that can never work, or null. It contains no part of the token, and does

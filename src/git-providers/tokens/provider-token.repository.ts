@@ -1,3 +1,4 @@
+import { hash } from 'node:crypto';
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
 import {
@@ -12,12 +13,16 @@ import {
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
-import type { NewToken } from './plan-token-changes.js';
+import type { NewRenewal, NewToken } from './plan-token-changes.js';
 import { PROVIDER_TYPES, type ProviderAuth, type ProviderType } from '../git-provider.js';
 
 /** Binds an encrypted token: a record copied to another user or provider does not decrypt. */
 export function providerTokenBinding(userId: string, provider: string): string {
   return `provider_tokens.token:${userId}:${provider}`;
+}
+
+export function tokenRenewalBinding(userId: string, provider: string): string {
+  return `provider_tokens.renewal:${userId}:${provider}`;
 }
 
 export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
@@ -26,6 +31,12 @@ export const PROVIDER_TOKEN_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
     column: 'token',
     keyColumns: ['user_id', 'provider'],
     binding: ({ user_id = '', provider = '' }) => providerTokenBinding(user_id, provider),
+  },
+  {
+    table: 'provider_tokens',
+    column: 'renewal',
+    keyColumns: ['user_id', 'provider'],
+    binding: ({ user_id = '', provider = '' }) => tokenRenewalBinding(user_id, provider),
   },
 ];
 
@@ -43,6 +54,10 @@ export class ProviderToken extends UserKeyedRow {
   /** False when the provider gave no verdict at the time of storing. */
   @Column('boolean', { default: true }) verified: boolean;
 
+  /** Encrypted {@link StoredRenewal}. */
+  @Column('text', { nullable: true }) renewal: string | null;
+  @Column('timestamptz', { nullable: true }) expiresAt: Date | null;
+
   /** Until then, one call alone uses a token that its use may replace. */
   @Column('timestamptz', { nullable: true }) claimedUntil: Date | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
@@ -56,6 +71,19 @@ export interface StoredCredential extends ProviderAuth {
   verified: boolean;
   /** When the user stored it; a rotation does not change this. */
   updatedAt: Date;
+  /** Null where that is not known, or the token cannot be renewed. */
+  expiresAt: Date | null;
+}
+
+/** A release that knows nothing of renewals may have stored another token since: the digest tells. */
+interface StoredRenewal {
+  refresh_token: string;
+  token_sha256: string;
+}
+
+export interface ClaimedRenewal {
+  token: string;
+  refreshToken: string;
 }
 
 export interface TokenToStore extends Omit<NewToken, 'kind'> {
@@ -64,13 +92,19 @@ export interface TokenToStore extends Omit<NewToken, 'kind'> {
 
 /** Every request for suggested tasks reads it, even if the cache serves the rest, so no entities are built. */
 const LIST_TOKENS =
-  'SELECT provider, token, host, verified, updated_at AS "updatedAt" FROM provider_tokens WHERE user_id = $1';
+  'SELECT provider, token, host, verified, updated_at AS "updatedAt", expires_at AS "expiresAt" FROM provider_tokens WHERE user_id = $1';
 
 /** Longer than an exchange takes: a replica that has not finished by then is dead. */
 const CLAIM = `
   UPDATE provider_tokens SET claimed_until = now() + interval '20 seconds'
   WHERE user_id = $1 AND provider = $2 AND (claimed_until IS NULL OR claimed_until < now())
   RETURNING token`;
+
+/** The claim ends by itself: a token that could not be renewed is not tried again before. */
+const CLAIM_RENEWAL = `
+  UPDATE provider_tokens SET claimed_until = now() + interval '20 seconds'
+  WHERE user_id = $1 AND provider = $2 AND expires_at <= $3 AND (claimed_until IS NULL OR claimed_until < now())
+  RETURNING token, renewal`;
 
 /** Times of JavaScript have no microseconds. */
 const MARK_VERIFIED = `
@@ -110,11 +144,21 @@ export class ProviderTokenRepository {
 
   /** Stores a token in place of the one that the user may have for the provider. */
   async store(manager: EntityManager, userId: string, newToken: TokenToStore): Promise<void> {
-    const { provider, token, host, accountId, verified } = newToken;
+    const { provider, token, host, accountId, verified, renewal } = newToken;
     const encrypted = this.cipher.encrypt(token, providerTokenBinding(userId, provider));
     await manager.upsert(
       ProviderToken,
-      { userId, provider, token: encrypted, host, accountId, verified, updatedAt: () => 'now()' },
+      {
+        userId,
+        provider,
+        token: encrypted,
+        host,
+        accountId,
+        verified,
+        ...this.renewalColumns(userId, provider, token, renewal),
+        claimedUntil: null,
+        updatedAt: () => 'now()',
+      },
       { conflictPaths: ['userId', 'provider'] },
     );
     await this.audit.append(manager, {
@@ -168,12 +212,82 @@ export class ProviderTokenRepository {
     await this.tokens.query(RELEASE, [userId, provider]);
   }
 
+  /**
+   * The refresh token of a token that ends before a time, for one call at a time of all replicas; null where another has
+   * it, or there is none to be renewed any more.
+   */
+  async claimRenewal(userId: string, provider: ProviderType, before: Date): Promise<ClaimedRenewal | null> {
+    type Claimed = [{ token: string; renewal: string | null }[], number];
+    const [[row]] = await this.tokens.query<Claimed>(CLAIM_RENEWAL, [userId, provider, before]);
+    if (row === undefined) {
+      return null;
+    }
+    const token = this.cipher.decrypt(row.token, providerTokenBinding(userId, provider));
+    const clear = row.renewal && this.cipher.decrypt(row.renewal, tokenRenewalBinding(userId, provider));
+    const renewal = clear ? (JSON.parse(clear) as StoredRenewal) : null;
+    if (renewal?.token_sha256 !== hash('sha256', token)) {
+      await this.dropRenewal(userId, provider, token);
+      return null;
+    }
+    return { token, refreshToken: renewal.refresh_token };
+  }
+
+  /** Stores what a renewal brought, unless the user has stored another token. */
+  async storeRenewed(
+    userId: string,
+    provider: ProviderType,
+    oldToken: string,
+    { token, renewal }: { token: string; renewal: NewRenewal },
+  ): Promise<void> {
+    await this.changeToken(userId, provider, oldToken, {
+      token: this.cipher.encrypt(token, providerTokenBinding(userId, provider)),
+      ...this.renewalColumns(userId, provider, token, renewal),
+      claimedUntil: null,
+    });
+  }
+
+  /** The token stays as it is, for as long as it lasts. */
+  async dropRenewal(userId: string, provider: ProviderType, token: string): Promise<void> {
+    await this.changeToken(userId, provider, token, { renewal: null, expiresAt: null, claimedUntil: null });
+  }
+
+  private renewalColumns(
+    userId: string,
+    provider: ProviderType,
+    token: string,
+    renewal: NewRenewal | null,
+  ): Pick<ProviderToken, 'renewal' | 'expiresAt'> {
+    if (renewal === null) {
+      return { renewal: null, expiresAt: null };
+    }
+    const stored: StoredRenewal = {
+      refresh_token: renewal.refreshToken,
+      token_sha256: hash('sha256', token),
+    };
+    return {
+      renewal: this.cipher.encrypt(JSON.stringify(stored), tokenRenewalBinding(userId, provider)),
+      expiresAt: renewal.expiresAt,
+    };
+  }
+
   /** Stores a rotated token unless the user has stored another one; returns whether it did. */
   async replaceToken(
     userId: string,
     provider: ProviderType,
     oldToken: string,
     newToken: string,
+  ): Promise<boolean> {
+    return await this.changeToken(userId, provider, oldToken, {
+      token: this.cipher.encrypt(newToken, providerTokenBinding(userId, provider)),
+    });
+  }
+
+  /** Returns whether it did: the user may have stored another one. */
+  private async changeToken(
+    userId: string,
+    provider: ProviderType,
+    oldToken: string,
+    changes: Partial<Pick<ProviderToken, 'token' | 'renewal' | 'expiresAt' | 'claimedUntil'>>,
   ): Promise<boolean> {
     const binding = providerTokenBinding(userId, provider);
     return this.tokens.manager.transaction(async (manager) => {
@@ -182,13 +296,14 @@ export class ProviderTokenRepository {
       if (!row || this.cipher.decrypt(row.token, binding) !== oldToken) {
         return false;
       }
-      const token = this.cipher.encrypt(newToken, binding);
-      // The user did not cause the rotation, so the time of storing stays.
-      await manager.update(ProviderToken, { userId, provider }, { token, updatedAt: row.updatedAt });
-      await this.audit.append(manager, {
-        ...tokenEntry('git_token.rotate', userId, provider),
-        by: 'service',
-      });
+      // The user did not cause the change, so the time of storing stays.
+      await manager.update(ProviderToken, { userId, provider }, { ...changes, updatedAt: row.updatedAt });
+      if (changes.token !== undefined) {
+        await this.audit.append(manager, {
+          ...tokenEntry('git_token.rotate', userId, provider),
+          by: 'service',
+        });
+      }
       return true;
     });
   }

@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { HostAllowlist } from '@slipway/common/http/host-allowlist.js';
+import { Clock } from '../../common/clock.js';
 import { InvalidInputError } from '../../common/errors/domain-error.js';
 import { invalidGitToken } from '../git-provider-problem.js';
 import type { CallBounds, ProviderErrorCode, ProviderType, TokenCheck } from '../git-provider.js';
@@ -14,6 +15,7 @@ import {
   type TokenChange,
 } from './plan-token-changes.js';
 import { ProviderTokenRepository, type TokenToStore } from './provider-token.repository.js';
+import { TokenRenewals } from './token-renewals.js';
 
 /** Changes that have passed every check; made by `prepare` only. */
 interface PreparedTokens {
@@ -59,6 +61,8 @@ export class ProviderTokensService {
     private readonly registry: GitProviderRegistry,
     private readonly calls: ProviderCalls,
     private readonly allowlist: HostAllowlist,
+    private readonly renewals: TokenRenewals,
+    private readonly clock: Clock,
   ) {}
 
   /**
@@ -75,6 +79,8 @@ export class ProviderTokensService {
       allowlist: this.allowlist,
       storedHosts: await this.tokens.hosts(userId),
       usable: this.registry.usable,
+      renewable: this.renewals.providers,
+      now: this.clock.now(),
       loc,
     });
     if (plan.problems.length > 0) {

@@ -1,7 +1,7 @@
 import { isIn } from 'class-validator';
 import { ApiProperty } from '@nestjs/swagger';
 import { must } from '../../common/validation/field.js';
-import { NestedMap, Text } from '../../common/validation/field-decorators.js';
+import { Instant, NestedMap, Text } from '../../common/validation/field-decorators.js';
 import {
   PROVIDER_ERROR_CODES,
   PROVIDER_TYPES,
@@ -10,6 +10,7 @@ import {
 } from '../../git-providers/git-provider.js';
 import {
   type ProviderTokenInput,
+  refreshTokenProblem,
   TOKEN_FORM,
   type ProviderTokenInputs,
   type ProviderTokenWarning,
@@ -44,6 +45,24 @@ class ProviderTokenDto implements ProviderTokenInput {
         : `Expected an account id of at most ${MAX_ACCOUNT_ID_LENGTH} characters.`,
   })
   user_id?: string | null;
+
+  @Text(
+    'Renews the token before it ends, at the default address of a provider for which the operator has configured a client of OAuth. Comes together with the token.',
+    {
+      nullable: true,
+      secret: true,
+      example: 'ghr_exampleExampleExampleExample1',
+      form: TOKEN_FORM,
+      rule: refreshTokenProblem,
+    },
+  )
+  refresh_token?: string | null;
+
+  @Instant('When the token ends. Without it, the first use of the token renews it.', {
+    nullable: true,
+    example: '2030-01-31T12:00:00Z',
+  })
+  expires_at?: Date | null;
 }
 
 /** Arrives as `ProviderTokenInputs`: a null map counts as absent, a null entry removes the token. */

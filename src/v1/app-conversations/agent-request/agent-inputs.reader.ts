@@ -8,10 +8,8 @@ import { DomainError } from '../../../common/errors/domain-error.js';
 import { AppConfig } from '../../../config/app-config.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../../../git-providers/repository-access.service.js';
-import {
-  ProviderTokenRepository,
-  type StoredCredential,
-} from '../../../git-providers/tokens/provider-token.repository.js';
+import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
+import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import { McpConfigRepository } from '../../../settings/mcp/mcp-config.repository.js';
 import {
   allowedTools,
@@ -82,7 +80,7 @@ export class AgentInputsReader {
   constructor(
     private readonly settings: SettingsRepository,
     private readonly mcpConfigs: McpConfigRepository,
-    private readonly tokens: ProviderTokenRepository,
+    private readonly tokens: TokenRenewals,
     private readonly secrets: AgentSecretsReader,
     private readonly profiles: LlmProfileRepository,
     private readonly ownToolServer: OwnToolServer,
@@ -97,7 +95,7 @@ export class AgentInputsReader {
     configuration: AgentConfiguration,
     { startId, own, limits, maxBudget }: ConversationGrants,
   ): Promise<AgentInputs> {
-    const credentials = await this.tokens.list(userId);
+    const credentials = await this.tokens.current(userId);
     const secrets = await this.secrets.forUser(userId, credentials, visibleSecrets([limits]));
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });

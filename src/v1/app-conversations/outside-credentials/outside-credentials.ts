@@ -11,10 +11,8 @@ import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { PROVIDER_TYPES, type ProviderType } from '../../../git-providers/git-provider.js';
 import { gitHostBaseUrl } from '../../../git-providers/provider-http.js';
-import {
-  ProviderTokenRepository,
-  type StoredCredential,
-} from '../../../git-providers/tokens/provider-token.repository.js';
+import type { StoredCredential } from '../../../git-providers/tokens/provider-token.repository.js';
+import { TokenRenewals } from '../../../git-providers/tokens/token-renewals.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { AgentInputsReader } from '../agent-request/agent-inputs.reader.js';
 import {
@@ -148,7 +146,7 @@ export class Concealer {
 export class OutsideCredentials {
   constructor(
     private readonly placeholders: PlaceholderRepository,
-    private readonly tokens: ProviderTokenRepository,
+    private readonly tokens: TokenRenewals,
     private readonly inputs: AgentInputsReader,
     private readonly config: AppConfig,
   ) {}
@@ -172,7 +170,7 @@ export class OutsideCredentials {
           ...others.map((other) => ({ kind: 'model' as const, ...other })),
         ]
       : [];
-    const tokens = hasCredentialsOutside ? await this.tokens.list(userId) : [];
+    const tokens = hasCredentialsOutside ? await this.tokens.current(userId) : [];
     const finding = sources.map(async (source) => {
       const found =
         source.kind === 'git' ? this.gitToken(tokens, source.provider) : await this.modelKey(userId, source);
@@ -221,7 +219,7 @@ export class OutsideCredentials {
   /** What the proxy puts in for a sandbox. @throws SecretDecryptionError */
   async injections({ sandboxId, userId }: Omit<Holder, 'hasCredentialsOutside'>): Promise<EgressInjection[]> {
     const kept = await this.placeholders.list(sandboxId);
-    const tokens = kept.length === 0 ? [] : await this.tokens.list(userId);
+    const tokens = kept.length === 0 ? [] : await this.tokens.current(userId);
     return (await Promise.all(kept.map((each) => this.injection(userId, tokens, each)))).flat();
   }
 

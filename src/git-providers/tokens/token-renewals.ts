@@ -1,0 +1,179 @@
+import { setTimeout as delay } from 'node:timers/promises';
+import { Injectable, Logger } from '@nestjs/common';
+import { errorMessage } from '@slipway/common/errors/error-message.js';
+import { parseJson } from '@slipway/common/json-access.js';
+import { z } from 'zod';
+import { Clock } from '../../common/clock.js';
+import { AppConfig } from '../../config/app-config.js';
+import {
+  type GitServerConfig,
+  PUBLIC_GIT_SERVER_NAMES,
+  type PublicGitServerName,
+} from '../../config/git-config.js';
+import type { ProviderType } from '../git-provider.js';
+import { GitHttpClient } from '../provider-http.js';
+import type { NewRenewal } from './plan-token-changes.js';
+import { ProviderTokenRepository, type StoredCredential } from './provider-token.repository.js';
+
+/** So early that what begins with a token ends with it. */
+const EARLY_MS = 5 * 60_000;
+const TIMEOUT_MS = 8_000;
+/** How long a caller waits for a renewal that another one makes, where the token has ended. */
+const PATIENCE_MS = 10_000;
+const LOOK_MS = 100;
+
+/**
+ * Where each host renews tokens of users, below the address that repositories are cloned from:
+ * https://docs.github.com/en/apps/creating-github-apps/authenticating-with-a-github-app/refreshing-user-access-tokens,
+ * https://docs.gitlab.com/api/oauth2/, https://developer.atlassian.com/cloud/bitbucket/oauth-2
+ */
+const TOKEN_PATHS: Record<PublicGitServerName, string> = {
+  github: '/login/oauth/access_token',
+  gitlab: '/oauth/token',
+  bitbucket: '/site/oauth2/access_token',
+};
+
+const renewedSchema = z.object({
+  access_token: z.string().regex(/^[\x21-\x7e]{1,8192}$/),
+  expires_in: z.number().positive().optional(),
+  /** Some hosts keep the one that was sent. */
+  refresh_token: z
+    .string()
+    .regex(/^[\x21-\x7e]{1,8192}$/)
+    .optional(),
+});
+/** GitHub says so with status 200. */
+const refusedSchema = z.object({ error: z.string() });
+
+/** Only another sign-in of the user mends these; GitHub has a word of its own. */
+const FINAL = new Set(['invalid_grant', 'bad_refresh_token']);
+
+interface Renewed {
+  token: string;
+  renewal: NewRenewal;
+}
+
+/** Keeps tokens of OAuth that the user's client brought with a refresh token from ending. */
+@Injectable()
+export class TokenRenewals {
+  private readonly logger = new Logger(TokenRenewals.name);
+
+  constructor(
+    private readonly tokens: ProviderTokenRepository,
+    private readonly http: GitHttpClient,
+    private readonly config: AppConfig,
+    private readonly clock: Clock,
+  ) {}
+
+  /** Providers whose tokens at the default address can be renewed. */
+  get providers(): PublicGitServerName[] {
+    return PUBLIC_GIT_SERVER_NAMES.filter((name) => this.config.git.servers[name].oauthClientId !== null);
+  }
+
+  /**
+   * The user's credentials, as `ProviderTokenRepository.list`, those that are about to end renewed first. One that cannot be
+   * renewed is given as it is: its host says why it refuses it.
+   * @throws SecretDecryptionError
+   */
+  async current(userId: string): Promise<StoredCredential[]> {
+    const listed = await this.tokens.list(userId);
+    const due = listed.filter(({ expiresAt }) => expiresAt !== null && expiresAt <= this.horizon());
+    if (due.length === 0) {
+      return listed;
+    }
+    await Promise.all(due.map(async (credential) => await this.renew(userId, credential)));
+    return await this.tokens.list(userId);
+  }
+
+  private horizon(): Date {
+    return new Date(this.clock.now() + EARLY_MS);
+  }
+
+  private async renew(userId: string, { provider, token, expiresAt }: StoredCredential): Promise<void> {
+    const claimed = await this.tokens.claimRenewal(userId, provider, this.horizon());
+    if (claimed === null) {
+      if (expiresAt !== null && expiresAt.getTime() <= this.clock.now()) {
+        await this.whileClaimed(userId, provider, token);
+      }
+      return;
+    }
+    const name = this.providers.find((each) => each === provider);
+    if (name === undefined) {
+      return;
+    }
+    try {
+      const renewed = await this.ask(name, claimed.refreshToken, userId);
+      if (renewed === null) {
+        await this.tokens.dropRenewal(userId, provider, claimed.token);
+        this.logger.warn('a git token cannot be renewed any more', { provider });
+      } else {
+        await this.tokens.storeRenewed(userId, provider, claimed.token, renewed);
+      }
+    } catch (error) {
+      // The claim stays, so that a host in trouble is not asked by each request.
+      this.logger.warn('failed to renew a git token', { provider, error: errorMessage(error) });
+    }
+  }
+
+  /** Hosts end the old token with the renewal, so who has nothing else waits for the new one. */
+  private async whileClaimed(userId: string, provider: ProviderType, token: string): Promise<void> {
+    const deadline = performance.now() + PATIENCE_MS;
+    while (performance.now() < deadline) {
+      const stored = (await this.tokens.list(userId)).find((each) => each.provider === provider);
+      if (stored?.token !== token || stored.expiresAt === null) {
+        return;
+      }
+      await delay(LOOK_MS);
+    }
+  }
+
+  /** Null: the host has ended what the refresh token stands for. @throws Error for anything else */
+  private async ask(
+    name: PublicGitServerName,
+    refreshToken: string,
+    userId: string,
+  ): Promise<Renewed | null> {
+    const server = this.config.git.servers[name];
+    const url = `${server.cloneUrl}${TOKEN_PATHS[name]}`;
+    const response = await this.http.fetch(url, {
+      method: 'POST',
+      ...request(name, server, refreshToken),
+      timeoutMs: TIMEOUT_MS,
+      holder: userId,
+    });
+    const answer = parseJson(await response.text());
+    const { data: refused } = refusedSchema.safeParse(answer);
+    if (refused !== undefined && FINAL.has(refused.error)) {
+      return null;
+    }
+    const { data: renewed } = renewedSchema.safeParse(answer);
+    if (!response.ok || renewed === undefined) {
+      throw new Error(`the host answered with status ${response.status} and no token`);
+    }
+    const { access_token: token, expires_in: seconds, refresh_token: next = refreshToken } = renewed;
+    // Without an end the token lasts.
+    const endsAt = seconds === undefined ? FAR : this.clock.now() + seconds * 1000;
+    return { token, renewal: { refreshToken: next, expiresAt: new Date(endsAt) } };
+  }
+}
+
+const FAR = Date.UTC(9999, 0);
+
+function request(
+  name: PublicGitServerName,
+  { oauthClientId, oauthClientSecret }: GitServerConfig,
+  refreshToken: string,
+): { headers: Record<string, string>; body: string } {
+  const client = { client_id: oauthClientId ?? '', client_secret: oauthClientSecret ?? '' };
+  const grant = { grant_type: 'refresh_token', refresh_token: refreshToken };
+  const isBasic = name === 'bitbucket';
+  const basic = Buffer.from(`${client.client_id}:${client.client_secret}`).toString('base64');
+  return {
+    headers: {
+      accept: 'application/json',
+      'content-type': 'application/x-www-form-urlencoded',
+      ...(isBasic && { authorization: `Basic ${basic}` }),
+    },
+    body: new URLSearchParams(isBasic ? grant : { ...grant, ...client }).toString(),
+  };
+}

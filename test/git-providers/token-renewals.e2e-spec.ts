@@ -1,0 +1,126 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token.repository.js';
+import type { FakeRequest } from '../fakes/fake-server.js';
+import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
+import { until } from '../support/until.js';
+
+const CLIENT = { clientId: 'the-client', clientSecret: 'the-secret-of-the-client' };
+const MINUTE_MS = 60_000;
+const HOUR_MS = 60 * MINUTE_MS;
+
+describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s', (provider) => {
+  let hosts: GitHosts;
+  let app: TestApp;
+  let other: TestApp;
+  let user: TestUser;
+
+  beforeAll(async () => {
+    hosts = await startGitHosts();
+    const name = provider === 'github' ? 'GITHUB_APP_CLIENT' : `${provider.toUpperCase()}_OAUTH_CLIENT`;
+    const environment = {
+      ...hosts.environment,
+      [`${name}_ID`]: CLIENT.clientId,
+      [`${name}_SECRET`]: CLIENT.clientSecret,
+    };
+    app = await createTestApp(environment);
+    other = await createTestApp(environment, app.databaseUrl);
+  });
+  afterAll(async () => {
+    await other.close();
+    await app.close();
+    await hosts.close();
+  });
+  beforeEach(async () => {
+    hosts.clearFaults();
+    const world = hosts.worlds[provider];
+    world.token = 'a-token-of-oauth';
+    world.oauth = { ...CLIENT, refreshToken: 'refresh-0', renewals: 0 };
+    user = await app.createUser();
+  });
+
+  const isRenewal = ({ method, path }: FakeRequest): boolean =>
+    method === 'POST' && /oauth/.test(path) && !/graphql/.test(path);
+  const renewals = (): number => hosts[provider].requests.filter(isRenewal).length;
+  const store = async (expiresInMs: number, entry: object = {}): Promise<void> => {
+    const token = {
+      token: hosts.worlds[provider].token,
+      refresh_token: 'refresh-0',
+      expires_at: new Date(app.clock.now() + expiresInMs).toISOString(),
+      ...entry,
+    };
+    await request(app.url)
+      .post('/api/add-git-providers')
+      .set(user.headers)
+      .send({ provider_tokens: { [provider]: token } })
+      .expect(200);
+  };
+  const account = async (at = app): Promise<request.Response> =>
+    await request(at.url).get('/api/v1/users/git-info').set(user.headers);
+
+  it('are renewed before they end, and not before that', async () => {
+    await store(HOUR_MS);
+    expect((await account()).status).toBe(200);
+    expect(renewals()).toBe(0);
+
+    await store(4 * MINUTE_MS);
+    expect((await account()).status).toBe(200);
+    expect((await account()).status).toBe(200);
+    expect(renewals()).toBe(1);
+    const rows = await app.dataSource.query<object[]>('SELECT * FROM provider_tokens WHERE user_id = $1', [
+      user.id,
+    ]);
+    expect(JSON.stringify(rows)).not.toMatch(/refresh-\d|a-token-of-oauth/);
+  });
+
+  it('are renewed once where many ask at once, of two replicas, with a token that has ended', async () => {
+    await store(-MINUTE_MS);
+    hosts.worlds[provider].token = 'another-one';
+    const answers = await Promise.all([...Array(8).keys()].map((index) => account(index % 2 ? app : other)));
+
+    expect(answers.map(({ status }) => status)).toEqual(Array(8).fill(200));
+    expect(renewals()).toBe(1);
+  });
+
+  it('that the host has ended are not asked for again, and the answer says what to do', async () => {
+    await store(MINUTE_MS);
+    Object.assign(hosts.worlds[provider], { token: 'another-one' });
+    Object.assign(hosts.worlds[provider].oauth ?? {}, { refreshToken: 'another-one' });
+    const { status, body } = await account();
+    expect(status).toBe(401);
+    expect(body.code).toBe('invalid_git_token');
+    await account();
+    expect(renewals()).toBe(1);
+  });
+
+  it('stay as they are while the host does not answer, which is not asked by each request', async () => {
+    await store(4 * MINUTE_MS);
+    hosts[provider].injectFault({ kind: 'status', status: 503, body: 'Busy' }, { match: isRenewal });
+    expect((await account()).status).toBe(200);
+    expect((await account()).status).toBe(200);
+    expect(renewals()).toBe(1);
+  });
+
+  it('give way to a token that the user or a replica of the release before has stored', async () => {
+    await store(MINUTE_MS);
+    const row = [user.id, provider];
+    const plain = app.app.get(SecretCipher).encrypt('stored-before', providerTokenBinding(user.id, provider));
+    await app.dataSource.query('UPDATE provider_tokens SET token = $3 WHERE user_id = $1 AND provider = $2', [
+      ...row,
+      plain,
+    ]);
+    hosts.worlds[provider].token = 'stored-before';
+    expect((await account()).status).toBe(200);
+
+    await store(MINUTE_MS, { refresh_token: null });
+    expect((await account()).status).toBe(200);
+    expect(renewals()).toBe(0);
+    await until(async () => {
+      const sql = 'SELECT renewal, expires_at FROM provider_tokens WHERE user_id = $1 AND provider = $2';
+      const [stored] = await app.dataSource.query<{ renewal: unknown; expires_at: unknown }[]>(sql, row);
+      return stored?.renewal === null && stored.expires_at === null;
+    });
+  });
+});
