@@ -186,7 +186,7 @@ export class OutsideCredentials {
       if (existing && wanted.addresses.every((address) => existing.addresses.includes(address))) {
         return existing.placeholder;
       }
-      const added = { sandboxId, ...wanted, placeholder: newPlaceholder(value) };
+      const added = { sandboxId, ...wanted, placeholder: newPlaceholder(value), isChosen: false };
       const placeholder = await this.placeholders.keep(added);
       const addresses = [...(existing?.addresses ?? []), ...wanted.addresses];
       known.push({ ...added, addresses, placeholder });
