@@ -63,7 +63,7 @@ export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 export type SecretDescription = Pick<CustomSecret, 'name' | 'description' | 'injection'>;
 
 /** A custom secret in clear: never for a log or a response. */
-interface ClearSecret extends SecretDescription {
+export interface ClearSecret extends SecretDescription {
   value: string;
 }
 
@@ -147,10 +147,10 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     return rows.map((row) => this.inClear(row));
   }
 
-  /** One value in clear; null when there is no secret of that name. @throws SecretDecryptionError as {@link read} */
-  async readValue(userId: string, name: string): Promise<string | null> {
+  /** One in clear; null when there is none of that name. @throws SecretDecryptionError as {@link read} */
+  async readOne(userId: string, name: string): Promise<ClearSecret | null> {
     const row = await this.findOneBy({ userId, name });
-    return row && this.decrypt(row);
+    return row && this.inClear(row);
   }
 
   /** @throws DomainError conflict when the name is taken; InvalidInputError when its rule does not fit */
