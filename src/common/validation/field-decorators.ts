@@ -137,8 +137,17 @@ export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: Form
 export const TextList = fieldOf(textList);
 export const TextMap = fieldOf(textMap);
 
-export function textList({ form, itemLength = MAX_TEXT }: { form?: Form; itemLength?: number }): FieldKind {
-  return listOf(textOf(itemLength), ' of strings', form);
+interface TextListOptions {
+  form?: Form;
+  itemLength?: number;
+  /** Of each. */
+  rule?: TextRule;
+}
+
+export function textList({ form, itemLength = MAX_TEXT, rule }: TextListOptions): FieldKind {
+  const { rules, ...text } = textOf(itemLength);
+  const judged = { ...rules, ...(rule && { rule: sentenceRule(rule, itemLength) }) };
+  return listOf({ ...text, rules: judged }, ' of strings', form);
 }
 
 export function textMap({ valueLength = MAX_TEXT, ...form }: MapForm & { valueLength?: number }): FieldKind {

@@ -1,7 +1,6 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { Shown } from '../../common/openapi/responses.js';
-import { fieldOf, type Form } from '../../common/validation/field.js';
-import { Nested, sentenceRule, Text, textList } from '../../common/validation/field-decorators.js';
+import { Nested, Text, TextList } from '../../common/validation/field-decorators.js';
 import {
   type InjectionChange,
   MIN_PLACEHOLDER,
@@ -13,32 +12,6 @@ const MAX_HOSTS = 20;
 const MAX_PATHS = 20;
 const HOST = 'Expected a host such as api.example.com, api.example.com:8443 or http://api.example.com.';
 const PLACEHOLDER = `Expected at least ${MIN_PLACEHOLDER} visible ASCII characters.`;
-
-interface ListOptions {
-  most: number;
-  itemLength: number;
-  rule: (text: string) => string | null;
-  form?: Form;
-}
-
-/** A list of texts, each of which its rule judges. */
-const RuledList = fieldOf(({ most, itemLength, rule, form }: ListOptions) => {
-  const items = { type: 'string', maxLength: itemLength, ...form };
-  const list = textList({ itemLength, form: { maxItems: most, items } });
-  const judge = sentenceRule(rule, itemLength);
-  return {
-    ...list,
-    rules: {
-      ...list.rules,
-      each: (value) =>
-        Array.isArray(value)
-          ? value.flatMap((text: unknown, index) =>
-              judge(text, String(index)).map((problem) => ({ ...problem, path: [String(index)] })),
-            )
-          : [],
-    },
-  };
-});
 
 class SecretInjectDto {
   @Text('The header that the value is put in; `Authorization` unless given.', {
@@ -70,11 +43,11 @@ function matching(form: RegExp, expected: string) {
 
 /** What a request says of where a secret goes; for secrets of any owner. */
 export class SecretInjectionDto implements InjectionChange {
-  @RuledList(
+  @TextList(
     'Hosts (`name`, `name:port`, `*.name`) that the value is sent to, by https alone unless one is written `http://name`. Where credentials stay outside (`SANDBOX_CREDENTIALS=outside`), sandboxes hold a placeholder, and a proxy puts the value in towards these. Absent keeps the stored ones; null or none: the value is in sandboxes, in clear.',
     {
       nullable: true,
-      most: MAX_HOSTS,
+      form: { maxItems: MAX_HOSTS },
       itemLength: 300,
       example: ['api.example.com'],
       rule: (text) => (parseSecretHost(text) === null ? HOST : null),
@@ -89,18 +62,18 @@ export class SecretInjectionDto implements InjectionChange {
   })
   inject?: SecretInjectDto | null;
 
-  @RuledList('Methods for which it is put in; all unless given.', {
+  @TextList('Methods for which it is put in; all unless given.', {
     nullable: true,
-    most: 20,
+    form: { maxItems: 20 },
     itemLength: 20,
     example: ['GET', 'POST'],
     rule: matching(/^[A-Z]{1,20}$/, 'Expected a method in upper case, such as GET.'),
   })
   methods?: string[] | null;
 
-  @RuledList('Paths for which it is put in: exact, or prefixes where they end in `*`; all unless given.', {
+  @TextList('Paths for which it is put in: exact, or prefixes where they end in `*`; all unless given.', {
     nullable: true,
-    most: MAX_PATHS,
+    form: { maxItems: MAX_PATHS },
     itemLength: 1_000,
     example: ['/v1/*'],
     rule: (text) =>
