@@ -1,21 +1,32 @@
 import { randomUUID } from 'node:crypto';
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { rm, writeFile } from 'node:fs/promises';
+import { tmpdir } from 'node:os';
+import path from 'node:path';
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { egressPolicy } from '../support/egress-policy.js';
 import { StartsClient } from '../support/starts-client.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const backend = new InProcessSandboxBackend();
+const agents = path.join(tmpdir(), `agents-${randomUUID()}.json`);
+beforeAll(async () => {
+  const env = { KEY: 'key:${PAY_KEY}' };
+  await writeFile(agents, JSON.stringify([{ name: 'payer', command: 'payer', secrets: ['PAY_KEY'], env }]));
+});
+afterAll(async () => rm(agents));
 const app = useTestApp(
-  { SANDBOX_CREDENTIALS: 'outside', SANDBOX_NETWORK: 'isolated' },
+  { SANDBOX_CREDENTIALS: 'outside', SANDBOX_NETWORK: 'isolated', ACP_AGENTS_FILE: agents },
   { sandboxBackend: backend },
 );
 
@@ -52,10 +63,12 @@ const asked = async ({ sandboxId, sessionKey }: RunningSandbox, name: string): P
       .expect(200)
   ).text;
 /** What its agent server is given again. */
-const given = async (target: RunningSandbox): Promise<CredentialsRequest> => {
+const given = async (target: RunningSandbox, agent: string | null = null): Promise<CredentialsRequest> => {
   const outside = app.app.get(OutsideCredentials, { strict: false });
   const refresh = app.app.get(CredentialRefreshService, { strict: false });
-  const conversation = { id: randomUUID(), userId: owner.id };
+  const kind = agent === null ? {} : { agent, agentKind: 'acp' as const };
+  const { id } = await new ConversationRows(app).conversation(owner.id, kind);
+  const conversation = { id, userId: owner.id };
   const built = await refresh.build(conversation, true, await outside.shownSecrets(target));
   return await (await outside.concealer(target)).update(built);
 };
@@ -124,6 +137,17 @@ describe('a secret with hosts', () => {
     expect(await injections(await started())).toEqual([]);
   });
 
+  it('has a random one where the chosen one stands for another credential of the sandbox', async () => {
+    await store({ name: 'ONE', value: VALUE, hosts: ['a.example'] });
+    const target = await started();
+    const placeholder = await asked(target, 'ONE');
+    await store({ name: 'TWO', value: OTHER_VALUE, hosts: ['b.example'], placeholder });
+    const other = await asked(target, 'TWO');
+    expect(other).not.toBe(placeholder);
+    expect(await injections(target)).toMatchObject([{ placeholder }]);
+    expect(await injections(target, OTHER_VALUE)).toMatchObject([{ placeholder: other }]);
+  });
+
   it('is not put in for a sandbox whose conversations may not see it', async () => {
     const placeholder = `hidden-${owner.id}`;
     await store({ name: 'HIDDEN', value: VALUE, hosts: ['a.example'], placeholder });
@@ -140,6 +164,14 @@ describe('a secret with hosts', () => {
     const all = await injections(target, LLM.llm_api_key);
     expect(new Set(all.map(({ hosts }) => hosts[0]?.host))).toEqual(new Set(['a.example', 'api.openai.com']));
     expect(all.find(({ placeholder }) => placeholder === shown)?.hosts).toEqual([{ host: 'a.example' }]);
+  });
+
+  it("is a placeholder in the variables that the operator's list gives an agent", async () => {
+    await store({ name: 'PAY_KEY', value: VALUE, hosts: ['a.example'] });
+    const target = await started();
+    const shown = await asked(target, 'PAY_KEY');
+    const { secrets } = await given(target, 'acp:payer');
+    expect(secrets).toMatchObject({ PAY_KEY: { value: shown }, KEY: { value: `key:${shown}` } });
   });
 
   it('answers by its other name too, which the SDK has for git tokens', async () => {
@@ -237,8 +269,13 @@ describe('keys of tool servers that have an address, and of the search', () => {
       mcp_config: { shttp_servers: [{ url: 'https://first.example/', api_key: null }, changed] },
     });
     expect(await injections(target, changed.api_key)).toMatchObject([{ placeholder: before?.placeholder }]);
+    const kept = async (): Promise<number> =>
+      await app.dataSource.getRepository(SandboxPlaceholder).countBy({ sandboxId: target.sandboxId });
+    const all = await kept();
     await settings({ mcp_config: {}, search_api_key: '' });
     expect(await injections(target, changed.api_key)).toEqual([]);
     expect(await injections(target, KEYS.search)).toEqual([]);
+    expect((await started({ sandbox_id: target.sandboxId })).sandboxId).toBe(target.sandboxId);
+    expect(all - (await kept())).toBe(4);
   });
 });

@@ -39,6 +39,7 @@ export type Keep = (credential: Concealed, repositories: readonly string[]) => P
 /** Puts placeholders in the place of credentials in what a sandbox is sent. */
 export class Concealer {
   readonly #concealed: readonly Concealed[];
+  #tools: Promise<readonly ToolCredential[]> | undefined;
 
   constructor(
     concealed: readonly Concealed[],
@@ -65,10 +66,15 @@ export class Concealer {
     return shown;
   }
 
-  /** Has a placeholder for each. */
-  async all(): Promise<void> {
-    const all = [...this.#concealed, ...(await this.tools())];
-    await Promise.all(all.map((credential) => this.keep(credential, [])));
+  /** Has a placeholder for each. Returns those of tool servers. */
+  async all(): Promise<readonly ToolCredential[]> {
+    const tools = await this.known();
+    await Promise.all([...this.#concealed, ...tools].map((credential) => this.keep(credential, [])));
+    return tools;
+  }
+
+  private known(): Promise<readonly ToolCredential[]> {
+    return (this.#tools ??= this.tools());
   }
 
   async start(request: StartConversationRequest): Promise<StartConversationRequest> {
@@ -105,7 +111,7 @@ export class Concealer {
   }
 
   private async servers(servers: Servers): Promise<Servers> {
-    const known = Object.keys(servers).length === 0 ? [] : await this.tools();
+    const known = Object.keys(servers).length === 0 ? [] : await this.known();
     const shown = async ({ source: { address, member }, value }: ToolCredential): Promise<string | null> => {
       const own = known.find(
         (each) => each.value === value && each.source.address === address && each.source.member === member,
@@ -119,7 +125,7 @@ export class Concealer {
   }
 
   private async searchKey(key: string): Promise<string> {
-    const own = (await this.tools()).find(({ source, value }) => source.server === null && value === key);
+    const own = (await this.known()).find(({ source, value }) => source.server === null && value === key);
     return own === undefined ? key : await this.keep(own, []);
   }
 

@@ -153,7 +153,9 @@ export class OutsideCredentials {
         this.secrets.outside(holder.userId),
       ]);
       const visible = secrets.filter(({ name }) => isVisible(name, false));
-      await Promise.all([concealer.all(), ...visible.map(shown)]);
+      const [tools] = await Promise.all([concealer.all(), ...visible.map(shown)]);
+      const sources = tools.map(({ source }) => JSON.stringify(source));
+      await this.placeholders.forgetTools(holder.sandboxId, sources);
     }
   }
 

@@ -35,6 +35,10 @@ const KEEP = `
       LIMIT ${MAX_ADDRESSES}) known)
   RETURNING placeholder`;
 
+const FORGET_TOOLS = `
+  DELETE FROM sandbox_placeholders
+  WHERE sandbox_id = $1 AND source::jsonb ->> 'kind' = 'tool' AND source <> ALL ($2::text[])`;
+
 @Injectable()
 export class PlaceholderRepository {
   constructor(private readonly dataSource: DataSource) {}
@@ -50,6 +54,11 @@ export class PlaceholderRepository {
     const values = [sandboxId, source, placeholder, JSON.stringify(addresses), isChosen];
     const [row] = await this.dataSource.query<{ placeholder: string }[]>(KEEP, values);
     return row?.placeholder ?? placeholder;
+  }
+
+  /** Removes those of tool servers that its user has no more: nothing is put in for them. */
+  async forgetTools(sandboxId: string, sources: readonly string[]): Promise<void> {
+    await this.dataSource.query(FORGET_TOOLS, [sandboxId, sources]);
   }
 
   async list(sandboxId: string): Promise<SandboxPlaceholder[]> {
