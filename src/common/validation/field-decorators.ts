@@ -140,14 +140,20 @@ export const TextMap = fieldOf(textMap);
 interface TextListOptions {
   form?: Form;
   itemLength?: number;
-  /** Of each. */
+  /** Of each, as is the rule. */
+  pattern?: { regex: RegExp; expected: string };
   rule?: TextRule;
 }
 
-export function textList({ form, itemLength = MAX_TEXT, rule }: TextListOptions): FieldKind {
-  const { rules, ...text } = textOf(itemLength);
-  const judged = { ...rules, ...(rule && { rule: sentenceRule(rule, itemLength) }) };
-  return listOf({ ...text, rules: judged }, ' of strings', form);
+export function textList({ form, itemLength = MAX_TEXT, pattern, rule }: TextListOptions): FieldKind {
+  const { schema, rules } = textOf(itemLength);
+  const match = pattern && ((text: string) => (pattern.regex.test(text) ? null : pattern.expected));
+  const judge = rule ?? match;
+  const item = {
+    schema: { ...schema, ...(pattern && { pattern: pattern.regex.source }) },
+    rules: { ...rules, ...(judge && { rule: sentenceRule(judge, itemLength) }) },
+  };
+  return listOf(item, ' of strings', form);
 }
 
 export function textMap({ valueLength = MAX_TEXT, ...form }: MapForm & { valueLength?: number }): FieldKind {

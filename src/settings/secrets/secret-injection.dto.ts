@@ -17,8 +17,11 @@ class SecretInjectDto {
   @Text('The header that the value is put in; `Authorization` unless given.', {
     nullable: true,
     example: 'Authorization',
-    form: { maxLength: 64 },
-    rule: matching(/^[A-Za-z][A-Za-z0-9-]{0,63}$/, 'Expected the name of a header, such as X-Api-Key.'),
+    maxLength: 64,
+    pattern: {
+      regex: /^[A-Za-z][A-Za-z0-9-]*$/,
+      expected: 'Expected the name of a header, such as X-Api-Key.',
+    },
   })
   header?: string | null;
 
@@ -27,18 +30,14 @@ class SecretInjectDto {
     {
       nullable: true,
       example: 'Bearer {}',
-      form: { maxLength: 100 },
-      rule: matching(
-        /^[!-z|~ ]*\{\}[!-z|~ ]*$/,
-        'Expected one {} among at most 100 characters, such as "token {}".',
-      ),
+      maxLength: 100,
+      pattern: {
+        regex: /^[!-z|~ ]*\{\}[!-z|~ ]*$/,
+        expected: 'Expected one {} among at most 100 characters, such as "token {}".',
+      },
     },
   )
   format?: string | null;
-}
-
-function matching(form: RegExp, expected: string) {
-  return (text: string): string | null => (text.length <= 100 && form.test(text) ? null : expected);
 }
 
 /** What a request says of where a secret goes; for secrets of any owner. */
@@ -67,7 +66,7 @@ export class SecretInjectionDto implements InjectionChange {
     form: { maxItems: 20 },
     itemLength: 20,
     example: ['GET', 'POST'],
-    rule: matching(/^[A-Z]{1,20}$/, 'Expected a method in upper case, such as GET.'),
+    pattern: { regex: /^[A-Z]{1,20}$/, expected: 'Expected a method in upper case, such as GET.' },
   })
   methods?: string[] | null;
 
@@ -76,10 +75,10 @@ export class SecretInjectionDto implements InjectionChange {
     form: { maxItems: MAX_PATHS },
     itemLength: 1_000,
     example: ['/v1/*'],
-    rule: (text) =>
-      /^\/[^?#*\s]*\*?$/.test(text)
-        ? null
-        : 'Expected a path, or the beginning of one and a *, such as /v1/*.',
+    pattern: {
+      regex: /^\/[^?#*\s]*\*?$/,
+      expected: 'Expected a path, or the beginning of one and a *, such as /v1/*.',
+    },
   })
   paths?: string[] | null;
 
@@ -88,8 +87,8 @@ export class SecretInjectionDto implements InjectionChange {
     {
       nullable: true,
       example: 'sk_test_placeholder_0123456789',
-      form: { minLength: MIN_PLACEHOLDER, maxLength: 512 },
-      rule: (text) => (/^[!-~]{16,512}$/.test(text) ? null : PLACEHOLDER),
+      maxLength: 512,
+      pattern: { regex: /^[!-~]{16,512}$/, expected: PLACEHOLDER },
     },
   )
   placeholder?: string | null;
