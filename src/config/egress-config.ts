@@ -32,7 +32,7 @@ export class EgressConfig {
   @For('process')
   @ChoiceVariable(
     'SANDBOX_CREDENTIALS',
-    "Whether the model's key and git tokens are in sandboxes, or placeholders of them, for which the proxy puts the values in on their way to the hosts that they belong to.",
+    "Whether the model's key, git tokens, keys of tool servers and secrets with hosts are in sandboxes, or placeholders of them, for which the proxy puts the values in on their way to the hosts that they belong to.",
     ['inside', 'outside'],
     { default: 'inside' },
   )

@@ -252,8 +252,12 @@ describe('the console', () => {
   it('stores a secret, a tool server and a webhook', async () => {
     await form('Secret').getByLabel('Name').fill('NPM_TOKEN');
     await form('Secret').getByLabel('Value').fill('a value that nobody reads again');
+    await form('Secret').getByLabel('Hosts').fill('registry.npmjs.org, npm.example.com');
     await form('Secret').getByRole('button', { name: 'Save' }).click();
-    await form('Secret').getByText('NPM_TOKEN is stored').waitFor();
+    await form('Secret')
+      .getByText(/NPM_TOKEN is stored\. .* in clear/)
+      .waitFor();
+    await nadia.page.getByText('registry.npmjs.org, npm.example.com').waitFor();
     await form('Tool server').getByLabel('Kind').selectOption('stdio');
     await form('Tool server').getByLabel('URL or command').fill('true');
     await form('Tool server').getByRole('button', { name: 'Test' }).click();

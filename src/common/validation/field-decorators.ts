@@ -137,8 +137,23 @@ export const RepeatedText = fieldOf(({ most, form }: { most: number; form?: Form
 export const TextList = fieldOf(textList);
 export const TextMap = fieldOf(textMap);
 
-export function textList({ form, itemLength = MAX_TEXT }: { form?: Form; itemLength?: number }): FieldKind {
-  return listOf(textOf(itemLength), ' of strings', form);
+interface TextListOptions {
+  form?: Form;
+  itemLength?: number;
+  /** Of each, as is the rule. */
+  pattern?: { regex: RegExp; expected: string };
+  rule?: TextRule;
+}
+
+export function textList({ form, itemLength = MAX_TEXT, pattern, rule }: TextListOptions): FieldKind {
+  const { schema, rules } = textOf(itemLength);
+  const match = pattern && ((text: string) => (pattern.regex.test(text) ? null : pattern.expected));
+  const judge = rule ?? match;
+  const item = {
+    schema: { ...schema, ...(pattern && { pattern: pattern.regex.source }) },
+    rules: { ...rules, ...(judge && { rule: sentenceRule(judge, itemLength) }) },
+  };
+  return listOf(item, ' of strings', form);
 }
 
 export function textMap({ valueLength = MAX_TEXT, ...form }: MapForm & { valueLength?: number }): FieldKind {

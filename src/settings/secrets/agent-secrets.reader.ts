@@ -3,7 +3,7 @@ import { AppConfig } from '../../config/app-config.js';
 import { AgentGitTokensReader } from '../../git-providers/tokens/agent-git-tokens.reader.js';
 import { TOKEN_VARIABLES } from '../../git-providers/git-servers.js';
 import type { StoredCredential } from '../../git-providers/tokens/provider-token.repository.js';
-import { CustomSecretRepository } from './custom-secret.repository.js';
+import { type ClearSecret, CustomSecretRepository } from './custom-secret.repository.js';
 
 /** A secret of an agent's tools, in clear: for agents only, never for a log or another response. */
 export interface AgentSecret {
@@ -18,6 +18,11 @@ export interface AgentSecretDescription {
 
 /** Which may be seen. */
 export type SecretFilter = (name: string, isGitToken: boolean) => boolean;
+
+/** What is given of a custom secret. */
+export type SecretShown = (secret: ClearSecret) => Promise<string>;
+
+export const inClear: SecretShown = async ({ value }) => value;
 
 const ALL: SecretFilter = () => true;
 
@@ -38,7 +43,7 @@ export class AgentSecretsReader {
   ) {}
 
   /**
-   * Those that may be seen, by name. A git token that is not available at the moment is left out and logged.
+   * Those that may be seen, by name, as `shown` has them. A git token that is not available at the moment is left out and logged.
    * @param credentials all of the user's git credentials, from `ProviderTokenRepository.list`
    * @throws SecretDecryptionError when a stored value is not readable with the configured keys
    */
@@ -46,6 +51,7 @@ export class AgentSecretsReader {
     userId: string,
     credentials: readonly StoredCredential[],
     isVisible: SecretFilter,
+    shown = inClear,
   ): Promise<Map<string, AgentSecret>> {
     const [tokens, custom] = await Promise.all([
       this.config.agent.exposeGitTokens
@@ -53,12 +59,20 @@ export class AgentSecretsReader {
         : new Map<string, AgentSecret>(),
       this.secrets.read(userId),
     ]);
+    const own = custom
+      .filter(({ name }) => isVisible(name, false))
+      .map(async (secret) => {
+        return [secret.name, { value: await shown(secret), description: secret.description }] as const;
+      });
     return new Map<string, AgentSecret>([
       ...[...tokens].filter(([name]) => isVisible(name, true)),
-      ...custom.flatMap(({ name, value, description }) =>
-        isVisible(name, false) ? [[name, { value, description }] as const] : [],
-      ),
+      ...(await Promise.all(own)),
     ]);
+  }
+
+  /** Custom secrets whose values are put in outside of sandboxes. @throws SecretDecryptionError */
+  async outside(userId: string): Promise<ClearSecret[]> {
+    return await this.secrets.readOutside(userId);
   }
 
   /** Names and descriptions, by name. */
@@ -79,16 +93,16 @@ export class AgentSecretsReader {
   }
 
   /**
-   * The value of one; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
+   * The value of one, as `shown` has it; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
-  async find(userId: string, name: string, isVisible = ALL): Promise<string | null> {
-    const custom = isVisible(name, false) ? await this.secrets.readValue(userId, name) : null;
+  async find(userId: string, name: string, isVisible = ALL, shown = inClear): Promise<string | null> {
+    const custom = isVisible(name, false) ? await this.secrets.readOne(userId, name) : null;
     if (custom !== null) {
-      return custom;
+      return await shown(custom);
     }
     if (SDK_TOKEN_NAMES.has(name)) {
-      return this.find(userId, name.toUpperCase(), isVisible);
+      return this.find(userId, name.toUpperCase(), isVisible, shown);
     }
     return isVisible(name, true) && this.config.agent.exposeGitTokens
       ? await this.gitTokens.find(userId, name)

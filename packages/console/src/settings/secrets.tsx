@@ -11,9 +11,12 @@ export const secretsQuery = queryOptions({
 
 async function save(field: Fields) {
   const [name, value] = [field('name'), field('value')];
-  const body = { name, value, ...given({ description: field('description') }) };
-  await bodyOf(api.POST('/api/v1/secrets', { body }));
-  return `${name} is stored.`;
+  const hosts = field('hosts')
+    .split(',')
+    .filter((host) => host.trim());
+  const body = { name, value, ...given({ description: field('description') }), ...(hosts.length && { hosts }) };
+  const { warning = '' } = await bodyOf(api.POST('/api/v1/secrets', { body }));
+  return `${name} is stored. ${warning}`;
 }
 
 function remove(name: string) {
@@ -24,8 +27,8 @@ export function Secrets() {
   return (
     <Section title="Secrets" lead="Environment variables for your agents' tools. A value cannot be read back.">
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
-        {({ name, description }) => (
-          <Row key={name} title={<code>{name}</code>} facts={description}>
+        {({ name, description, hosts }) => (
+          <Row key={name} title={<code>{name}</code>} facts={[description, hosts?.join(', ')]}>
             <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={() => remove(name)} />
           </Row>
         )}
@@ -36,6 +39,7 @@ export function Secrets() {
           <TextField label="Value" type="password" required />
         </div>
         <TextField label="Description" hint="Optional; your agents see it" />
+        <TextField label="Hosts" hint="Optional, with commas. Without hosts, sandboxes have the value in clear" />
       </Form>
     </Section>
   );
