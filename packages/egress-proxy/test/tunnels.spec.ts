@@ -289,6 +289,7 @@ describe('a tunnel that is passed through', () => {
     world.allow({ layers: [...layers, denying([])] });
     await world.proxy.recheck();
     await closed;
+    expect(world.proxy.held['lasting']).toBe(0);
   });
 });
 

@@ -1,6 +1,31 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
 import { DENIALS, type Denial, type ReportedRequest } from '@slipway/egress-proxy/protocol.js';
+import { customRule, must } from '../../common/validation/field.js';
+import { Flag, Text } from '../../common/validation/field-decorators.js';
 import { Shown, ShownOrNull, Time } from '../../common/openapi/responses.js';
+
+@ApiSchema({ name: 'EgressAllowRequest' })
+export class AllowEgressDto {
+  @Text('A host (`api.example.com`), with a port where it is not 80 or 443.', {
+    required: true,
+    example: 'api.example.com',
+    maxLength: 260,
+  })
+  host: string;
+
+  @Flag('For one request alone: nothing else can be allowed here.', { required: true, example: true })
+  @customRule(
+    'isOnce',
+    must((once) => once === true, 'value_error', 'Expected true: add a rule for more than once.'),
+  )
+  once: true;
+}
+
+@ApiSchema({ name: 'EgressPermit' })
+export class EgressPermitDto {
+  @ApiProperty({ example: 'api.example.com' }) host: string;
+  @Time() expires_at: string;
+}
 
 @ApiSchema({ name: 'EgressRequest' })
 export class EgressRequestDto {
