@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
+import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import {
   CREDENTIAL_HEADER,
@@ -12,6 +13,8 @@ import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
 import { MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import { ConversationRepository } from '../../src/v1/app-conversations/conversation.repository.js';
+import { ConversationRows } from '../support/conversation-rows.js';
 import { type TestUser } from '../support/create-test-app.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
@@ -116,6 +119,41 @@ describe('rules of a start', () => {
     expect((await allowed(id))[0]).not.toContain('pypi.org');
     await starts.reached(await starts.start({ sandbox_id: id }), 'READY');
     expect((await policy(id)).phase).toBe('agent');
+  });
+
+  it('of its setup end with a conversation that a client begins itself', async () => {
+    backend.gate.close();
+    const task = await starts.start({ egress: START_RULES });
+    const listed = {
+      title: null,
+      model: null,
+      agentKind: null,
+      baseUrl: '',
+      workingDir: '/',
+      createdAt: new Date(),
+    };
+    const owned = { userId: owner.id, sandboxId: task.sandboxId, sandboxGeneration: 1 };
+    const conversations = app.app.get(ConversationRepository, { strict: false });
+    await until(async () => (await starts.sandboxes()).length === 1);
+    await conversations.transaction((manager) =>
+      conversations.adopt(manager, { id: randomUUID(), ...listed }, owned),
+    );
+    backend.gate.open();
+    await until(async () => backend.boxes.has(task.sandboxId));
+    expect((await policy(task.sandboxId)).phase).toBe('agent');
+    await starts.reached(task, 'READY');
+  });
+
+  it('of its setup end with a start that fails, where its sandbox stays', async () => {
+    backend.failure = 'no space is left';
+    const task = await starts.start({ egress: START_RULES });
+    await new ConversationRows(app).conversation(owner.id, { sandboxId: task.sandboxId });
+    await starts.reached(task, 'ERROR');
+    backend.failure = null;
+    const sandboxes = new SandboxesClient(app.url, owner);
+    await sandboxes.resume(task.sandboxId);
+    await sandboxes.reach(task.sandboxId, 'RUNNING');
+    expect((await policy(task.sandboxId)).phase).toBe('agent');
   });
 
   it('are refused in words where they are none, or the sandbox has its own', async () => {

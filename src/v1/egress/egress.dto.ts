@@ -1,5 +1,11 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { DENIALS, type Denial, type ReportedRequest } from '@slipway/egress-proxy/protocol.js';
+import {
+  DENIALS,
+  type Denial,
+  type EgressPhase,
+  PHASES,
+  type ReportedRequest,
+} from '@slipway/egress-proxy/protocol.js';
 import { customRule, must } from '../../common/validation/field.js';
 import { Flag, Text } from '../../common/validation/field-decorators.js';
 import { Shown, ShownOrNull, Time } from '../../common/openapi/responses.js';
@@ -39,6 +45,8 @@ export class EgressRequestDto {
   denied: Denial | null;
 
   @ShownOrNull('The rule that decided; null: only a default did.', '*.npmjs.org') rule: string | null;
+  @Shown('`setup`: before an agent began in the sandbox.', 'agent', { enum: [...PHASES] }) phase: EgressPhase;
+
   @Shown('Of the answer; null for what was passed through or refused.', 200, { type: Number, nullable: true })
   status: number | null;
   @ApiProperty({ example: 512 }) sent_bytes: number;
@@ -47,6 +55,6 @@ export class EgressRequestDto {
 }
 
 export function toEgressRequestDto(request: ReportedRequest): EgressRequestDto {
-  const { sentBytes, receivedBytes, durationMs, phase: _, ...shown } = request;
+  const { sentBytes, receivedBytes, durationMs, ...shown } = request;
   return { ...shown, sent_bytes: sentBytes, received_bytes: receivedBytes, duration_ms: durationMs };
 }

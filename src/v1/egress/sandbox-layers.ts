@@ -2,10 +2,9 @@ import { Injectable } from '@nestjs/common';
 import type { EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import type { EgressHostRule, EgressRuleSet } from '../../config/egress-rules.js';
-import { SettingsRepository } from '../../settings/settings.repository.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
-import { NO_HOSTS } from '../sandboxes/lifecycle/egress-access.js';
-import type { OwnRules, Sandbox } from '../sandboxes/sandbox.entity.js';
+import { NO_HOSTS, SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
+import type { Sandbox } from '../sandboxes/sandbox.entity.js';
 
 type RuledSandbox = Pick<Sandbox, 'userId' | 'specId' | 'egressRules' | 'egressSetup'>;
 
@@ -15,7 +14,7 @@ export class SandboxLayers {
   constructor(
     private readonly specs: SandboxSpecs,
     private readonly rulebook: EgressRulebook,
-    private readonly settings: SettingsRepository,
+    private readonly egress: SandboxEgress,
   ) {}
 
   /** @param open hosts that are open in each layer which does not deny them */
@@ -30,18 +29,10 @@ export class SandboxLayers {
     };
     const spec = this.specs.find(sandbox.specId);
     const firm = spec === null ? [NO_HOSTS] : this.rulebook.layersOf(spec);
-    const own = await this.own(sandbox);
+    const own = await this.egress.ownLayers(sandbox);
     return {
       phase,
       layers: [...firm.map((each) => toLayer(each, false)), ...own.map((each) => toLayer(each, true))],
     };
-  }
-
-  private async own({ userId, egressRules }: RuledSandbox): Promise<EgressRuleSet[]> {
-    const hasSettings = egressRules?.some(({ from }) => from === 'settings') === true;
-    const written = hasSettings ? ((await this.settings.load(userId))?.sandbox_egress ?? null) : null;
-    const current = written && (this.rulebook.read(written).rules ?? NO_HOSTS);
-    const inForce = ({ from, rules }: OwnRules): EgressRuleSet => (from === 'settings' && current) || rules;
-    return (egressRules ?? []).map(inForce);
   }
 }

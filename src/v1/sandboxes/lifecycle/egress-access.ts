@@ -6,6 +6,7 @@ import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import type { EgressRuleSet } from '../../../config/egress-rules.js';
+import { SettingsRepository } from '../../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { type EgressAccess, SandboxBackendError } from '../backends/sandbox-backend.js';
 import type { EgressMode, OwnRules, Sandbox } from '../sandbox.entity.js';
@@ -46,6 +47,7 @@ export class SandboxEgress {
     private readonly rulebook: EgressRulebook,
     private readonly sandboxes: SandboxRepository,
     private readonly specs: SandboxSpecs,
+    private readonly settings: SettingsRepository,
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
   ) {}
@@ -104,14 +106,25 @@ export class SandboxEgress {
       return;
     }
     const spec = this.specs.find(sandbox.specId);
-    const isOther =
-      sandbox.egressRules?.some(({ from }) => from === 'settings') === true ||
-      (spec !== null && this.layers(spec, sandbox).some(({ setup }) => setup !== undefined));
-    if (isOther) {
+    const now = await this.ownLayers(sandbox);
+    const all = [...now, ...(spec === null ? [] : this.layers(spec, sandbox))];
+    if (all.some(({ setup }) => setup !== undefined)) {
       await this.sandboxes.update(id, { egressSetup: 'closing' });
       await delay(SETUP_OVER_MS);
     }
     await this.sandboxes.update(id, { egressSetup: null });
+  }
+
+  /** Rules that it has besides those of the operator, as they are at this moment. */
+  async ownLayers({
+    userId,
+    egressRules,
+  }: Pick<Sandbox, 'userId' | 'egressRules'>): Promise<EgressRuleSet[]> {
+    const hasSettings = egressRules?.some(({ from }) => from === 'settings') === true;
+    const written = hasSettings ? ((await this.settings.load(userId))?.sandbox_egress ?? null) : null;
+    const current = written && (this.rulebook.read(written).rules ?? NO_HOSTS);
+    const inForce = ({ from, rules }: OwnRules): EgressRuleSet => (from === 'settings' && current) || rules;
+    return (egressRules ?? []).map(inForce);
   }
 
   private layers(spec: SandboxSpec, sandbox: RuledSandbox | null): EgressRuleSet[] {
