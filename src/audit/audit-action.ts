@@ -64,6 +64,7 @@ export const AUDIT_ACTIONS = {
   'sandbox.resume': 'A start after a pause or an error was requested',
   'sandbox.delete': 'The removal of a sandbox with its files was requested',
   'sandbox.stop': 'A sandbox was ended because it broke a rule',
+  'sandbox.egress_allow': 'One request of a sandbox was allowed that its rules refuse',
   'sandbox.remove_orphan': 'The removal of a sandbox without a row was begun',
   'secret.create': 'A custom secret was stored',
   'secret.update': 'The value, description or name of a custom secret was changed',

@@ -22,6 +22,13 @@ const observation = (kind: string, output: string) => ({
   observation: { kind, content: text(output) },
 });
 const state = (key: string, value: unknown) => ({ kind: 'ConversationStateUpdateEvent', key, value });
+const denied = state('EgressDenied', {
+  host: 'pypi.org',
+  port: 443,
+  reason: 'rule',
+  rule: null,
+  phase: 'agent',
+});
 const edit = { command: 'str_replace', path: '/w/a', old_str: 'x\ny', new_str: 'z' };
 const search = { tool_name: 'search', tool_call: { arguments: '{"q":1}' } };
 const acpCall = { kind: 'ACPToolCallEvent', title: 'Read a', status: 'completed' };
@@ -57,6 +64,7 @@ describe('eventLines', () => {
     ['a refusal', rejected, 'rejected: too risky'],
     ['a new status', state('execution_status', 'running'), '— running'],
     ['nothing of figures', state('stats', {})],
+    ['what the network refused', denied, 'network: refused pypi.org (rule)'],
     [
       'control characters disarmed, but for line ends and tabs',
       { kind: 'AgentErrorEvent', error: 'a\u001b[2Jb\n\tc' },

@@ -219,7 +219,12 @@ const EVENTS = new Map(
     ConversationErrorEvent: (text) => titled('error', text('detail') || text('code')),
     UserRejectObservation: (text) => titled('rejected', text('rejection_reason')),
     ConversationStateUpdateEvent: (text) =>
-      text('key') === 'execution_status' ? [`— ${text('value')}`] : [],
+      text('key') === 'execution_status'
+        ? [`— ${text('value')}`]
+        : titled(
+            'network',
+            text('value', 'host') && `refused ${text('value', 'host')} (${text('value', 'reason')})`,
+          ),
   }),
 );
 

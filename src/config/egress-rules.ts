@@ -14,12 +14,21 @@ export interface EgressHostRule {
   paths?: string[];
 }
 
-/** Rules of one place: of the operator, of a specification. Presets are replaced by their hosts. */
-export interface EgressRuleSet {
+/** What holds in one phase. Presets are replaced by their hosts. */
+export interface EgressPhaseRules {
   default: 'allow' | 'deny';
   allow: EgressHostRule[];
   deny: EgressHostRule[];
 }
+
+/** Rules of one place: of the operator, of a specification, of settings, of a start. */
+export interface EgressRuleSet extends EgressPhaseRules {
+  /** What holds in their place until the agent begins. */
+  setup?: EgressPhaseRules | undefined;
+}
+
+/** Of rules as users write them, in characters of JSON. */
+export const MAX_WRITTEN_RULES = 16_384;
 
 export type EgressPresets = Readonly<Record<string, readonly EgressHostRule[]>>;
 
@@ -105,7 +114,7 @@ export const BUILT_IN_PRESETS: EgressPresets = egressPresetsSchema.parse({
   presets: EGRESS_PRESETS,
 });
 
-/** Rules as an operator writes them. A single word names a preset; a host of one word is written as an object. */
+/** Rules as they are written. A single word names a preset; a host of one word is written as an object. */
 export function egressSchema(presets: EgressPresets): z.ZodType<EgressRuleSet> {
   const allowed = z.unknown().transform((entry, context): EgressHostRule[] => {
     if (typeof entry === 'string' && PRESET_NAME.test(entry)) {
@@ -127,13 +136,15 @@ export function egressSchema(presets: EgressPresets): z.ZodType<EgressRuleSet> {
     );
     return z.NEVER;
   });
-  return z.strictObject({
+  const ofPhase = {
     default: z.enum(['allow', 'deny']).default('deny'),
-    allow: z
-      .array(allowed)
-      .max(MAX_HOSTS)
-      .default([])
-      .transform((entries) => entries.flat()),
+    allow: z.array(allowed).max(MAX_HOSTS).default([]).transform(unique),
     deny: z.array(hostText).max(MAX_HOSTS).default([]),
-  });
+  };
+  return z.strictObject({ ...ofPhase, setup: z.strictObject(ofPhase).optional() });
+}
+
+/** A list may be named many times. */
+function unique(entries: readonly EgressHostRule[][]): EgressHostRule[] {
+  return [...new Map(entries.flat().map((entry) => [JSON.stringify(entry), entry])).values()];
 }

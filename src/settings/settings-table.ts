@@ -44,8 +44,11 @@ export type ShownSettings = { [Member in PlainColumn]: SettingsValues[Member] } 
   llm_source: LlmSource;
 };
 
+/** Of any member. */
+export type SettingValue = SettingsValues[SettingsColumn];
+
 /** New values by column, keys still in clear; a column that is not here keeps its value. */
-export type SettingsChanges = ReadonlyMap<SettingsColumn, string | number | boolean | null>;
+export type SettingsChanges = ReadonlyMap<SettingsColumn, SettingValue>;
 
 /** The keys among a user's settings, in clear: for agents and their sandboxes, never for a log or another response. */
 export type SettingsKeys = Record<SettingsKeyColumn, string | null>;
@@ -67,9 +70,9 @@ export const SETTINGS_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 
 /** Which columns a request changes, and to what. */
 export function settingsChanges(
-  dto: Partial<Record<SettingsColumn, string | number | boolean | null>> & { provider_tokens_set?: unknown },
+  dto: Partial<Record<SettingsColumn, SettingValue>> & { provider_tokens_set?: unknown },
 ): SettingsChanges {
-  const changes = new Map<SettingsColumn, string | number | boolean | null>();
+  const changes = new Map<SettingsColumn, SettingValue>();
   for (const column of SETTINGS_COLUMNS) {
     const { writeOnly, nullKeeps, blankClears, formKeeps } = memberSchema(column);
     const value = dto[column];

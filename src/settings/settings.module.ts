@@ -2,6 +2,7 @@ import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../config/app-config.js';
+import { EgressRulebookModule } from '../config/egress-rulebook.js';
 import { GitProvidersModule } from '../git-providers/git-providers.module.js';
 import { SettingsController } from './flat/settings.controller.js';
 import { SettingsService } from './flat/settings.service.js';
@@ -24,7 +25,11 @@ import { SecretsController, SecretsV1Controller } from './secrets/secrets.contro
 import { SettingsCipher, SettingsRepository, Settings } from './settings.repository.js';
 
 @Module({
-  imports: [TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile, McpConfig]), GitProvidersModule],
+  imports: [
+    TypeOrmModule.forFeature([Settings, CustomSecret, LlmProfile, McpConfig]),
+    EgressRulebookModule,
+    GitProvidersModule,
+  ],
   controllers: [
     GitTokensController,
     SettingsController,

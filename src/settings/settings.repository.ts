@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   Column,
   type ColumnType,
@@ -257,7 +258,7 @@ function withChanges(
 
 /** The stored form of a key never is the same twice: a key that is given counts as changed. */
 function differs(column: SettingsColumn, stored: unknown, value: unknown): boolean {
-  return isKeyColumn(column) ? stored !== null || value !== null : stored !== value;
+  return isKeyColumn(column) ? stored !== null || value !== null : !isDeepStrictEqual(stored, value);
 }
 
 function updateOf(ownerId: string, members: readonly string[]): NewAuditEntry {

@@ -1,11 +1,12 @@
+import { MAX_WRITTEN_RULES } from '../config/egress-rules.js';
 import { CLONE_FILTERS, MAX_CLONE_DEPTH } from '@slipway/common/clone-part.js';
 
 /** One member of the flat settings, in the words of JSON Schema where it has them. */
 export interface MemberSchema {
-  type: 'string' | 'integer' | 'number' | 'boolean';
+  type: 'string' | 'integer' | 'number' | 'boolean' | 'object';
   description: string;
   /** The first is shown with requests, the last with responses. */
-  examples: readonly (string | number | boolean)[];
+  examples: readonly (string | number | boolean | object)[];
   enum?: readonly string[];
   minimum?: number;
   maximum?: number;
@@ -197,6 +198,13 @@ export const SETTINGS = {
     examples: ['blob:none'],
     agents: true,
   },
+  sandbox_egress: {
+    type: 'object',
+    maxLength: MAX_WRITTEN_RULES,
+    description:
+      'What your sandboxes may reach, by name: `default` (`deny`, unless it says `allow`), `allow` (hosts, `*.host` for those below, hosts with `methods` and `paths`, and lists such as `npm`), `deny`, and `setup`, which holds in their place until the agent begins. The rules of the operator and of a start hold besides. For sandboxes that are made from then on, where later changes count within seconds; null: no rules.',
+    examples: [{ allow: ['npm', 'api.example.com'], setup: { default: 'allow' } }],
+  },
 } as const satisfies Record<string, MemberSchema | { type: 'elsewhere' }>;
 
 type SettingsTable = typeof SETTINGS;
@@ -212,6 +220,7 @@ export type AgentColumn = Exclude<MemberWith<{ agents: true }>, SettingsKeyColum
 type SwitchColumn = MemberWith<{ default: boolean }>;
 
 interface Types {
+  object: object;
   string: string;
   integer: number;
   number: number;

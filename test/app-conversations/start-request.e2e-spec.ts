@@ -72,6 +72,7 @@ const EMPTY_ECHO = {
   fork: null,
   clone_depth: null,
   clone_filter: null,
+  egress: null,
   tags: {},
   metadata: {},
   result_schema: null,

@@ -159,6 +159,11 @@ const CHANGES: Record<string, Change> = {
   create_sandbox: { actions: ['sandbox.create'] },
   pause_sandbox: { actions: ['sandbox.pause'], of: sandbox, meanwhile: (scene) => scene.finishPause() },
   resume_sandbox: { actions: ['sandbox.resume'], of: ({ pausedId }) => pausedId },
+  allow_egress_once: {
+    actions: ['sandbox.egress_allow'],
+    of: sandbox,
+    body: () => ({ host: 'api.example.com', once: true }),
+  },
   delete_sandbox: { actions: ['sandbox.delete'], of: sandbox },
   create_automation: { actions: ['automation.create'], body: () => AUTOMATION },
   update_automation: { actions: ['automation.update'], of: automation, body: () => AUTOMATION },

@@ -51,6 +51,7 @@ const TABLES: Record<string, string> = {
   automation_webhooks: '* FROM automation_webhooks WHERE user_id = $1',
   automation_runs: 'id, status FROM automation_runs WHERE user_id = $1',
   sandboxes: 'id, status FROM sandboxes WHERE user_id = $1',
+  egress_permits: '* FROM egress_permits',
   conversations: '* FROM app_conversations WHERE user_id = $1',
   starts: 'id FROM app_conversation_start_tasks WHERE user_id = $1',
   entries: 'id FROM audit_entries WHERE owner_user_id = $1',
@@ -71,7 +72,8 @@ async function makeScene(app: TestApp, hosts: GitHosts) {
   const [user, other, disabled] = [await app.createUser(), await app.createUser(), await app.createUser()];
   await app.app.get(UsersService).disable(disabled.id, 'keep');
   const issued = await app.app.get(ApiKeysService).issue({ userId: user.id, name: 'ci', expiresAt: null });
-  const sandbox = await rows.sandbox(user.id, { key: agent.key, address: agent.address });
+  const { key, address } = agent;
+  const sandbox = await rows.sandbox(user.id, { key, address, egressMode: 'rules' });
   const paused = await rows.sandbox(user.id, { status: 'PAUSED' });
   const { id } = await rows.conversation(user.id, {
     sandboxId: sandbox.id,

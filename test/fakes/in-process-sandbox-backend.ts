@@ -2,6 +2,7 @@ import {
   type PreparationLine,
   SandboxBackendError,
   SandboxBackend,
+  type SandboxBackendKind,
   type SandboxFacts,
   type SandboxLaunch,
 } from '@slipway/sandboxes/sandbox-backend.js';
@@ -24,13 +25,16 @@ interface Box {
  * as long as this object, which several applications may share like a machine. Tests have a key to each of them.
  */
 export class InProcessSandboxBackend extends SandboxBackend {
-  readonly kind = 'process';
   readonly isolation = 'container';
   readonly boxes = new Map<string, Box>();
   /** Makes the next starts fail with this message. */
   failure: string | null = null;
   /** Starts wait while it is closed. */
   readonly gate = new Gate();
+
+  constructor(readonly kind: SandboxBackendKind = 'process') {
+    super();
+  }
 
   override async prepare(): Promise<PreparationLine[]> {
     return [];

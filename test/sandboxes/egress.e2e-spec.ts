@@ -178,6 +178,7 @@ describe('a sandbox with rules about what it may reach', () => {
       path: '/x',
       denied: 'rule',
       rule: 'evil.example',
+      phase: 'agent',
       status: null,
       sent_bytes: 517,
       received_bytes: 4096,

@@ -160,6 +160,34 @@ describeEgress('a process sandbox with rules about what it may reach', () => {
   });
 });
 
+describeEgress('a process sandbox whose user alone has rules', () => {
+  jest.setTimeout(90_000);
+
+  it('has its proxy from its first moment, which is the first of the service', async () => {
+    const harness = await processHarness('bwrap', { network: { mode: 'isolated', allow: [] } });
+    const proxyPort = await reservedPort();
+    const environment = { ALLOW_UNSANDBOXED: 'true', SANDBOX_EGRESS_PORT: String(proxyPort) };
+    const app = await createTestApp(environment, undefined, { sandboxBackend: harness.backend });
+    try {
+      expect(await pidsOfProxy(proxyPort)).toEqual([]);
+      await request(app.url)
+        .post('/api/settings')
+        .set(app.user.headers)
+        .send({ sandbox_egress: { allow: ['npm'] } })
+        .expect(200);
+      const { id } = await new SandboxesClient(app.url, app.user).running();
+      const target = await app.app.get(RunningSandboxQueries, { strict: false }).target(id);
+      const inside = new SandboxClient(target?.address ?? '', target?.sessionKey ?? '');
+      const { stdout } = await inside.run('curl -s -D - http://pypi.org/');
+      expect(stdout).toContain('X-Slipway-Egress: denied; reason=rule');
+      expect(await pidsOfProxy(proxyPort)).toHaveLength(1);
+    } finally {
+      await app.close();
+      await harness.close();
+    }
+  });
+});
+
 async function pidsOfProxy(port: number): Promise<string[]> {
   const pids = (await readdir('/proc')).filter((name) => /^\d+$/.test(name));
   const found = pids.map(async (pid) => {

@@ -10,7 +10,7 @@ import { inOrder, ScriptedLlm } from '../../packages/agent-server/test/fakes/scr
 import {
   type ProcessHarness,
   processHarness,
-} from '../../src/v1/sandboxes/backends/process/process.sandbox-backend.harness.js';
+} from '../../packages/sandboxes/src/process/process.sandbox-backend.harness.js';
 import { RunningSandboxQueries } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
 import { foundInMemory, processesWith } from '../support/process-memory.js';

@@ -193,7 +193,7 @@ export type UserRejectObservation = Written<
   ByEnvironment & { rejection_reason: string; rejection_source: 'user' | 'hook' }
 >;
 
-/** The `key` is `full_state`, `execution_status`, `stats` or `goal`. */
+/** The `key` is `full_state`, `execution_status`, `stats` or `goal`; the service adds those with `EgressDenied`. */
 export type ConversationStateUpdateEvent = Written<
   'ConversationStateUpdateEvent',
   ByEnvironment & { key: string; value: unknown }

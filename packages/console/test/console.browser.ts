@@ -627,6 +627,63 @@ describe('the console', () => {
     expect(await log.getByText('What did you change?').count()).toBe(1);
   });
 
+  it('shows what the network refused, and lets its owner allow it', async () => {
+    const { page } = nadia;
+    const value = {
+      host: 'pypi.org',
+      port: 443,
+      method: 'CONNECT',
+      reason: 'rule',
+      rule: null,
+      phase: 'setup',
+    };
+    const event = {
+      kind: 'ConversationStateUpdateEvent',
+      id: 'denied',
+      timestamp: new Date().toISOString(),
+      source: 'environment',
+      key: 'EgressDenied',
+      value,
+    };
+    const body = `id: 1\nevent: ${event.kind}\ndata: ${JSON.stringify(event)}\n\n`;
+    const told = { contentType: 'text/event-stream', body };
+    const sent: unknown[] = [];
+    let streams = 0;
+    await page.route('**/events/stream*', async (route) => {
+      streams += 1;
+      await route.fulfill(streams === 1 ? told : { status: 204 });
+    });
+    await page.route('**/egress/allow', async (route) => {
+      sent.push(route.request().postDataJSON());
+      await route.fulfill({ json: { host: 'pypi.org', expires_at: new Date().toISOString() } });
+    });
+    await page.reload();
+    const item = page.getByRole('log').getByRole('listitem').filter({ hasText: 'pypi.org' });
+    await item.getByText('was refused: no rule allows it, in the setup').waitFor();
+    await item.getByRole('button', { name: 'Allow once' }).click();
+    await item.getByText('within ten minutes').waitFor();
+    await item.getByRole('button', { name: 'Add a rule' }).click();
+    await page.getByText('Your settings have no rules').waitFor();
+    await page.route('**/api/settings', async (route) => {
+      const isRead = route.request().method() === 'GET';
+      sent.push(...(isRead ? [] : [route.request().postDataJSON()]));
+      await route.fulfill({
+        json: isRead ? { sandbox_egress: { allow: ['npm'] } } : { message: 'Settings stored' },
+      });
+    });
+    await item.getByRole('button', { name: 'Add a rule' }).click();
+    await item.getByText('Your settings allow it from now on.').waitFor();
+
+    expect(sent).toEqual([
+      { host: 'pypi.org', once: true },
+      { sandbox_egress: { allow: ['npm', { host: 'pypi.org' }] } },
+    ]);
+    await page.unrouteAll({ behavior: 'wait' });
+    await page.reload();
+    await page.getByRole('log').getByText('What did you change?').waitFor();
+    await nadia.forgetComplaints();
+  });
+
   it('keeps what was typed when the session ends', async () => {
     const message = nadia.page.getByLabel('Message');
     await message.fill('It took long to write this.');

@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { allowing, denying, injection, samplePolicy, target } from '../test/support/sample-policy.js';
-import { allowedOnce, decideEgress, injectionsFor, opensTls } from './decision.js';
+import { allowedOnce, decideEgress, decideOnce, injectionsFor, opensTls } from './decision.js';
 import type { EgressPolicy } from './protocol.js';
 
 type Row = [
@@ -340,8 +340,33 @@ describe('allowedOnce', () => {
     ['https://api.example.com:8443', 'api.example.com:8443'],
     ['https://other.example.com:8443', null],
     ['https://[::5]:8443', '[::5]:8443'],
+    ['https://api.example.com', 'api.example.com'],
+    ['http://api.example.com', 'api.example.com'],
   ])('%s', (address, entry) => {
     const once = entry === null ? ['other.example.com:443'] : ['x', entry];
     expect(allowedOnce(samplePolicy({ once }), target(address))).toBe(entry);
+  });
+
+  it('says no port, and means 80 and 443', () => {
+    const policy = samplePolicy({ once: ['api.example.com'] });
+    expect(allowedOnce(policy, target('https://api.example.com:8443'))).toBeNull();
+  });
+});
+
+describe('decideOnce', () => {
+  const asked = { target: target('https://api.example.com'), method: 'POST', path: '/' };
+  const yielding = { ...denying([], [{ host: 'api.example.com' }]), yieldsOnce: true };
+
+  it.each([
+    ['layers that yield', [yielding], true],
+    ['a layer that does not', [yielding, denying([])], false],
+    [
+      'one that refuses the method',
+      [yielding, denying([{ host: 'api.example.com', methods: ['GET'] }])],
+      false,
+    ],
+    ['one that lets it', [yielding, denying([{ host: 'api.example.com', methods: ['POST'] }])], true],
+  ])('%s', (_name, layers, isAllowed) => {
+    expect(decideOnce(samplePolicy({ layers }), asked).isAllowed).toBe(isAllowed);
   });
 });

@@ -17,6 +17,9 @@ export type Decision =
     }
   | { isAllowed: false; denial: Denial; rule: string | null };
 
+/** What of a policy decides. */
+type DecidingPolicy = Pick<EgressPolicy, 'layers' | 'open'>;
+
 interface Named {
   host: string;
   port?: number | undefined;
@@ -25,7 +28,7 @@ interface Named {
 const DEFAULT_PORTS = [80, 443];
 
 /** Whether a request passes: each layer lets it, or the host is always open. */
-export function decideEgress(policy: EgressPolicy, asked: Asked): Decision {
+export function decideEgress(policy: DecidingPolicy, asked: Asked): Decision {
   const layers = policy.layers.map((layer) => layerDecision(layer, asked));
   const denied = layers.find((decision) => !decision.isAllowed);
   if (denied === undefined) {
@@ -117,12 +120,22 @@ export function opensTls(policy: EgressPolicy, target: Target): boolean {
   );
 }
 
-/** Whether the owner allowed this host for one request. */
-export function allowedOnce({ once }: EgressPolicy, { host, port }: Target): string | null {
-  return (
-    once.find((entry) => entry === host || entry === `${host}:${port}` || entry === `[${host}]:${port}`) ??
-    null
+/** Whether a request passes that its owner allows once: each layer that does not yield to that lets it. */
+export function decideOnce(policy: DecidingPolicy, asked: Asked): Decision {
+  return decideEgress(
+    { ...policy, layers: policy.layers.filter(({ yieldsOnce }) => yieldsOnce !== true) },
+    asked,
   );
+}
+
+/** What the owner allowed for one request of this host; without a port that is 80 and 443. */
+export function allowedOnce({ once }: EgressPolicy, { host, port }: Target): string | null {
+  const written = [
+    `${host}:${port}`,
+    `[${host}]:${port}`,
+    ...(DEFAULT_PORTS.includes(port) ? [host, `[${host}]`] : []),
+  ];
+  return once.find((entry) => written.includes(entry)) ?? null;
 }
 
 function isTowards(entry: EgressHost & { plain?: boolean | undefined }, target: Target): boolean {

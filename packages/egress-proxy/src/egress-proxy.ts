@@ -24,7 +24,8 @@ const HEADERS_MS = 30_000;
 const KEEP_ALIVE_MS = 65_000;
 const MAX_CONNECTIONS = 16_384;
 const LIMITS: ConnectionLimits = { strangers: 1_024, share: 512, pipelined: 64, heads: 2 * MAX_HEAD_BYTES };
-const RECHECK_MS = 5_000;
+/** The service counts on it where the setup of a sandbox ends. */
+const RECHECK_MS = 1_000;
 const REPORT_MS = 3_000;
 const LINGER_MS = 5_000;
 export const HEALTH_PATH = '/health';

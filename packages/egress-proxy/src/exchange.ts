@@ -1,5 +1,5 @@
 import type { Duplex } from 'node:stream';
-import { allowedOnce, type Asked, decideEgress } from './decision.js';
+import { allowedOnce, type Asked, decideEgress, decideOnce } from './decision.js';
 import type { Dialer } from './dialer.js';
 import type { PolicySource } from './policy-source.js';
 import type { EgressPolicy } from './protocol.js';
@@ -18,7 +18,7 @@ export interface ProxyParts {
   reports: ReportQueue;
   dialer: Dialer;
   authorities: SandboxAuthorities;
-  /** Tunnels and WebSockets that are open, and end when their sandbox or their rule does. */
+  /** Requests, tunnels and WebSockets that are open, and end when their sandbox or their rule does. */
   lasting: Set<Lasting>;
 }
 
@@ -68,25 +68,31 @@ export class Exchange {
     private readonly method: string,
   ) {}
 
-  /** @throws RefusedError unless the rules let it pass, or its owner allowed it once; tells whether its host is always open */
-  async admit(): Promise<{ isOpenOnly: boolean }> {
+  /**
+   * Tells whether its host is always open.
+   * @param isWithinAllowed it is inside of a tunnel that its owner allowed once
+   * @throws RefusedError unless the rules let it pass, or its owner allowed it once
+   */
+  async admit(isWithinAllowed = false): Promise<{ isOpenOnly: boolean }> {
     const decision = decideEgress(this.policy, this.asked);
     if (decision.isAllowed) {
       this.#rule = decision.rule;
       return decision;
     }
     const { target } = this.asked;
-    const entry = allowedOnce(this.policy, target);
-    if (entry === null || !(await this.#useOnce(entry, target))) {
-      throw denied(decision.denial, target, { rule: decision.rule });
+    const firm = decideOnce(this.policy, this.asked);
+    const { denial, rule } = firm.isAllowed ? decision : firm;
+    if (!firm.isAllowed || !(isWithinAllowed || (await this.#useOnce(target)))) {
+      throw denied(denial, target, { rule });
     }
     this.isAllowedOnce = true;
     return { isOpenOnly: false };
   }
 
-  async #useOnce(entry: string, target: Target): Promise<boolean> {
+  async #useOnce(target: Target): Promise<boolean> {
+    const entry = allowedOnce(this.policy, target);
     try {
-      return await this.parts.service.once(this.policy.sandbox, entry);
+      return entry !== null && (await this.parts.service.once(this.policy.sandbox, entry));
     } catch (error) {
       throw new RefusedError(
         null,

@@ -10,7 +10,7 @@ import { createBrotliDecompress, createGunzip, createInflate, createZstdDecompre
 import { errorCode } from '@slipway/common/errors/error-message.js';
 import { hostUnreachable } from './dialer.js';
 import { EchoMask, EchoMaskStream } from './echo-mask.js';
-import type { Client, Exchange, ProxyParts } from './exchange.js';
+import type { Client, Exchange, Lasting, ProxyParts } from './exchange.js';
 import { echoesOf, hasForeignCredential, type HeaderLines, injectCredentials } from './injection.js';
 import { answeredHeaders, hasBody, headerLines, headerProblem, sentHeaders } from './message-headers.js';
 import { denied, RefusedError } from './refusal.js';
@@ -59,7 +59,7 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
   if (problem !== null) {
     throw denied('protocol', target, { detail: problem });
   }
-  const { isOpenOnly } = client.inside?.isAllowedOnce ? { isOpenOnly: false } : await exchange.admit();
+  const { isOpenOnly } = await exchange.admit(client.inside?.isAllowedOnce);
   const given = headerLines(request);
   if (isOpenOnly && hasForeignCredential(policy, path, given)) {
     throw denied('credential', target);
@@ -96,7 +96,7 @@ function upgradeProblem({ request, upgrade }: Forwarding): string | null {
 }
 
 async function send(forwarding: Forwarding, options: UpstreamRequest, guard: Guard): Promise<void> {
-  const { client, exchange, request } = forwarding;
+  const { parts, client, exchange, request } = forwarding;
   const upstream = begin(options, exchange);
   const answered = Promise.withResolvers<IncomingMessage | null>();
   upstream
@@ -105,6 +105,8 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, guard: Gua
     .once('timeout', () => upstream.destroy(new Error('no byte for a long time')))
     .once('upgrade', (answer: IncomingMessage, socket: Duplex, head: Buffer) => {
       exchange.status = answer.statusCode ?? 101;
+      // The joined sockets last by themselves.
+      parts.lasting.delete(lasting);
       void joinSockets(forwarding, { answer, socket, head }, guard).then(
         () => answered.resolve(null),
         answered.reject,
@@ -118,6 +120,8 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, guard: Gua
   };
   // The response of a pipelined request does not close with its connection.
   client.leaving.add(leave);
+  const lasting = lastingOf(client, exchange, leave);
+  parts.lasting.add(lasting);
   request.on('data', ({ length }: Buffer) => {
     exchange.sentBytes += length;
   });
@@ -136,6 +140,7 @@ async function send(forwarding: Forwarding, options: UpstreamRequest, guard: Gua
     throw hostUnreachable(options.target, error);
   } finally {
     client.leaving.delete(leave);
+    parts.lasting.delete(lasting);
     if (!upstream.writableFinished) {
       upstream.destroy();
     }
@@ -246,12 +251,7 @@ async function joinSockets(
     near.destroy();
     far.destroy();
   };
-  const lasting = {
-    credential: client.caller?.credential ?? '',
-    asked: exchange.asked,
-    isAllowedOnce: exchange.isAllowedOnce || client.inside?.isAllowedOnce === true,
-    end,
-  };
+  const lasting = lastingOf(client, exchange, end);
   parts.lasting.add(lasting);
   near.unshift(upgrade.head);
   far.unshift(head);
@@ -264,6 +264,11 @@ async function joinSockets(
     parts.lasting.delete(lasting);
     end();
   }
+}
+
+/** What ends as soon as the rules refuse it. */
+export function lastingOf(client: Client, { asked, isAllowedOnce }: Exchange, end: () => void): Lasting {
+  return { credential: client.caller?.credential ?? '', asked, isAllowedOnce, end };
 }
 
 interface Ends {

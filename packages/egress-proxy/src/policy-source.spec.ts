@@ -57,6 +57,14 @@ describe('PolicySource', () => {
     });
   });
 
+  it('does not go on by the rules of a setup, which may be over', async () => {
+    answer = () => Promise.resolve(samplePolicy({ phase: 'setup', maxAgeSeconds: 1 }));
+    await source.policy(CREDENTIAL);
+    answer = away;
+    now += 1_000;
+    await expect(source.policy(CREDENTIAL)).rejects.toMatchObject({ status: 503 });
+  });
+
   it('forgets a sandbox that the service no longer knows', async () => {
     await source.policy(CREDENTIAL);
     now += 5_000;

@@ -5,7 +5,7 @@ import type { EgressPolicy } from './protocol.js';
 import { RefusedError } from './refusal.js';
 import type { ServiceConnection } from './service-connection.js';
 
-/** For how long sandboxes go on by the last answer while the service is away. */
+/** For how long sandboxes go on by the last answer while the service is away; in their setup they do not, as it may be over. */
 export const OUTAGE_MS = 5 * 60_000;
 /** After a failure the service is left alone for so long. */
 const RETRY_MS = 1_000;
@@ -66,7 +66,7 @@ export class PolicySource {
     try {
       return await asking;
     } catch (error) {
-      if (known === undefined || this.#known.get(key) === undefined) {
+      if (known === undefined || known.policy.phase === 'setup' || this.#known.get(key) === undefined) {
         throw unanswered(errorWithCauses(error));
       }
       known.freshUntil = this.now() + RETRY_MS;

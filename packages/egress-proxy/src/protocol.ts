@@ -40,6 +40,8 @@ const rulesSchema = z.object({
   default: z.enum(['allow', 'deny']),
   allow: z.array(hostSchema),
   deny: z.array(hostSchema.pick({ host: true, port: true })),
+  /** The owner may allow single requests that it refuses; without, it refuses them whatever is allowed once. */
+  yieldsOnce: z.boolean().optional(),
 });
 export type EgressRules = z.infer<typeof rulesSchema>;
 

@@ -4,9 +4,9 @@ import type { Duplex } from 'node:stream';
 import { TLSSocket } from 'node:tls';
 import { inTime, within } from '@slipway/common/async.js';
 import { helloProblem, sendAlert, TlsRecords } from './client-hello.js';
-import { decideEgress, opensTls } from './decision.js';
+import { decideEgress, decideOnce, opensTls } from './decision.js';
 import type { Client, Exchange, ProxyParts } from './exchange.js';
-import { IDLE_MS, pipeBothWays } from './forward.js';
+import { IDLE_MS, lastingOf, pipeBothWays } from './forward.js';
 import { denied } from './refusal.js';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
@@ -132,12 +132,7 @@ async function passThrough({ parts, client, exchange, socket, serve }: Tunnellin
     far.destroy();
     return;
   }
-  const lasting = {
-    credential: client.caller?.credential ?? '',
-    asked: exchange.asked,
-    isAllowedOnce: exchange.isAllowedOnce,
-    end,
-  };
+  const lasting = lastingOf(client, exchange, end);
   parts.lasting.add(lasting);
   for (const each of [near, far]) {
     each.setTimeout(IDLE_MS, end);
@@ -173,12 +168,13 @@ export function plainSocket(socket: Duplex): Socket {
   return socket;
 }
 
-/** Ends tunnels and WebSockets whose sandbox is gone, or whose host is no longer open to it. */
+/** Ends what is under way of sandboxes that are gone, or whose rules refuse it by now. */
 export async function endForbidden({ lasting, policies }: ProxyParts): Promise<void> {
   for (const { credential, asked, isAllowedOnce, end } of lasting) {
     const policy = await policies.policy(credential).catch((error: Error) => error);
     const isAnswered = !(policy instanceof Error);
-    if (isAnswered && (policy === null || !(isAllowedOnce || decideEgress(policy, asked).isAllowed))) {
+    const decide = isAllowedOnce ? decideOnce : decideEgress;
+    if (isAnswered && (policy === null || !decide(policy, asked).isAllowed)) {
       end();
     }
   }

@@ -256,16 +256,34 @@ describe('a request in opened TLS', () => {
 
   it('is one request where it is allowed once', async () => {
     world.allow({
-      layers: [denying([{ host: 'api.example', port, methods: ['GET'] }])],
-      once: ['api.example'],
+      layers: [{ ...denying([{ host: 'api.example', port, methods: ['GET'] }]), yieldsOnce: true }],
+      once: [`api.example:${port}`],
     });
-    world.service.allowedOnce.add(`${SANDBOX} api.example`);
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
     const secure = await world.tls(`api.example:${port}`);
     const ask = async (method: string) => reason(await world.over(secure, `${url}/`, { method }));
     expect([await ask('GET'), await ask('POST'), await ask('POST')]).toEqual([
       200,
       200,
       'denied; reason=method',
+    ]);
+  });
+
+  it('is no more than the operator lets pass where it is a connection that is allowed once', async () => {
+    world.allow({
+      layers: [
+        { ...denying([]), yieldsOnce: true },
+        denying([{ host: 'api.example', port, paths: ['/open/*'] }]),
+      ],
+      once: [`api.example:${port}`],
+    });
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    const secure = await world.tls(`api.example:${port}`);
+    const ask = async (path: string) => reason(await world.over(secure, `${url}${path}`));
+    expect([await ask('/open/a'), await ask('/other'), await ask('/open/b')]).toEqual([
+      200,
+      'denied; reason=path',
+      200,
     ]);
   });
 

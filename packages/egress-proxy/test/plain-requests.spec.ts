@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import type { ServerResponse } from 'node:http';
 import { gzipSync } from 'node:zlib';
 import { until } from '../../../test/support/until.js';
 import { ProxyWorld, proxyAuthorization } from './support/proxy-world.js';
@@ -390,14 +391,47 @@ describe('credentials', () => {
 
 describe('allowed once', () => {
   it('lets one request pass, and uses nothing up where the rules let it', async () => {
-    world.allow({ layers: [denying([])], once: ['api.example'] });
-    world.service.allowedOnce.add(`${SANDBOX} api.example`);
+    const once = [`api.example:${port}`];
+    world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once });
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
     const statuses = [(await world.http(`${host}/`)).status, (await world.http(`${host}/`)).status];
     expect(statuses).toEqual([200, 403]);
-    world.service.allowedOnce.add(`${SANDBOX} api.example`);
-    world.allow({ once: ['api.example'] });
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    world.allow({ once });
     expect((await world.http(`${host}/`)).status).toBe(200);
     expect(world.service.allowedOnce.size).toBe(1);
+  });
+
+  it('lets nothing pass that the operator refuses, and uses nothing up for it', async () => {
+    world.allow({ layers: [denying([])], once: [`api.example:${port}`] });
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    expect((await world.http(`${host}/`)).status).toBe(403);
+    expect(world.service.allowedOnce.size).toBe(1);
+  });
+});
+
+describe('a request that is under way', () => {
+  it.each([
+    ['before its answer', () => undefined],
+    ['in its answer', (response: ServerResponse) => void response.write('begun')],
+  ])('%s ends when the rules refuse it, as where a setup is over', async (_when, begin) => {
+    const asked = Promise.withResolvers<void>();
+    world.answer = (_request, response) => {
+      begin(response);
+      asked.resolve();
+    };
+    world.allow({ phase: 'setup' });
+    const ended = world.http(`${host}/slow`).then(
+      ({ status }) => status,
+      () => 'cut off',
+    );
+    await asked.promise;
+    await world.proxy.recheck();
+    expect(world.proxy.held['lasting']).toBe(1);
+    world.allow({ layers: [denying([])] });
+    await world.proxy.recheck();
+    expect(await ended).not.toBe(200);
+    await until(() => world.proxy.held['lasting'] === 0);
   });
 });
 

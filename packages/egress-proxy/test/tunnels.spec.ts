@@ -268,7 +268,7 @@ describe('a tunnel that is passed through', () => {
   });
 
   it('is one connection where it is allowed once', async () => {
-    world.allow({ layers: [denying([])], once: [`api.example:${port}`] });
+    world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once: [`api.example:${port}`] });
     world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
     const secure = await world.tls(`api.example:${port}`);
     await world.proxy.recheck();
@@ -278,6 +278,18 @@ describe('a tunnel that is passed through', () => {
     ]);
     secure.destroy();
     expect((await world.connect(`api.example:${port}`)).status).toBe(403);
+  });
+
+  it('which is allowed once ends where the operator closes its host', async () => {
+    const layers = [{ ...denying([]), yieldsOnce: true }];
+    world.allow({ layers, once: [`api.example:${port}`] });
+    world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
+    const secure = await world.tls(`api.example:${port}`);
+    const closed = once(secure, 'close');
+    world.allow({ layers: [...layers, denying([])] });
+    await world.proxy.recheck();
+    await closed;
+    expect(world.proxy.held['lasting']).toBe(0);
   });
 });
 

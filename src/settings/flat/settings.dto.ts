@@ -4,7 +4,7 @@ import { isObject } from 'class-validator';
 import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { unmaskableWarning } from '@slipway/common/secret-mask.js';
 import type { JsonObject } from '@slipway/common/json-access.js';
-import { OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
+import { ANY_OBJECT, OrNull, Shown, WarningsOf } from '../../common/openapi/responses.js';
 import {
   customRule,
   type DtoClass,
@@ -18,6 +18,7 @@ import {
   Choice,
   Decimal,
   Flag,
+  FreeObject,
   Integer,
   MAX_SECRET,
   MAX_URL,
@@ -206,6 +207,8 @@ export function SettingMember(name: SettingsColumn): PropertyDecorator {
     ...(rules.maximum !== undefined && { maximum: rules.maximum }),
   };
   switch (type) {
+    case 'object':
+      return FreeObject(description, { nullable: true, example, maxLength: rules.maxLength ?? 0 });
     case 'boolean':
       return Flag(description, given);
     case 'integer':
@@ -218,7 +221,7 @@ export function SettingMember(name: SettingsColumn): PropertyDecorator {
       }
       if (rules.writeOnly) {
         // Copied keys bring a line break along, which no header can hold.
-        return Secret(description, String(example), { ...given, trim: true });
+        return Secret(description, typeof example === 'string' ? example : '', { ...given, trim: true });
       }
       return rules.format === 'uri'
         ? Text(description, { ...given, ...ADDRESS })
@@ -279,6 +282,9 @@ function ShownSetting(name: SettingsColumn): PropertyDecorator {
   const { type, examples, default: preset, writeOnly } = memberSchema(name);
   if (writeOnly) {
     return OrNull(null, { description: `Always null; see ${name}_set.` });
+  }
+  if (type === 'object') {
+    return ApiProperty({ ...ANY_OBJECT, nullable: true, example: examples.at(-1) });
   }
   return ApiProperty({ type, example: examples.at(-1), ...(preset === undefined && { nullable: true }) });
 }

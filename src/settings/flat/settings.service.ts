@@ -4,6 +4,7 @@ import { jsonNumber } from '@slipway/common/json-access.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
+import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
 import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { apiIn, type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
@@ -45,6 +46,7 @@ export class SettingsService {
     private readonly models: ModelCheck,
     private readonly defaults: OperatorDefaults,
     private readonly catalogue: ModelCatalogue,
+    private readonly rulebook: EgressRulebook,
   ) {}
 
   /**
@@ -55,8 +57,7 @@ export class SettingsService {
    * @throws DomainError invalid_git_token when a provider rejects its token
    */
   async store(userId: string, dto: SettingsDto, nested: NestedParts = {}): Promise<SettingsWarningDto[]> {
-    const problems = this.addressProblems(dto);
-    requireNone(problems);
+    requireNone([...this.addressProblems(dto), ...this.ruleProblems(dto)]);
     const columns = settingsChanges(dto);
     const { provider_tokens: inputs, custom_secrets: secrets = new Map() } = dto.secrets_store ?? {};
     const tokens = inputs && (await this.tokens.prepare(userId, inputs, TOKENS_LOC));
@@ -137,6 +138,15 @@ export class SettingsService {
       headers: headersIn(parameters),
       api: apiIn(parameters),
     };
+  }
+
+  private ruleProblems({ sandbox_egress: rules = null }: SettingsDto): InputProblem[] {
+    const { problems } = rules === null ? { problems: [] } : this.rulebook.read(rules);
+    return problems.map(({ path, message: msg }) => ({
+      loc: ['body', 'sandbox_egress', ...path],
+      msg,
+      type: 'value_error',
+    }));
   }
 
   /** Addresses that the operator does not allow, in the order of the members. */

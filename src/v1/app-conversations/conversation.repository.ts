@@ -13,6 +13,7 @@ import {
 } from 'typeorm';
 import { AuditRepository, type NewAuditEntry } from '../../audit/audit.repository.js';
 import { toHexId } from '../../common/identifiers.js';
+import { EgressDenialRepository } from '../events/egress-denial.repository.js';
 import { FollowedConversationRepository } from '../events/followed-conversation.repository.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
@@ -122,6 +123,7 @@ export class ConversationRepository {
     private readonly logs: FollowedConversationRepository,
     private readonly followed: FollowedPullRequestRepository,
     private readonly audit: AuditRepository,
+    private readonly denials: EgressDenialRepository,
   ) {}
 
   async transaction<T>(work: (manager: EntityManager) => Promise<T>): Promise<T> {
@@ -169,6 +171,7 @@ export class ConversationRepository {
       .execute();
     await this.followed.open(manager, task);
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
+    await this.denials.tellBegun(manager, id, sandboxId);
   }
 
   /** Gives an agent server's conversation to the owner of its sandbox; false when the id is or was in use. */
@@ -200,6 +203,7 @@ export class ConversationRepository {
       by: 'service',
       details: { sandbox_id: sandboxId },
     });
+    await this.sandboxes.closeSetup(manager, sandboxId);
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
     return true;
   }

@@ -87,6 +87,8 @@ export interface StartRequest {
   fork?: ForkPolicy;
   clone_depth?: number | null;
   clone_filter?: CloneFilter | null;
+  /** As it was written; absent in older rows, as null. */
+  egress?: Record<string, unknown> | null;
   /** Found by the start; null, or absent in older rows: the repository alone. */
   work_place?: WorkPlace | null;
   /** Absent in older rows, as null. */

@@ -17,6 +17,7 @@ import {
   CREDENTIAL_HEADER,
   EGRESS_PATHS,
   type EgressPolicy,
+  onceSchema,
   reportsSchema,
 } from '@slipway/egress-proxy/protocol.js';
 import { presentedKey } from '../../auth/api-key-format.js';
@@ -24,6 +25,7 @@ import { Public } from '../../auth/auth.decorators.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { DomainError, unknownId } from '../../common/errors/domain-error.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
+import { EgressPermitRepository } from './egress-permit.repository.js';
 import { EgressRequestRepository } from './egress-request.repository.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
 
@@ -54,6 +56,7 @@ export class EgressProxyController {
   constructor(
     private readonly policies: EgressPoliciesService,
     private readonly requests: EgressRequestRepository,
+    private readonly permits: EgressPermitRepository,
   ) {}
 
   @Get(EGRESS_PATHS.policy)
@@ -63,6 +66,16 @@ export class EgressProxyController {
       throw unknownId('sandbox');
     }
     return policy;
+  }
+
+  @Post(EGRESS_PATHS.once)
+  @HttpCode(200)
+  async once(@Body() body: unknown): Promise<{ allowed: boolean }> {
+    const { data } = onceSchema.safeParse(body);
+    if (!data) {
+      throw new DomainError('invalid_input', 'Expected a sandbox and a host.');
+    }
+    return { allowed: await this.permits.take(data.sandbox, data.host) };
   }
 
   @Post(EGRESS_PATHS.reports)

@@ -12,6 +12,7 @@ import { productFolder } from '../../common/product.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ServiceAddress } from '../../config/service-address.js';
 import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
+import { SandboxLifecycleRepository } from '../sandboxes/sandbox-lifecycle.repository.js';
 import { SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
 import { PROXY_KEY } from './egress-proxy.controller.js';
 
@@ -19,19 +20,27 @@ const ENTRY = path.join(productFolder(), 'dist', 'egress-proxy', 'main.js');
 const EVERY_MS = 1_000;
 /** Requests under way may end within this time. */
 const GRACE_MS = 10_000;
+const LISTENING_MS = 5_000;
+const LOOK_EVERY_MS = 10_000;
+/** What it says as soon as it may be asked. */
+const STARTED = 'egress proxy started';
 const INHERITED = /^(NODE_EXTRA_CA_CERTS|SSL_CERT_FILE|SSL_CERT_DIR|TZ)$/;
 
 /**
- * The program that sandboxes of this host leave by where they have rules or credentials outside, started again when it ends. It ends with the service, and
- * those of several replicas share the port.
+ * The program that sandboxes of this host leave by where they have rules or credentials outside: started before the first of them, and again when it
+ * ends. It ends with the service, and those of several replicas share the port.
  */
 @Injectable()
 export class EgressProxyProcess extends BackgroundLoop {
   private child: ChildProcess | null = null;
+  private isNeeded = false;
+  private lookedAt = -Infinity;
+  private listening: () => void = () => undefined;
 
   constructor(
     private readonly specs: SandboxSpecs,
     private readonly egress: SandboxEgress,
+    private readonly sandboxes: SandboxLifecycleRepository,
     private readonly cipher: SecretCipher,
     private readonly address: ServiceAddress,
     private readonly config: AppConfig,
@@ -40,10 +49,17 @@ export class EgressProxyProcess extends BackgroundLoop {
   }
 
   override async onApplicationBootstrap(): Promise<void> {
-    const { backend } = this.config.sandboxes;
-    if (backend === 'process' && this.specs.all().some((spec) => this.egress.mode(spec) !== null)) {
-      await super.onApplicationBootstrap();
+    if (this.config.sandboxes.backend !== 'process') {
+      return;
     }
+    this.isNeeded = this.specs.all().some((spec) => this.egress.mode(spec) !== null);
+    this.egress.beforeUse(async () => {
+      this.isNeeded = true;
+      if (this.child === null) {
+        await this.now();
+      }
+    });
+    await super.onApplicationBootstrap();
   }
 
   override async beforeApplicationShutdown(): Promise<void> {
@@ -58,20 +74,33 @@ export class EgressProxyProcess extends BackgroundLoop {
   }
 
   protected async work(): Promise<void> {
-    if (this.child !== null || this.stopping) {
+    if (!(await this.isWanted()) || this.child !== null || this.stopping) {
       return;
     }
     const child = this.spawn();
+    const listening = Promise.withResolvers<void>();
+    this.listening = listening.resolve;
     await once(child, 'spawn');
     this.child = child;
     child.once('exit', (code, signal) => {
       this.child = null;
+      listening.resolve();
       if (!this.stopping) {
         this.logger.warn('egress proxy exited', { code, signal });
       }
     });
     // It ends when its input does, so that none outlives a service that was killed.
     child.stdin?.on('error', () => undefined).write(`${this.cipher.derive(PROXY_KEY)}\n`);
+    await within(LISTENING_MS, listening.promise);
+  }
+
+  /** Also by sandboxes of another replica of this host, whose proxy may have gone with it. */
+  private async isWanted(): Promise<boolean> {
+    if (!this.isNeeded && performance.now() >= this.lookedAt + LOOK_EVERY_MS) {
+      this.lookedAt = performance.now();
+      this.isNeeded = await this.sandboxes.needsEgress();
+    }
+    return this.isNeeded;
   }
 
   private spawn(): ChildProcess {
@@ -102,6 +131,9 @@ export class EgressProxyProcess extends BackgroundLoop {
       time: _,
       ...fields
     } = isJsonObject(entry) ? entry : { message: line, level: 'warn' };
+    if (message === STARTED) {
+      this.listening();
+    }
     this.logger[level === 'info' ? 'log' : 'warn'](String(message), fields);
   }
 

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { Column, DataSource, Entity, JoinColumn, ManyToOne, PrimaryColumn } from 'typeorm';
+import { EgressDenialRepository } from '../events/egress-denial.repository.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';
 import type { ReportedRequest } from '@slipway/egress-proxy/protocol.js';
@@ -33,14 +34,16 @@ export class EgressRequestRepository {
   constructor(
     private readonly dataSource: DataSource,
     private readonly sandboxes: SandboxRepository,
+    private readonly denials: EgressDenialRepository,
   ) {}
 
-  /** Nothing for a sandbox that was removed meanwhile. */
+  /** Keeps what a sandbox asked for, and tells its conversations what was refused; nothing for one that was removed meanwhile. */
   async append(sandboxId: string, requests: readonly ReportedRequest[]): Promise<void> {
     await this.dataSource.transaction(async (manager) => {
       if (await this.sandboxes.keep(manager, sandboxId)) {
         await manager.query(APPEND, [sandboxId, JSON.stringify(requests)]);
         await manager.query(TRIM, [sandboxId, MAX_KEPT]);
+        await this.denials.tell(manager, sandboxId, requests);
       }
     });
   }

@@ -1,6 +1,37 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { DENIALS, type Denial, type ReportedRequest } from '@slipway/egress-proxy/protocol.js';
+import {
+  DENIALS,
+  type Denial,
+  type EgressPhase,
+  PHASES,
+  type ReportedRequest,
+} from '@slipway/egress-proxy/protocol.js';
+import { customRule, must } from '../../common/validation/field.js';
+import { Flag, Text } from '../../common/validation/field-decorators.js';
 import { Shown, ShownOrNull, Time } from '../../common/openapi/responses.js';
+
+@ApiSchema({ name: 'EgressAllowRequest' })
+export class AllowEgressDto {
+  @Text('A host (`api.example.com`), with a port where it is not 80 or 443.', {
+    required: true,
+    example: 'api.example.com',
+    maxLength: 260,
+  })
+  host: string;
+
+  @Flag('For one request alone: nothing else can be allowed here.', { required: true, example: true })
+  @customRule(
+    'isOnce',
+    must((once) => once === true, 'value_error', 'Expected true: add a rule for more than once.'),
+  )
+  once: true;
+}
+
+@ApiSchema({ name: 'EgressPermit' })
+export class EgressPermitDto {
+  @ApiProperty({ example: 'api.example.com' }) host: string;
+  @Time() expires_at: string;
+}
 
 @ApiSchema({ name: 'EgressRequest' })
 export class EgressRequestDto {
@@ -14,6 +45,8 @@ export class EgressRequestDto {
   denied: Denial | null;
 
   @ShownOrNull('The rule that decided; null: only a default did.', '*.npmjs.org') rule: string | null;
+  @Shown('`setup`: before an agent began in the sandbox.', 'agent', { enum: [...PHASES] }) phase: EgressPhase;
+
   @Shown('Of the answer; null for what was passed through or refused.', 200, { type: Number, nullable: true })
   status: number | null;
   @ApiProperty({ example: 512 }) sent_bytes: number;
@@ -22,6 +55,6 @@ export class EgressRequestDto {
 }
 
 export function toEgressRequestDto(request: ReportedRequest): EgressRequestDto {
-  const { sentBytes, receivedBytes, durationMs, phase: _, ...shown } = request;
+  const { sentBytes, receivedBytes, durationMs, ...shown } = request;
   return { ...shown, sent_bytes: sentBytes, received_bytes: receivedBytes, duration_ms: durationMs };
 }

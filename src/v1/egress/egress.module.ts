@@ -1,28 +1,43 @@
 import { Module } from '@nestjs/common';
 import { TypeOrmModule } from '@nestjs/typeorm';
+import { AuditModule } from '../../audit/audit.module.js';
 import { GitProvidersModule } from '../../git-providers/git-providers.module.js';
 import { SettingsModule } from '../../settings/settings.module.js';
 import { AppConversationsModule } from '../app-conversations/app-conversations.module.js';
+import { EventsModule } from '../events/events.module.js';
 import { SandboxSpecsModule } from '../sandbox-specs/sandbox-specs.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
+import { EgressPermit, EgressPermitRepository } from './egress-permit.repository.js';
+import { EgressPermitsService } from './egress-permits.service.js';
 import { EgressPoliciesService } from './egress-policies.service.js';
 import { EgressProxyController } from './egress-proxy.controller.js';
 import { EgressProxyProcess } from './egress-proxy.process.js';
 import { EgressRequest, EgressRequestRepository } from './egress-request.repository.js';
 import { EgressController } from './egress.controller.js';
 import { OpenHosts } from './open-hosts.js';
+import { SandboxLayers } from './sandbox-layers.js';
 
-/** What sandboxes may reach where an operator has rules. */
+/** What sandboxes may reach where there are rules. */
 @Module({
   imports: [
-    TypeOrmModule.forFeature([EgressRequest]),
+    TypeOrmModule.forFeature([EgressPermit, EgressRequest]),
     AppConversationsModule,
+    AuditModule,
+    EventsModule,
     GitProvidersModule,
     SandboxSpecsModule,
     SandboxesModule,
     SettingsModule,
   ],
   controllers: [EgressController, EgressProxyController],
-  providers: [EgressPoliciesService, EgressProxyProcess, EgressRequestRepository, OpenHosts],
+  providers: [
+    EgressPermitRepository,
+    EgressPermitsService,
+    EgressPoliciesService,
+    EgressProxyProcess,
+    EgressRequestRepository,
+    OpenHosts,
+    SandboxLayers,
+  ],
 })
 export class EgressModule {}

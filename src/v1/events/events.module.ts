@@ -7,6 +7,7 @@ import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhook
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationEvent, EventRepository } from './store/event.repository.js';
+import { EgressDenial, EgressDenialRepository } from './egress-denial.repository.js';
 import { EventCountController, EventsController } from './events.controller.js';
 import { EventsService } from './events.service.js';
 import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
@@ -22,7 +23,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
 
 @Module({
   imports: [
-    TypeOrmModule.forFeature([FollowedConversation, ConversationEvent]),
+    TypeOrmModule.forFeature([FollowedConversation, ConversationEvent, EgressDenial]),
     AuthModule,
     DatabaseNotificationsModule,
     ObservabilityModule,
@@ -33,6 +34,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
   controllers: [EventsController, EventCountController],
   providers: [
     ConversationUpdates,
+    EgressDenialRepository,
     EventAppender,
     EventPartitionRepository,
     EventQueries,
@@ -50,6 +52,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
   ],
   exports: [
     ConversationUpdates,
+    EgressDenialRepository,
     EventQueries,
     EventsService,
     FollowLeaseRepository,

@@ -1,18 +1,14 @@
 import { Module } from '@nestjs/common';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
-import { EgressRulebook, loadEgressRulebook } from './egress-rulebook.js';
+import { EgressRulebook, EgressRulebookModule } from '../../config/egress-rulebook.js';
 import { loadSandboxSpecs, SandboxSpecs } from './sandbox-specs.js';
 import { SandboxSpecsController } from './sandbox-specs.controller.js';
 
 @Module({
+  imports: [EgressRulebookModule],
   controllers: [SandboxSpecsController],
   providers: [
-    {
-      provide: EgressRulebook,
-      inject: [AppConfig],
-      useFactory: async ({ egress }: AppConfig): Promise<EgressRulebook> => loadEgressRulebook(egress),
-    },
     {
       provide: SandboxSpecs,
       inject: [AppConfig, Clock, EgressRulebook],
@@ -24,6 +20,6 @@ import { SandboxSpecsController } from './sandbox-specs.controller.js';
         new SandboxSpecs(await loadSandboxSpecs(sandboxes.specsFile, new Date(clock.now()), presets)),
     },
   ],
-  exports: [EgressRulebook, SandboxSpecs],
+  exports: [EgressRulebookModule, SandboxSpecs],
 })
 export class SandboxSpecsModule {}

@@ -3,14 +3,16 @@ import type { EntityManager } from 'typeorm';
 import { Clock } from '../../common/clock.js';
 import { SecretCipher } from '../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../config/app-config.js';
+import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { SettingsRepository } from '../../settings/settings.repository.js';
 import { type SandboxSpec, SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
 import { SandboxBackend } from '@slipway/sandboxes/sandbox-backend.js';
 import { HostIdentity } from './host-identity.js';
+import { ownRules } from './lifecycle/egress-access.js';
 import { type SandboxSettings, toLaunch, toOverrides } from './lifecycle/launch-plan.js';
 import { pausedNotes, SandboxQuota } from './sandbox-quota.js';
 import { deadlineSeconds } from './sandbox-status.js';
-import type { Sandbox, SandboxOverrides } from './sandbox.entity.js';
+import type { OwnRules, Sandbox, SandboxOverrides } from './sandbox.entity.js';
 import { SandboxRepository } from './sandbox.repository.js';
 import { newSandboxId, newSessionKey, sessionKeyBinding, sessionKeyHash } from './session-key.js';
 import { WarmSandboxKeeper } from './warm/warm-sandbox.keeper.js';
@@ -19,6 +21,7 @@ export interface SandboxPlan {
   userId: string;
   spec: SandboxSpec;
   overrides: SandboxOverrides | null;
+  rules: OwnRules[];
   /** Sentences for the user about settings without effect. */
   notes: string[];
   evictable: Sandbox[] | null;
@@ -31,6 +34,8 @@ interface CreationOptions {
   keepAliveSeconds?: number;
   /** See `Sandbox.cause`. */
   cause?: Record<string, string> | undefined;
+  /** It is set up for an agent, which begins afterwards. */
+  hasSetup?: boolean;
 }
 
 interface CreatedSandbox {
@@ -52,13 +57,20 @@ export class SandboxCreator {
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
     private readonly clock: Clock,
+    private readonly rulebook: EgressRulebook,
   ) {}
 
   /**
    * Call before the transaction of `create`, because asking agent servers may take seconds.
    * @param known the user's settings, where the caller has read them; null: none are stored
+   * @param egress rules of the start, as they were written and checked
    */
-  async plan(userId: string, specId: string | null, known?: SandboxSettings | null): Promise<SandboxPlan> {
+  async plan(
+    userId: string,
+    specId: string | null,
+    known?: SandboxSettings | null,
+    egress: object | null = null,
+  ): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
     const [settings, evictable] = await Promise.all([
       known === undefined ? this.settings.load(userId) : known,
@@ -66,7 +78,8 @@ export class SandboxCreator {
     ]);
     const overrides = toOverrides(settings);
     const { notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
-    return { userId, spec, overrides, notes, evictable };
+    const rules = ownRules({ settings: settings?.sandbox_egress ?? null, start: egress }, this.rulebook);
+    return { userId, spec, overrides, rules, notes, evictable };
   }
 
   /**
@@ -75,12 +88,21 @@ export class SandboxCreator {
    */
   async create(
     manager: EntityManager,
-    { userId, spec, overrides, evictable }: SandboxPlan,
-    { id: givenId = null, hostId = this.host.id, keepAliveSeconds = 0, cause }: CreationOptions = {},
+    { userId, spec, overrides, rules, evictable }: SandboxPlan,
+    {
+      id: givenId = null,
+      hostId = this.host.id,
+      keepAliveSeconds = 0,
+      cause,
+      hasSetup,
+    }: CreationOptions = {},
   ): Promise<CreatedSandbox> {
     const paused = await this.quota.claim(manager, userId, evictable, givenId);
     await this.quota.assertStorable(manager, userId);
-    const id = givenId ?? (await this.warm.claim(manager, spec, overrides, hostId)) ?? newSandboxId();
+    // A warm one has its network already, and that is open.
+    const isOpen = rules.length === 0;
+    const warm = givenId === null && isOpen ? await this.warm.claim(manager, spec, overrides, hostId) : null;
+    const id = givenId ?? warm ?? newSandboxId();
     const now = this.clock.now();
     const after = (seconds: number): Date => new Date(now + seconds * 1000);
     const sessionKey = newSessionKey();
@@ -99,6 +121,8 @@ export class SandboxCreator {
       keepAliveUntil: keepAliveSeconds > 0 ? after(keepAliveSeconds) : null,
       lastActivityAt: new Date(now),
       cause: cause ?? null,
+      egressRules: isOpen ? null : rules,
+      egressSetup: hasSetup && (!isOpen || this.rulebook.layersOf(spec).length > 0) ? 'open' : null,
     });
     return { id, paused };
   }

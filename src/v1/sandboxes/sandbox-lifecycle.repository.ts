@@ -115,6 +115,15 @@ export class SandboxLifecycleRepository {
     );
   }
 
+  /** Whether any sandbox that runs on this host needs the egress proxy. */
+  async needsEgress(): Promise<boolean> {
+    return await this.sandboxes.existsBy({
+      hostId: this.host.id,
+      status: 'RUNNING',
+      egressMode: Not(IsNull()),
+    });
+  }
+
   async runningIds(): Promise<string[]> {
     const where = { hostId: this.host.id, status: 'RUNNING' } as const;
     const rows = await this.sandboxes.find({ select: { id: true }, where });

@@ -1,11 +1,19 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
 import type { GitMode } from '@slipway/agent-protocol/git.js';
 import { OwnedRow } from '../../auth/user.repository.js';
+import type { EgressRuleSet } from '../../config/egress-rules.js';
 import type { SandboxBackendKind } from '@slipway/sandboxes/sandbox-backend.js';
 import type { SandboxRowStatus } from './sandbox-status.js';
 
 /** Rules say what it may reach, credentials are put in outside of it, or both. */
 export type EgressMode = 'rules' | 'credentials' | 'both';
+
+/** Rules that it is made with, besides those of the operator. */
+export interface OwnRules {
+  /** Those of the settings follow what these say, as long as they say anything. */
+  from: 'settings' | 'start';
+  rules: EgressRuleSet;
+}
 
 /** Whether it is given placeholders for credentials. */
 export function isOutside(mode: EgressMode | null): boolean {
@@ -68,6 +76,12 @@ export class Sandbox extends OwnedRow {
 
   /** What the proxy is there for; null: it starts without. */
   @Column('text', { nullable: true }) egressMode: EgressMode | null;
+
+  /** Null: none. */
+  @Column('jsonb', { nullable: true }) egressRules: OwnRules[] | null;
+
+  /** `open`: the rules of its setup hold; `closing`: proxies may go on by them; null: its agent has begun, or need not wait. */
+  @Column('text', { nullable: true }) egressSetup: 'open' | 'closing' | null;
 
   /** The time from which a process may work on a transitional status. */
   @Column('timestamptz', { default: () => 'now()' }) dueAt: Date;

@@ -31,8 +31,8 @@ const INSERT = new NamedStatement(
   'sandbox_insert',
   `INSERT INTO sandboxes
      (id, user_id, spec_id, status, status_detail, backend, host_id, session_key, session_key_hash, overrides, deadline_at,
-      keep_alive_until, last_activity_at, updated_at, due_at, traceparent, cause)
-   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $12, $13, $14)`,
+      keep_alive_until, last_activity_at, updated_at, due_at, traceparent, cause, egress_rules, egress_setup)
+   VALUES ($1, $2, $3, 'STARTING', $4, $5, $6, $7, $8, $9, $10, $11, $12, $12, $12, $13, $14, $15, $16)`,
 );
 
 const LOCK = 'SELECT id FROM sandboxes WHERE id = $1 AND user_id = $2 FOR UPDATE';
@@ -70,6 +70,8 @@ type StartingSandbox = Pick<
   | 'keepAliveUntil'
   | 'lastActivityAt'
   | 'cause'
+  | 'egressRules'
+  | 'egressSetup'
 >;
 
 type SandboxChange = Partial<Omit<Sandbox, 'user' | 'id' | 'userId' | 'status'>>;
@@ -170,6 +172,11 @@ export class SandboxRepository {
     await manager.update(Sandbox, { id }, { limits: { secret_names, git } });
   }
 
+  /** An agent has begun in it, so the rules of its setup hold no longer. */
+  async closeSetup(manager: EntityManager, id: string): Promise<void> {
+    await manager.update(Sandbox, { id, egressSetup: 'open' }, { egressSetup: 'closing' });
+  }
+
   /** Keeps the row from being deleted until the transaction ends; false when there is none. */
   async keep(manager: EntityManager, id: string): Promise<boolean> {
     const lock = { mode: 'for_key_share' } as const;
@@ -192,6 +199,8 @@ export class SandboxRepository {
       sandbox.lastActivityAt,
       currentTraceparent(),
       sandbox.cause,
+      sandbox.egressRules === null ? null : JSON.stringify(sandbox.egressRules),
+      sandbox.egressSetup,
     ]);
     await this.audit.append(manager, {
       action: 'sandbox.create',

@@ -84,6 +84,7 @@ function Opened({ conversation: stored }: { conversation: Conversation }) {
                   key={step.event.id}
                   {...step}
                   open={isOpen(step) ? open : null}
+                  sandbox={stored.sandbox_id}
                   {...(step.event === first && { task, cause })}
                 />
               ))}

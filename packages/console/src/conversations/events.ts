@@ -43,6 +43,9 @@ export type AgentEvent = Pick<Schemas['PauseEvent'], 'id' | 'timestamp' | 'sourc
 const KINDS = `MessageEvent ActionEvent ObservationEvent AgentErrorEvent UserRejectObservation ACPToolCallEvent
   ConversationStateUpdateEvent PauseEvent ConversationErrorEvent Condensation`.split(/\s+/);
 
+/** Key of the state that tells what the network refused. */
+export const DENIED = 'EgressDenied';
+
 /** A call of a tool with what became of it. */
 export type Step = { event: AgentEvent; result: AgentEvent | null };
 
@@ -55,7 +58,7 @@ export function stepsOf(events: readonly AgentEvent[]): Step[] {
     if (call !== undefined) {
       // An agent that runs its own tools repeats the event when the call ends.
       call[event.kind === 'ACPToolCallEvent' ? 'event' : 'result'] = event;
-    } else if (event.kind !== 'ConversationStateUpdateEvent') {
+    } else if (event.kind !== 'ConversationStateUpdateEvent' || event.key === DENIED) {
       const step = { event, result: null };
       steps.push(step);
       calls.set(event.tool_call_id ?? event.id, step);

@@ -37,6 +37,7 @@ const WISHES = [
   'system_message_suffix',
   'secret_names',
   'git',
+  'egress',
   'follow',
   'result_schema',
 ] as const;

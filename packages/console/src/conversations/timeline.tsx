@@ -2,9 +2,10 @@ import { memo, type ReactNode } from 'react';
 import { Link } from 'wouter';
 import type { Schemas } from '../api/client.js';
 import { Callout, Clock, Elsewhere } from '../ui/blocks.js';
+import { Denied } from './denied.js';
 import { DiffView } from './diff-view.js';
 import { type GivenTask, TaskCard } from './task-card.js';
-import { type AgentEvent, type Draft, type Step, textOf, thinkingOf } from './events.js';
+import { type AgentEvent, DENIED, type Draft, type Step, textOf, thinkingOf } from './events.js';
 
 const NOTES: Record<string, string> = {
   PauseEvent: 'Paused',
@@ -25,7 +26,12 @@ interface TimelineItemProps extends Step {
 type Cause = Schemas['AutomationEventSubject'] | null | undefined;
 
 /** One thing that happened; drawn again only where something became of it. */
-export const TimelineItem = memo(function TimelineItem({ event, result, open, ...of }: TimelineItemProps) {
+export const TimelineItem = memo(function TimelineItem({
+  event,
+  result,
+  open,
+  ...of
+}: TimelineItemProps & { sandbox: string }) {
   const { kind, action } = event;
   const { task = null, cause } = of;
   const note = NOTES[kind];
@@ -34,6 +40,13 @@ export const TimelineItem = memo(function TimelineItem({ event, result, open, ..
       <li className="note">
         {note} · <Clock time={event.timestamp} />
       </li>
+    );
+  }
+  if (event.key === DENIED) {
+    return (
+      <Item event={event} who="Network" look="failed" text="">
+        <Denied event={event} sandbox={of.sandbox} />
+      </Item>
     );
   }
   if (kind === 'MessageEvent') {

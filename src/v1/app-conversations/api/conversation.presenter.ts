@@ -122,6 +122,7 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     fork: request.fork ?? null,
     clone_depth: request.clone_depth ?? null,
     clone_filter: request.clone_filter ?? null,
+    egress: request.egress ?? null,
     tags: request.tags,
     metadata: request.metadata ?? {},
     result_schema: request.result_schema ?? null,

@@ -224,7 +224,9 @@ export class OutsideCredentials {
     const { settings, mcpConfig } = this.inputs.withDefaults(configuration, { model: null, isOurs: true });
     const named = new Set(referencedSecrets(mcpConfig));
     // The one of Keycloak would have to be asked for.
-    const tokens = (await this.tokens.current(userId)).filter(({ provider }) => provider !== 'enterprise_sso');
+    const tokens = (await this.tokens.current(userId)).filter(
+      ({ provider }) => provider !== 'enterprise_sso',
+    );
     const secrets =
       named.size === 0
         ? new Map<string, AgentSecret>()

@@ -97,12 +97,13 @@ export class AwaitSandboxStep {
   /** Creates a sandbox that waited for quota, under its chosen id. */
   private async create(task: StartTask): Promise<StartTask> {
     const { sandboxId: id, userId, hostId, request } = task;
-    const plan = await this.creator.plan(userId, request.sandbox_spec_id);
+    const plan = await this.creator.plan(userId, request.sandbox_spec_id, undefined, request.egress);
     const updated = await this.tasks.transaction(async (manager) => {
       // First, so that a deleted task leaves nothing behind.
       const change = { sandboxMade: true, detail: null, notes: plan.notes };
       const changed = await this.tasks.update(task, change, manager);
-      const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS, cause: request.cause };
+      const cause = request.cause;
+      const options = { id, hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS, cause, hasSetup: true };
       const { paused } = await this.creator.create(manager, plan, options);
       const notes = [...plan.notes, ...pausedNotes(paused)];
       return this.tasks.update(changed, { notes }, manager);

@@ -2,6 +2,7 @@ import { Injectable } from '@nestjs/common';
 import type { StartConversationRequest } from '@slipway/agent-protocol/conversation-api.js';
 import { AgentServerClient, type RemoteConversation } from '../../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../../agent-servers/agent-server.http.js';
+import { SandboxEgress } from '../../sandboxes/lifecycle/egress-access.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { acpLimitations } from '../agent-request/acp-agents.js';
 import type { AgentConfiguration } from '../agent-request/agent-inputs.reader.js';
@@ -24,6 +25,7 @@ export class BeginConversationStep {
     private readonly urls: SandboxUrls,
     private readonly delegation: Delegation,
     private readonly outside: OutsideCredentials,
+    private readonly egress: SandboxEgress,
   ) {}
 
   /** Returns the task in the same status. Throws StartFailure, StartSuperseded; AgentServerError, which may pass. */
@@ -55,6 +57,7 @@ export class BeginConversationStep {
       await this.conversations.insert(manager, locked, { model, baseUrl, workingDir, agent });
       return locked;
     });
+    await this.egress.endSetup(sandbox.sandboxId);
     const { llm_profile: profile = null, llm_model: named } = task.request;
     const concealer = await this.outside.concealer(sandbox, acp === null ? { profile, model: named } : null);
     const begun = await this.startRemotely(

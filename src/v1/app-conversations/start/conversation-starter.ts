@@ -87,7 +87,8 @@ export class ConversationStarter {
     );
     const checked = sandboxExists ? null : await this.requests.checkSettings(userId, request);
     const known = checked?.configuration.sandbox;
-    const sandbox = checked && (await this.sandboxes.plan(userId, given.sandbox_spec_id, known));
+    const sandbox =
+      checked && (await this.sandboxes.plan(userId, given.sandbox_spec_id, known, given.egress));
     return {
       task: {
         id,

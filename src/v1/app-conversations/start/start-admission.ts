@@ -97,7 +97,7 @@ export class StartAdmission {
       await this.assertFewUnfinished(manager, userId);
       return { sandboxId, sandboxMade: false, notes: plan.notes };
     }
-    const options = { hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS, cause: request.cause };
+    const options = { hostId, keepAliveSeconds: KEEP_ALIVE_SECONDS, cause: request.cause, hasSetup: true };
     try {
       const { id, paused } = await this.sandboxes.create(manager, plan, options);
       return { sandboxId: id, sandboxMade: true, notes: [...plan.notes, ...pausedNotes(paused)] };

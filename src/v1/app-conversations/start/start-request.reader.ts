@@ -1,7 +1,8 @@
 import { Injectable } from '@nestjs/common';
-import { InvalidInputError } from '../../../common/errors/domain-error.js';
+import { InvalidInputError, requireNone } from '../../../common/errors/domain-error.js';
 import { parseHexId } from '../../../common/identifiers.js';
 import { AppConfig } from '../../../config/app-config.js';
+import { EgressRulebook } from '../../../config/egress-rulebook.js';
 import { GitProviderError } from '../../../git-providers/git-provider.js';
 import { GitProviderRegistry } from '../../../git-providers/git-provider.registry.js';
 import { GIT_SERVERS, workPage } from '../../../git-providers/git-servers.js';
@@ -23,6 +24,7 @@ export class StartRequestReader {
     private readonly tokens: ProviderTokenRepository,
     private readonly registry: GitProviderRegistry,
     private readonly config: AppConfig,
+    private readonly rulebook: EgressRulebook,
   ) {}
 
   /**
@@ -34,6 +36,7 @@ export class StartRequestReader {
       const msg = `Expected at most ${MAX_MESSAGE_TEXT / 1024} KiB of text in all; images of the message do not count.`;
       throw invalid([], msg, 'too_long');
     }
+    this.checkRules(request);
     const task = body.suggested_task ?? null;
     if (task === null) {
       return request;
@@ -46,6 +49,24 @@ export class StartRequestReader {
     }
     const { url, ...server } = await this.gitServer(userId, task, request);
     return { ...withSuggestedTask(request, task, server), ...(url !== null && { task_url: url }) };
+  }
+
+  private checkRules({ egress, sandbox_id: sandbox, parent_conversation_id: parent }: StartRequest): void {
+    if (!egress) {
+      return;
+    }
+    if (sandbox !== null || parent !== null) {
+      const msg = 'Expected none beside sandbox_id and parent_conversation_id: that sandbox has its rules.';
+      throw invalid(['egress'], msg);
+    }
+    const { problems } = this.rulebook.read(egress);
+    requireNone(
+      problems.map(({ path, message: msg }) => ({
+        loc: ['body', 'egress', ...path],
+        msg,
+        type: 'value_error',
+      })),
+    );
   }
 
   /** The git server of a suggested task as the agent will see it. */
@@ -122,6 +143,7 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     ...(body.fork && { fork: body.fork }),
     ...(body.clone_depth !== undefined && { clone_depth: body.clone_depth }),
     ...(body.clone_filter !== undefined && { clone_filter: body.clone_filter }),
+    ...(body.egress && { egress: body.egress }),
     ...(body.follow && { follow: body.follow }),
   };
 }

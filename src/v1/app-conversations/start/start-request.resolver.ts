@@ -1,8 +1,10 @@
+import { isDeepStrictEqual } from 'node:util';
 import { Injectable } from '@nestjs/common';
 import type { InvalidInputError } from '../../../common/errors/domain-error.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
+import type { OwnRules, Sandbox } from '../../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
 import { newSandboxId } from '../../sandboxes/session-key.js';
 import { AcpAgents } from '../agent-request/acp-agents.js';
@@ -79,6 +81,9 @@ export class StartRequestResolver {
         ? invalid(['parent_conversation_id'], 'Expected a conversation whose sandbox is still there.')
         : unknown('sandbox_id', 'sandbox');
     }
+    if (parent && parent.sandboxId !== sandbox.id) {
+      await this.requireRulesOf(parent, sandbox);
+    }
     return {
       sandboxId: sandbox.id,
       hostId: sandbox.hostId,
@@ -99,6 +104,22 @@ export class StartRequestResolver {
       throw invalid(
         ['llm_profile'],
         'Expected the name of a profile that exists: GET /api/v1/settings/profiles.',
+      );
+    }
+  }
+
+  /** A restriction of the parent's network holds for its children. @throws InvalidInputError */
+  private async requireRulesOf({ sandboxId, userId }: AppConversation, sandbox: Sandbox): Promise<void> {
+    const of = await this.sandboxes.find(sandboxId, userId);
+    const kept = sandbox.egressRules ?? [];
+    const isKept = ({ from, rules }: OwnRules): boolean =>
+      kept.some(
+        (each) => each.from === from && (from === 'settings' || isDeepStrictEqual(each.rules, rules)),
+      );
+    if (of?.egressRules?.every(isKept) === false) {
+      throw invalid(
+        ['sandbox_id'],
+        "Expected a sandbox with the rules of the parent's about what it may reach.",
       );
     }
   }

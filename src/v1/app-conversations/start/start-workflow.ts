@@ -55,6 +55,10 @@ export class StartWorkflow {
   async fail(task: StartTask, kind: StartFailureKind, detail: string): Promise<void> {
     const isSandboxRemoved = await this.tasks.transaction(async (manager) => {
       await this.tasks.advance(task, 'ERROR', { detail }, manager);
+      if (task.request.sandbox_id === null) {
+        // Where it stays, others may begin agents in it.
+        await this.sandboxes.closeSetup(manager, task.sandboxId);
+      }
       if (task.status === 'STARTING_CONVERSATION') {
         await this.conversations.remove(manager, task.appConversationId);
       }

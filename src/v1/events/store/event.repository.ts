@@ -81,6 +81,19 @@ const INSERT = `
     WHERE id = $1)
   SELECT pg_notify('${EVENTS_CHANNEL}', $1::text)`;
 
+/** An event that no agent server has: how far its log was read stays as it is. A full log takes none. */
+const NOTE = `
+  WITH log AS MATERIALIZED (
+    SELECT id FROM followed_conversations WHERE id = ANY ($1::uuid[]) AND NOT is_full ORDER BY id FOR UPDATE),
+  advanced AS (
+    UPDATE followed_conversations f
+    SET event_count = f.event_count + 1, event_bytes = f.event_bytes + octet_length($5::text), updated_at = now()
+    FROM log WHERE f.id = log.id
+    RETURNING f.id, f.event_count)
+  INSERT INTO conversation_events (conversation_id, seq, event_id, kind, occurred_at, body)
+  SELECT id, event_count, $2, $3, $4, $5::json FROM advanced
+  RETURNING pg_notify('${EVENTS_CHANNEL}', conversation_id::text)`;
+
 const ADVANCE = 'UPDATE followed_conversations SET last_event_id = $2 WHERE id = $1';
 
 /** Skips locked rows, to neither wait nor deadlock, and conversations that already have one of the events. */
@@ -165,6 +178,17 @@ export class EventRepository {
     private readonly dataSource: DataSource,
     private readonly conversations: FollowedConversationRepository,
   ) {}
+
+  /** Adds an event of the service's own to logs, in the caller's transaction. @returns to how many */
+  async note(
+    manager: EntityManager,
+    conversationIds: readonly string[],
+    event: StorableEvent,
+  ): Promise<number> {
+    const { id, kind, occurredAt, body } = event;
+    const rows = await manager.query<unknown[]>(NOTE, [conversationIds, id, kind, occurredAt, body]);
+    return rows.length;
+  }
 
   /** Counts a part of what was stored before bytes were counted. @returns false where nothing is left, or others count it */
   async countSome(): Promise<boolean> {

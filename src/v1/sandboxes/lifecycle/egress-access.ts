@@ -1,12 +1,15 @@
+import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
 import { z } from 'zod';
 import { parseJson } from '@slipway/common/json-access.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { AppConfig } from '../../../config/app-config.js';
-import { EgressRulebook } from '../../sandbox-specs/egress-rulebook.js';
-import type { SandboxSpec } from '../../sandbox-specs/sandbox-specs.js';
+import { EgressRulebook } from '../../../config/egress-rulebook.js';
+import type { EgressRuleSet } from '../../../config/egress-rules.js';
+import { SettingsRepository } from '../../../settings/settings.repository.js';
+import { type SandboxSpec, SandboxSpecs } from '../../sandbox-specs/sandbox-specs.js';
 import { type EgressAccess, SandboxBackendError } from '@slipway/sandboxes/sandbox-backend.js';
-import type { EgressMode, Sandbox } from '../sandbox.entity.js';
+import type { EgressMode, OwnRules, Sandbox } from '../sandbox.entity.js';
 import { SandboxRepository } from '../sandbox.repository.js';
 import { EGRESS_AUTHORITY, isSandboxId } from '../session-key.js';
 
@@ -14,19 +17,49 @@ const authoritySchema = z.object({ certificate: z.string(), key: z.string() });
 /** Certificate and key in PEM. */
 export type SandboxAuthority = z.infer<typeof authoritySchema>;
 
+/** Of a specification, or of rules, that cannot be read any more. */
+export const NO_HOSTS: EgressRuleSet = { default: 'deny', allow: [], deny: [] };
+
+/** For how long a proxy may go on by the rules of a setup, in seconds. */
+export const SETUP_MAX_AGE_SECONDS = 1;
+/** By then every proxy has asked again, and has ended what they alone allowed: it compares once a second. */
+const SETUP_OVER_MS = 3_000;
+
+/** Rules as they were written in settings and in a start; those that name a list that is gone let nothing pass. */
+export function ownRules(
+  written: Readonly<Record<OwnRules['from'], object | null>>,
+  rulebook: EgressRulebook,
+): OwnRules[] {
+  return (['settings', 'start'] as const).flatMap((from) => {
+    const given = written[from];
+    return given === null ? [] : [{ from, rules: rulebook.read(given).rules ?? NO_HOSTS }];
+  });
+}
+
+type RuledSandbox = Pick<Sandbox, 'egressRules'>;
+
 /** The way out of sandboxes that have rules: the credential for the proxy, and the authority by which it opens TLS. */
 @Injectable()
 export class SandboxEgress {
+  private prepare: () => Promise<void> = () => Promise.resolve();
+
   constructor(
     private readonly rulebook: EgressRulebook,
     private readonly sandboxes: SandboxRepository,
+    private readonly specs: SandboxSpecs,
+    private readonly settings: SettingsRepository,
     private readonly cipher: SecretCipher,
     private readonly config: AppConfig,
   ) {}
 
+  /** Called before a sandbox is started that needs the proxy. */
+  beforeUse(prepare: () => Promise<void>): void {
+    this.prepare = prepare;
+  }
+
   /** What its sandboxes need the proxy for; null: nothing. Other programs than ours may not trust its authority. */
-  mode(spec: SandboxSpec): EgressMode | null {
-    const isRestricted = this.rulebook.layersOf(spec).length > 0;
+  mode(spec: SandboxSpec, sandbox: RuledSandbox | null = null): EgressMode | null {
+    const isRestricted = this.layers(spec, sandbox).length > 0;
     const isOutside = this.config.egress.credentials === 'outside' && spec.program.kind === 'native';
     return isRestricted ? (isOutside ? 'both' : 'rules') : isOutside ? 'credentials' : null;
   }
@@ -36,7 +69,7 @@ export class SandboxEgress {
    * @throws SandboxBackendError where the backend cannot keep the rules
    */
   async access(spec: SandboxSpec, sandbox: Sandbox): Promise<EgressAccess | undefined> {
-    const egressMode = this.mode(spec);
+    const egressMode = this.mode(spec, sandbox);
     const known = this.authorityOf(sandbox);
     if (egressMode === null) {
       if (known !== null) {
@@ -47,9 +80,10 @@ export class SandboxEgress {
     const { backend } = this.config.sandboxes;
     if (backend !== 'process') {
       throw new SandboxBackendError(
-        `Its rules (SANDBOX_EGRESS, or \`egress\` of ${spec.id}) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process, or take them away.`,
+        `Its rules (SANDBOX_EGRESS, \`egress\` of ${spec.id} or of the start, \`sandbox_egress\` of the settings) cannot be kept by ${backend} sandboxes yet: use SANDBOX_BACKEND=process, or take them away.`,
       );
     }
+    await this.prepare();
     const { certificate } = known ?? (await this.makeAuthority(sandbox, egressMode));
     if (known !== null && sandbox.egressMode !== egressMode) {
       await this.change(sandbox, { egressMode });
@@ -57,15 +91,57 @@ export class SandboxEgress {
     return {
       port: this.config.egress.port,
       credential: this.credential(sandbox.id),
-      authority: egressMode !== 'rules' || this.opensTls(spec) ? certificate : null,
+      authority: egressMode !== 'rules' || this.opensTls(spec, sandbox) ? certificate : null,
       isOnlyWay: egressMode !== 'credentials',
     };
   }
 
-  /** Whether requests have to be seen for the rules to be kept. */
-  private opensTls(spec: SandboxSpec): boolean {
-    const rules = this.rulebook.layersOf(spec).flatMap(({ allow }) => allow);
-    return rules.some(({ methods, paths }) => methods !== undefined || paths !== undefined);
+  /**
+   * From here on the rules of the agent hold, for good. Waits until nothing goes on by those of the setup, where these are
+   * others. Repeatable.
+   */
+  async endSetup(id: string): Promise<void> {
+    const sandbox = await this.sandboxes.find(id);
+    if (!sandbox || sandbox.egressSetup === null) {
+      return;
+    }
+    const spec = this.specs.find(sandbox.specId);
+    const now = await this.ownLayers(sandbox);
+    const all = [...now, ...(spec === null ? [] : this.layers(spec, sandbox))];
+    if (all.some(({ setup }) => setup !== undefined)) {
+      await this.sandboxes.update(id, { egressSetup: 'closing' });
+      await delay(SETUP_OVER_MS);
+    }
+    await this.sandboxes.update(id, { egressSetup: null });
+  }
+
+  /** Rules that it has besides those of the operator, as they are at this moment. */
+  async ownLayers({
+    userId,
+    egressRules,
+  }: Pick<Sandbox, 'userId' | 'egressRules'>): Promise<EgressRuleSet[]> {
+    const hasSettings = egressRules?.some(({ from }) => from === 'settings') === true;
+    const written = hasSettings ? ((await this.settings.load(userId))?.sandbox_egress ?? null) : null;
+    const current = written && (this.rulebook.read(written).rules ?? NO_HOSTS);
+    const inForce = ({ from, rules }: OwnRules): EgressRuleSet => (from === 'settings' && current) || rules;
+    return (egressRules ?? []).map(inForce);
+  }
+
+  private layers(spec: SandboxSpec, sandbox: RuledSandbox | null): EgressRuleSet[] {
+    const own = sandbox?.egressRules ?? [];
+    return [...this.rulebook.layersOf(spec), ...own.map(({ rules }) => rules)];
+  }
+
+  /** Whether requests have to be seen for the rules to be kept; those of settings may say so later. */
+  private opensTls(spec: SandboxSpec, sandbox: Sandbox): boolean {
+    const entries = this.layers(spec, sandbox).flatMap(({ allow, setup }) => [
+      ...allow,
+      ...(setup?.allow ?? []),
+    ]);
+    return (
+      sandbox.egressRules?.some(({ from }) => from === 'settings') === true ||
+      entries.some(({ methods, paths }) => methods !== undefined || paths !== undefined)
+    );
   }
 
   /** The id of the sandbox whose credential this is; null for any other text. */

@@ -121,6 +121,7 @@ export interface SandboxSettings {
   remote_runtime_resource_factor: number | null;
   sandbox_base_container_image: string | null;
   sandbox_runtime_container_image: string | null;
+  sandbox_egress?: object | null;
 }
 
 export function toOverrides(settings: SandboxSettings | null): SandboxOverrides | null {

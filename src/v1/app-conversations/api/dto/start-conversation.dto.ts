@@ -1,6 +1,7 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
+import { MAX_WRITTEN_RULES } from '../../../../config/egress-rules.js';
 import { field, listOf } from '../../../../common/validation/field.js';
 import {
   Choice,
@@ -241,6 +242,12 @@ export class StartConversationDto {
 
   @SettingMember('clone_depth') clone_depth?: number | null;
   @SettingMember('clone_filter') clone_filter?: CloneFilter | null;
+
+  @FreeObject(
+    'What the new sandbox may reach, in the form of `sandbox_egress` of the settings; the rules of settings and operator hold besides. Not where there is a sandbox: with `sandbox_id` or `parent_conversation_id`.',
+    { nullable: true, example: { allow: ['npm'] }, maxLength: MAX_WRITTEN_RULES },
+  )
+  egress?: Record<string, unknown> | null;
 
   @Tags('Short texts by name, to find the conversation by.', { team: 'checkout' })
   tags?: ReadonlyMap<string, string> | null;

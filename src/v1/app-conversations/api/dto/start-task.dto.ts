@@ -63,6 +63,7 @@ class StartRequestEchoDto {
   @OrNull('never') fork: string | null;
   @ApiProperty({ type: 'integer', nullable: true, example: 50 }) clone_depth: number | null;
   @OrNull('blob:none') clone_filter: string | null;
+  @OrNull(null, ANY_OBJECT) egress: object | null;
   @ApiProperty({ ...TEXT_MAP, example: {} }) tags: Record<string, string>;
   @ApiProperty({ ...ANY_OBJECT, example: {} }) metadata: Record<string, unknown>;
   @OrNull(null, ANY_OBJECT) result_schema: Record<string, unknown> | null;

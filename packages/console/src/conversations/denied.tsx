@@ -1,0 +1,51 @@
+import { api, at, bodyOf } from '../api/client.js';
+import { useAction } from '../ui/actions.js';
+import { Button } from '../ui/blocks.js';
+import type { AgentEvent } from './events.js';
+
+type Denial = { host: string; port: number; method?: string; reason: string; rule: string | null; phase: string };
+type Rules = { allow?: unknown[] };
+
+const WHY: Record<string, string> = {
+  rule: 'no rule allows it',
+  address: 'it is an address, or its name leads to none that may be reached',
+  credential: 'only credentials of this sandbox may be used there',
+  method: 'its rule does not allow the method',
+  path: 'its rule does not allow the path',
+  protocol: 'the request cannot be passed on',
+};
+
+async function addRule(entry: object): Promise<void> {
+  const { sandbox_egress: rules } = await bodyOf(api.GET('/api/settings'));
+  if (!rules) {
+    throw new Error('Your settings have no rules: those of the start or of the operator refuse it.');
+  }
+  const { allow = [] } = rules as Rules;
+  await bodyOf(api.POST('/api/settings', { body: { sandbox_egress: { ...rules, allow: [...allow, entry] } } }));
+}
+
+/** What the sandbox was refused by the rules of its network, and what its owner can do about it. */
+export function Denied({ event, sandbox }: { event: AgentEvent; sandbox: string }) {
+  const { host, port, reason, rule, phase } = event.value as Denial;
+  const place = [80, 443].includes(port) ? host : `${host.includes(':') ? `[${host}]` : host}:${port}`;
+  const once = useAction(() =>
+    bodyOf(api.POST('/api/v1/sandboxes/{id}/egress/allow', { ...at(sandbox), body: { host: place, once: true } })),
+  );
+  const always = useAction(() => addRule({ host: place }));
+  const why = `${WHY[reason] ?? reason}${rule === null ? '' : ` (${rule})`}${phase === 'setup' ? ', in the setup' : ''}`;
+  return (
+    <div className="actions">
+      <span>
+        <code>{place}</code> was refused: {why}.
+      </span>
+      {!['credential', 'protocol'].includes(reason) && (
+        <>
+          <Button isBusy={once.isPending} onClick={() => once.mutate()} text="Allow once" />
+          <Button isBusy={always.isPending} onClick={() => always.mutate()} text="Add a rule" />
+          {once.isSuccess && <span role="status">The next request may pass, within ten minutes.</span>}
+          {always.isSuccess && <span role="status">Your settings allow it from now on.</span>}
+        </>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,38 @@
+import { Injectable } from '@nestjs/common';
+import type { EgressPhase, EgressRules } from '@slipway/egress-proxy/protocol.js';
+import { EgressRulebook } from '../../config/egress-rulebook.js';
+import type { EgressHostRule, EgressRuleSet } from '../../config/egress-rules.js';
+import { SandboxSpecs } from '../sandbox-specs/sandbox-specs.js';
+import { NO_HOSTS, SandboxEgress } from '../sandboxes/lifecycle/egress-access.js';
+import type { Sandbox } from '../sandboxes/sandbox.entity.js';
+
+type RuledSandbox = Pick<Sandbox, 'userId' | 'specId' | 'egressRules' | 'egressSetup'>;
+
+/** Which rules hold for a sandbox at this moment. */
+@Injectable()
+export class SandboxLayers {
+  constructor(
+    private readonly specs: SandboxSpecs,
+    private readonly rulebook: EgressRulebook,
+    private readonly egress: SandboxEgress,
+  ) {}
+
+  /** @param open hosts that are open in each layer which does not deny them */
+  async of(
+    sandbox: RuledSandbox,
+    open: readonly EgressHostRule[] = [],
+  ): Promise<{ phase: EgressPhase; layers: EgressRules[] }> {
+    const phase = sandbox.egressSetup === 'open' ? 'setup' : 'agent';
+    const toLayer = (rules: EgressRuleSet, yieldsOnce: boolean): EgressRules => {
+      const { default: otherwise, allow, deny } = (phase === 'setup' ? rules.setup : null) ?? rules;
+      return { default: otherwise, allow: [...allow, ...open], deny, ...(yieldsOnce && { yieldsOnce }) };
+    };
+    const spec = this.specs.find(sandbox.specId);
+    const firm = spec === null ? [NO_HOSTS] : this.rulebook.layersOf(spec);
+    const own = await this.egress.ownLayers(sandbox);
+    return {
+      phase,
+      layers: [...firm.map((each) => toLayer(each, false)), ...own.map((each) => toLayer(each, true))],
+    };
+  }
+}
