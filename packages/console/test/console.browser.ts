@@ -678,6 +678,9 @@ describe('the console', () => {
       { host: 'pypi.org', once: true },
       { sandbox_egress: { allow: ['npm', { host: 'pypi.org' }] } },
     ]);
+    // About the streams that end.
+    await nadia.forgetComplaints();
+    await nadia.expectSound();
     await page.unrouteAll({ behavior: 'wait' });
     await page.reload();
     await page.getByRole('log').getByText('What did you change?').waitFor();
