@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { AgentGitTokensReader } from '../../git-providers/tokens/agent-git-tokens.reader.js';
 import { TOKEN_VARIABLES } from '../../git-providers/git-servers.js';
 import type { StoredCredential } from '../../git-providers/tokens/provider-token.repository.js';
@@ -27,7 +28,8 @@ const SDK_TOKEN_NAMES: ReadonlySet<string> = new Set([...TOKEN_VARIABLES].map((n
 /**
  * What the tools of a user's agents get as environment variables: custom secrets under their names, and git tokens as
  * `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator withholds them
- * (`AGENT_EXPOSE_GIT_TOKENS=false`). A custom secret of such a name wins.
+ * (`AGENT_EXPOSE_GIT_TOKENS=false`). A custom secret of such a name wins. Those of the organization come last, and are only
+ * given to conversations: no route has them.
  */
 @Injectable()
 export class AgentSecretsReader {
@@ -47,21 +49,25 @@ export class AgentSecretsReader {
     credentials: readonly StoredCredential[],
     isVisible: SecretFilter,
   ): Promise<Map<string, AgentSecret>> {
-    const [tokens, custom] = await Promise.all([
+    const [tokens, custom, shared] = await Promise.all([
       this.config.agent.exposeGitTokens
         ? this.gitTokens.list(userId, credentials)
         : new Map<string, AgentSecret>(),
       this.secrets.read(userId),
+      this.secrets.read(INSTALLATION_ORGANIZATION_ID),
     ]);
+    const visible = (secrets: typeof custom): [string, AgentSecret][] =>
+      secrets.flatMap(({ name, value, description }) =>
+        isVisible(name, false) ? [[name, { value, description }]] : [],
+      );
     return new Map<string, AgentSecret>([
+      ...visible(shared),
       ...[...tokens].filter(([name]) => isVisible(name, true)),
-      ...custom.flatMap(({ name, value, description }) =>
-        isVisible(name, false) ? [[name, { value, description }] as const] : [],
-      ),
+      ...visible(custom),
     ]);
   }
 
-  /** Names and descriptions, by name. */
+  /** Names and descriptions of the user's own, by name. */
   async describe(userId: string, isVisible = ALL): Promise<AgentSecretDescription[]> {
     const [tokens, custom] = await Promise.all([
       this.gitTokenDescriptions(userId),
@@ -79,7 +85,7 @@ export class AgentSecretsReader {
   }
 
   /**
-   * The value of one; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
+   * The value of one of the user's own; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
   async find(userId: string, name: string, isVisible = ALL): Promise<string | null> {

@@ -5,7 +5,9 @@ import { badInput } from '../../common/openapi/api-route.js';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Secret, Text } from '../../common/validation/field-decorators.js';
-import type { SecretDescription } from './custom-secret.repository.js';
+import { NoOtherMembers } from '../../common/validation/unknown-members.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
+import type { FoundSecret, SecretDescription } from './custom-secret.repository.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
 const NAME_PATTERN = {
@@ -91,6 +93,20 @@ export class UpdateSecretDto {
   @Purpose() description?: string | null;
 }
 
+/** The value stays: who replaces it deletes the secret and makes another. */
+@NoOtherMembers()
+@ApiSchema({ name: 'DescribeCustomSecret' })
+export class DescribeSecretDto {
+  @Text('The name from now on; absent keeps the present one.', {
+    example: 'EXAMPLE_TOKEN',
+    form: CUSTOM_SECRET_FORM,
+    rule: customSecretNameProblem,
+  })
+  name?: string;
+
+  @Purpose() description?: string | null;
+}
+
 @ApiSchema({ name: 'CustomSecretDescription' })
 export class SecretDescriptionDto implements SecretDescription {
   @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
@@ -114,8 +130,18 @@ export class SecretIdDto {
   @CustomSecretName('Name of the secret.') secret_id: string;
 }
 
+const SCOPES = ['user', 'organization'] as const;
+
 @ApiSchema({ name: 'CustomSecretWithoutValue' })
-class SecretWithoutValueDto extends SecretDescriptionDto {}
+class SecretWithoutValueDto extends SecretDescriptionDto {
+  @Shown("Whose it is: the user's, or that of all members of the organization.", 'user', { enum: SCOPES })
+  scope: (typeof SCOPES)[number];
+}
+
+export function toSecretWithoutValueDto({ name, description, ownerId }: FoundSecret): SecretWithoutValueDto {
+  const scope = ownerId === INSTALLATION_ORGANIZATION_ID ? 'organization' : 'user';
+  return { name, description, scope };
+}
 
 @ApiSchema({ name: 'CustomSecretPage' })
 export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}

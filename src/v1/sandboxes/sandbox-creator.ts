@@ -56,12 +56,12 @@ export class SandboxCreator {
 
   /**
    * Call before the transaction of `create`, because asking agent servers may take seconds.
-   * @param known the user's settings, where the caller has read them; null: none are stored
+   * @param known the user's settings over the organization's, where the caller has read them
    */
-  async plan(userId: string, specId: string | null, known?: SandboxSettings | null): Promise<SandboxPlan> {
+  async plan(userId: string, specId: string | null, known?: SandboxSettings): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
     const [settings, evictable] = await Promise.all([
-      known === undefined ? this.settings.load(userId) : known,
+      known ?? this.settings.effective(userId),
       this.quota.findEvictable(userId),
     ]);
     const overrides = toOverrides(settings);

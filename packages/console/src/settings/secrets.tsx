@@ -20,13 +20,16 @@ function remove(name: string) {
   return bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } }));
 }
 
+const SHARED = 'Provided by your organization. One of your own of that name takes its place.';
 export function Secrets() {
   return (
     <Section title="Secrets" lead="Environment variables for your agents' tools. A value cannot be read back.">
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
-        {({ name, description }) => (
-          <Row key={name} title={<code>{name}</code>} facts={description}>
-            <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={() => remove(name)} />
+        {({ name, description, scope }) => (
+          <Row key={name} title={<code>{name}</code>} facts={scope === 'user' ? description : SHARED}>
+            {scope === 'user' && (
+              <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={() => remove(name)} />
+            )}
           </Row>
         )}
       </Rows>
