@@ -4,6 +4,7 @@ import type { Request } from 'express';
 import { type AuthUser, authenticatedUser } from '../auth/auth.decorators.js';
 import { DomainError, InvalidInputError, unknownId } from '../common/errors/domain-error.js';
 import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
+import { parseHexId } from '../common/identifiers.js';
 import { requireScope } from '../common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../organizations/installation-organization.js';
 
@@ -39,7 +40,9 @@ export const OrganizationOwner = createParamDecorator((_data: unknown, context) 
 function ownerOf(context: ExecutionContext): string {
   const user = authenticatedUser(context);
   const { method, params, query } = context.switchToHttp().getRequest<Request>();
-  const ownerId = params['organization_id'] ?? namedOwner(user, query['scope']);
+  const { organization_id: organizationId } = params;
+  const ownerId =
+    organizationId === undefined ? namedOwner(user, query['scope']) : parseHexId(String(organizationId));
   if (ownerId !== user.id && ownerId !== INSTALLATION_ORGANIZATION_ID) {
     throw unknownId('organization');
   }

@@ -1,3 +1,4 @@
+import { isDeepStrictEqual } from 'node:util';
 import {
   Column,
   type ColumnType,
@@ -213,8 +214,9 @@ export class SettingsRepository extends Repository<Settings> {
   /** The members that may be shown, those of the user over those of the organization. */
   async effective(userId: string): Promise<Pick<SettingsRow, PlainColumn>> {
     const rows = await this.findBy({ userId: In([userId, INSTALLATION_ORGANIZATION_ID]) });
-    const documents = rows.toSorted((a) => (a.userId === userId ? 1 : -1)).map(({ document }) => document);
-    return Object.assign(emptySettingsRow(), ...documents);
+    const documentOf = (id: string): SettingsDocument | undefined =>
+      rows.find((row) => row.userId === id)?.document;
+    return { ...emptySettingsRow(), ...documentOf(INSTALLATION_ORGANIZATION_ID), ...documentOf(userId) };
   }
 
   /** The user's transactions take turns. @throws DomainError unauthorized for a user who was removed meanwhile */
@@ -238,7 +240,7 @@ export class SettingsRepository extends Repository<Settings> {
     const changes = [...columns].filter(([column, value]) =>
       isKeyColumn(column)
         ? differsAsKey(before?.[column] ?? null, value)
-        : value !== standing(row, column, value === null ? {} : echoed, below),
+        : !isDeepStrictEqual(value, standing(row, column, value === null ? {} : echoed, below)),
     );
     const stored = change && this.cipher.detailsOf(userId, row);
     const details = stored && change?.(stored);

@@ -440,6 +440,8 @@ describe('secrets of the organization', () => {
 
     const { body: taken } = await create({ name: 'TOKEN', value: HUSH }).expect(409);
     expect(taken).toMatchObject({ code: 'conflict' });
+    const { body: limited } = await create({ name: 'X', value: HUSH, host: ['a.example.com'] }).expect(422);
+    expect(limited.detail).toMatchObject([{ loc: ['body', 'host'] }]);
     const put = (name: string, body: object): request.Test => asAdmin('put', `${SECRETS}/${name}`, body);
     const { body: refused } = await put('TOKEN', { value: 'x' }).expect(422);
     expect(refused.detail).toMatchObject([{ loc: ['body', 'value'], type: 'extra_forbidden' }]);

@@ -11,7 +11,7 @@ import {
 } from '../secrets/custom-secret.repository.js';
 import {
   badSecretName,
-  CreateSecretDto,
+  CreateSharedSecretDto,
   CustomSecretName,
   DescribeSecretDto,
   SecretDescriptionDto,
@@ -84,7 +84,7 @@ export class OrganizationSecretsController {
   async create(
     @OrganizationOwner() ownerId: string,
     @Param() _path: OrganizationPathDto,
-    @Body() body: CreateSecretDto,
+    @Body() body: CreateSharedSecretDto,
   ): Promise<StoredOrganizationSecretDto> {
     await this.secrets.add(ownerId, body, 'conflict');
     const secret = await this.secrets.findDescription(ownerId, body.name);

@@ -93,6 +93,15 @@ export class UpdateSecretDto {
   @Purpose() description?: string | null;
 }
 
+/** What a client believes to limit where the value goes must not be ignored. */
+@NoOtherMembers()
+@ApiSchema({ name: 'CreateOrganizationSecret' })
+export class CreateSharedSecretDto {
+  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
+  @Secret('The value; may be empty.', 'secret-example', { required: true }) value: string;
+  @Purpose('What it is for.') description?: string | null;
+}
+
 /** The value stays: who replaces it deletes the secret and makes another. */
 @NoOtherMembers()
 @ApiSchema({ name: 'DescribeCustomSecret' })
