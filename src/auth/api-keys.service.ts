@@ -1,4 +1,5 @@
 import { Injectable } from '@nestjs/common';
+import { IsNull } from 'typeorm';
 import { Clock } from '../common/clock.js';
 import { DomainError, InvalidInputError } from '../common/errors/domain-error.js';
 import { requireScope, type Scope } from '../common/scopes.js';
@@ -134,7 +135,7 @@ export class ApiKeysService {
     if (!actor.isAdmin) {
       throw new DomainError('forbidden', 'Only administrators manage the keys of other users.');
     }
-    if (!(await this.users.existsBy({ id: userId }))) {
+    if (!(await this.users.existsBy({ id: userId, removedAt: IsNull() }))) {
       throw unknownUser();
     }
     return userId;

@@ -1,11 +1,9 @@
 import { applyDecorators, createParamDecorator, type ExecutionContext, SetMetadata } from '@nestjs/common';
 import { ApiExtension } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { DomainError, unknownId } from '../common/errors/domain-error.js';
-import { parseHexId } from '../common/identifiers.js';
+import { DomainError } from '../common/errors/domain-error.js';
 import { OPEN_TO_EVERYONE } from '../common/openapi/api-route.js';
 import type { Scope } from '../common/scopes.js';
-import type { Owner } from './owned.repository.js';
 
 export interface AuthUser {
   id: string;
@@ -39,19 +37,6 @@ export function authenticatedUser(context: ExecutionContext): AuthUser {
 
 export const CurrentUser = createParamDecorator((_data: unknown, context) => authenticatedUser(context));
 export const UserId = createParamDecorator((_data: unknown, context) => authenticatedUser(context).id);
-
-/**
- * The user, in the organization of the header `X-Org-Id`, by default the personal one.
- * @throws DomainError not_found for an organization that is not the user's
- */
-export const CurrentOwner = createParamDecorator((_data: unknown, context): Owner => {
-  const { id } = authenticatedUser(context);
-  const orgId = context.switchToHttp().getRequest<Request>().headers['x-org-id'];
-  if (orgId !== undefined && parseHexId(String(orgId)) !== id) {
-    throw unknownId('organization');
-  }
-  return { userId: id, orgId: id };
-});
 
 export const PUBLIC_ROUTE = 'slipway:public';
 

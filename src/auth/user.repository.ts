@@ -15,6 +15,7 @@ import {
   MoreThan,
   PrimaryColumn,
   QueryFailedError,
+  Raw,
   Repository,
   Unique,
 } from 'typeorm';
@@ -76,6 +77,9 @@ export abstract class UserKeyedRow {
   @OwnedByUser()
   user?: User;
 }
+
+/** Not for the row by which the organization owns what it has (docs/adr/0080). */
+const IS_SOMEONE = (removedAt: string): string => `${removedAt} IS DISTINCT FROM 'infinity'`;
 
 /** The administrator that the first start and `npm run keys -- create --admin` make. */
 export const ADMIN_EMAIL = 'admin@localhost';
@@ -214,7 +218,8 @@ export class UserRepository extends Repository<User> {
   async change<T>(id: string, change: (manager: EntityManager, user: User) => Promise<T>): Promise<T> {
     return this.manager.transaction(async (manager) => {
       const administrators = await this.lockAdministrators(manager);
-      const user = await manager.findOne(User, { where: { id }, lock: { mode: 'pessimistic_write' } });
+      const where = { id, removedAt: Raw(IS_SOMEONE) };
+      const user = await manager.findOne(User, { where, lock: { mode: 'pessimistic_write' } });
       const changed = await change(manager, found(user, 'user'));
       const isLast = administrators.length === 1 && administrators[0]?.id === id;
       if (isLast && !(await manager.existsBy(User, { id, isAdmin: true, disabledAt: IsNull() }))) {

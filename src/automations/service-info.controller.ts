@@ -1,7 +1,7 @@
 import { All, Controller, Get, Post, Req } from '@nestjs/common';
 import { ApiExcludeController, ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { Request } from 'express';
-import { CurrentOwner, Public } from '../auth/auth.decorators.js';
+import { Public } from '../auth/auth.decorators.js';
 import type { Owner } from '../auth/owned.repository.js';
 import { DomainError } from '../common/errors/domain-error.js';
 import { JMESPATH_FUNCTIONS } from '../common/jmespath.js';
@@ -9,6 +9,7 @@ import { ApiRoute } from '../common/openapi/api-route.js';
 import { ANY_OBJECT, Shown } from '../common/openapi/responses.js';
 import { productVersion } from '../common/product.js';
 import { CRON_CAPABILITIES } from '../common/schedule.js';
+import { CurrentOwner } from '../organizations/installation-organization.js';
 import { PROVIDER_TYPES } from '../git-providers/git-provider.js';
 import { WEBHOOK_EVENT_KEYS, WEBHOOK_SOURCES } from '../git-providers/git-servers.js';
 import { Readiness } from '../health/readiness.js';

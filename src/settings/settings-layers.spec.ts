@@ -1,6 +1,6 @@
 import { describe, expect, it } from '@jest/globals';
 import { parsedConfig } from './mcp/mcp-secrets.js';
-import { type CalledModel, layered, NO_MODEL, type SettingsLayer } from './settings-layers.js';
+import { type CalledModel, layered, NO_MODEL, type SettingsLayer, sharedModel } from './settings-layers.js';
 
 const GATEWAY = 'https://gateway.example.com/v1';
 
@@ -63,6 +63,97 @@ describe('layered', () => {
       owner,
       llm: { ...NO_MODEL, ...called },
     });
+  });
+
+  const ours = { model: 'openai/ours', api_key: 'key-ours' };
+  const desk = { model: 'team/ours', api_key: 'key-ours', base_url: 'https://desk.example.com' };
+
+  type Model = Partial<CalledModel>;
+  it.each<[string, Model, Model, Model, SettingsLayer['owner'], Model]>([
+    ['nothing over a model', {}, ours, below, 'organization', ours],
+    ['nothing over nothing', {}, {}, below, 'operator', below],
+    ['a key over nothing', { api_key: 'mine' }, {}, below, 'user', { ...below, api_key: 'mine' }],
+    [
+      'nothing over a key alone',
+      {},
+      { api_key: 'key-ours' },
+      below,
+      'organization',
+      { ...below, ...ours, model: below.model },
+    ],
+    [
+      'a model over a key alone',
+      { model: 'openai/mine' },
+      { api_key: 'key-ours' },
+      below,
+      'organization',
+      { model: 'openai/mine', api_key: 'key-ours' },
+    ],
+    [
+      'another provider',
+      { model: 'anthropic/mine' },
+      ours,
+      { model: 'anthropic/below', api_key: 'key-below' },
+      'user',
+      { model: 'anthropic/mine' },
+    ],
+    [
+      'an address of the organization without a key',
+      {},
+      { base_url: desk.base_url },
+      gateway,
+      'organization',
+      { base_url: desk.base_url },
+    ],
+    [
+      'a model over an address',
+      { model: 'any/mine' },
+      desk,
+      gateway,
+      'organization',
+      { ...desk, model: 'any/mine' },
+    ],
+    ['the address of the operator', { base_url: GATEWAY }, desk, gateway, 'user', { base_url: GATEWAY }],
+    ['a key over an address', { api_key: 'mine' }, desk, gateway, 'user', { ...desk, api_key: 'mine' }],
+    ['a server of its own', { model: 'ollama/mine' }, desk, gateway, 'user', { model: 'ollama/mine' }],
+  ])(
+    'gives the key of each of two layers to nobody but its own server: %s',
+    (_, own, middle, lower, owner, called) => {
+      const shared = layered(layer('organization', { llm: middle }), layer('operator', { llm: lower }));
+
+      expect(layered(layer('user', { llm: own }), shared)).toMatchObject({
+        owner,
+        llm: { ...NO_MODEL, ...called },
+      });
+    },
+  );
+
+  it.each<[string, Partial<CalledModel>, object]>([
+    ['its key', {}, { temperature: 1, extra_headers: 'ours', top_p: 0.5 }],
+    [
+      'its key and another model',
+      { model: 'team/mine' },
+      { temperature: 1, extra_headers: 'ours', top_p: 0.5 },
+    ],
+    ['a key of the upper one', { api_key: 'mine' }, { temperature: 1, extra_headers: 'mine' }],
+    ['an address of the upper one', { base_url: GATEWAY }, { temperature: 1, extra_headers: 'mine' }],
+  ])('sends the parameters of a layer with %s', (_, llm, parameters) => {
+    const own = { ...layer('user', { llm }), parameters: { temperature: 1, extra_headers: 'mine' } };
+    const shared = {
+      ...layer('organization', { llm: desk }),
+      parameters: { temperature: 0, extra_headers: 'ours', top_p: 0.5 },
+    };
+
+    expect(layered(own, shared).parameters).toEqual(parameters);
+  });
+
+  it.each([
+    [{ model: 'ollama/ours', api_key: 'key' }, null],
+    [{ model: 'ollama/ours', api_key: 'key', base_url: ' ' }, null],
+    [{ model: 'ollama/ours', api_key: 'key', base_url: GATEWAY }, 'key'],
+    [ours, 'key-ours'],
+  ])('shares no key with what is called inside the sandbox: %o', (llm, key) => {
+    expect(sharedModel({ owner: 'organization', llm: { ...NO_MODEL, ...llm } }).llm.api_key).toBe(key);
   });
 
   it('takes each member from the uppermost layer that has set it, false and zero too', () => {

@@ -1,3 +1,4 @@
+import { type JsonObject, without } from '@slipway/common/json-access.js';
 import { isOwnServer } from '@slipway/common/model-endpoint.js';
 import type { ClearMcpConfig } from './mcp/mcp-secrets.js';
 import { namedServers } from './mcp/named-servers.js';
@@ -28,10 +29,15 @@ export function llmOf(
 export const NO_MODEL: CalledModel = { model: null, base_url: null, api_key: null };
 
 /** A model, and whose key it has. */
-interface KeyedModel {
+export interface KeyedModel {
   owner: LayerOwner;
   llm: CalledModel;
+  /** Beyond name, address and key; may hold secrets, so they go where the key goes. */
+  parameters?: JsonObject | undefined;
 }
+
+/** Parameters by which a request can tell a gateway to pass it on elsewhere, with the key that it came with. */
+const STEERING_PARAMETERS = ['extra_headers', 'litellm_extra_body'];
 
 /** What one owner has set. */
 export interface SettingsLayer<Members extends object = SettingsDocument> extends KeyedModel {
@@ -46,12 +52,13 @@ export interface SettingsLayer<Members extends object = SettingsDocument> extend
  */
 export function layered<Members extends object>(
   own: SettingsLayer<Members>,
-  below: SettingsLayer,
+  below: SettingsLayer<object>,
 ): SettingsLayer<Members> {
   const completed = llmOver(own, below);
   return {
     owner: completed?.owner ?? own.owner,
     llm: completed?.llm ?? own.llm,
+    parameters: completed ? completed.parameters : own.parameters,
     members: membersOver(own.members, below.members),
     toolServers: toolServersOver(own.toolServers, below.toolServers),
   };
@@ -63,8 +70,8 @@ export function layered<Members extends object>(
  * provider gets none of it.
  */
 export function llmOver(
-  { owner, llm: own }: KeyedModel,
-  { owner: ownerBelow, llm: below }: KeyedModel,
+  { owner, llm: own, parameters }: KeyedModel,
+  { owner: ownerBelow, llm: below, parameters: parametersBelow }: KeyedModel,
 ): KeyedModel | null {
   const isElsewhere =
     (isUnset(below.model) && below.base_url === null) ||
@@ -74,6 +81,9 @@ export function llmOver(
     ? null
     : {
         owner: isUnset(own.api_key) ? ownerBelow : owner,
+        parameters: isUnset(own.api_key)
+          ? { ...parametersBelow, ...without(parameters ?? {}, STEERING_PARAMETERS) }
+          : parameters,
         llm: {
           model: isUnset(own.model) ? below.model : own.model,
           base_url: below.base_url,
@@ -82,9 +92,20 @@ export function llmOver(
       };
 }
 
-function membersOver<Members extends object>(own: Members, below: object): Members {
+export function membersOver<Members extends object>(own: Members, below: object): Members {
   const given = Object.entries(own).filter(([, value]) => value !== null && value !== undefined);
   return { ...own, ...below, ...Object.fromEntries(given) };
+}
+
+/**
+ * What of a model others may use. Without an address a model of an own server is called inside the sandbox, where a user's
+ * program may listen.
+ */
+export function sharedModel({ llm, parameters, owner }: KeyedModel): KeyedModel {
+  const base_url = isUnset(llm.base_url) ? null : llm.base_url;
+  return base_url === null && isOwnServer(llm.model ?? '')
+    ? { owner, llm: { ...llm, base_url, api_key: null } }
+    : { owner, llm: { ...llm, base_url }, parameters };
 }
 
 /** Those of the upper layer, and those of the lower one whose names are free. */

@@ -57,6 +57,7 @@ describe('shownSettings', () => {
       'sandbox_api_key_set',
       'provider_tokens_set',
       'llm_source',
+      'from_organization',
     ]);
     expect(shown).toMatchObject({
       language: null,
@@ -67,6 +68,7 @@ describe('shownSettings', () => {
       secrets_store: { provider_tokens: {}, custom_secrets: {} },
       provider_tokens_set: {},
       llm_source: null,
+      from_organization: [],
     });
   });
 

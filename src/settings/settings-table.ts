@@ -15,7 +15,7 @@ import {
 } from './settings.schema.js';
 
 /** Who has settings, the one whose lie over the others first. */
-export const LAYER_OWNERS = ['user', 'operator'] as const;
+export const LAYER_OWNERS = ['user', 'organization', 'operator'] as const;
 export type LayerOwner = (typeof LAYER_OWNERS)[number];
 
 /** Whose model and key conversations use; null while there are none. */
@@ -30,8 +30,10 @@ export type SettingsRow = { [Member in PlainColumn]: SettingsValues[Member] | nu
   provider_tokens_set: Record<string, string | null> | null;
   /** Providers that have not accepted their token yet; null without any. */
   provider_tokens_unverified: ProviderType[] | null;
-  /** Once the operator's defaults are applied. */
+  /** Once the settings that lie below are applied. */
   llm_source?: LlmSource;
+  /** Members with a value of the organization's, once that is applied. */
+  from_organization?: SettingsColumn[];
 };
 
 /** The settings as responses show them. */
@@ -42,6 +44,7 @@ export type ShownSettings = { [Member in PlainColumn]: SettingsValues[Member] } 
   mcp_config: StoredMcpConfig | null;
   provider_tokens_set: Record<string, string | null>;
   llm_source: LlmSource;
+  from_organization: SettingsColumn[];
 };
 
 /** Of any member. */
@@ -128,5 +131,6 @@ export function shownSettings(row: SettingsRow): ShownSettings {
   }
   shown['provider_tokens_set'] = row.provider_tokens_set ?? {};
   shown['llm_source'] = row.llm_source ?? null;
+  shown['from_organization'] = row.from_organization ?? [];
   return shown as ShownSettings;
 }

@@ -15,6 +15,8 @@ import { ModelTrialHttpClient, ModelTrialService, TRIAL_MS } from './model-trial
 import { NestedSettingsController } from './nested/nested-settings.controller.js';
 import { NestedSettingsService } from './nested/nested-settings.service.js';
 import { OperatorDefaults } from './operator-defaults.js';
+import { OrganizationSecretsController } from './organization/organization-secrets.controller.js';
+import { OrganizationSettingsController } from './organization/organization-settings.controller.js';
 import { LlmProfile, LlmProfileRepository } from './profiles/llm-profile.repository.js';
 import { OrganizationProfilesController, ProfilesController } from './profiles/profiles.controller.js';
 import { ProfilesService } from './profiles/profiles.service.js';
@@ -23,6 +25,7 @@ import { CustomSecret, CustomSecretRepository } from './secrets/custom-secret.re
 import { GitTokensController, GitTokensService } from './secrets/git-tokens.controller.js';
 import { SecretsController, SecretsV1Controller } from './secrets/secrets.controller.js';
 import { SettingsCipher, SettingsRepository, Settings } from './settings.repository.js';
+import { SharedSettings } from './shared-settings.js';
 
 @Module({
   imports: [
@@ -36,6 +39,8 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
     NestedSettingsController,
     ProfilesController,
     OrganizationProfilesController,
+    OrganizationSettingsController,
+    OrganizationSecretsController,
     SecretsController,
     SecretsV1Controller,
     ModelTrialController,
@@ -58,6 +63,7 @@ import { SettingsCipher, SettingsRepository, Settings } from './settings.reposit
     OperatorDefaults,
     SettingsCipher,
     SettingsRepository,
+    SharedSettings,
     SettingsService,
     NestedSettingsService,
     LlmProfileRepository,

@@ -7,10 +7,12 @@ import {
   UpdateDateColumn,
   DataSource,
   type EntityManager,
+  In,
   Repository,
 } from 'typeorm';
 import { Injectable } from '@nestjs/common';
 import { UserKeyedRow, lockUser } from '../auth/user.repository.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../organizations/installation-organization.js';
 import {
   isKeyColumn,
   memberSchema,
@@ -129,6 +131,8 @@ export class SettingsCipher {
 export interface SettingsChange {
   columns: SettingsChanges;
   details?: ((stored: SettingsDetails) => SettingsDetails) | undefined;
+  /** It may send back what it was shown, which is no choice of its sender. */
+  isForm?: boolean;
 }
 
 const ENCRYPTED = [...SETTINGS_KEY_COLUMNS, 'details'] as const;
@@ -168,6 +172,11 @@ const READ_LOCKED = new NamedStatement<StoredRow>(
   `SELECT ${COLUMNS.join(', ')} FROM settings WHERE user_id = $1 FOR NO KEY UPDATE`,
 );
 
+const READ_DOCUMENT = new NamedStatement<Pick<Settings, 'document'>>(
+  'settings_document',
+  'SELECT document FROM settings WHERE user_id = $1',
+);
+
 @Injectable()
 export class SettingsRepository extends Repository<Settings> {
   private readonly loadStatement = new NamedStatement<LoadedRow>('settings_load', LOAD);
@@ -198,10 +207,29 @@ export class SettingsRepository extends Repository<Settings> {
     settings: Pick<SettingsRow, PlainColumn> | null;
     keys: SettingsKeys;
     details: SettingsDetails;
+    document: SettingsDocument;
   }> {
     const row = await manager.findOneBy(Settings, { userId });
-    const settings = row && { ...emptySettingsRow(), ...row.document };
-    return { settings, keys: this.cipher.keysOf(userId, row), details: this.cipher.detailsOf(userId, row) };
+    const { document = {} } = row ?? {};
+    const settings = row && { ...emptySettingsRow(), ...document };
+    const [keys, details] = [this.cipher.keysOf(userId, row), this.cipher.detailsOf(userId, row)];
+    return { settings, keys, details, document };
+  }
+
+  /** The members that may be shown, those of the user over those of the organization. */
+  async effective(userId: string): Promise<Pick<SettingsRow, PlainColumn>> {
+    const rows = await this.findBy({ userId: In([userId, INSTALLATION_ORGANIZATION_ID]) });
+    const documentOf = (id: string): SettingsDocument | undefined =>
+      rows.find((row) => row.userId === id)?.document;
+    return { ...emptySettingsRow(), ...documentOf(INSTALLATION_ORGANIZATION_ID), ...documentOf(userId) };
+  }
+
+  /** What the user and the organization say of the network of sandboxes: both hold, neither lies over the other. */
+  async egressRules(userId: string): Promise<Record<'organization' | 'settings', object | null>> {
+    const rows = await this.findBy({ userId: In([userId, INSTALLATION_ORGANIZATION_ID]) });
+    const of = (id: string): object | null =>
+      rows.find((row) => row.userId === id)?.document.sandbox_egress ?? null;
+    return { organization: of(INSTALLATION_ORGANIZATION_ID), settings: of(userId) };
   }
 
   /** The user's transactions take turns. @throws DomainError unauthorized for a user who was removed meanwhile */
@@ -216,18 +244,22 @@ export class SettingsRepository extends Repository<Settings> {
   async mergeWithin(
     manager: EntityManager,
     userId: string,
-    { columns, details: change }: SettingsChange,
+    { columns, details: change, isForm = false }: SettingsChange,
   ): Promise<{ before: StoredColumns | null; after: StoredColumns }> {
     const [row = null] = await READ_LOCKED.within(manager, [userId]);
+    const below = await this.documentBelow(manager, userId);
     const before = row && inColumns(row);
+    const echoed = isForm ? echoesOf(below, columns, row) : {};
     const changes = [...columns].filter(([column, value]) =>
-      differs(column, before?.[column] ?? null, value),
+      isKeyColumn(column)
+        ? differsAsKey(before?.[column] ?? null, value)
+        : !isDeepStrictEqual(value, standing(row, column, value === null ? {} : echoed, below)),
     );
     const stored = change && this.cipher.detailsOf(userId, row);
     const details = stored && change?.(stored);
     const paths = changedPaths(stored, details);
     const members = changes.map(([column]) => column);
-    const document = withChanges(row?.document, changes);
+    const document = withChanges(row?.document, changes, below);
     const encrypted = this.cipher.encrypted(userId, {
       ...Object.fromEntries(changes.filter(([column]) => isKeyColumn(column))),
       ...(paths.length > 0 && { details: JSON.stringify(details) }),
@@ -243,22 +275,55 @@ export class SettingsRepository extends Repository<Settings> {
     }
     return { before, after: inColumns({ ...EMPTY_ROW, ...row, document, ...encrypted }) };
   }
+
+  private async documentBelow(manager: EntityManager, ownerId: string): Promise<SettingsDocument> {
+    const id = INSTALLATION_ORGANIZATION_ID;
+    const [row] = ownerId === id ? [] : await READ_DOCUMENT.within(manager, [id]);
+    return row?.document ?? {};
+  }
 }
 
+/** What a form may send back of values that lie below. With a key or address beside it, a model is the sender's own. */
+function echoesOf(
+  below: SettingsDocument,
+  columns: SettingsChanges,
+  row: StoredRow | null,
+): SettingsDocument {
+  const address = columns.has('llm_base_url') ? columns.get('llm_base_url') : row?.document.llm_base_url;
+  const isOwnModel = typeof address === 'string' || typeof columns.get('llm_api_key') === 'string';
+  return { ...below, ...(isOwnModel && { llm_model: undefined }) };
+}
+
+/** What a member is before a change. A default is nobody's choice where another value lies below. */
+function standing(
+  row: StoredRow | null,
+  column: PlainColumn,
+  echoed: SettingsDocument,
+  below: SettingsDocument,
+): unknown {
+  const unset = row === null || column in below ? null : INITIAL_COLUMNS[column];
+  return row?.document[column] ?? echoed[column] ?? unset;
+}
+
+/** A default is stored where it lies over another value. */
 function withChanges(
   document: SettingsDocument = {},
   changes: readonly (readonly [SettingsColumn, unknown])[],
+  below: SettingsDocument,
 ): SettingsDocument {
   const plain = changes.filter(([column]) => !isKeyColumn(column));
-  const members = Object.entries({ ...document, ...Object.fromEntries(plain) });
+  const members = Object.entries({ ...document, ...Object.fromEntries(plain) }) as [PlainColumn, unknown][];
   return Object.fromEntries(
-    members.filter(([name, value]) => value !== INITIAL_COLUMNS[name as PlainColumn]),
+    members.filter(
+      ([name, value]) =>
+        value !== INITIAL_COLUMNS[name] || (value !== null && name in below && value !== below[name]),
+    ),
   );
 }
 
 /** The stored form of a key never is the same twice: a key that is given counts as changed. */
-function differs(column: SettingsColumn, stored: unknown, value: unknown): boolean {
-  return isKeyColumn(column) ? stored !== null || value !== null : !isDeepStrictEqual(stored, value);
+function differsAsKey(stored: unknown, value: unknown): boolean {
+  return stored !== null || value !== null;
 }
 
 function updateOf(ownerId: string, members: readonly string[]): NewAuditEntry {

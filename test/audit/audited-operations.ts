@@ -103,6 +103,20 @@ const CHANGES: Record<string, Change> = {
     body: () => ({ name: 'RENAMED', description: PLANTED.description }),
   },
   delete_custom_secret_api_secrets__secret_id__delete: { actions: ['secret.delete'], of: deployToken },
+  create_org_secret: {
+    actions: ['secret.create'],
+    body: () => ({ name: 'NEW_TOKEN', value: PLANTED.newSecret }),
+  },
+  update_org_secret: {
+    actions: ['secret.update'],
+    of: deployToken,
+    body: () => ({ description: PLANTED.description }),
+  },
+  delete_org_secret: { actions: ['secret.delete'], of: deployToken },
+  update_org_defaults_settings: {
+    actions: ['settings.update', 'mcp_servers.update'],
+    body: () => ({ language: 'de', search_api_key: PLANTED.searchKey, mcp_config: MCP }),
+  },
   create_custom_secret_api_v1_secrets_post: {
     actions: ['secret.update'],
     body: () => ({ name: 'DEPLOY_TOKEN', value: PLANTED.newSecret }),
@@ -219,7 +233,9 @@ export const AUDITED_OPERATIONS = Object.fromEntries(
       const { method = '', template = '' } = addresses.get(id) ?? {};
       return {
         method,
-        path: of ? template.replace(/\{\w+\}/, of(scene)) : template,
+        path: template
+          .replace('{organization_id}', scene.user.id)
+          .replace(/\{\w+\}/, (name) => of?.(scene) ?? name),
         ...(body && { body: body(scene) }),
         ...(as && { as: as(scene, admin) }),
       };

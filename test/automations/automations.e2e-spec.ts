@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, it } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
+import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -215,6 +216,11 @@ describe('automations', () => {
     const other = await app.createUser();
     await call('get', `/${id}`).set('X-Org-Id', other.id).expect(404);
     await call('get', `/${id}`).set('X-Org-Id', user.id).expect(200);
+  });
+
+  it('are shown to clients that pick the organization of the installation', async () => {
+    const { id } = await create();
+    await call('get', `/${id}`).set('X-Org-Id', INSTALLATION_ORGANIZATION_ID).expect(200);
   });
 });
 

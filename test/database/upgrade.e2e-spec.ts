@@ -120,7 +120,7 @@ describe('an upgrade', () => {
       before.query(
         `INSERT INTO app_conversation_start_tasks
           (id, user_id, status, app_conversation_id, sandbox_id, host_id, request)
-        SELECT gen_random_uuid(), id, $1, gen_random_uuid(), 's', $2, '{}' FROM users`,
+        SELECT gen_random_uuid(), id, $1, gen_random_uuid(), 's', $2, '{}' FROM users WHERE email = 'then@example.com'`,
         [status, host],
       );
     const clock = new ManualClock();

@@ -15,7 +15,7 @@ const MAX_INTEGER = 2 ** 31 - 1;
 /** What the service takes, or refuses for another reason that it finds first. */
 const EXCEPTIONS = [
   // Shown in responses, and ignored where a form sends it back.
-  /^POST \/api\/(v1\/)?settings .*"provider_tokens_set"/,
+  /^(POST|PATCH) \/api\/(v1\/|organizations\/.*\/)?settings .*"provider_tokens_set"/,
   // Any text may be an id, and there is nothing with this one.
   /^POST \/api\/v1\/webhooks\/conversations .*"(of-no-use|!)"/,
   /^GET .*\/events\/stream last_event_id=(%21|of-no-use)$/,
@@ -246,8 +246,8 @@ async function send(
   query: Refused['query'],
   body: unknown,
 ): Promise<{ status: number; text: string }> {
-  // Nothing has this name.
-  const { method, path } = addressOf(name, 'nothing');
+  // Nothing has this name; an organization that is not the caller's is refused first.
+  const { method, path } = addressOf(name.replace('{organization_id}', service.admin.id), 'nothing');
   const response = await fetch(`${service.url}${path}?${new URLSearchParams(query).toString()}`, {
     method,
     headers: {

@@ -71,9 +71,15 @@ describe('/api/v1/settings/profiles', () => {
 
     expect(await list()).toEqual({
       profiles: [
-        { name: 'one', model: 'openai/m1', base_url: null, api_key_set: true },
-        { name: 'two', model: 'anthropic/m2', base_url: 'https://llm.example.com', api_key_set: true },
-        { name: 'bare', model: 'openai/m1', base_url: null, api_key_set: false },
+        { name: 'one', model: 'openai/m1', base_url: null, api_key_set: true, source: 'user' },
+        {
+          name: 'two',
+          model: 'anthropic/m2',
+          base_url: 'https://llm.example.com',
+          api_key_set: true,
+          source: 'user',
+        },
+        { name: 'bare', model: 'openai/m1', base_url: null, api_key_set: false, source: 'user' },
       ],
       active_profile: null,
     });

@@ -41,7 +41,10 @@ describe('/api/v1/secrets', () => {
     expect(created.body).toEqual({ message: 'Secret created successfully' });
     await post({ name: 'TOKEN', value: 'hush-2' }).expect(201);
     expect(await stored()).toEqual([{ name: 'TOKEN', value: 'hush-2', description: 'd' }]);
-    expect(await search()).toEqual({ items: [{ name: 'TOKEN', description: 'd' }], next_page_id: null });
+    expect(await search()).toEqual({
+      items: [{ name: 'TOKEN', description: 'd', scope: 'user' }],
+      next_page_id: null,
+    });
     const flat = await request(app.url).get('/api/secrets').set(user.headers).expect(200);
     expect(flat.body).toEqual({ custom_secrets: [{ name: 'TOKEN', description: 'd' }] });
 
@@ -79,8 +82,8 @@ describe('/api/v1/secrets', () => {
     expect(names).toEqual(Array.from({ length: 250 }, (_, n) => `S_${String(n + 1).padStart(3, '0')}`));
     expect(await search({ name__contains: 's_24', limit: 2 })).toEqual({
       items: [
-        { name: 'S_240', description: null },
-        { name: 'S_241', description: null },
+        { name: 'S_240', description: null, scope: 'user' },
+        { name: 'S_241', description: null, scope: 'user' },
       ],
       next_page_id: expect.any(String),
     });

@@ -43,6 +43,7 @@ const KEYS_SET = {
   search_api_key_set: true,
   sandbox_api_key_set: true,
   llm_source: 'user',
+  from_organization: [],
 };
 
 const INITIAL = {
@@ -61,6 +62,7 @@ const INITIAL = {
   sandbox_api_key_set: false,
   provider_tokens_set: {},
   llm_source: null,
+  from_organization: [],
 };
 
 describe('settings', () => {

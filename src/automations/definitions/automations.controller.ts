@@ -19,8 +19,8 @@ import { OffsetQueryDto } from '../../common/pagination/page.dto.js';
 import { FIVE_FIELDS } from '../../common/schedule.js';
 import { Identifier } from '../../common/validation/field-decorators.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../v1/idempotency/idempotency.service.js';
-import { CurrentOwner } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
+import { CurrentOwner } from '../../organizations/installation-organization.js';
 import { type AutomationRun, RUN_STATUSES, RUN_TRIGGERS } from '../runs/automation-run.entity.js';
 import { AutomationRunRepository } from '../runs/automation-run.repository.js';
 import {

@@ -1,13 +1,14 @@
 import { Controller, Get, Param, Post, Query, Req, Res } from '@nestjs/common';
 import { ApiProperty, ApiResponse, ApiSchema, ApiTags, OmitType } from '@nestjs/swagger';
 import type { Request, Response } from 'express';
-import { CurrentOwner, Public } from '../../auth/auth.decorators.js';
+import { Public } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
 import { found, unknownId } from '../../common/errors/domain-error.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, Time, USER_ID as ORG_ID } from '../../common/openapi/responses.js';
 import { JsonBodyBounds } from '../../common/requests/json-body.interceptor.js';
 import { Identifier, Text } from '../../common/validation/field-decorators.js';
+import { CurrentOwner } from '../../organizations/installation-organization.js';
 import { webhooksOf } from '../../git-providers/git-servers.js';
 import { AUTOMATION_ID, RUN_ID } from '../definitions/automation.dto.js';
 import { AutomationEventRepository, type EventOutcome } from './automation-event.repository.js';

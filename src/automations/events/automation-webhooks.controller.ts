@@ -14,8 +14,8 @@ import { Choice, Flag, Identifier, Text } from '../../common/validation/field-de
 import { ServiceAddress } from '../../config/service-address.js';
 import { newestPage } from '../../database/page-bytes.js';
 import { WEBHOOK_SOURCES } from '../../git-providers/git-servers.js';
-import { CurrentOwner } from '../../auth/auth.decorators.js';
 import type { Owner } from '../../auth/owned.repository.js';
+import { CurrentOwner } from '../../organizations/installation-organization.js';
 import { SOURCE_NAME } from '../definitions/trigger.dto.js';
 import {
   type AutomationWebhook,

@@ -1,6 +1,5 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
 import { MCP_CONFIG_EXAMPLE } from '../mcp/mcp-config.dto.js';
@@ -14,6 +13,7 @@ import {
   toStoredSettingsDto,
 } from './settings.dto.js';
 import { SETTINGS } from '../settings.schema.js';
+import { ADMINISTRATORS_CHANGE, SettingsOwner } from '../settings-owner.js';
 import { settingsNotFound, SettingsService } from './settings.service.js';
 
 const STORE =
@@ -72,15 +72,15 @@ export class SettingsController {
       example: { message: 'Settings stored' },
     },
     examples: SETTINGS_EXAMPLES,
-    problems: [INVALID_TOKEN],
+    problems: [INVALID_TOKEN, ADMINISTRATORS_CHANGE],
     invalid: badInput('body.max_iterations', 'Expected a whole number; this text is not one.', 'int_parsing'),
   })
   async store(
-    @UserId() userId: string,
+    @SettingsOwner() ownerId: string,
     @Body() body: SettingsDto,
     @Body() given: Record<string, unknown>,
   ): Promise<SettingsStoredDto> {
-    const warnings = await this.settings.store(userId, body);
+    const warnings = await this.settings.store(ownerId, body);
     const unknown = unknownMembers(
       given,
       IGNORED,
@@ -95,7 +95,7 @@ export class SettingsController {
     answer: { type: StoredSettingsDto, description: 'The settings' },
     problems: [thrown(settingsNotFound(), 'Nothing was stored yet')],
   })
-  async find(@UserId() userId: string): Promise<StoredSettingsDto> {
-    return toStoredSettingsDto(await this.settings.find(userId));
+  async find(@SettingsOwner() ownerId: string): Promise<StoredSettingsDto> {
+    return toStoredSettingsDto(await this.settings.find(ownerId));
   }
 }

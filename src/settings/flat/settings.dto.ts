@@ -84,6 +84,7 @@ const MAX_NAME = 100;
 export const SHOWN_ONLY: ReadonlySet<string> = new Set([
   'provider_tokens_set',
   'llm_source',
+  'from_organization',
   ...SETTINGS_KEY_COLUMNS.map((name) => `${name}_set`),
 ]);
 
@@ -310,9 +311,14 @@ export class StoredSettingsDto extends withMembers<ShownSettings>({
     { type: 'object', additionalProperties: { type: 'string', nullable: true } },
   ),
   llm_source: Shown(
-    "Whose key conversations use: `operator` where the user has none, and the model is the operator's too; null while there is none.",
+    'Whose key conversations use: `organization` or `operator` where the user has none, and the model is theirs too; null while there is none.',
     'user',
     { enum: LAYER_OWNERS, type: 'string', nullable: true },
+  ),
+  from_organization: Shown(
+    "Members that the user has not set, and whose value is the organization's: sent back as they are shown, they stay so.",
+    ['max_iterations'],
+    { enum: SETTINGS_COLUMNS, isArray: true },
   ),
 }) {}
 

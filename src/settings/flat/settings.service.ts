@@ -3,6 +3,7 @@ import { Injectable } from '@nestjs/common';
 import { jsonNumber } from '@slipway/common/json-access.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { DomainError, requireNone, type InputProblem } from '../../common/errors/domain-error.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { ProviderTokensService } from '../../git-providers/tokens/provider-tokens.service.js';
 import { EgressRulebook } from '../../config/egress-rulebook.js';
 import { keptByNull, type SettingsDto, type SettingsWarningDto } from './settings.dto.js';
@@ -10,7 +11,6 @@ import { McpConfigService } from '../mcp/mcp-config.service.js';
 import { apiIn, type CheckedModel, headersIn, ModelCheck } from '../model-check.js';
 import { ModelCatalogue } from '../model-catalogue.js';
 import { modelUseWarnings, type ModelUseWarning } from '../model-use.js';
-import { OperatorDefaults } from '../operator-defaults.js';
 import { CustomSecretRepository } from '../secrets/custom-secret.repository.js';
 import {
   SettingsCipher,
@@ -19,6 +19,7 @@ import {
   SettingsRepository,
 } from '../settings.repository.js';
 import { layered, llmOf } from '../settings-layers.js';
+import { SharedSettings } from '../shared-settings.js';
 import { settingsChanges, type SettingsRow } from '../settings-table.js';
 
 const MODEL_COLUMNS = ['llm_model', 'llm_base_url', 'llm_api_key'] as const;
@@ -44,7 +45,7 @@ export class SettingsService {
     private readonly tokens: ProviderTokensService,
     private readonly addresses: OutboundAddresses,
     private readonly models: ModelCheck,
-    private readonly defaults: OperatorDefaults,
+    private readonly shared: SharedSettings,
     private readonly catalogue: ModelCatalogue,
     private readonly rulebook: EgressRulebook,
   ) {}
@@ -57,12 +58,17 @@ export class SettingsService {
    * @throws DomainError invalid_git_token when a provider rejects its token
    */
   async store(userId: string, dto: SettingsDto, nested: NestedParts = {}): Promise<SettingsWarningDto[]> {
-    requireNone([...this.addressProblems(dto), ...this.ruleProblems(dto)]);
+    requireNone([
+      ...this.addressProblems(dto),
+      ...this.ruleProblems(dto),
+      ...(userId === INSTALLATION_ORGANIZATION_ID ? ofUsersAlone(dto) : []),
+    ]);
     const columns = settingsChanges(dto);
     const { provider_tokens: inputs, custom_secrets: secrets = new Map() } = dto.secrets_store ?? {};
     const tokens = inputs && (await this.tokens.prepare(userId, inputs, TOKENS_LOC));
     const { before, after } = await this.settings.transaction(userId, async (manager) => {
-      const merged = await this.settings.mergeWithin(manager, userId, { columns, details: nested.details });
+      const change = { columns, details: nested.details, isForm: true };
+      const merged = await this.settings.mergeWithin(manager, userId, change);
       if (tokens) {
         await this.tokens.store(manager, userId, tokens);
       }
@@ -114,7 +120,7 @@ export class SettingsService {
       llm: { model, base_url, api_key },
       toolServers: null,
     } as const;
-    const { llm: called, members } = layered(own, this.defaults.layer);
+    const { llm: called, members } = layered(own, await this.shared.below(userId));
     const isPriced =
       jsonNumber(parameters, 'input_cost_per_token') !== null ||
       (await this.catalogue.facts(called.model ?? '')).price !== null;
@@ -123,7 +129,7 @@ export class SettingsService {
 
   /** @throws DomainError not_found before anything was stored */
   async find(userId: string): Promise<SettingsRow> {
-    const row = this.defaults.shown(await this.settings.load(userId));
+    const row = await this.shared.shown(userId, await this.settings.load(userId));
     if (!row) {
       throw settingsNotFound();
     }
@@ -157,6 +163,17 @@ export class SettingsService {
       ...(mcpConfig ? this.mcpConfigs.addressProblems(mcpConfig, ['body', 'mcp_config']) : []),
     ];
   }
+}
+
+/** The organization has no git tokens, and its secrets have a route of their own. */
+function ofUsersAlone({ secrets_store: store }: SettingsDto): InputProblem[] {
+  return (['provider_tokens', 'custom_secrets'] as const)
+    .filter((name) => (store?.[name]?.size ?? 0) > 0)
+    .map((name) => ({
+      loc: ['body', 'secrets_store', name],
+      msg: 'Expected none with scope=organization: git tokens are of users, and secrets of the organization are stored by POST /api/organizations/{organization_id}/secrets.',
+      type: 'value_error',
+    }));
 }
 
 export function settingsNotFound(): DomainError {

@@ -1,6 +1,5 @@
 import { Body, Controller, Get, Post } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
-import { UserId } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
 import { INVALID_TOKEN } from '../../git-providers/git-provider-problem.js';
 import { SettingsStoredDto, toSettingsStoredDto } from '../flat/settings.dto.js';
@@ -10,6 +9,7 @@ import {
   toShownNestedSettingsDto,
 } from './nested-settings.dto.js';
 import { NestedSettingsService } from './nested-settings.service.js';
+import { ADMINISTRATORS_CHANGE, SettingsOwner } from '../settings-owner.js';
 import { AGENT_SCHEMA, CONVERSATION_SCHEMA, type SettingsSchema } from './setting-fields.js';
 
 const EXAMPLES = {
@@ -39,8 +39,8 @@ export class NestedSettingsController {
       'The settings of `/api/settings` in the form of newer clients; the defaults for a user who stored none. Secrets are never shown.',
     answer: { type: ShownNestedSettingsDto, description: 'The settings' },
   })
-  async find(@UserId() userId: string): Promise<ShownNestedSettingsDto> {
-    return toShownNestedSettingsDto(await this.settings.find(userId));
+  async find(@SettingsOwner() ownerId: string): Promise<ShownNestedSettingsDto> {
+    return toShownNestedSettingsDto(await this.settings.find(ownerId));
   }
 
   @Post()
@@ -53,15 +53,15 @@ export class NestedSettingsController {
       example: { message: 'Settings stored' },
     },
     examples: EXAMPLES,
-    problems: [INVALID_TOKEN],
+    problems: [INVALID_TOKEN, ADMINISTRATORS_CHANGE],
     invalid: badInput('body.agent_settings', 'Expected the changes alone: send them as agent_settings_diff.'),
   })
   async store(
-    @UserId() userId: string,
+    @SettingsOwner() ownerId: string,
     @Body() body: NestedSettingsDto,
     @Body() given: Record<string, unknown>,
   ): Promise<SettingsStoredDto> {
-    return toSettingsStoredDto(await this.settings.store(userId, body, given));
+    return toSettingsStoredDto(await this.settings.store(ownerId, body, given));
   }
 
   @Get('agent-schema')

@@ -7,12 +7,12 @@ import { SettingsDto, type SettingsWarningDto, SHOWN_ONLY, unknownMembers } from
 import { SettingsService } from '../flat/settings.service.js';
 import { McpConfigRepository } from '../mcp/mcp-config.repository.js';
 import { namedServers, shownNamedServers } from '../mcp/named-servers.js';
-import { OperatorDefaults } from '../operator-defaults.js';
 import { llmOf } from '../settings-layers.js';
 import { LlmProfileRepository } from '../profiles/llm-profile.repository.js';
 import { activeProfile } from '../profiles/profiles.service.js';
 import { SettingsCipher, SettingsRepository } from '../settings.repository.js';
 import { SETTINGS } from '../settings.schema.js';
+import { SharedSettings } from '../shared-settings.js';
 import { emptySettingsRow } from '../settings-table.js';
 import { APP_DEFAULTS, type NestedSettings, type NestedSettingsDto } from './nested-settings.dto.js';
 import { changesDetails, mergeDetails, readNestedChange, type SettingsDetails } from './nested-settings.js';
@@ -47,7 +47,7 @@ export class NestedSettingsService {
     private readonly mcpConfigs: McpConfigRepository,
     private readonly profiles: LlmProfileRepository,
     private readonly addresses: OutboundAddresses,
-    private readonly defaults: OperatorDefaults,
+    private readonly shared: SharedSettings,
   ) {}
 
   /**
@@ -62,7 +62,7 @@ export class NestedSettingsService {
     const [keys, details] = [this.cipher.keysOf(userId, row), this.cipher.detailsOf(userId, row)];
     const own = row ?? emptySettingsRow();
     return {
-      row: this.defaults.shown(own) ?? own,
+      row: (await this.shared.shown(userId, own)) ?? own,
       details,
       mcpServers: shownNamedServers(mcpConfig),
       inClear: { api_key: keys.llm_api_key, mcpServers: Object.fromEntries(namedServers(mcpConfig)) },

@@ -7,6 +7,7 @@ import {
   DataSource,
   Entity,
   type EntityManager,
+  In,
   Index,
   PrimaryColumn,
   Repository,
@@ -15,6 +16,7 @@ import {
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { OwnedRow } from '../../auth/user.repository.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { columnById, SecretCipher } from '../../common/crypto/secret-cipher.js';
 
 /** A model with its address, key and parameters, stored under a name. */
@@ -76,6 +78,11 @@ export class LlmProfileRepository extends Repository<LlmProfile> {
   ): Promise<ClearLlmProfile | null> {
     const row = await manager.findOneBy(LlmProfile, { userId, name });
     return row && this.inClear(row);
+  }
+
+  /** Whether the user or the organization has one of that name. */
+  async isUsable(userId: string, name: string): Promise<boolean> {
+    return this.existsBy({ userId: In([userId, INSTALLATION_ORGANIZATION_ID]), name });
   }
 
   async countOf(userId: string, manager: EntityManager): Promise<number> {

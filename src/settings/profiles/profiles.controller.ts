@@ -1,7 +1,5 @@
-import { Body, Controller, DefaultValuePipe, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
+import { Body, Controller, DefaultValuePipe, Delete, Get, Param, Post } from '@nestjs/common';
 import { ApiExcludeController, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
-import { UserId } from '../../auth/auth.decorators.js';
-import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
 import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { settingsNotFound } from '../flat/settings.service.js';
@@ -19,11 +17,19 @@ import {
   toProfileDetailDto,
   toProfileInfoDto,
 } from './profiles.dto.js';
-import { ProfilesService, profileNameTaken, tooManyProfiles, unknownProfile } from './profiles.service.js';
+import {
+  profileNameTaken,
+  profileOfOrganization,
+  ProfilesService,
+  tooManyProfiles,
+  unknownProfile,
+} from './profiles.service.js';
+import { ADMINISTRATORS_CHANGE, SettingsOwner } from '../settings-owner.js';
 
 const UNKNOWN = thrown(unknownProfile('fast'), 'Unknown name');
 const NOTHING_TO_SAVE = thrown(settingsNotFound(), 'Nothing is stored that could be saved');
 const TOO_MANY = thrown(tooManyProfiles(), 'Too many profiles');
+const OF_ORGANIZATION = thrown(profileOfOrganization('fast'), 'It belongs to the organization');
 const NAME_TAKEN = thrown(profileNameTaken('quick'), 'The name is taken');
 const BAD_NAME = badInput('path.name', PROFILE_NAME.expected);
 
@@ -38,11 +44,12 @@ export class ProfilesController {
 
   @Get()
   @ApiRoute('list_profiles_', 'List stored models', {
-    description: 'Oldest first; keys are never shown.',
+    description:
+      'Oldest first, and those of the organization whose names the user does not use; keys are never shown.',
     answer: { type: ProfileListDto, description: 'The profiles' },
   })
-  async list(@UserId() userId: string): Promise<ProfileListDto> {
-    const { profiles, active } = await this.profiles.list(userId);
+  async list(@SettingsOwner() ownerId: string): Promise<ProfileListDto> {
+    const { profiles, active } = await this.profiles.list(ownerId);
     return { profiles: profiles.map(toProfileInfoDto), active_profile: active };
   }
 
@@ -53,8 +60,8 @@ export class ProfilesController {
     problems: [UNKNOWN],
     invalid: BAD_NAME,
   })
-  async find(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ProfileDetailDto> {
-    return toProfileDetailDto(await this.profiles.find(userId, name));
+  async find(@SettingsOwner() ownerId: string, @Param() { name }: ProfileNameDto): Promise<ProfileDetailDto> {
+    return toProfileDetailDto(await this.profiles.find(ownerId, name));
   }
 
   @Post(':name')
@@ -68,15 +75,15 @@ export class ProfilesController {
       model: { summary: 'A model', value: { llm: { model: 'anthropic/claude-sonnet-4-5' } } },
       settings: { summary: "The settings' own, without its key", value: { include_secrets: false } },
     },
-    problems: [NOTHING_TO_SAVE, TOO_MANY],
+    problems: [NOTHING_TO_SAVE, TOO_MANY, ADMINISTRATORS_CHANGE],
     invalid: badInput('body.llm.model', 'This member is required.', 'missing'),
   })
   async save(
-    @UserId() userId: string,
+    @SettingsOwner() ownerId: string,
     @Param() { name }: ProfileNameDto,
     @Body(new DefaultValuePipe({}), new InputValidationPipe(SaveProfileDto)) body: Partial<SaveProfileDto>,
   ): Promise<ProfileSavedDto> {
-    const warning = await this.profiles.save(userId, name, body);
+    const warning = await this.profiles.save(ownerId, name, body);
     return { name, message: `Profile '${name}' saved`, ...(warning && { warnings: [warning] }) };
   }
 
@@ -85,10 +92,14 @@ export class ProfilesController {
     description:
       'An unknown name is no error. When the settings follow the profile, they follow the oldest other one from then on.',
     answer: changed('Deleted', 'fast', "Profile 'fast' deleted"),
+    problems: [OF_ORGANIZATION, ADMINISTRATORS_CHANGE],
     invalid: BAD_NAME,
   })
-  async remove(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ProfileMutationDto> {
-    await this.profiles.remove(userId, name);
+  async remove(
+    @SettingsOwner() ownerId: string,
+    @Param() { name }: ProfileNameDto,
+  ): Promise<ProfileMutationDto> {
+    await this.profiles.remove(ownerId, name);
     return { name, message: `Profile '${name}' deleted` };
   }
 
@@ -105,11 +116,14 @@ export class ProfilesController {
         model: 'anthropic/claude-sonnet-4-5',
       },
     },
-    problems: [UNKNOWN],
+    problems: [UNKNOWN, OF_ORGANIZATION, ADMINISTRATORS_CHANGE],
     invalid: BAD_NAME,
   })
-  async activate(@UserId() userId: string, @Param() { name }: ProfileNameDto): Promise<ActivateProfileDto> {
-    const { config } = await this.profiles.activate(userId, name);
+  async activate(
+    @SettingsOwner() ownerId: string,
+    @Param() { name }: ProfileNameDto,
+  ): Promise<ActivateProfileDto> {
+    const { config } = await this.profiles.activate(ownerId, name);
     return { name, message: `Switched to profile '${name}'`, model: textOrNull(config['model']) };
   }
 
@@ -117,15 +131,15 @@ export class ProfilesController {
   @ApiRoute('rename_profile_', 'Rename a stored model', {
     description: 'Its configuration and key stay.',
     answer: changed('Renamed', 'quick', "Profile 'fast' renamed to 'quick'"),
-    problems: [UNKNOWN, NAME_TAKEN],
+    problems: [UNKNOWN, NAME_TAKEN, ADMINISTRATORS_CHANGE],
     invalid: { ...BAD_NAME, loc: ['body', 'new_name'] },
   })
   async rename(
-    @UserId() userId: string,
+    @SettingsOwner() ownerId: string,
     @Param() { name }: ProfileNameDto,
     @Body() { new_name: newName }: RenameProfileDto,
   ): Promise<ProfileMutationDto> {
-    await this.profiles.rename(userId, name, newName);
+    await this.profiles.rename(ownerId, name, newName);
     return { name: newName, message: `Profile '${name}' renamed to '${newName}'` };
   }
 }
@@ -135,6 +149,5 @@ export class ProfilesController {
  * one.
  */
 @ApiExcludeController()
-@UseGuards(OwnOrganizationGuard)
 @Controller('api/organizations/:organization_id/profiles')
 export class OrganizationProfilesController extends ProfilesController {}

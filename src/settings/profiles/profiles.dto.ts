@@ -79,11 +79,19 @@ export class SaveProfileDto {
   preserve_existing_api_key?: boolean;
 }
 
+const SOURCES = ['user', 'organization'] as const;
+const SOURCE =
+  'Whose it is. One of the organization can be named in starts; administrators change it with `?scope=organization`.';
+
+/** A profile, and whose it is. */
+export type FoundProfile = ClearLlmProfile & { source: (typeof SOURCES)[number] };
+
 class ProfileInfoDto {
   @ApiProperty({ example: 'fast' }) name: string;
   @OrNull('anthropic/claude-sonnet-4-5') model: string | null;
   @OrNull(null) base_url: string | null;
   @ApiProperty({ example: true }) api_key_set: boolean;
+  @Shown(SOURCE, 'user', { enum: SOURCES }) source: (typeof SOURCES)[number];
 }
 
 @ApiSchema({ name: 'ProfileListResponse' })
@@ -104,6 +112,7 @@ export class ProfileDetailDto {
   config: JsonObject;
 
   @ApiProperty({ example: true }) api_key_set: boolean;
+  @Shown(SOURCE, 'user', { enum: SOURCES }) source: (typeof SOURCES)[number];
 }
 
 @ApiSchema({ name: 'ProfileMutationResponse' })
@@ -128,8 +137,9 @@ export function shownProfileConfig(config: JsonObject): JsonObject {
   return shownLlm(isJsonObject(llm) ? llm : {}, config['model'] ?? null, config['base_url'] ?? null);
 }
 
-export function toProfileInfoDto({ name, config }: ClearLlmProfile): ProfileInfoDto {
+export function toProfileInfoDto({ name, config, source }: FoundProfile): ProfileInfoDto {
   return {
+    source,
     name,
     model: textOrNull(config['model']),
     base_url: textOrNull(config['base_url']),
@@ -137,8 +147,9 @@ export function toProfileInfoDto({ name, config }: ClearLlmProfile): ProfileInfo
   };
 }
 
-export function toProfileDetailDto({ name, config }: ClearLlmProfile): ProfileDetailDto {
-  return { name, config: shownProfileConfig(config), api_key_set: textOrNull(config['api_key']) !== null };
+export function toProfileDetailDto({ name, config, source }: FoundProfile): ProfileDetailDto {
+  const isSet = textOrNull(config['api_key']) !== null;
+  return { name, config: shownProfileConfig(config), api_key_set: isSet, source };
 }
 
 export function textOrNull(value: unknown): string | null {

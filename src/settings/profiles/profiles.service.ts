@@ -5,6 +5,7 @@ import { addressProblem } from '@slipway/common/http/address-rules.js';
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { isJsonObject, type JsonObject, mapLeaves, without } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { DomainError, type InputProblem, requireNone } from '../../common/errors/domain-error.js';
 import { settingsNotFound } from '../flat/settings.service.js';
 import {
@@ -18,11 +19,11 @@ import {
 import { type SettingsDetails, unmasked } from '../nested/nested-settings.js';
 import { fieldProblem, findField, isSecretPath, LLM_ECHOES } from '../nested/setting-fields.js';
 import type { SettingsColumn } from '../settings.schema.js';
-import { OperatorDefaults } from '../operator-defaults.js';
-import { type CalledModel, llmOf, llmOver } from '../settings-layers.js';
+import { type CalledModel, type KeyedModel, llmOf, llmOver } from '../settings-layers.js';
 import { SettingsRepository } from '../settings.repository.js';
+import { SharedSettings } from '../shared-settings.js';
 import { type ClearLlmProfile, LlmProfileRepository } from './llm-profile.repository.js';
-import { type SaveProfileDto, textOrNull } from './profiles.dto.js';
+import { type FoundProfile, type SaveProfileDto, textOrNull } from './profiles.dto.js';
 
 /** Which model: the given one, a stored one, or by default that of the settings. */
 export interface ModelSelection {
@@ -73,24 +74,38 @@ export class ProfilesService {
     private readonly settings: SettingsRepository,
     private readonly addresses: OutboundAddresses,
     private readonly models: ModelCheck,
-    private readonly defaults: OperatorDefaults,
+    private readonly shared: SharedSettings,
   ) {}
 
-  /** Oldest first, and the name of the one that the settings follow. */
-  async list(userId: string): Promise<{ profiles: ClearLlmProfile[]; active: string | null }> {
-    const [profiles, { settings, keys, details }] = await Promise.all([
+  /** Oldest first, those of the organization last, and the name of the one that the settings follow. */
+  async list(userId: string): Promise<{ profiles: FoundProfile[]; active: string | null }> {
+    const isShared = userId === INSTALLATION_ORGANIZATION_ID;
+    const [profiles, shared, { settings, keys, details }] = await Promise.all([
       this.profiles.list(userId),
+      isShared ? [] : this.profiles.list(INSTALLATION_ORGANIZATION_ID),
       this.settings.loadWithKeys(userId),
     ]);
+    const names = new Set(profiles.map(({ name }) => name));
+    const source = isShared ? 'organization' : 'user';
     return {
-      profiles,
+      profiles: [
+        ...profiles.map((profile) => ({ ...profile, source }) as const),
+        ...shared
+          .filter(({ name }) => !names.has(name))
+          .map((profile) => ({ ...profile, source: 'organization' }) as const),
+      ],
       active: settings && activeProfile(profiles, llmOf(settings, keys), details),
     };
   }
 
-  /** @throws DomainError not_found for an unknown name */
-  async find(userId: string, name: string): Promise<ClearLlmProfile> {
-    return required(await this.profiles.findNamed(userId, name), name);
+  /** One of the user's, or else of the organization's. @throws DomainError not_found for an unknown name */
+  async find(userId: string, name: string): Promise<FoundProfile> {
+    const own = await this.profiles.findNamed(userId, name);
+    if (own !== null) {
+      return { ...own, source: userId === INSTALLATION_ORGANIZATION_ID ? 'organization' : 'user' };
+    }
+    const shared = required(await this.profiles.findNamed(INSTALLATION_ORGANIZATION_ID, name), name);
+    return { ...shared, source: 'organization' };
   }
 
   /**
@@ -120,13 +135,14 @@ export class ProfilesService {
   }
 
   /**
-   * Does nothing for an unknown name. If the settings followed the removed profile, they follow the oldest other one.
+   * Does nothing for an unknown name, and refuses one of the organization. If the settings followed the removed profile, they follow the oldest other one.
    */
   async remove(userId: string, name: string): Promise<void> {
     await this.settings.transaction(userId, async (manager) => {
       const profiles = await this.profiles.list(userId, manager);
       const removed = profiles.find((profile) => profile.name === name);
       if (!removed) {
+        await this.refuseShared(manager, name);
         return;
       }
       const { settings, keys, details } = await this.settings.loadWithKeys(userId, manager);
@@ -141,21 +157,21 @@ export class ProfilesService {
 
   /**
    * Sets the settings' model, address, key and parameters to those of the profile.
-   * @throws DomainError not_found for an unknown name
+   * @throws DomainError not_found for an unknown name, conflict for one of the organization
    */
   async activate(userId: string, name: string): Promise<ClearLlmProfile> {
     let found: ClearLlmProfile | null = null;
     await this.settings.transaction(userId, async (manager) => {
-      found = required(await this.profiles.findNamed(userId, name, manager), name);
+      found = await this.ownedBy(manager, userId, name);
       await this.activateWithin(manager, userId, found);
     });
     return required(found, name);
   }
 
-  /** @throws DomainError not_found for an unknown name, conflict when the new one is taken */
+  /** @throws DomainError not_found for an unknown name, conflict for one of the organization and for a new name that is taken */
   async rename(userId: string, name: string, newName: string): Promise<void> {
     await this.settings.transaction(userId, async (manager) => {
-      const profile = required(await this.profiles.findNamed(userId, name, manager), name);
+      const profile = await this.ownedBy(manager, userId, name);
       if (newName === name) {
         return;
       }
@@ -168,25 +184,46 @@ export class ProfilesService {
 
   /**
    * A stored model, the given one or that of the settings, with its key in clear. One without a key gets that of the
-   * settings if it is for the same server.
+   * settings of its owner if it is for the same server.
    * @throws DomainError not_found for an unknown name; InvalidInputError for members that are none
    */
   async selected(userId: string, { profile, llm }: ModelSelection): Promise<JsonObject> {
-    const { settings, keys, details } = await this.settings.loadWithKeys(userId);
-    const stored = { owner: 'user', llm: llmOf(settings, keys) } as const;
-    const { owner, llm: called } = llmOver(stored, this.defaults.layer) ?? stored;
-    const own = settingsLlm(called, details);
     if (typeof profile !== 'string' && !llm) {
-      // With the operator's key, no header of the user's may say where a gateway passes the request on to.
-      return owner === 'operator' ? without(own, ['extra_headers']) : own;
+      const { settings, keys, details } = await this.settings.loadWithKeys(userId);
+      const { llm: parameters } = details.agent;
+      const stored: KeyedModel = {
+        owner: 'user',
+        llm: llmOf(settings, keys),
+        ...(isJsonObject(parameters) && { parameters }),
+      };
+      const called = llmOver(stored, await this.shared.below(userId)) ?? stored;
+      return withoutBlanks({ ...called.parameters, ...called.llm });
     }
     if (llm) {
       requireNone(llmProblems(llm));
     }
-    const config = llm ? this.checked(withoutBlanks(llm)) : (await this.find(userId, profile ?? '')).config;
+    const found = llm ? null : await this.find(userId, profile ?? '');
+    const config = found?.config ?? this.checked(withoutBlanks(llm ?? {}));
+    const ownerId = found?.source === 'organization' ? INSTALLATION_ORGANIZATION_ID : userId;
+    const { settings, keys } = await this.settings.loadWithKeys(ownerId);
     const isKeyless = [null, MASK].includes(textOrNull(config['api_key']));
-    const isSame = isSameModelServer(modelOf(config), stored.llm);
+    const isSame = isSameModelServer(modelOf(config), llmOf(settings, keys));
     return isKeyless ? withoutBlanks({ ...config, api_key: isSame ? keys.llm_api_key : null }) : config;
+  }
+
+  private async ownedBy(manager: EntityManager, userId: string, name: string): Promise<ClearLlmProfile> {
+    const own = await this.profiles.findNamed(userId, name, manager);
+    if (own === null) {
+      await this.refuseShared(manager, name);
+    }
+    return required(own, name);
+  }
+
+  /** The user could read the key of what is activated. */
+  private async refuseShared(manager: EntityManager, name: string): Promise<void> {
+    if ((await this.profiles.findNamed(INSTALLATION_ORGANIZATION_ID, name, manager)) !== null) {
+      throw profileOfOrganization(name);
+    }
   }
 
   private async activateWithin(
@@ -303,6 +340,11 @@ export function tooManyProfiles(): DomainError {
 
 export function unknownProfile(name: string): DomainError {
   return new DomainError('not_found', `Profile '${name}' not found`);
+}
+
+export function profileOfOrganization(name: string): DomainError {
+  const detail = `Profile '${name}' belongs to the organization: name it in a start (llm_profile), or have an administrator change it with ?scope=organization.`;
+  return new DomainError('conflict', detail);
 }
 
 export function profileNameTaken(name: string): DomainError {

@@ -1,5 +1,6 @@
 import { Injectable } from '@nestjs/common';
 import { AppConfig } from '../../config/app-config.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { AgentGitTokensReader } from '../../git-providers/tokens/agent-git-tokens.reader.js';
 import { TOKEN_VARIABLES } from '../../git-providers/git-servers.js';
 import type { StoredCredential } from '../../git-providers/tokens/provider-token.repository.js';
@@ -32,7 +33,8 @@ const SDK_TOKEN_NAMES: ReadonlySet<string> = new Set([...TOKEN_VARIABLES].map((n
 /**
  * What the tools of a user's agents get as environment variables: custom secrets under their names, and git tokens as
  * `GITHUB_TOKEN`, `GITLAB_TOKEN` and `BITBUCKET_TOKEN` unless the operator withholds them
- * (`AGENT_EXPOSE_GIT_TOKENS=false`). A custom secret of such a name wins.
+ * (`AGENT_EXPOSE_GIT_TOKENS=false`). A custom secret of such a name wins. Those of the organization come last, and are only
+ * given to conversations: no route has them.
  */
 @Injectable()
 export class AgentSecretsReader {
@@ -53,20 +55,26 @@ export class AgentSecretsReader {
     isVisible: SecretFilter,
     shown = inClear,
   ): Promise<Map<string, AgentSecret>> {
-    const [tokens, custom] = await Promise.all([
+    const [tokens, custom, shared] = await Promise.all([
       this.config.agent.exposeGitTokens
         ? this.gitTokens.list(userId, credentials)
         : new Map<string, AgentSecret>(),
       this.secrets.read(userId),
+      this.secrets.read(INSTALLATION_ORGANIZATION_ID),
     ]);
-    const own = custom
-      .filter(({ name }) => isVisible(name, false))
-      .map(async (secret) => {
-        return [secret.name, { value: await shown(secret), description: secret.description }] as const;
-      });
+    const visible = async (secrets: typeof custom): Promise<[string, AgentSecret][]> =>
+      await Promise.all(
+        secrets
+          .filter(({ name }) => isVisible(name, false))
+          .map(async (secret): Promise<[string, AgentSecret]> => {
+            return [secret.name, { value: await shown(secret), description: secret.description }];
+          }),
+      );
+    const own = new Set(custom.map(({ name }) => name));
     return new Map<string, AgentSecret>([
+      ...(await visible(shared.filter(({ name }) => !own.has(name)))),
       ...[...tokens].filter(([name]) => isVisible(name, true)),
-      ...(await Promise.all(own)),
+      ...(await visible(custom)),
     ]);
   }
 
@@ -75,7 +83,7 @@ export class AgentSecretsReader {
     return await this.secrets.readOutside(userId);
   }
 
-  /** Names and descriptions, by name. */
+  /** Names and descriptions of the user's own, by name. */
   async describe(userId: string, isVisible = ALL): Promise<AgentSecretDescription[]> {
     const [tokens, custom] = await Promise.all([
       this.gitTokenDescriptions(userId),
@@ -93,7 +101,7 @@ export class AgentSecretsReader {
   }
 
   /**
-   * The value of one, as `shown` has it; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
+   * The value of one of the user's own, as `shown` has it; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
   async find(userId: string, name: string, isVisible = ALL, shown = inClear): Promise<string | null> {

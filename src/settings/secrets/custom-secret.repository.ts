@@ -17,7 +17,12 @@ import {
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { DomainError, InvalidInputError, requireNone } from '../../common/errors/domain-error.js';
+import {
+  DomainError,
+  type ErrorKind,
+  InvalidInputError,
+  requireNone,
+} from '../../common/errors/domain-error.js';
 import { type Page, type PageRequest, parsePageId, toPage } from '../../common/pagination/page.js';
 import {
   changedInjection,
@@ -30,7 +35,7 @@ import {
 /** Of the placeholders that users chose, which are of one secret each. */
 const PLACEHOLDER_KEY = 'custom_secrets_placeholder_key';
 
-/** A named secret that a user's agents get. */
+/** A named secret that the agents of a user get; those of all users where the organization owns it. */
 @Entity('custom_secrets')
 @Index(PLACEHOLDER_KEY, { synchronize: false })
 export class CustomSecret extends UserKeyedRow {
@@ -62,6 +67,12 @@ export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
 
 export type SecretDescription = Pick<CustomSecret, 'name' | 'description' | 'injection'>;
 
+/** With whose it is. */
+export interface FoundSecret extends SecretDescription {
+  ownerId: string;
+  createdAt: Date;
+}
+
 /** A custom secret in clear: never for a log or a response. */
 export interface ClearSecret extends SecretDescription {
   value: string;
@@ -86,11 +97,11 @@ const MERGE = `
       description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END
   RETURNING name, xmax = 0 AS created`;
 
-/** In the order of the primary key, from the first name after $3 on. */
+/** By name, from the first after $3 on; of a name that several of the owners ($1) have, that of the first of these. */
 const DESCRIBE_PAGE = `
-  SELECT name, description, injection FROM custom_secrets
-  WHERE user_id = $1 AND name > $3 AND strpos(lower(name), lower($2)) > 0
-  ORDER BY name LIMIT $4`;
+  SELECT DISTINCT ON (name) name, description, injection, user_id AS "ownerId", created_at AS "createdAt" FROM custom_secrets
+  WHERE user_id = ANY ($1::uuid[]) AND name > $3 AND strpos(lower(name), lower($2)) > 0
+  ORDER BY name, array_position($1::uuid[], user_id) LIMIT $4`;
 
 /** Limits for the secrets of one user. Tools get all of them as variables, whose size the operating system limits. */
 const MAX_SECRETS = 1_000;
@@ -122,13 +133,14 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     });
   }
 
+  /** @param ownerIds the first is the one whose secrets win */
   async search(
-    userId: string,
+    ownerIds: readonly string[],
     { name__contains: part = '', page_id: pageId, limit }: PageRequest & { name__contains?: string },
-  ): Promise<Page<SecretDescription>> {
+  ): Promise<Page<FoundSecret>> {
     // Every name comes after the empty one.
     const after = parsePageId('secrets', pageId, String) ?? '';
-    const rows = await this.query<SecretDescription[]>(DESCRIBE_PAGE, [userId, part, after, limit + 1]);
+    const rows = await this.query<FoundSecret[]>(DESCRIBE_PAGE, [ownerIds, part, after, limit + 1]);
     return toPage('secrets', rows, limit, ({ name }) => name);
   }
 
@@ -153,13 +165,30 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     return row && this.inClear(row);
   }
 
-  /** @throws DomainError conflict when the name is taken; InvalidInputError when its rule does not fit */
-  async add(userId: string, { name, value, description = null, ...change }: NewSecret): Promise<void> {
+  /** @throws DomainError not_found */
+  async findDescription(ownerId: string, name: string): Promise<FoundSecret> {
+    const row = await this.findOneBy({ userId: ownerId, name });
+    if (!row) {
+      throw unknownSecret(name);
+    }
+    const { description, createdAt, injection } = row;
+    return { name, description, injection, ownerId, createdAt };
+  }
+
+  /**
+   * @param kind of the error
+   * @throws DomainError conflict when the name is taken; InvalidInputError when its rule does not fit
+   */
+  async add(
+    userId: string,
+    { name, value, description = null, ...change }: NewSecret,
+    kind?: ErrorKind,
+  ): Promise<void> {
     const injection = checkedInjection({ name, value }, null, change);
     await this.write(async (manager) => {
       await lockUser(manager, userId);
       if (await manager.existsBy(CustomSecret, { userId, name })) {
-        throw secretNameTaken(name);
+        throw secretNameTaken(name, kind);
       }
       await manager.insert(CustomSecret, {
         userId,
@@ -181,7 +210,8 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   async change(
     userId: string,
     name: string,
-    { name: newName, value: newValue, description, ...change }: SecretChange,
+    { name: newName = name, value: newValue, description, ...change }: Partial<SecretChange>,
+    kind?: ErrorKind,
   ): Promise<void> {
     await this.write(async (manager) => {
       await lockUser(manager, userId);
@@ -190,7 +220,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
         throw unknownSecret(name);
       }
       if (newName !== name && (await manager.existsBy(CustomSecret, { userId, name: newName }))) {
-        throw secretNameTaken(newName);
+        throw secretNameTaken(newName, kind);
       }
       const value = newValue ?? this.decrypt(row);
       const injection = checkedInjection({ name: newName, value }, row.injection, change);
@@ -333,9 +363,10 @@ function checkedInjection(
   return injection;
 }
 
-export function secretNameTaken(name: string): DomainError {
+/** @param kind what clients of the route expect */
+export function secretNameTaken(name: string, kind: ErrorKind = 'bad_request'): DomainError {
   const message = `A secret named ${name} exists already.`;
-  return new DomainError('conflict', message, { kind: 'bad_request', extensions: { message } });
+  return new DomainError('conflict', message, { kind, extensions: { message } });
 }
 
 export function unknownSecret(name: string): DomainError {

@@ -4,6 +4,7 @@ import { UserId } from '../../auth/auth.decorators.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { toPageDto } from '../../common/pagination/page.dto.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import {
   AddGitProvidersDto,
   type GitProvidersStoredDto,
@@ -26,6 +27,7 @@ import {
   SecretPageDto,
   SecretSearchDto,
   toSecretDescriptionDto,
+  toSecretWithoutValueDto,
   UpdateSecretDto,
 } from './secrets.dto.js';
 import { CustomSecretRepository, secretNameTaken, unknownSecret } from './custom-secret.repository.js';
@@ -116,11 +118,13 @@ export class SecretsV1Controller {
 
   @Get('search')
   @ApiRoute('search_custom_secrets_', 'Search custom secrets', {
-    description: 'Names, descriptions and hosts in pages, by name; never a value.',
+    description:
+      'Names, descriptions and hosts in pages, by name; never a value. Those of the organization are among them, but where the user has one of the same name.',
     answer: { type: SecretPageDto, description: 'A page of secrets' },
   })
   async search(@UserId() userId: string, @Query() query: SecretSearchDto): Promise<SecretPageDto> {
-    return toPageDto(await this.secrets.search(userId, query), toSecretDescriptionDto);
+    const owners = [userId, INSTALLATION_ORGANIZATION_ID];
+    return toPageDto(await this.secrets.search(owners, query), toSecretWithoutValueDto);
   }
 
   @Post()

@@ -5,7 +5,9 @@ import { badInput } from '../../common/openapi/api-route.js';
 import { OrNull, Shown } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery } from '../../common/pagination/page.dto.js';
 import { Secret, Text } from '../../common/validation/field-decorators.js';
-import type { SecretDescription } from './custom-secret.repository.js';
+import { NoOtherMembers } from '../../common/validation/unknown-members.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
+import type { FoundSecret, SecretDescription } from './custom-secret.repository.js';
 import { SecretInjectionDto, ShownInjectionDto, toShownInjectionDto } from './secret-injection.dto.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
@@ -103,6 +105,29 @@ export class UpdateSecretDto extends SecretInjectionDto {
   @Purpose() description?: string | null;
 }
 
+/** What a client believes to limit where the value goes must not be ignored. */
+@NoOtherMembers()
+@ApiSchema({ name: 'CreateOrganizationSecret' })
+export class CreateSharedSecretDto {
+  @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
+  @Secret('The value; may be empty.', 'secret-example', { required: true }) value: string;
+  @Purpose('What it is for.') description?: string | null;
+}
+
+/** The value stays: who replaces it deletes the secret and makes another. */
+@NoOtherMembers()
+@ApiSchema({ name: 'DescribeCustomSecret' })
+export class DescribeSecretDto {
+  @Text('The name from now on; absent keeps the present one.', {
+    example: 'EXAMPLE_TOKEN',
+    form: CUSTOM_SECRET_FORM,
+    rule: customSecretNameProblem,
+  })
+  name?: string;
+
+  @Purpose() description?: string | null;
+}
+
 @ApiSchema({ name: 'CustomSecretDescription' })
 export class SecretDescriptionDto extends ShownInjectionDto {
   @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
@@ -130,8 +155,18 @@ export class SecretIdDto {
   @CustomSecretName('Name of the secret.') secret_id: string;
 }
 
+const SCOPES = ['user', 'organization'] as const;
+
 @ApiSchema({ name: 'CustomSecretWithoutValue' })
-class SecretWithoutValueDto extends SecretDescriptionDto {}
+class SecretWithoutValueDto extends SecretDescriptionDto {
+  @Shown("Whose it is: the user's, or that of all members of the organization.", 'user', { enum: SCOPES })
+  scope: (typeof SCOPES)[number];
+}
+
+export function toSecretWithoutValueDto({ name, description, ownerId }: FoundSecret): SecretWithoutValueDto {
+  const scope = ownerId === INSTALLATION_ORGANIZATION_ID ? 'organization' : 'user';
+  return { name, description, scope };
+}
 
 @ApiSchema({ name: 'CustomSecretPage' })
 export class SecretPageDto extends PageOf(SecretWithoutValueDto) {}

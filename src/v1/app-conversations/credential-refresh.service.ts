@@ -220,10 +220,10 @@ export class CredentialRefreshService {
       model: settings.llm_model,
       base_url: settings.llm_base_url,
     });
-    // Another path of the operator's host may belong to another service.
+    // Another path of a shared host may belong to another service.
     const isForModel =
       isSameServer &&
-      (settings.has_operator_key !== true || (model.base_url ?? '') === (settings.llm_base_url ?? ''));
+      (settings.has_shared_key !== true || (model.base_url ?? '') === (settings.llm_base_url ?? ''));
     if (!isForModel) {
       this.logger.warn(
         'key withheld from a conversation: the settings name another model server than its own',

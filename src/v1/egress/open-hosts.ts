@@ -3,6 +3,7 @@ import { modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { AppConfig } from '../../config/app-config.js';
 import { type EgressHostRule, parseEgressHost } from '../../config/egress-rules.js';
 import { ProviderTokenRepository } from '../../git-providers/tokens/provider-token.repository.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import { McpConfigRepository } from '../../settings/mcp/mcp-config.repository.js';
 import { OperatorDefaults } from '../../settings/operator-defaults.js';
 import { toolServersOver } from '../../settings/settings-layers.js';
@@ -29,23 +30,26 @@ export class OpenHosts {
 
   /** Those of models, git servers, tool servers, the search and the service itself. @throws SecretDecryptionError */
   async of(userId: string, sandboxId: string): Promise<EgressHostRule[]> {
-    const [row, profiles, mcpConfig, gitHosts, models] = await Promise.all([
-      this.settings.load(userId),
-      this.profiles.list(userId),
-      this.mcpConfigs.read(userId),
+    const owners = [userId, INSTALLATION_ORGANIZATION_ID];
+    const all = async <T>(read: (ownerId: string) => Promise<T>): Promise<T[]> =>
+      await Promise.all(owners.map(read));
+    const [rows, profiles, configs, gitHosts, models] = await Promise.all([
+      all((id) => this.settings.load(id)),
+      all((id) => this.profiles.list(id)),
+      all((id) => this.mcpConfigs.read(id)),
       this.tokens.hosts(userId),
       this.conversations.modelsInSandbox(sandboxId),
     ]);
     const { git, agent } = this.config;
     const operator = { model: agent.defaultLlmModel, baseUrl: agent.defaultLlmBaseUrl };
-    const own = { model: row?.llm_model ?? null, baseUrl: row?.llm_base_url ?? null };
-    const named = profiles.map(({ config }) => ({
+    const set = rows.map((row) => ({ model: row?.llm_model ?? null, baseUrl: row?.llm_base_url ?? null }));
+    const named = profiles.flat().map(({ config }) => ({
       model: textOf(config['model']),
       baseUrl: textOf(config['base_url']),
     }));
-    const servers = toolServersOver(mcpConfig, this.defaults.layer.toolServers);
+    const servers = [...configs, this.defaults.layer.toolServers].reduce(toolServersOver, null);
     const addresses = [
-      ...[operator, own, ...named, ...models].flatMap(addressOfModel),
+      ...[operator, ...set, ...named, ...models].flatMap(addressOfModel),
       ...[...(servers?.sseServers ?? []), ...(servers?.shttpServers ?? [])].map(({ url }) => url),
       ...Object.values(git.servers).flatMap(({ cloneUrl, apiUrl }) => [cloneUrl, apiUrl]),
       ...[...gitHosts.values()].filter((host) => host !== null),

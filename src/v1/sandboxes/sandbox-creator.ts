@@ -62,23 +62,24 @@ export class SandboxCreator {
 
   /**
    * Call before the transaction of `create`, because asking agent servers may take seconds.
-   * @param known the user's settings, where the caller has read them; null: none are stored
+   * @param known the user's settings over the organization's, where the caller has read them
    * @param egress rules of the start, as they were written and checked
    */
   async plan(
     userId: string,
     specId: string | null,
-    known?: SandboxSettings | null,
+    known?: SandboxSettings,
     egress: object | null = null,
   ): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
-    const [settings, evictable] = await Promise.all([
-      known === undefined ? this.settings.load(userId) : known,
+    const [settings, written, evictable] = await Promise.all([
+      known ?? this.settings.effective(userId),
+      this.settings.egressRules(userId),
       this.quota.findEvictable(userId),
     ]);
     const overrides = toOverrides(settings);
     const { notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
-    const rules = ownRules({ settings: settings?.sandbox_egress ?? null, start: egress }, this.rulebook);
+    const rules = ownRules({ ...written, start: egress }, this.rulebook);
     return { userId, spec, overrides, rules, notes, evictable };
   }
 

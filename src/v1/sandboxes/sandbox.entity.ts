@@ -10,8 +10,8 @@ export type EgressMode = 'rules' | 'credentials' | 'both';
 
 /** Rules that it is made with, besides those of the operator. */
 export interface OwnRules {
-  /** Those of the settings follow what these say, as long as they say anything. */
-  from: 'settings' | 'start';
+  /** Those of settings follow what these say, as long as they say anything. */
+  from: 'organization' | 'settings' | 'start';
   rules: EgressRuleSet;
 }
 

@@ -23,13 +23,19 @@ function remove(name: string) {
   return bodyOf(api.DELETE('/api/v1/secrets/{secret_id}', { params: { path: { secret_id: name } } }));
 }
 
+const SHARED = 'Provided by your organization. One of your own of that name takes its place.';
 export function Secrets() {
   return (
     <Section title="Secrets" lead="Environment variables for your agents' tools. A value cannot be read back.">
       <Rows query={useQuery(secretsQuery)} name="secrets" empty="No secret is stored.">
-        {({ name, description, hosts }) => (
-          <Row key={name} title={<code>{name}</code>} facts={[description, hosts?.join(', ')]}>
-            <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={() => remove(name)} />
+        {({ name, description, hosts, scope }) => (
+          <Row
+            key={name}
+            title={<code>{name}</code>}
+            facts={scope === 'user' ? [description, hosts?.join(', ')] : SHARED}>
+            {scope === 'user' && (
+              <Confirmed name="Delete" of={name} text="Its value is deleted for good." act={() => remove(name)} />
+            )}
           </Row>
         )}
       </Rows>

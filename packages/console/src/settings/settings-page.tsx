@@ -62,8 +62,8 @@ function saveModel(field: Fields) {
 }
 
 function keyHint({ llm_source: source, llm_api_key_set: isSet }: Schemas['UserInfo']): string {
-  if (source === 'operator') {
-    return 'Provided by your operator. A key of your own takes its place.';
+  if (source === 'operator' || source === 'organization') {
+    return `Provided by your ${source}. A key of your own takes its place.`;
   }
   return isSet ? 'A key is stored. Leave this empty to keep it.' : 'No key is stored.';
 }

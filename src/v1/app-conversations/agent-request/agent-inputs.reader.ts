@@ -20,7 +20,16 @@ import {
 import { withSecrets } from '../../../settings/mcp/secret-references.js';
 import { serverName } from '../../../settings/mcp/named-servers.js';
 import { OperatorDefaults } from '../../../settings/operator-defaults.js';
-import { NO_MODEL } from '../../../settings/settings-layers.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../../organizations/installation-organization.js';
+import {
+  layered,
+  llmOf,
+  NO_MODEL,
+  type SettingsLayer,
+  sharedModel,
+} from '../../../settings/settings-layers.js';
+import type { SettingsDocument } from '../../../settings/settings.schema.js';
+import { emptySettingsRow } from '../../../settings/settings-table.js';
 import {
   type AgentSecret,
   AgentSecretsReader,
@@ -28,7 +37,15 @@ import {
 } from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
-import { type AgentSettings, agentSettings, withBudget, withLayer, withProfile } from './agent-settings.js';
+import {
+  type AgentSettings,
+  agentSettings,
+  overMembers,
+  withBudget,
+  withLayer,
+  withoutModel,
+  withProfile,
+} from './agent-settings.js';
 import type { SandboxSettings } from '../../sandboxes/lifecycle/launch-plan.js';
 import { type ConversationLimits, gitMode, hasTokens, visibleSecrets } from '../start-task.entity.js';
 import type { ConversationGrants } from '../start-task.repository.js';
@@ -62,10 +79,11 @@ function oneLine(text: string | null): string {
 }
 
 export interface AgentConfiguration {
-  /** What the settings say of sandboxes; null: none are stored. */
-  sandbox: SandboxSettings | null;
+  sandbox: SandboxSettings;
   settings: AgentSettings;
   mcpConfig: ClearMcpConfig | null;
+  /** What the organization has of models, keys and tool servers. */
+  shared: SettingsLayer<Pick<AgentSettings, 'search_api_key'>>;
   /** The requested profile does not exist, so the settings' model replaces it. */
   lacksProfile: boolean;
 }
@@ -76,7 +94,20 @@ export interface AgentInputs extends AgentConfiguration {
   credentials: readonly StoredCredential[];
 }
 
-/** Reads what a user has stored for agents, each table once. */
+interface StoredInputs {
+  document: SettingsDocument;
+  settings: AgentSettings;
+  mcpConfig: ClearMcpConfig | null;
+  /** The configuration of the requested one; null: there is none. */
+  profile: JsonObject | null;
+}
+
+/** What programs may have that a user can look into. */
+function withoutSecrets(layer: SettingsLayer): SettingsLayer {
+  return { ...layer, llm: NO_MODEL, toolServers: null };
+}
+
+/** Reads what a user and the organization have stored for agents, each table once for each. */
 @Injectable()
 export class AgentInputsReader {
   private readonly logger = new Logger(AgentInputsReader.name);
@@ -119,22 +150,42 @@ export class AgentInputsReader {
 
   /** Needs only the database; a null profile means the settings. Throws SecretDecryptionError. */
   async readConfiguration(userId: string, profile: string | null): Promise<AgentConfiguration> {
-    const [{ settings: row, keys, details }, mcpConfig, found] = await Promise.all([
-      this.settings.loadWithKeys(userId),
-      this.mcpConfigs.read(userId),
-      profile === null ? null : this.profiles.findNamed(userId, profile),
+    const [own, organization] = await Promise.all([
+      this.stored(userId, profile),
+      this.stored(INSTALLATION_ORGANIZATION_ID, profile),
     ]);
-    const settings = agentSettings(row, keys, details);
+    const isOwn = own.profile !== null || organization.profile === null;
+    const shared = isOwn ? organization.settings : withProfile(organization.settings, organization.profile);
+    const settings = isOwn ? withProfile(own.settings, own.profile) : withoutModel(own.settings);
     return {
-      sandbox: row,
-      settings: found ? withProfile(settings, found.config) : settings,
-      mcpConfig,
-      lacksProfile: profile !== null && found === null,
+      sandbox: { ...emptySettingsRow(), ...organization.document, ...own.document },
+      settings: overMembers(settings, shared),
+      mcpConfig: own.mcpConfig,
+      shared: {
+        ...sharedModel({
+          owner: 'organization',
+          llm: llmOf(shared, shared),
+          parameters: shared.llm_parameters,
+        }),
+        members: { search_api_key: shared.search_api_key },
+        toolServers: organization.mcpConfig,
+      },
+      lacksProfile: profile !== null && (own.profile ?? organization.profile) === null,
     };
   }
 
+  private async stored(ownerId: string, profile: string | null): Promise<StoredInputs> {
+    const [{ settings: row, keys, details, document }, mcpConfig, found] = await Promise.all([
+      this.settings.loadWithKeys(ownerId),
+      this.mcpConfigs.read(ownerId),
+      profile === null ? null : this.profiles.findNamed(ownerId, profile),
+    ]);
+    const settings = agentSettings(row, keys, details);
+    return { document, settings, mcpConfig, profile: found?.config ?? null };
+  }
+
   /**
-   * A configuration with what the operator gives to users who have none.
+   * A configuration with what the organization and the operator give to users who have none.
    * @param use the model that the conversation names itself, and whether only our own agent server sees keys: a user can
    *   read what other programs get, and what runs in an image of the user's own
    */
@@ -142,11 +193,9 @@ export class AgentInputsReader {
     configuration: AgentConfiguration,
     { model, isOurs }: { model: string | null; isOurs: boolean },
   ): AgentConfiguration {
-    const { settings, mcpConfig } = configuration;
-    const { layer } = this.defaults;
-    const completed = isOurs
-      ? withLayer(settings, mcpConfig, model, layer)
-      : withLayer(settings, mcpConfig, null, { ...layer, llm: NO_MODEL, toolServers: null });
+    const { settings, mcpConfig, shared } = configuration;
+    const below = isOurs ? layered(shared, this.defaults.layer) : withoutSecrets(this.defaults.layer);
+    const completed = withLayer(settings, mcpConfig, isOurs ? model : null, below);
     return { ...configuration, ...completed };
   }
 

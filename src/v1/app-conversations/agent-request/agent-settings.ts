@@ -4,7 +4,7 @@ import { isSameModelServer } from '../../../settings/model-check.js';
 import { NO_DETAILS, type SettingsDetails } from '../../../settings/nested/nested-settings.js';
 import { OWN_PARAMETERS } from '../../../settings/nested/setting-fields.js';
 import type { ClearMcpConfig } from '../../../settings/mcp/mcp-secrets.js';
-import { layered, llmOf, type SettingsLayer } from '../../../settings/settings-layers.js';
+import { layered, llmOf, membersOver, type SettingsLayer } from '../../../settings/settings-layers.js';
 import { AGENT_COLUMNS, type AgentColumn } from '../../../settings/settings.schema.js';
 import type { SettingsKeys, SettingsRow } from '../../../settings/settings-table.js';
 
@@ -13,8 +13,8 @@ type RowSettings = Pick<SettingsRow, AgentColumn>;
 /** The settings that say how an agent works, with keys in clear. */
 export type AgentSettings = RowSettings &
   Pick<SettingsKeys, 'llm_api_key' | 'search_api_key'> & {
-    /** The key is the operator's, for exactly this address. */
-    has_operator_key?: boolean;
+    /** The key is of a layer below the user's, for exactly this address. */
+    has_shared_key?: boolean;
     /** Beyond name, address and key; may hold secrets. */
     llm_parameters?: JsonObject;
     /** Beyond whether there is one. */
@@ -46,8 +46,11 @@ function disabledSkills({ disabled_skills: names }: JsonObject): string[] {
   return Array.isArray(names) ? names.filter((name) => typeof name === 'string') : [];
 }
 
-/** The settings with the model, address, key and parameters of a stored profile. */
-export function withProfile(settings: AgentSettings, config: JsonObject): AgentSettings {
+/** The settings with the model, address, key and parameters of a stored profile; null: as they are. */
+export function withProfile(settings: AgentSettings, config: JsonObject | null): AgentSettings {
+  if (config === null) {
+    return settings;
+  }
   const model = { model: jsonText(config, 'model'), base_url: jsonText(config, 'base_url') };
   const isSameServer = isSameModelServer(model, llmOf(settings, settings));
   return {
@@ -60,8 +63,16 @@ export function withProfile(settings: AgentSettings, config: JsonObject): AgentS
   };
 }
 
-/** Parameters by which a request can tell a gateway to pass it on elsewhere, with the key that it came with. */
-const STEERING_PARAMETERS = ['extra_headers', 'litellm_extra_body'];
+/** The settings without model, address, key and parameters. */
+export function withoutModel({ llm_parameters: _parameters, ...settings }: AgentSettings): AgentSettings {
+  return { ...settings, llm_model: null, llm_base_url: null, llm_api_key: null };
+}
+
+/** The settings over others, of which no model, key or parameter of a model is taken. */
+export function overMembers(settings: AgentSettings, below: AgentSettings): AgentSettings {
+  const members = { ...withoutModel(below), search_api_key: null };
+  return membersOver(settings, members);
+}
 
 /**
  * The settings over a layer below them.
@@ -72,19 +83,18 @@ export function withLayer(
   settings: AgentSettings,
   mcpConfig: ClearMcpConfig | null,
   model: string | null,
-  below: SettingsLayer,
+  below: SettingsLayer<object>,
 ): { settings: AgentSettings; mcpConfig: ClearMcpConfig | null } {
-  const { members, llm, owner, toolServers } = layered(
+  const { members, llm, parameters, owner, toolServers } = layered(
     {
       owner: 'user',
       members: settings,
       llm: { ...llmOf(settings, settings), ...(model !== null && { model }) },
+      parameters: settings.llm_parameters,
       toolServers: mcpConfig,
     },
     below,
   );
-  const { llm_parameters: parameters } = settings;
-  const isOperators = owner === 'operator';
   return {
     mcpConfig: toolServers,
     settings: {
@@ -92,8 +102,8 @@ export function withLayer(
       llm_model: llm.model,
       llm_base_url: llm.base_url,
       llm_api_key: llm.api_key,
-      ...(isOperators && { has_operator_key: true }),
-      ...(isOperators && parameters && { llm_parameters: without(parameters, STEERING_PARAMETERS) }),
+      ...(owner !== 'user' && { has_shared_key: true }),
+      ...(parameters && { llm_parameters: parameters }),
     },
   };
 }

@@ -100,7 +100,7 @@ export class StartRequestResolver {
     if (agent && !this.agents.has(agent)) {
       throw invalid(['agent'], `Expected ${[OWN_AGENT, ...this.agents.names].join(' or ')}.`);
     }
-    if (profile && (await this.profiles.findNamed(userId, profile)) === null) {
+    if (profile && !(await this.profiles.isUsable(userId, profile))) {
       throw invalid(
         ['llm_profile'],
         'Expected the name of a profile that exists: GET /api/v1/settings/profiles.',

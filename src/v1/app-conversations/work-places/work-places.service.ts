@@ -73,7 +73,7 @@ export class WorkPlaces {
       const detail = `There is no right to push to ${head.repository ?? repository}: commit to a branch of another name than ${branch}.`;
       throw new DomainError('conflict', detail);
     }
-    const policy = forkPolicy(start?.request ?? {}, await this.settings.load(userId));
+    const policy = forkPolicy(start?.request ?? {}, await this.settings.effective(userId));
     const asked = { provider, repository, waits: true };
     const name = await this.access.forks(userId, asked, async (forks) => {
       const { push, fork } = await forks.rights(repository);

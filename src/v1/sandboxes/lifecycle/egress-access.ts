@@ -25,16 +25,18 @@ export const SETUP_MAX_AGE_SECONDS = 1;
 /** By then every proxy has asked again, and has ended what they alone allowed: it compares once a second. */
 const SETUP_OVER_MS = 3_000;
 
-/** Rules as they were written in settings and in a start; those that name a list that is gone let nothing pass. */
+/** Rules as they were written in settings, the user's and the organization's, and in a start; those that name a list that is gone let nothing pass. */
 export function ownRules(
   written: Readonly<Record<OwnRules['from'], object | null>>,
   rulebook: EgressRulebook,
 ): OwnRules[] {
-  return (['settings', 'start'] as const).flatMap((from) => {
+  return (['organization', 'settings', 'start'] as const).flatMap((from) => {
     const given = written[from];
     return given === null ? [] : [{ from, rules: rulebook.read(given).rules ?? NO_HOSTS }];
   });
 }
+
+const ofSettings = ({ from }: OwnRules): boolean => from !== 'start';
 
 type RuledSandbox = Pick<Sandbox, 'egressRules'>;
 
@@ -120,11 +122,11 @@ export class SandboxEgress {
     userId,
     egressRules,
   }: Pick<Sandbox, 'userId' | 'egressRules'>): Promise<EgressRuleSet[]> {
-    const hasSettings = egressRules?.some(({ from }) => from === 'settings') === true;
-    const written = hasSettings ? ((await this.settings.load(userId))?.sandbox_egress ?? null) : null;
-    const current = written && (this.rulebook.read(written).rules ?? NO_HOSTS);
-    const inForce = ({ from, rules }: OwnRules): EgressRuleSet => (from === 'settings' && current) || rules;
-    return (egressRules ?? []).map(inForce);
+    const written = egressRules?.some(ofSettings) ? await this.settings.egressRules(userId) : null;
+    return (egressRules ?? []).map(({ from, rules }) => {
+      const current = from === 'start' ? null : (written?.[from] ?? null);
+      return current === null ? rules : (this.rulebook.read(current).rules ?? NO_HOSTS);
+    });
   }
 
   private layers(spec: SandboxSpec, sandbox: RuledSandbox | null): EgressRuleSet[] {
@@ -139,7 +141,7 @@ export class SandboxEgress {
       ...(setup?.allow ?? []),
     ]);
     return (
-      sandbox.egressRules?.some(({ from }) => from === 'settings') === true ||
+      sandbox.egressRules?.some(ofSettings) === true ||
       entries.some(({ methods, paths }) => methods !== undefined || paths !== undefined)
     );
   }

@@ -1,0 +1,77 @@
+import { createParamDecorator, type ExecutionContext } from '@nestjs/common';
+import { ApiQuery } from '@nestjs/swagger';
+import type { Request } from 'express';
+import { type AuthUser, authenticatedUser } from '../auth/auth.decorators.js';
+import { DomainError, InvalidInputError, unknownId } from '../common/errors/domain-error.js';
+import { type DocumentedProblem, thrown } from '../common/openapi/api-route.js';
+import { parseHexId } from '../common/identifiers.js';
+import { requireScope } from '../common/scopes.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../organizations/installation-organization.js';
+
+const SCOPES = ['user', 'organization'];
+const READS: readonly string[] = ['GET', 'HEAD'];
+
+/**
+ * Whose settings a request is about: the user's, or with `?scope=organization` those of the installation's organization,
+ * which all members read and administrators change. It documents the query.
+ * @throws DomainError forbidden, insufficient_scope; InvalidInputError for another scope
+ */
+export const SettingsOwner = createParamDecorator(
+  (_data: unknown, context) => ownerOf(context),
+  [
+    (controller, method = '') => {
+      ApiQuery({
+        name: 'scope',
+        required: false,
+        schema: { type: 'string', enum: SCOPES, example: 'user' },
+        description:
+          '`organization`: what the organization has, for all its members. Administrators change it, with a key that has the scope `admin`, too.',
+      })(controller, method, Object.getOwnPropertyDescriptor(controller, method) ?? {});
+    },
+  ],
+);
+
+/**
+ * Whose settings a request is about by the organization in its path; the user's own are in the personal one.
+ * @throws DomainError not_found for an organization of others, else as {@link SettingsOwner}
+ */
+export const OrganizationOwner = createParamDecorator((_data: unknown, context) => ownerOf(context));
+
+function ownerOf(context: ExecutionContext): string {
+  const user = authenticatedUser(context);
+  const { method, params, query } = context.switchToHttp().getRequest<Request>();
+  const { organization_id: organizationId } = params;
+  const ownerId =
+    organizationId === undefined ? namedOwner(user, query['scope']) : parseHexId(String(organizationId));
+  if (ownerId !== user.id && ownerId !== INSTALLATION_ORGANIZATION_ID) {
+    throw unknownId('organization');
+  }
+  if (ownerId !== user.id && !READS.includes(method)) {
+    requireAdministrator(user);
+  }
+  return ownerId;
+}
+
+function namedOwner({ id }: AuthUser, scope: unknown = 'user'): string {
+  if (typeof scope !== 'string' || !SCOPES.includes(scope)) {
+    const msg = `Expected one of: ${SCOPES.join(', ')}.`;
+    throw new InvalidInputError({ loc: ['query', 'scope'], msg, type: 'enum' });
+  }
+  return scope === 'user' ? id : INSTALLATION_ORGANIZATION_ID;
+}
+
+function requireAdministrator(user: AuthUser): void {
+  requireScope(user, 'admin');
+  if (!user.isAdmin) {
+    throw onlyAdministratorsChange();
+  }
+}
+
+function onlyAdministratorsChange(): DomainError {
+  return new DomainError('forbidden', 'Only administrators change what the organization has.');
+}
+
+export const ADMINISTRATORS_CHANGE: DocumentedProblem = thrown(
+  onlyAdministratorsChange(),
+  'The key lacks a scope, or the user is no administrator and it is about the organization',
+);
