@@ -17,6 +17,7 @@ import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit
 import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
 import { StoreSettingsAsDocuments1766900000000 } from './migrations/1766900000000-store-settings-as-documents.js';
 import { AddInstallationOrganization1766920000000 } from './migrations/1766920000000-add-installation-organization.js';
+import { AddHostsOfSecrets1766940000000 } from './migrations/1766940000000-add-hosts-of-secrets.js';
 import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
@@ -41,4 +42,5 @@ export const MIGRATIONS = [
   AddPlaceholders1766891000000,
   StoreSettingsAsDocuments1766900000000,
   AddInstallationOrganization1766920000000,
+  AddHostsOfSecrets1766940000000,
 ];

@@ -1,20 +1,14 @@
 import { beforeAll, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
-import {
-  CREDENTIAL_HEADER,
-  EGRESS_PATHS,
-  type EgressPolicy,
-  policySchema,
-} from '@slipway/egress-proxy/protocol.js';
-import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import type { EgressPolicy } from '@slipway/egress-proxy/protocol.js';
 import { ProviderToken } from '../../src/git-providers/tokens/provider-token.repository.js';
-import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
 import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
+import { egressPolicy } from '../support/egress-policy.js';
 import { SandboxesClient } from '../support/sandboxes-client.js';
 import { StartsClient } from '../support/starts-client.js';
 import { storeProviderToken } from '../support/store-provider-token.js';
@@ -47,16 +41,8 @@ describe('a sandbox whose credentials stay outside', () => {
     }
     return found;
   };
-  const policy = async ({ sandboxId }: RunningSandbox): Promise<EgressPolicy> => {
-    const { body } = await request(app.url)
-      .get(EGRESS_PATHS.policy)
-      .set({
-        authorization: `Bearer ${app.app.get(SecretCipher, { strict: false }).derive(PROXY_KEY)}`,
-        [CREDENTIAL_HEADER]: backend.boxes.get(sandboxId)?.launch.egress?.credential ?? '',
-      })
-      .expect(200);
-    return policySchema.parse(body);
-  };
+  const policy = async ({ sandboxId }: RunningSandbox): Promise<EgressPolicy> =>
+    await egressPolicy(app, backend, sandboxId);
   const concealed = async (text: string, repositories: string[] = []): Promise<string> =>
     (await outside().concealer(target, { profile: null, model: null })).text(text, repositories);
 

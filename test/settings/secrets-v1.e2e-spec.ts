@@ -90,6 +90,75 @@ describe('/api/v1/secrets', () => {
     expect(await search({ name__contains: '%' })).toEqual({ items: [], next_page_id: null });
   });
 
+  describe('with hosts', () => {
+    const RULE = { hosts: ['api.example.com'], inject: { header: 'Authorization', format: 'Bearer {}' } };
+    const problem = async (answer: request.Test): Promise<unknown> => {
+      const { status, body, text } = await answer;
+      expect(text).not.toContain('hush');
+      return [status, ...(body.detail ?? []).map(({ loc, type }: Record<string, unknown>) => [loc, type])];
+    };
+
+    it('are shown with them, keep them when their value is replaced, and get others or none later', async () => {
+      const given = { name: 'T', value: 'hush-hush-1', hosts: ['API.example.com'], methods: ['GET'] };
+      await post({ ...given, placeholder: `${user.id}-own` }).expect(201);
+      const shown = { name: 'T', description: null, ...RULE, methods: ['GET'] };
+      expect(await search()).toMatchObject({ items: [shown] });
+      await post({ name: 'T', value: 'hush-hush-2' }).expect(201);
+      const flat = await request(app.url).get('/api/secrets').set(user.headers).expect(200);
+      expect(flat.body).toEqual({ custom_secrets: [shown] });
+
+      await put('T', { name: 'U', hosts: ['http://b.example:81'], methods: null }).expect(200);
+      expect(await search()).toMatchObject({
+        items: [{ name: 'U', hosts: ['http://b.example:81'], inject: RULE.inject }],
+      });
+      await new SettingsClient(app, user).store({
+        secrets_store: { custom_secrets: { U: { secret: 'hush-hush-3' } } },
+      });
+      expect(await search()).toMatchObject({ items: [{ name: 'U', hosts: ['http://b.example:81'] }] });
+      await put('U', { name: 'U', hosts: [] }).expect(200);
+      expect(await search()).toEqual({
+        items: [{ name: 'U', description: null, scope: 'user' }],
+        next_page_id: null,
+      });
+    });
+
+    it('say that the value is in sandboxes all the same where the operator keeps credentials inside', async () => {
+      const created = await post({ name: 'T', value: 'hush-hush-1', hosts: ['a.example'] }).expect(201);
+      expect(created.body).toMatchObject({ warning: expect.stringContaining('SANDBOX_CREDENTIALS') });
+      const changed = await put('T', { name: 'T', hosts: ['b.example'] }).expect(200);
+      expect(changed.body).toMatchObject({ warning: expect.stringContaining('in clear') });
+      expect((await put('T', { name: 'T', hosts: null }).expect(200)).body).not.toHaveProperty('warning');
+    });
+
+    it('are refused where the value signs, at whichever change', async () => {
+      const name = 'AWS_SECRET_ACCESS_KEY';
+      const signs = [422, [['body', 'hosts'], 'not_injectable']];
+      expect(await problem(post({ name, value: 'hush', hosts: ['a.example'] }))).toEqual(signs);
+      await post({ name, value: 'hush-hush' }).expect(201);
+      expect(await problem(put(name, { name, hosts: ['a.example'] }))).toEqual(signs);
+      await post({ name: 'T', value: 'hush-hush', hosts: ['a.example'] }).expect(201);
+      expect(await problem(put('T', { name: `T_${name}` }))).toEqual(signs);
+      const pem = '-----BEGIN PRIVATE KEY-----\nhush';
+      expect(await problem(put('T', { name: 'T', value: pem }))).toEqual(signs);
+      expect(await problem(post({ name: 'T', value: pem }))).toEqual(signs);
+    });
+
+    it('have a placeholder that no other secret has, of whichever user', async () => {
+      const placeholder = `taken-${user.id}`;
+      const hosts = ['a.example'];
+      const taken = [422, [['body', 'placeholder'], 'value_error']];
+      await post({ name: 'T', value: 'hush-hush', hosts, placeholder }).expect(201);
+      await post({ name: 'T', value: 'hush-hush', hosts, placeholder }).expect(201);
+      expect(await problem(post({ name: 'U', value: 'hush-hush', hosts, placeholder }))).toEqual(taken);
+      const other = await app.createUser();
+      expect(await problem(post({ name: 'T', value: 'hush-hush', hosts, placeholder }, other))).toEqual(
+        taken,
+      );
+      await post({ name: 'U', value: 'hush-hush', hosts }).expect(201);
+      expect(await problem(put('U', { name: 'U', placeholder }))).toEqual(taken);
+    });
+  });
+
   describe('git-providers', () => {
     const store = (body: object, owner = user): request.Test =>
       request(app.url).post(`${PATH}/git-providers`).set(owner.headers).send(body);

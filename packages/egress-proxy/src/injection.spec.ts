@@ -25,6 +25,26 @@ describe('injectCredentials', () => {
       { hosts: [{ host: 'other.example.com' }] },
     ],
     ['Authorization', `Bearer ${PLACEHOLDER}`, 'Bearer $& $1', { value: '$& $1' }],
+    ['Authorization', `Bearer ${PLACEHOLDER}`, `Bearer ${VALUE}`, { format: 'Bearer {}' }],
+    ['Authorization', ` bearer ${PLACEHOLDER} `, ` bearer ${VALUE} `, { format: 'Bearer {}' }],
+    ['Authorization', basic(`x:${PLACEHOLDER}`), basic(`x:${VALUE}`), { format: 'Bearer {}' }],
+    ['Authorization', `token ${PLACEHOLDER}`, `token ${PLACEHOLDER}`, { format: 'Bearer {}' }],
+    ['Authorization', PLACEHOLDER, PLACEHOLDER, { format: 'Bearer {}' }],
+    ['Authorization', `Bearer ${PLACEHOLDER}x`, `Bearer ${PLACEHOLDER}x`, { format: 'Bearer {}' }],
+    [
+      'Authorization',
+      `Bearer x, Bearer ${PLACEHOLDER}`,
+      `Bearer x, Bearer ${PLACEHOLDER}`,
+      { format: 'Bearer {}' },
+    ],
+    ['X-Key', `k="${PLACEHOLDER}"`, `k="${VALUE}"`, { headers: ['x-key'], format: 'k="{}"' }],
+    ['X-Key', `k="${PLACEHOLDER}`, `k="${PLACEHOLDER}`, { headers: ['x-key'], format: 'k="{}"' }],
+    [
+      'Authorization',
+      'Basic MDEyMzQ1Njc4OWFiY2RlZg==',
+      'Basic dGhlIHZhbHVlIQ==',
+      { placeholder: 'MDEyMzQ1Njc4OWFiY2RlZg==', value: 'dGhlIHZhbHVlIQ==', format: 'Basic {}' },
+    ],
   ])('%s: %s', (name, given, sent, changes) => {
     const policy = samplePolicy({ injections: [injection(changes)] });
     expect(injectCredentials(policy, asked, [[name, given]]).headers).toEqual([[name, sent]]);

@@ -44,9 +44,18 @@ export function injectCredentials(
   };
   const lines = headers.map(([name, value]) => {
     const wanted = injections.filter(({ headers: names }) => names.includes(name.toLowerCase()));
-    const [, scheme, encoded] = BASIC.exec(value) ?? [];
-    if (scheme === undefined || encoded === undefined || name.toLowerCase() !== 'authorization') {
-      return [name, put(value, wanted)] as const;
+    const plain = put(
+      value,
+      wanted.filter((each) => hasForm(value, each)),
+    );
+    const [, scheme, encoded] = BASIC.exec(plain) ?? [];
+    if (
+      plain !== value ||
+      scheme === undefined ||
+      encoded === undefined ||
+      name.toLowerCase() !== 'authorization'
+    ) {
+      return [name, plain] as const;
     }
     const basic = put(decodeBase64(encoded), wanted);
     const isChanged = basic !== decodeBase64(encoded);
@@ -62,6 +71,19 @@ export function injectCredentials(
     ),
   );
   return { headers: lines, path, replacements, hasValues };
+}
+
+/** The scheme before a placeholder may be in upper or lower case. */
+function hasForm(header: string, { format, placeholder }: EgressInjection): boolean {
+  const [before = '', after = ''] = format?.split('{}') ?? [];
+  const text = header.trim();
+  const end = text.length - after.length;
+  return (
+    format === undefined ||
+    (text.slice(0, before.length).toLowerCase() === before.toLowerCase() &&
+      text.slice(before.length, end) === placeholder &&
+      text.slice(end) === after)
+  );
 }
 
 function withValues(text: string, injections: readonly EgressInjection[]): string {

@@ -51,6 +51,8 @@ const injectionSchema = z.object({
   hosts: z.array(hostSchema.extend({ http: z.boolean().optional() })).min(1),
   /** Names of headers in lower case; in `authorization` inside of Basic credentials too. */
   headers: z.array(z.string()),
+  /** What the whole of such a header has to be, with `{}` for the placeholder. Without: it may stand anywhere. */
+  format: z.string().optional(),
   /** Members of the query. */
   query: z.array(z.string()).optional(),
 });

@@ -4,7 +4,7 @@ import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-o
 import { AgentGitTokensReader } from '../../git-providers/tokens/agent-git-tokens.reader.js';
 import { TOKEN_VARIABLES } from '../../git-providers/git-servers.js';
 import type { StoredCredential } from '../../git-providers/tokens/provider-token.repository.js';
-import { CustomSecretRepository } from './custom-secret.repository.js';
+import { type ClearSecret, CustomSecretRepository } from './custom-secret.repository.js';
 
 /** A secret of an agent's tools, in clear: for agents only, never for a log or another response. */
 export interface AgentSecret {
@@ -19,6 +19,11 @@ export interface AgentSecretDescription {
 
 /** Which may be seen. */
 export type SecretFilter = (name: string, isGitToken: boolean) => boolean;
+
+/** What is given of a custom secret. */
+export type SecretShown = (secret: ClearSecret) => Promise<string>;
+
+export const inClear: SecretShown = async ({ value }) => value;
 
 const ALL: SecretFilter = () => true;
 
@@ -40,7 +45,7 @@ export class AgentSecretsReader {
   ) {}
 
   /**
-   * Those that may be seen, by name. A git token that is not available at the moment is left out and logged.
+   * Those that may be seen, by name, as `shown` has them. A git token that is not available at the moment is left out and logged.
    * @param credentials all of the user's git credentials, from `ProviderTokenRepository.list`
    * @throws SecretDecryptionError when a stored value is not readable with the configured keys
    */
@@ -48,6 +53,7 @@ export class AgentSecretsReader {
     userId: string,
     credentials: readonly StoredCredential[],
     isVisible: SecretFilter,
+    shown = inClear,
   ): Promise<Map<string, AgentSecret>> {
     const [tokens, custom, shared] = await Promise.all([
       this.config.agent.exposeGitTokens
@@ -56,15 +62,31 @@ export class AgentSecretsReader {
       this.secrets.read(userId),
       this.secrets.read(INSTALLATION_ORGANIZATION_ID),
     ]);
-    const visible = (secrets: typeof custom): [string, AgentSecret][] =>
-      secrets.flatMap(({ name, value, description }) =>
-        isVisible(name, false) ? [[name, { value, description }]] : [],
+    const visible = async (secrets: typeof custom): Promise<[string, AgentSecret][]> =>
+      await Promise.all(
+        secrets
+          .filter(({ name }) => isVisible(name, false))
+          .map(async (secret): Promise<[string, AgentSecret]> => {
+            return [secret.name, { value: await shown(secret), description: secret.description }];
+          }),
       );
+    const own = await visible(custom);
+    const names = new Set(own.map(([name]) => name));
     return new Map<string, AgentSecret>([
-      ...visible(shared),
+      ...(await visible(shared.filter(({ name }) => !names.has(name)))),
       ...[...tokens].filter(([name]) => isVisible(name, true)),
-      ...visible(custom),
+      ...own,
     ]);
+  }
+
+  /** Custom secrets whose values are put in outside of sandboxes; the user's own of a name win. @throws SecretDecryptionError */
+  async outside(userId: string): Promise<ClearSecret[]> {
+    const [own, shared] = await Promise.all([
+      this.secrets.describe(userId),
+      this.secrets.readOutside(INSTALLATION_ORGANIZATION_ID),
+    ]);
+    const names = new Set(own.map(({ name }) => name));
+    return [...(await this.secrets.readOutside(userId)), ...shared.filter(({ name }) => !names.has(name))];
   }
 
   /** Names and descriptions of the user's own, by name. */
@@ -85,16 +107,16 @@ export class AgentSecretsReader {
   }
 
   /**
-   * The value of one of the user's own; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
+   * The value of one of the user's own, as `shown` has it; null when there is none of that name. Git tokens have the names of the SDK too, in lower case.
    * @throws DomainError when it is a git token that its provider does not hand out at the moment
    */
-  async find(userId: string, name: string, isVisible = ALL): Promise<string | null> {
-    const custom = isVisible(name, false) ? await this.secrets.readValue(userId, name) : null;
+  async find(userId: string, name: string, isVisible = ALL, shown = inClear): Promise<string | null> {
+    const custom = isVisible(name, false) ? await this.secrets.readOne(userId, name) : null;
     if (custom !== null) {
-      return custom;
+      return await shown(custom);
     }
     if (SDK_TOKEN_NAMES.has(name)) {
-      return this.find(userId, name.toUpperCase(), isVisible);
+      return this.find(userId, name.toUpperCase(), isVisible, shown);
     }
     return isVisible(name, true) && this.config.agent.exposeGitTokens
       ? await this.gitTokens.find(userId, name)

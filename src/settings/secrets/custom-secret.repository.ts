@@ -5,24 +5,48 @@ import {
   DataSource,
   Entity,
   type EntityManager,
+  In,
+  Index,
+  IsNull,
+  Not,
   PrimaryColumn,
+  QueryFailedError,
   Repository,
   UpdateDateColumn,
 } from 'typeorm';
 import { AuditRepository } from '../../audit/audit.repository.js';
 import { lockUser, UserKeyedRow } from '../../auth/user.repository.js';
 import { type EncryptedColumn, SecretCipher } from '../../common/crypto/secret-cipher.js';
-import { DomainError, type ErrorKind, InvalidInputError } from '../../common/errors/domain-error.js';
+import {
+  DomainError,
+  type ErrorKind,
+  InvalidInputError,
+  requireNone,
+} from '../../common/errors/domain-error.js';
 import { type Page, type PageRequest, parsePageId, toPage } from '../../common/pagination/page.js';
+import {
+  changedInjection,
+  type InjectionChange,
+  injectionProblems,
+  placeholderTaken,
+  type SecretInjection,
+} from './secret-injection.js';
+
+/** Of the placeholders that users chose, which are of one secret each. */
+const PLACEHOLDER_KEY = 'custom_secrets_placeholder_key';
 
 /** A named secret that the agents of a user get; those of all users where the organization owns it. */
 @Entity('custom_secrets')
+@Index(PLACEHOLDER_KEY, { synchronize: false })
 export class CustomSecret extends UserKeyedRow {
   @PrimaryColumn('text') name: string;
 
   /** Encrypted. */
   @Column('text') value: string;
   @Column('text', { nullable: true }) description: string | null;
+
+  /** Null: its value is in sandboxes. */
+  @Column('jsonb', { nullable: true }) injection: SecretInjection | null;
   @CreateDateColumn({ type: 'timestamptz' }) createdAt: Date;
   @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
 }
@@ -41,7 +65,7 @@ export const CUSTOM_SECRET_ENCRYPTED_COLUMNS: EncryptedColumn[] = [
   },
 ];
 
-export type SecretDescription = Pick<CustomSecret, 'name' | 'description'>;
+export type SecretDescription = Pick<CustomSecret, 'name' | 'description' | 'injection'>;
 
 /** With whose it is. */
 export interface FoundSecret extends SecretDescription {
@@ -50,12 +74,12 @@ export interface FoundSecret extends SecretDescription {
 }
 
 /** A custom secret in clear: never for a log or a response. */
-interface ClearSecret extends SecretDescription {
+export interface ClearSecret extends SecretDescription {
   value: string;
 }
 
 /** A secret to store. Without a value or a description the stored one stays; null clears the description. */
-interface SecretChange {
+interface SecretChange extends InjectionChange {
   name: string;
   value?: string | null;
   description?: string | null | undefined;
@@ -65,26 +89,30 @@ type NewSecret = SecretChange & { value: string };
 
 /** All in one statement; only the names in $5 get the given description where a secret is stored already. */
 const MERGE = `
-  INSERT INTO custom_secrets AS stored (user_id, name, value, description)
-  SELECT $1, given.name, given.value, given.description
-  FROM unnest($2::text[], $3::text[], $4::text[]) AS given (name, value, description)
+  INSERT INTO custom_secrets AS stored (user_id, name, value, description, injection)
+  SELECT $1, given.name, given.value, given.description, given.injection
+  FROM unnest($2::text[], $3::text[], $4::text[], $6::jsonb[]) AS given (name, value, description, injection)
   ON CONFLICT (user_id, name) DO UPDATE
-  SET value = excluded.value, updated_at = now(),
+  SET value = excluded.value, injection = excluded.injection, updated_at = now(),
       description = CASE WHEN excluded.name = ANY ($5::text[]) THEN excluded.description ELSE stored.description END
   RETURNING name, xmax = 0 AS created`;
 
 /** By name, from the first after $3 on; of a name that several of the owners ($1) have, that of the first of these. */
 const DESCRIBE_PAGE = `
-  SELECT DISTINCT ON (name) name, description, user_id AS "ownerId", created_at AS "createdAt" FROM custom_secrets
+  SELECT DISTINCT ON (name) name, description, injection, user_id AS "ownerId", created_at AS "createdAt"
+  FROM custom_secrets
   WHERE user_id = ANY ($1::uuid[]) AND name > $3 AND strpos(lower(name), lower($2)) > 0
   ORDER BY name, array_position($1::uuid[], user_id) LIMIT $4`;
 
 /** Limits for the secrets of one user. Tools get all of them as variables, whose size the operating system limits. */
 const MAX_SECRETS = 1_000;
 const MAX_MIB = 4;
+/** The proxy is told all of them, again and again. */
+const MAX_OUTSIDE = 100;
 
 const SIZE = `
-  SELECT count(*)::integer AS count, coalesce(sum(octet_length(value)), 0)::float AS bytes
+  SELECT count(*)::integer AS count, count(injection)::integer AS outside,
+    coalesce(sum(octet_length(value) + coalesce(octet_length(injection::text), 0)), 0)::float AS bytes
   FROM custom_secrets WHERE user_id = $1`;
 
 /** The `custom_secrets` table: encrypts what goes in and decrypts what comes out. Writers lock the user first. */
@@ -100,7 +128,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
 
   async describe(userId: string): Promise<SecretDescription[]> {
     return this.find({
-      select: { name: true, description: true },
+      select: { name: true, description: true, injection: true },
       where: { userId },
       order: { name: 'ASC' },
     });
@@ -123,13 +151,19 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
    */
   async read(userId: string): Promise<ClearSecret[]> {
     const rows = await this.find({ where: { userId }, order: { name: 'ASC' } });
-    return rows.map((row) => ({ name: row.name, value: this.decrypt(row), description: row.description }));
+    return rows.map((row) => this.inClear(row));
   }
 
-  /** One value in clear; null when there is no secret of that name. @throws SecretDecryptionError as {@link read} */
-  async readValue(userId: string, name: string): Promise<string | null> {
+  /** Those whose value is put in outside of sandboxes. @throws SecretDecryptionError as {@link read} */
+  async readOutside(userId: string): Promise<ClearSecret[]> {
+    const rows = await this.findBy({ userId, injection: Not(IsNull()) });
+    return rows.map((row) => this.inClear(row));
+  }
+
+  /** One in clear; null when there is none of that name. @throws SecretDecryptionError as {@link read} */
+  async readOne(userId: string, name: string): Promise<ClearSecret | null> {
     const row = await this.findOneBy({ userId, name });
-    return row && this.decrypt(row);
+    return row && this.inClear(row);
   }
 
   /** @throws DomainError not_found */
@@ -138,13 +172,21 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     if (!row) {
       throw unknownSecret(name);
     }
-    const { description, createdAt } = row;
-    return { name, description, ownerId, createdAt };
+    const { description, injection, createdAt } = row;
+    return { name, description, injection, ownerId, createdAt };
   }
 
-  /** @param kind of the error @throws DomainError conflict when the name is taken */
-  async add(userId: string, { name, value, description = null }: NewSecret, kind?: ErrorKind): Promise<void> {
-    await this.manager.transaction(async (manager) => {
+  /**
+   * @param kind of the error for a taken name
+   * @throws DomainError conflict when the name is taken; InvalidInputError when its rule does not fit
+   */
+  async add(
+    userId: string,
+    { name, value, description = null, ...change }: NewSecret,
+    kind?: ErrorKind,
+  ): Promise<void> {
+    const injection = checkedInjection({ name, value }, null, change);
+    await this.write(async (manager) => {
       await lockUser(manager, userId);
       if (await manager.existsBy(CustomSecret, { userId, name })) {
         throw secretNameTaken(name, kind);
@@ -154,6 +196,7 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
         name,
         value: this.encrypt(userId, name, value),
         description,
+        injection,
       });
       await this.checkSize(manager, userId);
       await this.audit.append(manager, { action: 'secret.create', resourceId: name, ownerId: userId });
@@ -162,15 +205,16 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
 
   /**
    * Changes what is given of the secret of that name, which may get another name.
-   * @throws DomainError not_found for an unknown name, conflict when the new one is taken
+   * @throws DomainError not_found for an unknown name, conflict when the new one is taken; InvalidInputError when the rule
+   * does not fit
    */
   async change(
     userId: string,
     name: string,
-    { name: newName = name, value, description }: Partial<SecretChange>,
+    { name: newName = name, value: newValue, description, ...change }: Partial<SecretChange>,
     kind?: ErrorKind,
   ): Promise<void> {
-    await this.manager.transaction(async (manager) => {
+    await this.write(async (manager) => {
       await lockUser(manager, userId);
       const row = await manager.findOneBy(CustomSecret, { userId, name });
       if (!row) {
@@ -179,14 +223,17 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
       if (newName !== name && (await manager.existsBy(CustomSecret, { userId, name: newName }))) {
         throw secretNameTaken(newName, kind);
       }
+      const value = newValue ?? this.decrypt(row);
+      const injection = checkedInjection({ name: newName, value }, row.injection, change);
       await manager.update(
         CustomSecret,
         { userId, name },
         {
           name: newName,
           // A record is bound to its name, so a new name needs a new record.
-          value: this.encrypt(userId, newName, value ?? this.decrypt(row)),
+          value: this.encrypt(userId, newName, value),
           ...(description !== undefined && { description }),
+          injection,
         },
       );
       await this.checkSize(manager, userId);
@@ -196,8 +243,9 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
         ownerId: userId,
         details: {
           members: [
-            ...(value === undefined || value === null ? [] : ['value']),
+            ...(newValue === undefined || newValue === null ? [] : ['value']),
             ...(description === undefined ? [] : ['description']),
+            ...Object.entries(change).flatMap(([member, given]) => (given === undefined ? [] : [member])),
           ],
           ...(newName !== name && { new_name: newName }),
         },
@@ -216,25 +264,38 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     });
   }
 
-  /** Stores a secret, or replaces the value of the one of that name; without a description the stored one stays. */
-  async store(userId: string, { name, value, description }: NewSecret): Promise<void> {
-    await this.manager.transaction(async (manager) => {
+  /**
+   * Stores a secret, or replaces the value of the one of that name; without a description or a rule the stored one stays.
+   * @throws InvalidInputError as {@link add}
+   */
+  async store(userId: string, { description, ...secret }: NewSecret): Promise<void> {
+    await this.write(async (manager) => {
       await lockUser(manager, userId);
-      await this.mergeWithin(manager, userId, [{ name, value, description: description ?? undefined }]);
+      await this.mergeWithin(manager, userId, [{ ...secret, description: description ?? undefined }]);
     });
   }
 
-  /** Adds or replaces secrets within the caller's transaction, which has locked the user. */
+  /** Adds or replaces secrets within the caller's transaction, which has locked the user. @throws InvalidInputError as {@link add} */
   async mergeWithin(manager: EntityManager, userId: string, secrets: readonly NewSecret[]): Promise<void> {
     if (secrets.length === 0) {
       return;
     }
+    const known = await manager.find(CustomSecret, {
+      select: { name: true, injection: true },
+      where: { userId, name: In(secrets.map(({ name }) => name)), injection: Not(IsNull()) },
+    });
+    const rules = secrets.map(({ name, value, ...change }) => {
+      const stored = known.find((row) => row.name === name)?.injection ?? null;
+      const injection = checkedInjection({ name, value }, stored, change);
+      return injection && JSON.stringify(injection);
+    });
     const stored = await manager.query<{ name: string; created: boolean }[]>(MERGE, [
       userId,
       secrets.map(({ name }) => name),
       secrets.map(({ name, value }) => this.encrypt(userId, name, value)),
       secrets.map(({ description }) => description ?? null),
       secrets.filter(({ description }) => description !== undefined).map(({ name }) => name),
+      rules,
     ]);
     await this.checkSize(manager, userId);
     await this.audit.append(
@@ -250,7 +311,14 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
 
   /** @throws InvalidInputError, which undoes the transaction, when the user has more than one may have */
   private async checkSize(manager: EntityManager, userId: string): Promise<void> {
-    const [size] = await manager.query<{ count: number; bytes: number }[]>(SIZE, [userId]);
+    const [size] = await manager.query<Record<'count' | 'outside' | 'bytes', number>[]>(SIZE, [userId]);
+    if (size && size.outside > MAX_OUTSIDE) {
+      throw new InvalidInputError({
+        loc: ['body', 'hosts'],
+        msg: `Expected at most ${MAX_OUTSIDE} custom secrets with hosts; remove some first.`,
+        type: 'value_error',
+      });
+    }
     if (size && (size.count > MAX_SECRETS || size.bytes > MAX_MIB * 2 ** 20)) {
       throw new InvalidInputError({
         loc: ['body'],
@@ -260,6 +328,22 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     }
   }
 
+  /** A transaction. @throws InvalidInputError when another secret has the placeholder */
+  private async write(work: (manager: EntityManager) => Promise<void>): Promise<void> {
+    try {
+      await this.manager.transaction(work);
+    } catch (error) {
+      const { constraint }: { constraint?: unknown } =
+        error instanceof QueryFailedError ? error.driverError : {};
+      throw constraint === PLACEHOLDER_KEY ? new InvalidInputError(placeholderTaken()) : error;
+    }
+  }
+
+  private inClear(row: CustomSecret): ClearSecret {
+    const { name, description, injection } = row;
+    return { name, value: this.decrypt(row), description, injection };
+  }
+
   private encrypt(userId: string, name: string, value: string): string {
     return this.cipher.encrypt(value, customSecretBinding(userId, name));
   }
@@ -267,6 +351,17 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
   private decrypt({ userId, name, value }: CustomSecret): string {
     return this.cipher.decrypt(value, customSecretBinding(userId, name));
   }
+}
+
+/** @throws InvalidInputError when the secret cannot be put in by the rule that it would have */
+function checkedInjection(
+  secret: { name: string; value: string },
+  stored: SecretInjection | null,
+  change: InjectionChange,
+): SecretInjection | null {
+  const injection = changedInjection(stored, change);
+  requireNone(injectionProblems(secret, injection));
+  return injection;
 }
 
 /** @param kind what clients of the route expect */

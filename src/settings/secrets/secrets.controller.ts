@@ -1,6 +1,7 @@
 import { Body, Controller, Delete, Get, Param, Post, Put, Query } from '@nestjs/common';
 import { type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
+import { AppConfig } from '../../config/app-config.js';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { toPageDto } from '../../common/pagination/page.dto.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
@@ -16,6 +17,7 @@ import {
 import { GitTokensService } from './git-tokens.controller.js';
 import {
   badSecretName,
+  changeWarning,
   CreateSecretDto,
   CustomSecretsDto,
   EditResponseDto,
@@ -24,7 +26,6 @@ import {
   SecretNameDto,
   SecretPageDto,
   SecretSearchDto,
-  secretWarning,
   toSecretDescriptionDto,
   toSecretWithoutValueDto,
   UpdateSecretDto,
@@ -41,11 +42,18 @@ function edited(description: string, message: string): ApiResponseNoStatusOption
 @ApiTags('Custom secrets')
 @Controller('api/secrets')
 export class SecretsController {
-  constructor(private readonly secrets: CustomSecretRepository) {}
+  private readonly isOutside: boolean;
+
+  constructor(
+    private readonly secrets: CustomSecretRepository,
+    { egress }: AppConfig,
+  ) {
+    this.isOutside = egress.credentials === 'outside';
+  }
 
   @Get()
   @ApiRoute('load_custom_secrets_names_', 'List custom secrets', {
-    description: 'Names and descriptions, by name; never a value.',
+    description: 'Names, descriptions and hosts, by name; never a value.',
     answer: { type: CustomSecretsDto, description: 'The secrets; an empty list when there are none' },
   })
   async list(@UserId() userId: string): Promise<CustomSecretsDto> {
@@ -62,7 +70,7 @@ export class SecretsController {
   })
   async create(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<SecretMessageDto> {
     await this.secrets.add(userId, body);
-    return { message: 'Secret stored', ...secretWarning(body.name, body.value) };
+    return { message: 'Secret stored', ...changeWarning(body, this.isOutside) };
   }
 
   @Put(':name')
@@ -78,7 +86,7 @@ export class SecretsController {
     @Body() body: UpdateSecretDto,
   ): Promise<SecretMessageDto> {
     await this.secrets.change(userId, name, body);
-    return { message: 'Secret changed', ...secretWarning(body.name, body.value) };
+    return { message: 'Secret changed', ...changeWarning(body, this.isOutside) };
   }
 
   @Delete(':name')
@@ -98,15 +106,20 @@ export class SecretsController {
 @ApiTags('Custom secrets')
 @Controller('api/v1/secrets')
 export class SecretsV1Controller {
+  private readonly isOutside: boolean;
+
   constructor(
     private readonly secrets: CustomSecretRepository,
     private readonly gitTokens: GitTokensService,
-  ) {}
+    { egress }: AppConfig,
+  ) {
+    this.isOutside = egress.credentials === 'outside';
+  }
 
   @Get('search')
   @ApiRoute('search_custom_secrets_', 'Search custom secrets', {
     description:
-      'Names and descriptions in pages, by name; never a value. Those of the organization are among them, but where the user has one of the same name.',
+      'Names, descriptions and hosts in pages, by name; never a value. Those of the organization are among them, but where the user has one of the same name.',
     answer: { type: SecretPageDto, description: 'A page of secrets' },
   })
   async search(@UserId() userId: string, @Query() query: SecretSearchDto): Promise<SecretPageDto> {
@@ -117,14 +130,14 @@ export class SecretsV1Controller {
   @Post()
   @ApiRoute('create_custom_secret_', 'Store a custom secret, or replace it', {
     description:
-      'A secret of that name gets the new value, and keeps its description unless one is given. No answer ever holds the value.',
+      'A secret of that name gets the new value, and keeps its description and hosts unless others are given. With `hosts`, sandboxes get a placeholder where credentials stay outside. No answer ever holds the value.',
     status: 201,
     answer: edited('Stored', 'Secret created successfully'),
     invalid: badSecretName('body.name'),
   })
   async store(@UserId() userId: string, @Body() body: CreateSecretDto): Promise<EditResponseDto> {
     await this.secrets.store(userId, body);
-    return { message: 'Secret created successfully', ...secretWarning(body.name, body.value) };
+    return { message: 'Secret created successfully', ...changeWarning(body, this.isOutside) };
   }
 
   // Declared before the routes with a name, which would match it too.
@@ -157,7 +170,7 @@ export class SecretsV1Controller {
     @Body() body: UpdateSecretDto,
   ): Promise<EditResponseDto> {
     await this.secrets.change(userId, name, body);
-    return { message: 'Secret updated successfully', ...secretWarning(body.name, body.value) };
+    return { message: 'Secret updated successfully', ...changeWarning(body, this.isOutside) };
   }
 
   @Delete(':secret_id')

@@ -8,6 +8,7 @@ import { Secret, Text } from '../../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../../common/validation/unknown-members.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../organizations/installation-organization.js';
 import type { FoundSecret, SecretDescription } from './custom-secret.repository.js';
+import { SecretInjectionDto, ShownInjectionDto, toShownInjectionDto } from './secret-injection.dto.js';
 
 /** Custom secrets become environment variables of sandboxes, so their names are variable names. */
 const NAME_PATTERN = {
@@ -50,7 +51,7 @@ function Purpose(
 }
 
 @ApiSchema({ name: 'CreateCustomSecret' })
-export class CreateSecretDto {
+export class CreateSecretDto extends SecretInjectionDto {
   @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
   @Secret('The value; may be empty.', 'secret-example', { required: true }) value: string;
   @Purpose('What it is for.') description?: string | null;
@@ -67,7 +68,7 @@ export class SecretMessageDto {
   @ApiProperty({ description: 'What was done.', example: 'Secret stored' }) message: string;
 
   @Shown(
-    'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path. Absent when it will be.',
+    'Why the value will not be hidden in events and outputs, as others are: it is short, a single word, or a path; or why it is in sandboxes in clear although it has hosts. Absent where neither holds.',
     unmaskableWarning('DEPLOY_TOKEN', 'word'),
     { required: false },
   )
@@ -79,12 +80,23 @@ export function secretWarning(name: string, value: string | null | undefined): {
   return value && reason !== null ? { warning: unmaskableWarning(name, reason) } : {};
 }
 
+/** @param isOutside whether this installation keeps credentials outside of sandboxes */
+export function changeWarning(
+  { name, value, hosts }: UpdateSecretDto,
+  isOutside: boolean,
+): { warning?: string } {
+  const { warning: unmaskable } = secretWarning(name, value);
+  const inClear = `Hosts have no effect yet: sandboxes here get the value of ${name} in clear, until the operator sets SANDBOX_CREDENTIALS=outside.`;
+  const all = [...(unmaskable ? [unmaskable] : []), ...(!isOutside && hosts?.length ? [inClear] : [])];
+  return all.length === 0 ? {} : { warning: all.join(' ') };
+}
+
 export class SecretNameDto {
   @CustomSecretName('Name of the secret.') name: string;
 }
 
 @ApiSchema({ name: 'UpdateCustomSecret' })
-export class UpdateSecretDto {
+export class UpdateSecretDto extends SecretInjectionDto {
   @CustomSecretName('The name from now on; the present one to keep it.') name: string;
 
   @Secret('A new value; absent or null keeps the stored one.', 'secret-example', { nullable: true })
@@ -96,7 +108,7 @@ export class UpdateSecretDto {
 /** What a client believes to limit where the value goes must not be ignored. */
 @NoOtherMembers()
 @ApiSchema({ name: 'CreateOrganizationSecret' })
-export class CreateSharedSecretDto {
+export class CreateSharedSecretDto extends SecretInjectionDto {
   @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
   @Secret('The value; may be empty.', 'secret-example', { required: true }) value: string;
   @Purpose('What it is for.') description?: string | null;
@@ -105,7 +117,7 @@ export class CreateSharedSecretDto {
 /** The value stays: who replaces it deletes the secret and makes another. */
 @NoOtherMembers()
 @ApiSchema({ name: 'DescribeCustomSecret' })
-export class DescribeSecretDto {
+export class DescribeSecretDto extends SecretInjectionDto {
   @Text('The name from now on; absent keeps the present one.', {
     example: 'EXAMPLE_TOKEN',
     form: CUSTOM_SECRET_FORM,
@@ -117,7 +129,7 @@ export class DescribeSecretDto {
 }
 
 @ApiSchema({ name: 'CustomSecretDescription' })
-export class SecretDescriptionDto implements SecretDescription {
+export class SecretDescriptionDto extends ShownInjectionDto {
   @ApiProperty({ example: 'DEPLOY_TOKEN' }) name: string;
   @OrNull('Token of the deployment service') description: string | null;
 }
@@ -126,8 +138,12 @@ export class CustomSecretsDto {
   @ApiProperty({ type: [SecretDescriptionDto] }) custom_secrets: SecretDescriptionDto[];
 }
 
-export function toSecretDescriptionDto({ name, description }: SecretDescription): SecretDescriptionDto {
-  return { name, description };
+export function toSecretDescriptionDto({
+  name,
+  description,
+  injection,
+}: SecretDescription): SecretDescriptionDto {
+  return { name, description, ...toShownInjectionDto(injection) };
 }
 
 export class SecretSearchDto extends PageQuery('Most secrets of a page.') {
@@ -147,9 +163,10 @@ class SecretWithoutValueDto extends SecretDescriptionDto {
   scope: (typeof SCOPES)[number];
 }
 
-export function toSecretWithoutValueDto({ name, description, ownerId }: FoundSecret): SecretWithoutValueDto {
+export function toSecretWithoutValueDto(secret: FoundSecret): SecretWithoutValueDto {
+  const { name, description, injection, ownerId } = secret;
   const scope = ownerId === INSTALLATION_ORGANIZATION_ID ? 'organization' : 'user';
-  return { name, description, scope };
+  return { name, description, scope, ...toShownInjectionDto(injection) };
 }
 
 @ApiSchema({ name: 'CustomSecretPage' })

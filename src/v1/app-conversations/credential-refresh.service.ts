@@ -1,6 +1,7 @@
 import { Injectable, Logger } from '@nestjs/common';
 import { type CredentialsRequest, hasFailed } from '@slipway/agent-protocol/conversation-api.js';
 import { AppConfig } from '../../config/app-config.js';
+import type { SecretShown } from '../../settings/secrets/agent-secrets.reader.js';
 import { isSameModelServer, type NamedModel } from '../../settings/model-check.js';
 import { AgentServerClient, type RemoteConversation } from '../agent-servers/agent-server.client.js';
 import { AgentServerError } from '../agent-servers/agent-server.http.js';
@@ -13,7 +14,8 @@ import { agentLimits, type AgentSettings, ownParameters } from './agent-request/
 import type { AppConversation } from './conversation.entity.js';
 import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
 import { ConversationRepository } from './conversation.repository.js';
-import { type ModelSource, OutsideCredentials } from './outside-credentials/outside-credentials.js';
+import type { ModelSource } from './outside-credentials/concealer.js';
+import { OutsideCredentials } from './outside-credentials/outside-credentials.js';
 import { StartTaskRepository } from './start-task.repository.js';
 import { Delegation } from './start/delegation.js';
 
@@ -54,7 +56,7 @@ export class CredentialRefreshService {
     const remote = await this.agentServers.findConversation(target, conversation.id);
     if (remote !== null) {
       const isOurs = this.isSupported(target) && !target.hasOwnImage;
-      const credentials = await this.build(conversation, isOurs);
+      const credentials = await this.build(conversation, isOurs, await this.outside.shownSecrets(target));
       const concealer = await this.outside.concealer(target, await this.modelSource(conversation));
       await this.agentServers.giveCredentials(target, conversation.id, await concealer.update(credentials));
     }
@@ -127,11 +129,13 @@ export class CredentialRefreshService {
    * start, as tools may have changed model and address in the sandbox. A key for another server is withheld, and the
    * agent server is told so.
    * @param isOurs whether the sandbox runs our own agent server, and no image of its user
+   * @param shown what is given of the user's own secrets
    * @throws SecretDecryptionError
    */
   async build(
     { id, userId }: Pick<AppConversation, 'id' | 'userId'>,
     isOurs = true,
+    shown?: SecretShown,
   ): Promise<CredentialsRequest> {
     const [granted, begun, { delegated }] = await Promise.all([
       this.tasks.grantsOfConversation(userId, id),
@@ -146,7 +150,7 @@ export class CredentialRefreshService {
       model: null,
       isOurs: isOurs && !begun?.agent,
     });
-    const stored = await this.inputs.read(userId, completed, granted);
+    const stored = await this.inputs.read(userId, completed, granted, shown);
     const agent = this.acpAgents.find(begun?.agent ?? null);
     const { settings, mcpConfig, secrets, credentials } = begun?.agent
       ? grantedInputs(agent, stored)

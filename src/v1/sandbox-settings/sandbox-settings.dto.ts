@@ -1,4 +1,4 @@
-import { ApiProperty, ApiSchema, OmitType } from '@nestjs/swagger';
+import { ApiProperty, ApiSchema, OmitType, PickType } from '@nestjs/swagger';
 import type { JsonObject } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { ANY_OBJECT, Shown, ShownOrNull } from '../../common/openapi/responses.js';
@@ -23,7 +23,7 @@ export class SandboxSecretPathDto extends SandboxIdDto {
 }
 
 @ApiSchema({ name: 'SecretNameItem' })
-class SandboxSecretDto extends SecretDescriptionDto {}
+class SandboxSecretDto extends PickType(SecretDescriptionDto, ['name', 'description']) {}
 
 @ApiSchema({ name: 'SecretNamesResponse' })
 export class SandboxSecretsDto {

@@ -1,13 +1,12 @@
 import { createServer } from 'node:http';
-import { networkInterfaces } from 'node:os';
 import { text } from 'node:stream/consumers';
-import { foundInMemory } from '../../support/process-memory.js';
 import { reservedPort } from '../../support/reserved-port.js';
 import { startListening, stopServer } from '../../support/start-listening.js';
 import { refuses } from '../../../packages/agent-server/test/fakes/scripted-llm.answers.js';
 import { message, onMessage, shell } from '../../system/journeys/support/script.js';
 import { type Attack, held } from '../attack.js';
 import type { HostileWorld } from '../support/hostile-world.js';
+import { inProcesses, ownAddress } from '../support/outside-sandbox.js';
 import type { Tenant } from '../support/tenant.js';
 
 const REPOSITORY = 'octo/outside';
@@ -146,28 +145,4 @@ async function knownTo(world: HostileWorld, { sandboxId }: Tenant): Promise<Know
   );
   const { output } = await world.bob.sh('echo "$HTTP_PROXY"');
   return { placeholder: String(row?.['placeholder']), proxy: output.trim() };
-}
-
-async function inProcesses(
-  world: HostileWorld,
-  sandboxId: string,
-  { secrets, placeholder }: { secrets: readonly string[]; placeholder: string },
-): Promise<string[]> {
-  const pids = world.sandboxProcesses(sandboxId);
-  const looks = pids.map((pid) => foundInMemory(pid, [...secrets, placeholder]));
-  const found = (await Promise.all(looks)).flat();
-  if (!found.includes(placeholder)) {
-    throw new Error('the memory of the sandbox cannot be searched');
-  }
-  return found.some((each) => each !== placeholder) ? ['a process of the sandbox has it'] : [];
-}
-
-function ownAddress(): string {
-  const found = Object.values(networkInterfaces())
-    .flatMap((list) => list ?? [])
-    .find(({ family, internal }) => family === 'IPv4' && !internal);
-  if (found === undefined) {
-    throw new Error('this machine has no address but loopback');
-  }
-  return found.address;
 }

@@ -32,7 +32,11 @@ import {
 } from '../../../settings/settings-layers.js';
 import type { SettingsDocument } from '../../../settings/settings.schema.js';
 import { emptySettingsRow } from '../../../settings/settings-table.js';
-import { type AgentSecret, AgentSecretsReader } from '../../../settings/secrets/agent-secrets.reader.js';
+import {
+  type AgentSecret,
+  AgentSecretsReader,
+  type SecretShown,
+} from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
 import { SettingsRepository } from '../../../settings/settings.repository.js';
 import {
@@ -122,14 +126,15 @@ export class AgentInputsReader {
     private readonly defaults: OperatorDefaults,
   ) {}
 
-  /** Throws SecretDecryptionError. */
+  /** @param shown what is given of each of the user's own secrets. Throws SecretDecryptionError. */
   async read(
     userId: string,
     configuration: AgentConfiguration,
     { startId, own, limits, maxBudget }: ConversationGrants,
+    shown?: SecretShown,
   ): Promise<AgentInputs> {
     const credentials = await this.tokens.list(userId);
-    const secrets = await this.secrets.forUser(userId, credentials, visibleSecrets([limits]));
+    const secrets = await this.secrets.forUser(userId, credentials, visibleSecrets([limits]), shown);
     for (const [name, value] of own) {
       secrets.set(name, { value, description: null });
     }

@@ -3,7 +3,7 @@ import type { StartConversationRequest } from '@slipway/agent-protocol/conversat
 import { OutboundAddresses } from '@slipway/common/http/host-allowlist.js';
 import { AppConfig } from '../../../config/app-config.js';
 import { referencedSecrets } from '../../../settings/mcp/secret-references.js';
-import type { AgentSecret } from '../../../settings/secrets/agent-secrets.reader.js';
+import type { AgentSecret, SecretShown } from '../../../settings/secrets/agent-secrets.reader.js';
 import { OperatorSkills } from '../../skills/operator-skills.js';
 import type { PortAddress } from '../../sandboxes/sandbox-urls.js';
 import type { StartRequest } from '../start-task.entity.js';
@@ -24,6 +24,8 @@ interface NewConversation {
   configuration: AgentConfiguration;
   /** The values are in clear. */
   secrets: ReadonlyMap<string, string>;
+  /** What is given of the user's own. */
+  shown?: SecretShown;
   dialect: AgentDialect;
   /** Whether its sandbox runs an image that the user chose. */
   hasOwnImage?: boolean;
@@ -93,12 +95,13 @@ export class AgentRequestBuilder {
     const agent = this.agentOf(request, configuration.settings);
     const isOurs = agent.acp === null && dialect.hasExtensions && conversation.hasOwnImage !== true;
     const completed = this.inputs.withDefaults(configuration, { model: request.llm_model, isOurs });
-    const stored = await this.inputs.read(userId, completed, {
+    const granted = {
       startId: conversation.startId,
       own: conversation.secrets,
       limits: request,
       maxBudget: request.max_budget ?? null,
-    });
+    };
+    const stored = await this.inputs.read(userId, completed, granted, conversation.shown);
     const { settings, mcpConfig, secrets, credentials } =
       agent.acp === null ? stored : grantedInputs(agent.acp, stored);
     const verdict = checkSettings(

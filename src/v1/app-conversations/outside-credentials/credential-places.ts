@@ -2,6 +2,7 @@ import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { isAzure, modelEndpoint } from '@slipway/common/model-endpoint.js';
 import { PUBLIC_GIT_SERVERS, type GitServerAddresses } from '../../../config/git-config.js';
+import { parseSecretHost, type SecretInjection } from '../../../settings/secrets/secret-injection.js';
 import type { ProviderType } from '../../../git-providers/git-provider.js';
 
 type Place = EgressInjection['hosts'][number];
@@ -71,15 +72,23 @@ function filePlaces(host: string, path: string): Place[] {
     : [];
 }
 
-function placeAt({ hostname, port, protocol }: URL, paths: string[]): Place {
+/** Of a secret that names its hosts. */
+export function secretPlaces({ hosts, methods, paths }: SecretInjection): Place[] {
+  return hosts.flatMap((text) => {
+    const host = parseSecretHost(text);
+    return host === null ? [] : [{ ...host, ...(methods && { methods }), ...(paths && { paths }) }];
+  });
+}
+
+export function placeAt({ hostname, port, protocol }: URL, paths: string[]): Place {
   return {
     host: hostname.replace(/^\[(.*)\]$/, '$1').replace(/\.$/, ''),
     ...(port !== '' && { port: Number(port) }),
-    ...(protocol === 'http:' && { http: true }),
+    ...(/^(http|ws):$/.test(protocol) && { http: true }),
     paths,
   };
 }
 
-function below(path: string): string {
+export function below(path: string): string {
   return `${path.replace(/\/+$/, '')}/*`;
 }

@@ -1,11 +1,6 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable } from '@nestjs/common';
-import { z } from 'zod';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
-import type {
-  CredentialsRequest,
-  StartConversationRequest,
-} from '@slipway/agent-protocol/conversation-api.js';
 import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { AppConfig } from '../../../config/app-config.js';
@@ -16,43 +11,30 @@ import {
   type StoredCredential,
 } from '../../../git-providers/tokens/provider-token.repository.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
-import { AgentInputsReader } from '../agent-request/agent-inputs.reader.js';
+import { referencedSecrets, withSecrets } from '../../../settings/mcp/secret-references.js';
+import {
+  type AgentSecret,
+  AgentSecretsReader,
+  inClear,
+  type SecretFilter,
+  type SecretShown,
+} from '../../../settings/secrets/agent-secrets.reader.js';
+import type { ClearSecret } from '../../../settings/secrets/custom-secret.repository.js';
+import { AgentInputsReader, mcpServerEntries } from '../agent-request/agent-inputs.reader.js';
+import { Concealer, type CredentialSource, type Keep, type ModelSource, sourceSchema } from './concealer.js';
 import {
   GIT_HEADERS,
   MODEL_HEADERS,
   MODEL_MEMBERS,
   modelPlaces,
   repositoryPlaces,
+  secretPlaces,
 } from './credential-places.js';
 import { newPlaceholder } from './placeholder.js';
 import { PlaceholderRepository, type SandboxPlaceholder } from './placeholder.repository.js';
-
-const modelSourceSchema = z.object({
-  kind: z.literal('model'),
-  /** Of the profile; null: of the settings. */
-  profile: z.string().nullable(),
-  /** That the conversation names itself. */
-  model: z.string().nullable(),
-});
-const sourceSchema = z.discriminatedUnion('kind', [
-  modelSourceSchema,
-  z.object({ kind: z.literal('git'), provider: z.enum(PROVIDER_TYPES) }),
-]);
-/** Where a value is found whenever it is needed, so that a changed one counts at once. */
-type CredentialSource = z.infer<typeof sourceSchema>;
-export type ModelSource = Omit<z.infer<typeof modelSourceSchema>, 'kind'>;
+import { searchCredential, type ToolCredential, toolCredentials } from './tool-credentials.js';
 
 type Holder = Pick<RunningSandbox, 'sandboxId' | 'userId' | 'hasCredentialsOutside'>;
-
-type Secrets = NonNullable<StartConversationRequest['secrets']>;
-type GivenGitAccess = NonNullable<CredentialsRequest['git']>;
-
-interface Concealed {
-  source: CredentialSource;
-  value: string;
-}
-
-type Keep = (credential: Concealed, repositories: readonly string[]) => Promise<string>;
 
 /** For how long a proxy may go on with an answer, in seconds. */
 export const OUTSIDE_MAX_AGE_SECONDS = 2;
@@ -61,95 +43,17 @@ const TOLD_AGAIN_MS = 1_000 * (OUTSIDE_MAX_AGE_SECONDS + 1);
 /** Shorter ones would be found in any text. */
 const MIN_LENGTH = 8;
 
-/** Puts placeholders in the place of credentials in what a sandbox is sent. */
-export class Concealer {
-  readonly #concealed: readonly Concealed[];
-
-  constructor(
-    concealed: readonly Concealed[],
-    private readonly keep: Keep,
-  ) {
-    // One within another would leave the rest of that in clear.
-    this.#concealed = concealed.toSorted((one, other) => other.value.length - one.value.length);
-  }
-
-  /** @param repositories addresses of those that a git token in it is for */
-  async text<T extends string | null | undefined>(
-    text: T,
-    repositories: readonly string[] = [],
-  ): Promise<string | T> {
-    let shown: string | T = text;
-    for (const credential of this.#concealed) {
-      if (shown?.includes(credential.value) === true) {
-        const placeholder = await this.keep(credential, repositories);
-        shown = shown.replaceAll(credential.value, () => placeholder);
-      }
-    }
-    return shown;
-  }
-
-  /** Has a placeholder for each. */
-  async all(): Promise<void> {
-    await Promise.all(this.#concealed.map((credential) => this.keep(credential, [])));
-  }
-
-  async start(request: StartConversationRequest): Promise<StartConversationRequest> {
-    const { agent, secrets, slipway } = request;
-    return {
-      ...request,
-      agent: { ...agent, llm: { ...agent.llm, api_key: await this.text(agent.llm.api_key) } },
-      ...(secrets && { secrets: await this.secrets(secrets) }),
-      ...(slipway && { slipway: { ...slipway, ...(slipway.git && { git: await this.git(slipway.git) }) } }),
-    };
-  }
-
-  async update(request: CredentialsRequest): Promise<CredentialsRequest> {
-    const { llm_api_key: key, secrets, git } = request;
-    return {
-      ...request,
-      ...(key && { llm_api_key: await this.text(key) }),
-      ...(secrets && { secrets: await this.secrets(secrets) }),
-      ...(git && { git: await this.git(git) }),
-    };
-  }
-
-  private async secrets(secrets: Secrets): Promise<Secrets> {
-    const shown: [string, Secrets[string]][] = [];
-    for (const [name, secret] of Object.entries(secrets)) {
-      if (typeof secret === 'string') {
-        shown.push([name, await this.text(secret)]);
-      } else {
-        const isClear = 'value' in secret;
-        shown.push([name, isClear ? { ...secret, value: await this.text(secret.value) } : secret]);
-      }
-    }
-    return Object.fromEntries(shown);
-  }
-
-  private async git(access: GivenGitAccess): Promise<GivenGitAccess> {
-    const credentials: GivenGitAccess['credentials'] = [];
-    // A model's key may be the same text, as at GitHub Models, and goes elsewhere.
-    const tokens = new Concealer(
-      this.#concealed.filter(({ source }) => source.kind === 'git'),
-      this.keep,
-    );
-    for (const credential of access.credentials) {
-      const { password, repository } = credential;
-      const repositories = repository === undefined ? [] : [repository];
-      const shown = await this.text(await tokens.text(password, repositories));
-      credentials.push({ ...credential, password: shown });
-    }
-    return { ...access, credentials };
-  }
-}
-
-/** Credentials that stay outside of sandboxes (`SANDBOX_CREDENTIALS=outside`): the model's key, and git tokens. */
+/**
+ * Credentials that stay outside of sandboxes (`SANDBOX_CREDENTIALS=outside`): the model's key, git tokens, keys of tool servers
+ * and of the search, secrets with hosts.
+ */
 @Injectable()
 export class OutsideCredentials {
   constructor(
     private readonly placeholders: PlaceholderRepository,
     private readonly tokens: ProviderTokenRepository,
     private readonly inputs: AgentInputsReader,
+    private readonly secrets: AgentSecretsReader,
     private readonly config: AppConfig,
   ) {}
 
@@ -157,15 +61,17 @@ export class OutsideCredentials {
    * Conceals nothing where credentials are inside.
    * @param model whose key is sent; null: none is
    * @param others whose keys may be sent under other names
+   * @param given by which it keeps placeholders; by default, of its own
    * @throws SecretDecryptionError
    */
   async concealer(
     holder: Holder,
     model: ModelSource | null = null,
     others: readonly ModelSource[] = [],
+    given?: Keep,
   ): Promise<Concealer> {
-    const { sandboxId, userId, hasCredentialsOutside } = holder;
-    const sources: CredentialSource[] = hasCredentialsOutside
+    const { userId, hasCredentialsOutside } = holder;
+    const sources: Extract<CredentialSource, { kind: 'model' | 'git' }>[] = hasCredentialsOutside
       ? [
           ...(model ? [{ kind: 'model' as const, ...model }] : []),
           ...PROVIDER_TYPES.map((provider) => ({ kind: 'git' as const, provider })),
@@ -178,15 +84,29 @@ export class OutsideCredentials {
         source.kind === 'git' ? this.gitToken(tokens, source.provider) : await this.modelKey(userId, source);
       return found !== null && found.value.length >= MIN_LENGTH ? [{ source, value: found.value }] : [];
     });
+    const keep = given ?? (await this.keeper(holder));
+    return new Concealer((await Promise.all(finding)).flat(), keep, async () =>
+      hasCredentialsOutside ? await this.tools(userId) : [],
+    );
+  }
+
+  private async keeper({ sandboxId, hasCredentialsOutside }: Holder): Promise<Keep> {
     const known = hasCredentialsOutside ? await this.placeholders.list(sandboxId) : [];
     const isInUse = known.length > 0;
-    const keep: Keep = async ({ source, value }, repositories) => {
+    return async ({ source, value, placeholder: chosen }, repositories) => {
       const wanted = { source: JSON.stringify(source), addresses: source.kind === 'git' ? repositories : [] };
       const existing = known.findLast((each) => each.source === wanted.source);
       if (existing && wanted.addresses.every((address) => existing.addresses.includes(address))) {
         return existing.placeholder;
       }
-      const added = { sandboxId, ...wanted, placeholder: newPlaceholder(value) };
+      // The one of another credential here would be ambiguous.
+      const isChosen = chosen !== undefined && known.every((each) => each.placeholder !== chosen);
+      const added = {
+        sandboxId,
+        ...wanted,
+        placeholder: isChosen ? chosen : newPlaceholder(value),
+        isChosen,
+      };
       const placeholder = await this.placeholders.keep(added);
       const addresses = [...(existing?.addresses ?? []), ...wanted.addresses];
       known.push({ ...added, addresses, placeholder });
@@ -196,7 +116,18 @@ export class OutsideCredentials {
       }
       return placeholder;
     };
-    return new Concealer((await Promise.all(finding)).flat(), keep);
+  }
+
+  /** What a sandbox is given of each of its user's secrets: a placeholder of one that has hosts. */
+  async shownSecrets(holder: Holder, given?: Keep): Promise<SecretShown> {
+    if (!holder.hasCredentialsOutside) {
+      return inClear;
+    }
+    const keep = given ?? (await this.keeper(holder));
+    return async ({ name, value, injection }) =>
+      injection === null
+        ? value
+        : await keep({ source: { kind: 'secret', name }, value, placeholder: injection.placeholder }, []);
   }
 
   /**
@@ -213,38 +144,95 @@ export class OutsideCredentials {
   }
 
   /** Before the first request leaves a sandbox, so that none is sent by what a proxy was told without them. */
-  async prepare(holder: Holder, model: ModelSource): Promise<void> {
-    const concealer = await this.concealer(holder, model);
-    await concealer.all();
+  async prepare(holder: Holder, model: ModelSource, isVisible: SecretFilter = () => false): Promise<void> {
+    if (holder.hasCredentialsOutside) {
+      const keep = await this.keeper(holder);
+      const [concealer, shown, secrets] = await Promise.all([
+        this.concealer(holder, model, [], keep),
+        this.shownSecrets(holder, keep),
+        this.secrets.outside(holder.userId),
+      ]);
+      const visible = secrets.filter(({ name }) => isVisible(name, false));
+      await Promise.all([concealer.all(), ...visible.map(shown)]);
+    }
   }
 
   /** What the proxy puts in for a sandbox. @throws SecretDecryptionError */
   async injections({ sandboxId, userId }: Omit<Holder, 'hasCredentialsOutside'>): Promise<EgressInjection[]> {
-    const kept = await this.placeholders.list(sandboxId);
-    const tokens = kept.length === 0 ? [] : await this.tokens.list(userId);
-    return (await Promise.all(kept.map((each) => this.injection(userId, tokens, each)))).flat();
+    const rows = await this.placeholders.list(sandboxId);
+    const kept = rows.map(({ placeholder, addresses, source }) => ({
+      placeholder,
+      addresses,
+      source: sourceOf(source),
+    }));
+    const has = (kind: CredentialSource['kind']): boolean => kept.some(({ source }) => source.kind === kind);
+    const [tokens, secrets, tools] = await Promise.all([
+      has('git') ? this.tokens.list(userId) : [],
+      has('secret') ? this.secrets.outside(userId) : [],
+      has('tool') ? this.tools(userId) : [],
+    ]);
+    const all = kept.map(async ({ source, placeholder, addresses }): Promise<EgressInjection[]> => {
+      switch (source.kind) {
+        case 'model':
+          return await this.modelInjection(userId, placeholder, source);
+        case 'git':
+          return this.gitInjection(tokens, { provider: source.provider, placeholder, addresses });
+        case 'secret':
+          return secretInjection(
+            placeholder,
+            secrets.find(({ name }) => name === source.name),
+          );
+        case 'tool':
+          return toolInjection(placeholder, currentTool(tools, source));
+      }
+    });
+    return (await Promise.all(all)).flat();
   }
 
-  private async injection(
+  private async modelInjection(
     userId: string,
-    tokens: readonly StoredCredential[],
-    { source: text, placeholder, addresses }: SandboxPlaceholder,
+    placeholder: string,
+    source: ModelSource,
   ): Promise<EgressInjection[]> {
-    const source = sourceOf(text);
-    if (source.kind === 'model') {
-      const key = await this.modelKey(userId, source);
-      return key === null || key.hosts.length === 0
-        ? []
-        : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
-    }
-    const token = this.gitToken(tokens, source.provider);
+    const key = await this.modelKey(userId, source);
+    return key === null || key.hosts.length === 0
+      ? []
+      : [{ placeholder, ...key, headers: MODEL_HEADERS, query: MODEL_MEMBERS }];
+  }
+
+  private gitInjection(
+    tokens: readonly StoredCredential[],
+    {
+      provider,
+      placeholder,
+      addresses,
+    }: { provider: ProviderType } & Pick<SandboxPlaceholder, 'placeholder' | 'addresses'>,
+  ): EgressInjection[] {
+    const token = this.gitToken(tokens, provider);
     // The user may have had a token for another host before.
     const hosts = addresses
       .filter((address) => token !== null && address.startsWith(`${token.root}/`))
-      .flatMap((address) => repositoryPlaces(source.provider, address, this.config.git.servers));
+      .flatMap((address) => repositoryPlaces(provider, address, this.config.git.servers));
     return token === null || hosts.length === 0
       ? []
       : [{ placeholder, value: token.value, hosts, headers: GIT_HEADERS }];
+  }
+
+  /** Of tool servers as the user has them now, and of the search. @throws SecretDecryptionError */
+  private async tools(userId: string): Promise<ToolCredential[]> {
+    const configuration = await this.inputs.readConfiguration(userId, null);
+    const { settings, mcpConfig } = this.inputs.withDefaults(configuration, { model: null, isOurs: true });
+    const named = new Set(referencedSecrets(mcpConfig));
+    // The one of Keycloak would have to be asked for.
+    const tokens = (await this.tokens.list(userId)).filter(({ provider }) => provider !== 'enterprise_sso');
+    const secrets =
+      named.size === 0
+        ? new Map<string, AgentSecret>()
+        : await this.secrets.forUser(userId, tokens, (name) => named.has(name), withoutHosts);
+    return [
+      ...toolCredentials(mcpServerEntries(mcpConfig && withSecrets(mcpConfig, secrets))),
+      ...searchCredential(this.config.agent.tavilyApiUrl, settings.search_api_key),
+    ].filter(({ value }) => value.length >= MIN_LENGTH);
   }
 
   /** As agents are given it: of the settings where the profile is gone. */
@@ -275,6 +263,41 @@ export class OutsideCredentials {
       ? null
       : { value: token.slice(token.indexOf(':') + 1), root };
   }
+}
+
+/** One that has hosts goes there alone, whichever tool server names it. */
+const withoutHosts: SecretShown = async ({ value, injection }) => (injection === null ? value : '');
+
+function secretInjection(placeholder: string, secret: ClearSecret | undefined): EgressInjection[] {
+  const { value, injection = null } = secret ?? {};
+  if (value === undefined || injection === null) {
+    return [];
+  }
+  const { header, format } = injection.inject;
+  const hosts = secretPlaces(injection);
+  return [{ placeholder, value, hosts, headers: [header.toLowerCase()], format }];
+}
+
+/** A server without a name is called by its position, which may be another one now. */
+function currentTool(
+  tools: readonly ToolCredential[],
+  { server, address, member }: ToolCredential['source'],
+): ToolCredential | undefined {
+  const same = tools.filter(
+    ({ source }) =>
+      source.address === address &&
+      source.member === member &&
+      (source.server === null) === (server === null),
+  );
+  return same.find(({ source }) => source.server === server) ?? same[0];
+}
+
+function toolInjection(placeholder: string, tool: ToolCredential | undefined): EgressInjection[] {
+  if (tool === undefined) {
+    return [];
+  }
+  const { source: _, ...injection } = tool;
+  return [{ placeholder, ...injection }];
 }
 
 function sourceOf(text: string): CredentialSource {

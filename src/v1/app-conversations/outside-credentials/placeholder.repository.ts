@@ -4,13 +4,16 @@ import { Sandbox } from '../../sandboxes/sandbox.entity.js';
 
 /** What stands for a credential in one sandbox. The value is where its user keeps it. */
 @Entity('sandbox_placeholders')
-@Index('sandbox_placeholders_placeholder_key', ['placeholder'], { unique: true })
+@Index('sandbox_placeholders_placeholder_key', ['placeholder'], { unique: true, where: 'NOT is_chosen' })
 export class SandboxPlaceholder {
   @PrimaryColumn('text') sandboxId: string;
 
   /** Where the value is found: see `CredentialSource`. */
   @PrimaryColumn('text') source: string;
   @Column('text') placeholder: string;
+
+  /** By the user, who has it in all sandboxes. */
+  @Column('boolean', { default: false }) isChosen: boolean;
 
   /** Of repositories, towards which a git token is put in. */
   @Column('jsonb') addresses: string[];
@@ -24,8 +27,8 @@ export class SandboxPlaceholder {
 const MAX_ADDRESSES = 500;
 
 const KEEP = `
-  INSERT INTO sandbox_placeholders AS kept (sandbox_id, source, placeholder, addresses)
-  VALUES ($1, $2, $3, $4::jsonb)
+  INSERT INTO sandbox_placeholders AS kept (sandbox_id, source, placeholder, addresses, is_chosen)
+  VALUES ($1, $2, $3, $4::jsonb, $5)
   ON CONFLICT (sandbox_id, source) DO UPDATE SET addresses = (
     SELECT coalesce(jsonb_agg(address), '[]') FROM (
       SELECT DISTINCT address FROM jsonb_array_elements(kept.addresses || excluded.addresses) address
@@ -42,8 +45,9 @@ export class PlaceholderRepository {
     source,
     placeholder,
     addresses,
+    isChosen,
   }: Omit<SandboxPlaceholder, 'sandbox' | 'addresses'> & { addresses: readonly string[] }): Promise<string> {
-    const values = [sandboxId, source, placeholder, JSON.stringify(addresses)];
+    const values = [sandboxId, source, placeholder, JSON.stringify(addresses), isChosen];
     const [row] = await this.dataSource.query<{ placeholder: string }[]>(KEEP, values);
     return row?.placeholder ?? placeholder;
   }

@@ -39,6 +39,7 @@ export class BeginConversationStep {
       request: granted === null ? task.request : { ...task.request, max_budget: granted },
       configuration,
       secrets: this.tasks.secretsOf(task),
+      shown: await this.outside.shownSecrets(sandbox),
       dialect,
       hasOwnImage: sandbox.hasOwnImage,
     });

@@ -11,7 +11,7 @@ import { gitIdentity } from '../agent-request/agent-inputs.reader.js';
 import type { AgentSettings } from '../agent-request/agent-settings.js';
 import type { RunningSandbox } from '../../sandboxes/sandbox.queries.js';
 import { OutsideCredentials } from '../outside-credentials/outside-credentials.js';
-import { newBranchOf, startsInHead, type StartTask } from '../start-task.entity.js';
+import { newBranchOf, startsInHead, type StartTask, visibleSecrets } from '../start-task.entity.js';
 import { headBranch, type WorkPlace, workPlaceNote } from '../work-places/work-place.js';
 import { changeRequestOf, forkPolicy, WorkPlaces } from '../work-places/work-places.service.js';
 import {
@@ -54,7 +54,7 @@ export class PrepareRepositoryStep {
     const { task, sandbox, dialect } = context;
     const identity = gitIdentity(settings);
     const { llm_profile: profile = null, llm_model: model } = task.request;
-    await this.outside.prepare(sandbox, { profile, model });
+    await this.outside.prepare(sandbox, { profile, model }, visibleSecrets([task.request]));
     const { sandbox_id: givenSandbox, selected_repository: repository } = task.request;
     if (task.workingDir !== null) {
       // The parent conversation prepared it.

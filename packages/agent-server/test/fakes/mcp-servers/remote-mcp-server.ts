@@ -12,13 +12,14 @@ export class RemoteMcpServer {
   readonly sseUrl: string;
   private readonly server: Server;
 
-  private constructor(server: Server, port: number) {
+  private constructor(server: Server, origin: string) {
     this.server = server;
-    this.httpUrl = `http://127.0.0.1:${port}/mcp`;
-    this.sseUrl = `http://127.0.0.1:${port}/sse`;
+    this.httpUrl = `${origin}/mcp`;
+    this.sseUrl = `${origin}/sse`;
   }
 
-  static async start(): Promise<RemoteMcpServer> {
+  /** @param host the address that it listens on */
+  static async start(host = '127.0.0.1'): Promise<RemoteMcpServer> {
     let self: RemoteMcpServer;
     const sessions = new Map<string, SSEServerTransport>();
     const streams = new Map<string, StreamableHTTPServerTransport>();
@@ -34,8 +35,8 @@ export class RemoteMcpServer {
         response.end();
       });
     });
-    const port = await startListening(server);
-    self = new RemoteMcpServer(server, port);
+    const port = await startListening(server, 0, host);
+    self = new RemoteMcpServer(server, `http://${host}:${port}`);
     return self;
   }
 

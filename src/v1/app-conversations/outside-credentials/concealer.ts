@@ -1,0 +1,154 @@
+import { z } from 'zod';
+import type {
+  CredentialsRequest,
+  StartConversationRequest,
+} from '@slipway/agent-protocol/conversation-api.js';
+import { PROVIDER_TYPES } from '../../../git-providers/git-provider.js';
+import { concealedServer, type ToolCredential, toolSourceSchema } from './tool-credentials.js';
+
+const modelSourceSchema = z.object({
+  kind: z.literal('model'),
+  /** Of the profile; null: of the settings. */
+  profile: z.string().nullable(),
+  /** That the conversation names itself. */
+  model: z.string().nullable(),
+});
+export const sourceSchema = z.discriminatedUnion('kind', [
+  modelSourceSchema,
+  z.object({ kind: z.literal('git'), provider: z.enum(PROVIDER_TYPES) }),
+  z.object({ kind: z.literal('secret'), name: z.string() }),
+  toolSourceSchema,
+]);
+/** Where a value is found whenever it is needed, so that a changed one counts at once. */
+export type CredentialSource = z.infer<typeof sourceSchema>;
+export type ModelSource = Omit<z.infer<typeof modelSourceSchema>, 'kind'>;
+
+type Secrets = NonNullable<StartConversationRequest['secrets']>;
+type Servers = NonNullable<CredentialsRequest['mcp_config']>;
+type GivenGitAccess = NonNullable<CredentialsRequest['git']>;
+
+interface Concealed {
+  source: CredentialSource;
+  value: string;
+  /** That the user chose for it. */
+  placeholder?: string | undefined;
+}
+
+export type Keep = (credential: Concealed, repositories: readonly string[]) => Promise<string>;
+
+/** Puts placeholders in the place of credentials in what a sandbox is sent. */
+export class Concealer {
+  readonly #concealed: readonly Concealed[];
+
+  constructor(
+    concealed: readonly Concealed[],
+    private readonly keep: Keep,
+    /** Those that the user has now. */
+    private readonly tools: () => Promise<readonly ToolCredential[]> = async () => [],
+  ) {
+    // One within another would leave the rest of that in clear.
+    this.#concealed = concealed.toSorted((one, other) => other.value.length - one.value.length);
+  }
+
+  /** @param repositories addresses of those that a git token in it is for */
+  async text<T extends string | null | undefined>(
+    text: T,
+    repositories: readonly string[] = [],
+  ): Promise<string | T> {
+    let shown: string | T = text;
+    for (const credential of this.#concealed) {
+      if (shown?.includes(credential.value) === true) {
+        const placeholder = await this.keep(credential, repositories);
+        shown = shown.replaceAll(credential.value, () => placeholder);
+      }
+    }
+    return shown;
+  }
+
+  /** Has a placeholder for each. */
+  async all(): Promise<void> {
+    const all = [...this.#concealed, ...(await this.tools())];
+    await Promise.all(all.map((credential) => this.keep(credential, [])));
+  }
+
+  async start(request: StartConversationRequest): Promise<StartConversationRequest> {
+    const { agent, secrets, slipway } = request;
+    const { mcp_config: servers } = agent;
+    return {
+      ...request,
+      agent: {
+        ...agent,
+        llm: { ...agent.llm, api_key: await this.text(agent.llm.api_key) },
+        ...(servers && { mcp_config: await this.servers(servers) }),
+      },
+      ...(secrets && { secrets: await this.secrets(secrets) }),
+      ...(slipway && {
+        slipway: {
+          ...slipway,
+          ...(slipway.git && { git: await this.git(slipway.git) }),
+          ...(slipway.search_api_key && { search_api_key: await this.searchKey(slipway.search_api_key) }),
+        },
+      }),
+    };
+  }
+
+  async update(request: CredentialsRequest): Promise<CredentialsRequest> {
+    const { llm_api_key: key, secrets, git, mcp_config: servers, search_api_key: searchKey } = request;
+    return {
+      ...request,
+      ...(key && { llm_api_key: await this.text(key) }),
+      ...(servers && { mcp_config: await this.servers(servers) }),
+      ...(searchKey && { search_api_key: await this.searchKey(searchKey) }),
+      ...(secrets && { secrets: await this.secrets(secrets) }),
+      ...(git && { git: await this.git(git) }),
+    };
+  }
+
+  private async servers(servers: Servers): Promise<Servers> {
+    const known = Object.keys(servers).length === 0 ? [] : await this.tools();
+    const shown = async ({ source: { address, member }, value }: ToolCredential): Promise<string | null> => {
+      const own = known.find(
+        (each) => each.value === value && each.source.address === address && each.source.member === member,
+      );
+      return own === undefined ? null : await this.keep(own, []);
+    };
+    const all = Object.entries(servers).map(
+      async ([name, server]) => [name, await concealedServer(name, server, shown)] as const,
+    );
+    return Object.fromEntries(await Promise.all(all));
+  }
+
+  private async searchKey(key: string): Promise<string> {
+    const own = (await this.tools()).find(({ source, value }) => source.server === null && value === key);
+    return own === undefined ? key : await this.keep(own, []);
+  }
+
+  private async secrets(secrets: Secrets): Promise<Secrets> {
+    const shown: [string, Secrets[string]][] = [];
+    for (const [name, secret] of Object.entries(secrets)) {
+      if (typeof secret === 'string') {
+        shown.push([name, await this.text(secret)]);
+      } else {
+        const isClear = 'value' in secret;
+        shown.push([name, isClear ? { ...secret, value: await this.text(secret.value) } : secret]);
+      }
+    }
+    return Object.fromEntries(shown);
+  }
+
+  private async git(access: GivenGitAccess): Promise<GivenGitAccess> {
+    const credentials: GivenGitAccess['credentials'] = [];
+    // A model's key may be the same text, as at GitHub Models, and goes elsewhere.
+    const tokens = new Concealer(
+      this.#concealed.filter(({ source }) => source.kind === 'git'),
+      this.keep,
+    );
+    for (const credential of access.credentials) {
+      const { password, repository } = credential;
+      const repositories = repository === undefined ? [] : [repository];
+      const shown = await this.text(await tokens.text(password, repositories));
+      credentials.push({ ...credential, password: shown });
+    }
+    return { ...access, credentials };
+  }
+}

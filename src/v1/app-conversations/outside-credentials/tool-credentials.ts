@@ -1,0 +1,96 @@
+import { z } from 'zod';
+import type { McpServerEntry } from '@slipway/agent-protocol/conversation-api.js';
+import { isLoopbackHost } from '@slipway/common/http/host-allowlist.js';
+import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import { below, placeAt } from './credential-places.js';
+
+export const toolSourceSchema = z.object({
+  kind: z.literal('tool'),
+  /** Null: the search. */
+  server: z.string().nullable(),
+  /** Without its query. */
+  address: z.string(),
+  /** A header in lower case, or `?name` of the query. */
+  member: z.string(),
+});
+
+/** A key of a tool server that has an address, or of the search. */
+export interface ToolCredential extends Pick<EgressInjection, 'value' | 'hosts' | 'headers' | 'query'> {
+  source: z.infer<typeof toolSourceSchema>;
+}
+
+const TOKEN = /^(?:[A-Za-z][\w-]* +)?(\S+)$/;
+/** HTTP has a meaning for them, so programs read them. */
+const OPEN_HEADERS = /^(accept|accept-.*|content-.*|user-agent|host|origin|referer|connection|mcp-.*)$/;
+
+/** All headers and members of queries count as keys: what a host takes for one is its own affair. */
+export function toolCredentials(servers: Readonly<Record<string, McpServerEntry>>): ToolCredential[] {
+  return Object.entries(servers).flatMap(([server, { url: text = '', transport, headers }]) => {
+    const url = URL.parse(text);
+    if (url === null || isLoopbackHost(url.hostname)) {
+      return [];
+    }
+    // Where messages go, a server of this kind says itself.
+    const paths = transport === 'sse' ? ['/*'] : [url.pathname, below(url.pathname)];
+    const hosts = [placeAt(url, paths)];
+    const source = (member: string): ToolCredential['source'] => ({
+      kind: 'tool',
+      server,
+      address: `${url.origin}${url.pathname}`,
+      member,
+    });
+    const sent = Object.entries(headers ?? {})
+      .map(([name, value]) => [name.toLowerCase(), TOKEN.exec(value)?.[1] ?? value] as const)
+      .filter(([name]) => !OPEN_HEADERS.test(name));
+    return [
+      ...sent.map(([name, value]) => ({ source: source(name), value, hosts, headers: [name] })),
+      ...[...url.searchParams].map(([name, value]) => ({
+        source: source(`?${name}`),
+        value,
+        hosts,
+        headers: [],
+        query: [name],
+      })),
+    ];
+  });
+}
+
+export function searchCredential(apiUrl: string, key: string | null): ToolCredential[] {
+  const url = URL.parse(apiUrl);
+  if (key === null || url === null || isLoopbackHost(url.hostname)) {
+    return [];
+  }
+  const source = { kind: 'tool' as const, server: null, address: apiUrl, member: 'authorization' };
+  return [{ source, value: key, hosts: [placeAt(url, [below(url.pathname)])], headers: ['authorization'] }];
+}
+
+/** A server with what stands for each of its keys; a key for which that is null stays. */
+export async function concealedServer(
+  name: string,
+  server: McpServerEntry,
+  shown: (credential: ToolCredential) => Promise<string | null>,
+): Promise<McpServerEntry> {
+  const concealed = { ...server };
+  for (const credential of toolCredentials({ [name]: server })) {
+    const {
+      value,
+      query: [member] = [],
+      headers: [header],
+    } = credential;
+    const text = await shown(credential);
+    if (text !== null && member !== undefined && concealed.url !== undefined) {
+      const url = new URL(concealed.url);
+      url.searchParams.set(member, text);
+      concealed.url = url.href;
+    } else if (text !== null) {
+      const all = Object.entries(concealed.headers ?? {});
+      concealed.headers = Object.fromEntries(
+        all.map(([own, given]) => [
+          own,
+          own.toLowerCase() === header ? given.replace(value, () => text) : given,
+        ]),
+      );
+    }
+  }
+  return concealed;
+}

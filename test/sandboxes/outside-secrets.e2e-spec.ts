@@ -1,0 +1,303 @@
+import { randomUUID } from 'node:crypto';
+import { afterEach, beforeEach, describe, expect, it } from '@jest/globals';
+import request from 'supertest';
+import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
+import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
+import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
+import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
+import { RunningSandboxQueries, type RunningSandbox } from '../../src/v1/sandboxes/sandbox.queries.js';
+import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
+import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import type { TestUser } from '../support/create-test-app.js';
+import { egressPolicy } from '../support/egress-policy.js';
+import { StartsClient } from '../support/starts-client.js';
+import { useTestApp } from '../support/use-test-app.js';
+
+const backend = new InProcessSandboxBackend();
+const app = useTestApp(
+  { SANDBOX_CREDENTIALS: 'outside', SANDBOX_NETWORK: 'isolated' },
+  { sandboxBackend: backend },
+);
+
+const VALUE = 'sk_live_0123456789abcdefghij';
+const OTHER_VALUE = 'sk_live_9876543210abcdefghij';
+const LLM = { llm_model: 'openai/m', llm_api_key: 'sk-abcdefghijklmnop0123456789' };
+
+let owner: TestUser;
+
+const send = (method: 'post' | 'put' | 'delete', route: string, body?: object): request.Test =>
+  request(app.url)[method](route).set(owner.headers).send(body);
+const store = async (secret: object): Promise<void> => {
+  await send('post', '/api/v1/secrets', secret).expect(201);
+};
+const settings = async (members: object): Promise<void> => {
+  await send('post', '/api/settings', members).expect(200);
+};
+const started = async (given: Partial<StartRequest> = {}): Promise<RunningSandbox> => {
+  const starts = new StartsClient(app, owner);
+  const { sandboxId } = await starts.reached(await starts.start(given), 'READY');
+  const found = await app.app.get(RunningSandboxQueries, { strict: false }).target(sandboxId ?? '');
+  if (found === null) {
+    throw new Error('the sandbox does not run');
+  }
+  return found;
+};
+const injections = async ({ sandboxId }: RunningSandbox, value = VALUE): Promise<EgressInjection[]> =>
+  (await egressPolicy(app, backend, sandboxId)).injections.filter((each) => each.value === value);
+const asked = async ({ sandboxId, sessionKey }: RunningSandbox, name: string): Promise<string> =>
+  (
+    await request(app.url)
+      .get(`/api/v1/sandboxes/${sandboxId}/settings/secrets/${name}`)
+      .set({ 'X-Session-API-Key': sessionKey })
+      .expect(200)
+  ).text;
+/** What its agent server is given again. */
+const given = async (target: RunningSandbox): Promise<CredentialsRequest> => {
+  const outside = app.app.get(OutsideCredentials, { strict: false });
+  const refresh = app.app.get(CredentialRefreshService, { strict: false });
+  const conversation = { id: randomUUID(), userId: owner.id };
+  const built = await refresh.build(conversation, true, await outside.shownSecrets(target));
+  return await (await outside.concealer(target)).update(built);
+};
+
+beforeEach(async () => {
+  owner = await app.createUser();
+  await settings(LLM);
+});
+
+describe('a secret with hosts', () => {
+  it('is a placeholder in a sandbox, and its value is put in by its rule', async () => {
+    await store({
+      name: 'STRIPE_KEY',
+      value: VALUE,
+      hosts: ['API.stripe.com', 'http://stripe.example:8080'],
+      inject: { header: 'X-Key', format: 'key {}' },
+      methods: ['GET'],
+      paths: ['/v1/*'],
+    });
+    const target = await started();
+    const shown = await asked(target, 'STRIPE_KEY');
+    expect(shown).toMatch(/^sk_[\w]{25}$|^slipway-[\w]+$/);
+    expect(await injections(target)).toEqual([
+      {
+        placeholder: shown,
+        value: VALUE,
+        hosts: [
+          { host: 'api.stripe.com', methods: ['GET'], paths: ['/v1/*'] },
+          { host: 'stripe.example', port: 8080, http: true, methods: ['GET'], paths: ['/v1/*'] },
+        ],
+        headers: ['x-key'],
+        format: 'key {}',
+      },
+    ]);
+    const { secrets } = await given(target);
+    expect(secrets).toMatchObject({ STRIPE_KEY: { value: shown } });
+  });
+
+  it('counts as it is stored now: value, hosts and header, until it is deleted', async () => {
+    await store({ name: 'T', value: VALUE, hosts: ['a.example'] });
+    const target = await started();
+    const placeholder = await asked(target, 'T');
+    await send('put', '/api/v1/secrets/T', { name: 'T', value: OTHER_VALUE, hosts: ['b.example'] }).expect(
+      200,
+    );
+    expect(await injections(target, OTHER_VALUE)).toMatchObject([
+      { placeholder, hosts: [{ host: 'b.example' }], format: 'Bearer {}' },
+    ]);
+    await send('put', '/api/v1/secrets/T', { name: 'T', hosts: null }).expect(200);
+    expect(await injections(target, OTHER_VALUE)).toEqual([]);
+    expect(await asked(target, 'T')).toBe(OTHER_VALUE);
+    await store({ name: 'T', value: VALUE, hosts: ['a.example'] });
+    expect(await injections(target)).toMatchObject([{ placeholder }]);
+    await send('delete', '/api/v1/secrets/T').expect(200);
+    expect(await injections(target)).toEqual([]);
+  });
+
+  it('keeps the placeholder that its user chose in every sandbox, and for itself', async () => {
+    const placeholder = `xoxb-${owner.id}`;
+    await store({ name: 'SLACK', value: VALUE, hosts: ['slack.com'], placeholder });
+    const [one, other] = [await started(), await started()];
+    expect(one.sandboxId).not.toBe(other.sandboxId);
+    expect([await asked(one, 'SLACK'), await asked(other, 'SLACK')]).toEqual([placeholder, placeholder]);
+    owner = await app.createUser();
+    await settings(LLM);
+    expect(await injections(await started())).toEqual([]);
+  });
+
+  it('is not put in for a sandbox whose conversations may not see it', async () => {
+    const placeholder = `hidden-${owner.id}`;
+    await store({ name: 'HIDDEN', value: VALUE, hosts: ['a.example'], placeholder });
+    await store({ name: 'SHOWN', value: OTHER_VALUE, hosts: ['a.example'] });
+    const target = await started({ secret_names: ['SHOWN'] });
+    expect(await injections(target)).toEqual([]);
+    expect(await injections(target, OTHER_VALUE)).toHaveLength(1);
+  });
+
+  it('is its own placeholder, though a git token or the key of a model is the same text', async () => {
+    await store({ name: 'SAME', value: LLM.llm_api_key, hosts: ['a.example'] });
+    const target = await started();
+    const shown = await asked(target, 'SAME');
+    const all = await injections(target, LLM.llm_api_key);
+    expect(new Set(all.map(({ hosts }) => hosts[0]?.host))).toEqual(new Set(['a.example', 'api.openai.com']));
+    expect(all.find(({ placeholder }) => placeholder === shown)?.hosts).toEqual([{ host: 'a.example' }]);
+  });
+
+  it('answers by its other name too, which the SDK has for git tokens', async () => {
+    await store({ name: 'GITHUB_TOKEN', value: VALUE, hosts: ['github.example'] });
+    const target = await started();
+    expect(await asked(target, 'github_token')).toBe(await asked(target, 'GITHUB_TOKEN'));
+    expect(await asked(target, 'github_token')).not.toContain(VALUE);
+  });
+
+  it('is a placeholder in what tool servers are told by its name, of whatever length it is', async () => {
+    await store({ name: 'SHORT', value: 'hush', hosts: ['a.example'] });
+    await settings({
+      mcp_config: {
+        stdio_servers: [
+          { name: 'files', command: 'files', args: ['--key=${secret:SHORT}'], env: { K: '${secret:SHORT}' } },
+        ],
+        shttp_servers: [{ url: 'https://a.example/mcp', api_key: '${secret:SHORT}' }],
+      },
+    });
+    const target = await started();
+    const shown = await asked(target, 'SHORT');
+    const { mcp_config: servers } = await given(target);
+    expect(servers).toMatchObject({
+      files: { args: [`--key=${shown}`], env: { K: shown } },
+      shttp_0: { headers: { Authorization: `Bearer ${shown}` } },
+    });
+  });
+});
+
+describe('what the organization shares', () => {
+  const SECRETS = `/api/organizations/${INSTALLATION_ORGANIZATION_ID}/secrets`;
+  const SETTINGS = `/api/organizations/${INSTALLATION_ORGANIZATION_ID}/settings`;
+  const KEY = 'sk-oftheorganization0123456789';
+  const asAdmin = (method: 'post' | 'put' | 'patch' | 'delete', route: string, body?: object): request.Test =>
+    request(app.url)[method](route).set(app.admin.headers).send(body);
+
+  beforeEach(async () => {
+    owner = await app.createUser();
+    await asAdmin('post', SECRETS, { name: 'TEAM', value: VALUE, hosts: ['a.example'] }).expect(201);
+    await asAdmin('patch', SETTINGS, {
+      llm_model: 'openai/m',
+      llm_api_key: KEY,
+      llm_base_url: 'https://llm.example.com/v1',
+    }).expect(200);
+  });
+
+  afterEach(async () => {
+    await asAdmin('delete', `${SECRETS}/TEAM`).expect(204);
+    await asAdmin('patch', SETTINGS, { llm_model: '', llm_api_key: '', llm_base_url: '' }).expect(200);
+  });
+
+  const placesOf = async (target: RunningSandbox, value: string): Promise<unknown> =>
+    (await injections(target, value)).map(({ hosts }) => hosts.map(({ host }) => host));
+
+  it('stays outside of the sandboxes of members, and goes to its hosts as they are stored now', async () => {
+    const target = await started();
+    const sent = await given(target);
+    const [injection] = await injections(target);
+
+    expect(JSON.stringify(sent)).not.toContain(VALUE);
+    expect(sent.secrets).toMatchObject({ TEAM: { value: injection?.placeholder } });
+    expect(await placesOf(target, VALUE)).toEqual([['a.example']]);
+    expect(await placesOf(target, KEY)).toEqual([['llm.example.com']]);
+    await asAdmin('put', `${SECRETS}/TEAM`, { hosts: ['b.example'] }).expect(200);
+    expect(await placesOf(target, VALUE)).toEqual([['b.example']]);
+  });
+
+  it('goes nowhere else by what a member sets: an address, a tool server, a secret of the same name', async () => {
+    const target = await started();
+    await settings({
+      llm_base_url: 'https://mine.example/v1',
+      llm_model: 'openai/m',
+      mcp_config: { shttp_servers: [{ url: 'https://mine.example/mcp', api_key: '${secret:TEAM}' }] },
+    });
+    const other = await started();
+    for (const each of [target, other]) {
+      expect(await placesOf(each, KEY)).toEqual([]);
+      expect(await placesOf(each, VALUE)).toEqual([['a.example']]);
+      expect(JSON.stringify(await given(each))).not.toContain(VALUE);
+    }
+
+    await store({ name: 'TEAM', value: OTHER_VALUE, hosts: ['mine.example'] });
+    expect(await placesOf(target, VALUE)).toEqual([]);
+    expect(await placesOf(target, OTHER_VALUE)).toEqual([['mine.example']]);
+  });
+});
+
+describe('keys of tool servers that have an address, and of the search', () => {
+  const KEYS = {
+    bearer: 'lin_api_0123456789abcdef',
+    header: '0123456789abcdef0123',
+    query: 'exa-0123456789abcdef',
+    search: 'tvly-0123456789abcdef',
+    command: 'cmd-0123456789abcdef',
+  };
+  let target: RunningSandbox;
+
+  beforeEach(async () => {
+    await store({ name: 'TEAM_KEY', value: KEYS.header });
+    await settings({
+      search_api_key: KEYS.search,
+      mcp_config: {
+        sse_servers: [{ url: `https://exa.example/sse?exaKey=${KEYS.query}&v=1`, api_key: null }],
+        shttp_servers: [{ url: 'https://linear.example:8443/mcp', api_key: KEYS.bearer }],
+        stdio_servers: [{ name: 'files', command: 'files', env: { KEY: KEYS.command } }],
+      },
+    });
+    const headers = { 'X-Team': '${secret:TEAM_KEY}', Accept: 'application/json' };
+    const mcp_config = { team: { url: 'http://team.example/mcp', headers } };
+    await send('post', '/api/v1/settings', { agent_settings_diff: { mcp_config } }).expect(200);
+    target = await started();
+  });
+
+  it('are placeholders in a sandbox, which become values towards their own server alone', async () => {
+    const { mcp_config: servers, search_api_key: search } = await given(target);
+    const sent = JSON.stringify({ servers, search });
+    for (const key of [KEYS.bearer, KEYS.header, KEYS.query, KEYS.search]) {
+      expect(sent).not.toContain(key);
+    }
+    expect(sent).toContain(KEYS.command);
+    expect(servers).toMatchObject({ team: { headers: { Accept: 'application/json' } } });
+    const places = async (key: string): Promise<unknown> =>
+      (await injections(target, key)).map(({ placeholder, hosts, headers, query }) => [
+        sent.includes(placeholder),
+        hosts,
+        headers,
+        query,
+      ]);
+    expect(await places(KEYS.bearer)).toEqual([
+      [
+        true,
+        [{ host: 'linear.example', port: 8443, paths: ['/mcp', '/mcp/*'] }],
+        ['authorization'],
+        undefined,
+      ],
+    ]);
+    expect(await places(KEYS.header)).toEqual([
+      [true, [{ host: 'team.example', http: true, paths: ['/mcp', '/mcp/*'] }], ['x-team'], undefined],
+    ]);
+    expect(await places(KEYS.query)).toEqual([
+      [true, [{ host: 'exa.example', paths: ['/*'] }], [], ['exaKey']],
+    ]);
+    expect(await places(KEYS.search)).toEqual([
+      [true, [{ host: 'api.tavily.com', paths: ['/*'] }], ['authorization'], undefined],
+    ]);
+    expect(await injections(target, KEYS.command)).toEqual([]);
+  });
+
+  it('count as they are stored now, and no more once their server has gone', async () => {
+    const [before] = await injections(target, KEYS.bearer);
+    const changed = { url: 'https://linear.example:8443/mcp', api_key: `${KEYS.bearer}-new` };
+    await settings({
+      mcp_config: { shttp_servers: [{ url: 'https://first.example/', api_key: null }, changed] },
+    });
+    expect(await injections(target, changed.api_key)).toMatchObject([{ placeholder: before?.placeholder }]);
+    await settings({ mcp_config: {}, search_api_key: '' });
+    expect(await injections(target, changed.api_key)).toEqual([]);
+    expect(await injections(target, KEYS.search)).toEqual([]);
+  });
+});

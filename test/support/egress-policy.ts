@@ -1,0 +1,27 @@
+import request from 'supertest';
+import {
+  CREDENTIAL_HEADER,
+  EGRESS_PATHS,
+  type EgressPolicy,
+  policySchema,
+} from '@slipway/egress-proxy/protocol.js';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
+import type { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
+import type { TestApp } from './create-test-app.js';
+
+/** What proxies are told of a sandbox. */
+export async function egressPolicy(
+  app: TestApp,
+  backend: InProcessSandboxBackend,
+  sandboxId: string,
+): Promise<EgressPolicy> {
+  const { body } = await request(app.url)
+    .get(EGRESS_PATHS.policy)
+    .set({
+      authorization: `Bearer ${app.app.get(SecretCipher, { strict: false }).derive(PROXY_KEY)}`,
+      [CREDENTIAL_HEADER]: backend.boxes.get(sandboxId)?.launch.egress?.credential ?? '',
+    })
+    .expect(200);
+  return policySchema.parse(body);
+}
