@@ -172,6 +172,11 @@ const READ_LOCKED = new NamedStatement<StoredRow>(
   `SELECT ${COLUMNS.join(', ')} FROM settings WHERE user_id = $1 FOR NO KEY UPDATE`,
 );
 
+const READ_DOCUMENT = new NamedStatement<Pick<Settings, 'document'>>(
+  'settings_document',
+  'SELECT document FROM settings WHERE user_id = $1',
+);
+
 @Injectable()
 export class SettingsRepository extends Repository<Settings> {
   private readonly loadStatement = new NamedStatement<LoadedRow>('settings_load', LOAD);
@@ -265,7 +270,7 @@ export class SettingsRepository extends Repository<Settings> {
 
   private async documentBelow(manager: EntityManager, ownerId: string): Promise<SettingsDocument> {
     const id = INSTALLATION_ORGANIZATION_ID;
-    const row = ownerId === id ? null : await manager.findOneBy(Settings, { userId: id });
+    const [row] = ownerId === id ? [] : await READ_DOCUMENT.within(manager, [id]);
     return row?.document ?? {};
   }
 }
