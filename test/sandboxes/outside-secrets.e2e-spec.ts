@@ -2,10 +2,11 @@ import { randomUUID } from 'node:crypto';
 import { rm, writeFile } from 'node:fs/promises';
 import { tmpdir } from 'node:os';
 import path from 'node:path';
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
 import request from 'supertest';
 import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
 import { OutsideCredentials } from '../../src/v1/app-conversations/outside-credentials/outside-credentials.js';
@@ -198,6 +199,64 @@ describe('a secret with hosts', () => {
       files: { args: [`--key=${shown}`], env: { K: shown } },
       shttp_0: { headers: { Authorization: `Bearer ${shown}` } },
     });
+  });
+});
+
+describe('what the organization shares', () => {
+  const SECRETS = `/api/organizations/${INSTALLATION_ORGANIZATION_ID}/secrets`;
+  const SETTINGS = `/api/organizations/${INSTALLATION_ORGANIZATION_ID}/settings`;
+  const KEY = 'sk-oftheorganization0123456789';
+  const asAdmin = (method: 'post' | 'put' | 'patch' | 'delete', route: string, body?: object): request.Test =>
+    request(app.url)[method](route).set(app.admin.headers).send(body);
+
+  beforeEach(async () => {
+    owner = await app.createUser();
+    await asAdmin('post', SECRETS, { name: 'TEAM', value: VALUE, hosts: ['a.example'] }).expect(201);
+    await asAdmin('patch', SETTINGS, {
+      llm_model: 'openai/m',
+      llm_api_key: KEY,
+      llm_base_url: 'https://llm.example.com/v1',
+    }).expect(200);
+  });
+
+  afterEach(async () => {
+    await asAdmin('delete', `${SECRETS}/TEAM`).expect(204);
+    await asAdmin('patch', SETTINGS, { llm_model: '', llm_api_key: '', llm_base_url: '' }).expect(200);
+  });
+
+  const placesOf = async (target: RunningSandbox, value: string): Promise<unknown> =>
+    (await injections(target, value)).map(({ hosts }) => hosts.map(({ host }) => host));
+
+  it('stays outside of the sandboxes of members, and goes to its hosts as they are stored now', async () => {
+    const target = await started();
+    const sent = await given(target);
+    const [injection] = await injections(target);
+
+    expect(JSON.stringify(sent)).not.toContain(VALUE);
+    expect(sent.secrets).toMatchObject({ TEAM: { value: injection?.placeholder } });
+    expect(await placesOf(target, VALUE)).toEqual([['a.example']]);
+    expect(await placesOf(target, KEY)).toEqual([['llm.example.com']]);
+    await asAdmin('put', `${SECRETS}/TEAM`, { hosts: ['b.example'] }).expect(200);
+    expect(await placesOf(target, VALUE)).toEqual([['b.example']]);
+  });
+
+  it('goes nowhere else by what a member sets: an address, a tool server, a secret of the same name', async () => {
+    const target = await started();
+    await settings({
+      llm_base_url: 'https://mine.example/v1',
+      llm_model: 'openai/m',
+      mcp_config: { shttp_servers: [{ url: 'https://mine.example/mcp', api_key: '${secret:TEAM}' }] },
+    });
+    const other = await started();
+    for (const each of [target, other]) {
+      expect(await placesOf(each, KEY)).toEqual([]);
+      expect(await placesOf(each, VALUE)).toEqual([['a.example']]);
+      expect(JSON.stringify(await given(each))).not.toContain(VALUE);
+    }
+
+    await store({ name: 'TEAM', value: OTHER_VALUE, hosts: ['mine.example'] });
+    expect(await placesOf(target, VALUE)).toEqual([]);
+    expect(await placesOf(target, OTHER_VALUE)).toEqual([['mine.example']]);
   });
 });
 

@@ -116,7 +116,10 @@ describe('/api/v1/secrets', () => {
       });
       expect(await search()).toMatchObject({ items: [{ name: 'U', hosts: ['http://b.example:81'] }] });
       await put('U', { name: 'U', hosts: [] }).expect(200);
-      expect(await search()).toEqual({ items: [{ name: 'U', description: null }], next_page_id: null });
+      expect(await search()).toEqual({
+        items: [{ name: 'U', description: null, scope: 'user' }],
+        next_page_id: null,
+      });
     });
 
     it('say that the value is in sandboxes all the same where the operator keeps credentials inside', async () => {

@@ -3,6 +3,8 @@ import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import { ApiRoute, thrown } from '../../common/openapi/api-route.js';
 import { Time } from '../../common/openapi/responses.js';
 import { PageOf, PageQuery, toPageDto } from '../../common/pagination/page.dto.js';
+import { AppConfig } from '../../config/app-config.js';
+import { toShownInjectionDto } from '../secrets/secret-injection.dto.js';
 import {
   CustomSecretRepository,
   type FoundSecret,
@@ -11,11 +13,11 @@ import {
 } from '../secrets/custom-secret.repository.js';
 import {
   badSecretName,
+  changeWarning,
   CreateSharedSecretDto,
   CustomSecretName,
   DescribeSecretDto,
   SecretDescriptionDto,
-  secretWarning,
 } from '../secrets/secrets.dto.js';
 import { ADMINISTRATORS_CHANGE, OrganizationOwner } from '../settings-owner.js';
 import { OrganizationPathDto, UNKNOWN_ORGANIZATION } from './organization-settings.controller.js';
@@ -44,21 +46,29 @@ class StoredOrganizationSecretDto extends OrganizationSecretDto {
 }
 
 function toOrganizationSecretDto(
-  { name, description, createdAt }: FoundSecret,
-  value?: string,
+  { name, description, injection, createdAt }: FoundSecret,
+  warning: { warning?: string } = {},
 ): StoredOrganizationSecretDto {
-  return { name, description, created_at: createdAt.toISOString(), ...secretWarning(name, value) };
+  const shown = toShownInjectionDto(injection);
+  return { name, description, ...shown, created_at: createdAt.toISOString(), ...warning };
 }
 
 /** Secrets that the conversations of all members get. No route answers a value. */
 @ApiTags('Custom secrets')
 @Controller('api/organizations/:organization_id/secrets')
 export class OrganizationSecretsController {
-  constructor(private readonly secrets: CustomSecretRepository) {}
+  private readonly isOutside: boolean;
+
+  constructor(
+    private readonly secrets: CustomSecretRepository,
+    { egress }: AppConfig,
+  ) {
+    this.isOutside = egress.credentials === 'outside';
+  }
 
   @Get()
   @ApiRoute('list_org_secrets', 'List secrets of the organization', {
-    description: 'Names and descriptions in pages, by name; never a value. All members may.',
+    description: 'Names, descriptions and hosts in pages, by name; never a value. All members may.',
     answer: { type: OrganizationSecretPageDto, description: 'A page of secrets' },
     problems: [UNKNOWN_ORGANIZATION],
   })
@@ -75,7 +85,7 @@ export class OrganizationSecretsController {
   @Post()
   @ApiRoute('create_org_secret', 'Store a secret of the organization', {
     description:
-      'The agents of all members get it as an environment variable, unless the member has a secret of that name: its value is in clear in their sandboxes. No answer ever holds it. Administrators alone.',
+      'The agents of all members get it as an environment variable, unless the member has a secret of that name: its value is in clear in their sandboxes or, with `hosts`, a placeholder where credentials stay outside. No answer ever holds it. Administrators alone.',
     status: 201,
     answer: { type: StoredOrganizationSecretDto, description: 'Stored' },
     problems: [UNKNOWN_ORGANIZATION, NAME_TAKEN, ADMINISTRATORS_CHANGE],
@@ -88,13 +98,13 @@ export class OrganizationSecretsController {
   ): Promise<StoredOrganizationSecretDto> {
     await this.secrets.add(ownerId, body, 'conflict');
     const secret = await this.secrets.findDescription(ownerId, body.name);
-    return toOrganizationSecretDto(secret, body.value);
+    return toOrganizationSecretDto(secret, changeWarning(body, this.isOutside));
   }
 
   @Put(':name')
-  @ApiRoute('update_org_secret', 'Rename or describe a secret of the organization', {
+  @ApiRoute('update_org_secret', 'Rename or describe a secret of the organization, or change its hosts', {
     description: 'Its value stays: delete it, and store another in its place. Administrators alone.',
-    answer: { type: OrganizationSecretDto, description: 'Changed' },
+    answer: { type: StoredOrganizationSecretDto, description: 'Changed' },
     problems: [UNKNOWN, NAME_TAKEN, ADMINISTRATORS_CHANGE],
     invalid: badSecretName('body.name'),
   })
@@ -102,9 +112,13 @@ export class OrganizationSecretsController {
     @OrganizationOwner() ownerId: string,
     @Param() { name }: OrganizationSecretPathDto,
     @Body() body: DescribeSecretDto,
-  ): Promise<OrganizationSecretDto> {
+  ): Promise<StoredOrganizationSecretDto> {
     await this.secrets.change(ownerId, name, body, 'conflict');
-    return toOrganizationSecretDto(await this.secrets.findDescription(ownerId, body.name ?? name));
+    const secret = await this.secrets.findDescription(ownerId, body.name ?? name);
+    return toOrganizationSecretDto(
+      secret,
+      changeWarning({ name: secret.name, hosts: body.hosts ?? null }, this.isOutside),
+    );
   }
 
   @Delete(':name')

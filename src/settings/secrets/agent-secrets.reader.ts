@@ -70,17 +70,23 @@ export class AgentSecretsReader {
             return [secret.name, { value: await shown(secret), description: secret.description }];
           }),
       );
-    const own = new Set(custom.map(({ name }) => name));
+    const own = await visible(custom);
+    const names = new Set(own.map(([name]) => name));
     return new Map<string, AgentSecret>([
-      ...(await visible(shared.filter(({ name }) => !own.has(name)))),
+      ...(await visible(shared.filter(({ name }) => !names.has(name)))),
       ...[...tokens].filter(([name]) => isVisible(name, true)),
-      ...(await visible(custom)),
+      ...own,
     ]);
   }
 
-  /** Custom secrets whose values are put in outside of sandboxes. @throws SecretDecryptionError */
+  /** Custom secrets whose values are put in outside of sandboxes; the user's own of a name win. @throws SecretDecryptionError */
   async outside(userId: string): Promise<ClearSecret[]> {
-    return await this.secrets.readOutside(userId);
+    const [own, shared] = await Promise.all([
+      this.secrets.describe(userId),
+      this.secrets.readOutside(INSTALLATION_ORGANIZATION_ID),
+    ]);
+    const names = new Set(own.map(({ name }) => name));
+    return [...(await this.secrets.readOutside(userId)), ...shared.filter(({ name }) => !names.has(name))];
   }
 
   /** Names and descriptions of the user's own, by name. */

@@ -99,7 +99,8 @@ const MERGE = `
 
 /** By name, from the first after $3 on; of a name that several of the owners ($1) have, that of the first of these. */
 const DESCRIBE_PAGE = `
-  SELECT DISTINCT ON (name) name, description, injection, user_id AS "ownerId", created_at AS "createdAt" FROM custom_secrets
+  SELECT DISTINCT ON (name) name, description, injection, user_id AS "ownerId", created_at AS "createdAt"
+  FROM custom_secrets
   WHERE user_id = ANY ($1::uuid[]) AND name > $3 AND strpos(lower(name), lower($2)) > 0
   ORDER BY name, array_position($1::uuid[], user_id) LIMIT $4`;
 
@@ -171,12 +172,12 @@ export class CustomSecretRepository extends Repository<CustomSecret> {
     if (!row) {
       throw unknownSecret(name);
     }
-    const { description, createdAt, injection } = row;
+    const { description, injection, createdAt } = row;
     return { name, description, injection, ownerId, createdAt };
   }
 
   /**
-   * @param kind of the error
+   * @param kind of the error for a taken name
    * @throws DomainError conflict when the name is taken; InvalidInputError when its rule does not fit
    */
   async add(

@@ -108,7 +108,7 @@ export class UpdateSecretDto extends SecretInjectionDto {
 /** What a client believes to limit where the value goes must not be ignored. */
 @NoOtherMembers()
 @ApiSchema({ name: 'CreateOrganizationSecret' })
-export class CreateSharedSecretDto {
+export class CreateSharedSecretDto extends SecretInjectionDto {
   @CustomSecretName('Letters, digits and underscores, not starting with a digit; unique.') name: string;
   @Secret('The value; may be empty.', 'secret-example', { required: true }) value: string;
   @Purpose('What it is for.') description?: string | null;
@@ -117,7 +117,7 @@ export class CreateSharedSecretDto {
 /** The value stays: who replaces it deletes the secret and makes another. */
 @NoOtherMembers()
 @ApiSchema({ name: 'DescribeCustomSecret' })
-export class DescribeSecretDto {
+export class DescribeSecretDto extends SecretInjectionDto {
   @Text('The name from now on; absent keeps the present one.', {
     example: 'EXAMPLE_TOKEN',
     form: CUSTOM_SECRET_FORM,
@@ -163,9 +163,10 @@ class SecretWithoutValueDto extends SecretDescriptionDto {
   scope: (typeof SCOPES)[number];
 }
 
-export function toSecretWithoutValueDto({ name, description, ownerId }: FoundSecret): SecretWithoutValueDto {
+export function toSecretWithoutValueDto(secret: FoundSecret): SecretWithoutValueDto {
+  const { name, description, injection, ownerId } = secret;
   const scope = ownerId === INSTALLATION_ORGANIZATION_ID ? 'organization' : 'user';
-  return { name, description, scope };
+  return { name, description, scope, ...toShownInjectionDto(injection) };
 }
 
 @ApiSchema({ name: 'CustomSecretPage' })

@@ -230,7 +230,7 @@ export class OutsideCredentials {
     const secrets =
       named.size === 0
         ? new Map<string, AgentSecret>()
-        : await this.secrets.forUser(userId, tokens, (name) => named.has(name));
+        : await this.secrets.forUser(userId, tokens, (name) => named.has(name), withoutHosts);
     return [
       ...toolCredentials(mcpServerEntries(mcpConfig && withSecrets(mcpConfig, secrets))),
       ...searchCredential(this.config.agent.tavilyApiUrl, settings.search_api_key),
@@ -266,6 +266,9 @@ export class OutsideCredentials {
       : { value: token.slice(token.indexOf(':') + 1), root };
   }
 }
+
+/** One that has hosts goes there alone, whichever tool server names it. */
+const withoutHosts: SecretShown = async ({ value, injection }) => (injection === null ? value : '');
 
 function secretInjection(placeholder: string, secret: ClearSecret | undefined): EgressInjection[] {
   const { value, injection = null } = secret ?? {};

@@ -113,9 +113,7 @@ export class StartRequestResolver {
     const of = await this.sandboxes.find(sandboxId, userId);
     const kept = sandbox.egressRules ?? [];
     const isKept = ({ from, rules }: OwnRules): boolean =>
-      kept.some(
-        (each) => each.from === from && (from === 'settings' || isDeepStrictEqual(each.rules, rules)),
-      );
+      kept.some((each) => each.from === from && (from !== 'start' || isDeepStrictEqual(each.rules, rules)));
     if (of?.egressRules?.every(isKept) === false) {
       throw invalid(
         ['sandbox_id'],
