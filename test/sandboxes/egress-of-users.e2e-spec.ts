@@ -218,6 +218,29 @@ describe('rules of settings', () => {
   });
 });
 
+describe('rules of the organization', () => {
+  it('hold beside those of the user, and neither lies over the other', async () => {
+    const store = async (query: string, who: TestUser, rules: object | null): Promise<void> => {
+      await request(app.url)
+        .post(`/api/settings${query}`)
+        .set(who.headers)
+        .send({ sandbox_egress: rules })
+        .expect(200);
+    };
+    await store('?scope=organization', app.admin, { allow: ['one.example', 'two.example'] });
+    await store('', owner, { allow: ['two.example', 'three.example'] });
+    const { sandboxId: id } = await starts.reached(await starts.start(), 'READY');
+    expect(await allowed(id)).toEqual([
+      ['one.example', 'two.example'],
+      ['two.example', 'three.example'],
+    ]);
+
+    await store('?scope=organization', app.admin, { allow: ['one.example'] });
+    expect(await allowed(id)).toEqual([['one.example'], ['two.example', 'three.example']]);
+    await store('?scope=organization', app.admin, null);
+  });
+});
+
 describe('what is allowed once', () => {
   let id: string;
   const allow = (host: string, user = owner): request.Test =>
