@@ -16,6 +16,8 @@ import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-ad
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
 import { StoreSettingsAsDocuments1766900000000 } from './migrations/1766900000000-store-settings-as-documents.js';
+import { AddRolesAndVisibility1766910000000 } from './migrations/1766910000000-add-roles-and-visibility.js';
+import { IndexSharedConversations1766911000000 } from './migrations/1766911000000-index-shared-conversations.js';
 import { NameCausesAndCountEvents1766760000000 } from './migrations/1766760000000-name-causes-and-count-events.js';
 
 /** Oldest first, listed for reviewers. A released one is never edited: databases that have it would not change. */
@@ -39,4 +41,6 @@ export const MIGRATIONS = [
   AddEgress1766890000000,
   AddPlaceholders1766891000000,
   StoreSettingsAsDocuments1766900000000,
+  AddRolesAndVisibility1766910000000,
+  IndexSharedConversations1766911000000,
 ];

@@ -1,7 +1,7 @@
 import { Body, Controller, DefaultValuePipe, Delete, Get, Param, Post, UseGuards } from '@nestjs/common';
 import { ApiExcludeController, type ApiResponseNoStatusOptions, ApiTags } from '@nestjs/swagger';
 import { UserId } from '../../auth/auth.decorators.js';
-import { OwnOrganizationGuard } from '../../auth/auth.guard.js';
+import { OrganizationGuard } from '../../organizations/organization.guard.js';
 import { ApiRoute, badInput, thrown } from '../../common/openapi/api-route.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { settingsNotFound } from '../flat/settings.service.js';
@@ -135,6 +135,6 @@ export class ProfilesController {
  * one.
  */
 @ApiExcludeController()
-@UseGuards(OwnOrganizationGuard)
+@UseGuards(OrganizationGuard)
 @Controller('api/organizations/:organization_id/profiles')
 export class OrganizationProfilesController extends ProfilesController {}
