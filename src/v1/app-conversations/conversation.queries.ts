@@ -89,21 +89,27 @@ function search(filter: string, after: number, from = 'app_conversations c'): st
   );
 }
 
-/** The newest of each index: a condition with OR would read and sort all rows. What is in both comes once. */
-const READABLE = `(
-  SELECT DISTINCT ON (created_at, id) * FROM (${newest('user_id = $1')} UNION ALL ${newest("visibility = 'organization'")}) each
-  ORDER BY created_at DESC, id DESC) c`;
+const SEARCHES = {
+  me: search(LISTED.me + FILTER, 14),
+  others: search(LISTED.others + FILTER, 14),
+  any: search('true', 14, readable(FILTER, 14)),
+};
 
-function newest(condition: string): string {
+/** The newest of each index: a condition with OR would read and sort all rows. What is in both comes once. */
+function readable(filter: string, after: number): string {
+  const newest = (condition: string): string => `(
+    SELECT c.* FROM app_conversations c ${JOINED_TABLES}
+    WHERE ${condition} ${filter} AND (c.created_at, c.id) < ($${after}::timestamptz, $${after + 1}::uuid)
+    ORDER BY c.created_at DESC, c.id DESC LIMIT $${after + 2})`;
   return `(
-    SELECT * FROM app_conversations
-    WHERE ${condition} AND parent_conversation_id IS NULL AND (created_at, id) < ($2::timestamptz, $3::uuid)
-    ORDER BY created_at DESC, id DESC LIMIT $4)`;
+  SELECT DISTINCT ON (created_at, id) * FROM (${newest(LISTED.me)} UNION ALL ${newest("c.visibility = 'organization'")}) each
+  ORDER BY created_at DESC, id DESC) c`;
 }
 
+const NO_PARENT = 'AND c.parent_conversation_id IS NULL';
 const UNFILTERED = {
-  me: unfiltered('app_conversations_search', search(`${LISTED.me} AND c.parent_conversation_id IS NULL`, 2)),
-  any: unfiltered('app_conversations_search_any', search('true', 2, READABLE)),
+  me: unfiltered('app_conversations_search', search(`${LISTED.me} ${NO_PARENT}`, 2)),
+  any: unfiltered('app_conversations_search_any', search('true', 2, readable(NO_PARENT, 2))),
 };
 
 function unfiltered(name: string, sql: string): NamedStatement<ConversationRow & Measured> {
@@ -266,7 +272,7 @@ export class ConversationQueries {
       isEmpty(filter) && owner !== 'others'
         ? await UNFILTERED[owner].run(this.dataSource, [userId, ...place])
         : // Unnamed: a plan for any filter reads all rows of the user.
-          await this.dataSource.query<(ConversationRow & Measured)[]>(search(LISTED[owner] + FILTER, 14), [
+          await this.dataSource.query<(ConversationRow & Measured)[]>(SEARCHES[owner], [
             userId,
             ...filterValues(filter),
             ...place,
