@@ -3,6 +3,7 @@ import path from 'node:path';
 import { fileURLToPath } from 'node:url';
 import ts from 'typescript';
 import { BOUNDED_PARSERS, parsesText } from './lib/bounded-parsers.mjs';
+import { comparedOwners } from './lib/compared-owners.mjs';
 import { circlesOf } from './lib/import-circles.mjs';
 import { COMMAND_LINES } from './lib/command-lines.ts';
 
@@ -111,6 +112,7 @@ const findings = [
   ...duplicateNames(),
   ...tablesWithoutOwner(),
   ...foreignSql(),
+  ...comparedOwners(files, row),
   ...unboundedParsers(),
   ...dependencies(),
   ...circles(),
@@ -250,7 +252,8 @@ function duplicateNames() {
     .filter(([name, all]) => name !== undefined && all.length > 1);
   const sameFile = [
     ...Map.groupBy(
-      files.filter(({ name }) => !isEntryPoint(name)),
+      // The service and the agent server are programs of their own.
+      files.filter(({ name }) => path.posix.basename(name) !== 'main.ts'),
       ({ name }) => `${worldOf(name)} ${path.posix.basename(name)}`,
     ),
   ]
@@ -269,11 +272,6 @@ function duplicateNames() {
 /** The scope in which a name must be unique: each git host's folder uses the same names. */
 function worldOf(file) {
   return /^git-providers\/[\w-]+\//.exec(file)?.[0] ?? 'product';
-}
-
-/** The service and the agent server are programs of their own. */
-function isEntryPoint(file) {
-  return path.posix.basename(file) === 'main.ts';
 }
 
 function tablesWithoutOwner() {

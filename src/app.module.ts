@@ -11,6 +11,7 @@ import { FollowModule } from './follow/follow.worker.js';
 import { GitProvidersModule } from './git-providers/git-providers.module.js';
 import { HealthModule } from './health/health.module.js';
 import { ObservabilityModule } from './observability/observability.module.js';
+import { OrganizationsModule } from './organizations/organizations.module.js';
 import { OutboundWebhooksModule } from './outbound-webhooks/outbound-webhooks.module.js';
 import { SettingsModule } from './settings/settings.module.js';
 import { SuggestedTasksModule } from './suggested-tasks/suggested-tasks.module.js';
@@ -40,6 +41,7 @@ export class AppModule {
         DatabaseModule.register(resources.addresses, config.database.poolSize, config.telemetry !== null),
         AuditModule,
         AuthModule,
+        OrganizationsModule,
         GitProvidersModule,
         SettingsModule,
         OutboundWebhooksModule,

@@ -41,6 +41,7 @@ export const AUDIT_ACTIONS = {
   'conversation.pause': 'The agent was told to pause',
   'conversation.run': 'The agent was told to go on',
   'conversation.respond': 'What the agent wanted to do was allowed or refused',
+  'conversation.take_over': 'An administrator told the agent of another user to go on, pause or stop',
   'conversation.switch_profile': 'The conversation was given the model of a stored profile',
   'conversation.switch_model': 'The agent of others was told to use another model',
   'conversation.open_pull_request': "The agent or the user opened a pull request with the user's token",
@@ -82,7 +83,7 @@ export const AUDIT_ACTIONS = {
   'user.link': 'A user was linked with a sign-in of the issuer',
   'user.unlink': 'A sign-in of the issuer was taken from a user',
   'user.restore': 'A removed person was let in again',
-  'user.set_role': 'The issuer gave a user another role',
+  'user.set_role': 'The issuer or an owner gave a user another role',
   'user.delete':
     'A user was removed; conversations and sandboxes are kept for a while, or given to another user',
   'webhook_endpoint.create': 'A webhook endpoint was created',

@@ -77,15 +77,3 @@ class AdminGuard implements CanActivate {
 export function AdministratorsOnly(): ClassDecorator & MethodDecorator {
   return applyDecorators(UseGuards(AdminGuard), ApiExtension(ADMINISTRATORS_ONLY, true));
 }
-
-/** Lets users into the one organization that they have: their own space, named by their id in the path. */
-@Injectable()
-export class OwnOrganizationGuard implements CanActivate {
-  canActivate(context: ExecutionContext): boolean {
-    const { params, user } = context.switchToHttp().getRequest<AuthenticatedRequest>();
-    if (user === undefined || params['organization_id'] !== user.id) {
-      throw new DomainError('not_found', 'There is no organization with this id.');
-    }
-    return true;
-  }
-}

@@ -15,7 +15,6 @@ import { DeviceLoginsController } from './device-login/device-logins.controller.
 import { DeviceLoginsService } from './device-login/device-logins.service.js';
 import { OneTimeCodes } from './one-time-codes.js';
 import { OneTimeCodesController } from './one-time-codes.controller.js';
-import { OrganizationsController } from './organizations.controller.js';
 import { OpenConnections } from './open-connections.js';
 import { RequestAuthenticator } from './request-authenticator.js';
 import { IssuerLogout, Session, SessionRepository } from './sessions/session.repository.js';
@@ -44,7 +43,6 @@ import { UsersService, UserWork } from './users.service.js';
     ApiKeysController,
     DeviceLoginsController,
     OneTimeCodesController,
-    OrganizationsController,
     IdentitiesController,
     SessionsController,
     SignInController,
@@ -87,6 +85,7 @@ import { UsersService, UserWork } from './users.service.js';
     OneTimeCodes,
     OpenConnections,
     RequestAuthenticator,
+    UserRepository,
     UsersService,
     UserWork,
   ],

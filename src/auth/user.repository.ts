@@ -6,6 +6,8 @@ import {
   DataSource,
   Entity,
   type EntityManager,
+  type FindManyOptions,
+  ILike,
   In,
   Index,
   IsNull,
@@ -20,6 +22,7 @@ import {
   Unique,
 } from 'typeorm';
 import { AuditRepository } from '../audit/audit.repository.js';
+import { type MemberRole, roleColumns } from './access.js';
 import { DomainError, found } from '../common/errors/domain-error.js';
 import { NamedStatement } from '../database/named-statement.js';
 import { publishAccessChange } from './access-changes.js';
@@ -45,6 +48,9 @@ export class User {
 
   /** The role of a viewer. */
   @Column('boolean', { default: false }) readsOnly: boolean;
+
+  /** The role of an owner, while the user is an administrator. */
+  @Column('boolean', { default: false }) isOwner: boolean;
 
   /** Since when no person and no program acts in the user's name. */
   @Column('timestamptz', { nullable: true }) disabledAt: Date | null;
@@ -107,6 +113,17 @@ export class UserRepository extends Repository<User> {
     });
   }
 
+  /** In the order of their addresses, which have this part; case does not count. */
+  async withAddress(
+    part: string,
+    more: Pick<FindManyOptions<User>, 'skip' | 'take'>,
+    id?: string,
+  ): Promise<User[]> {
+    const email = part === '' ? undefined : ILike(`%${part.replace(/[\\%_]/g, String.raw`\$&`)}%`);
+    const where = { removedAt: IsNull(), ...(email && { email }), ...(id !== undefined && { id }) };
+    return this.find({ where, order: { email: 'ASC' }, ...more });
+  }
+
   /** Adds a user; null when the address is taken. */
   async add(
     email: string,
@@ -129,7 +146,7 @@ export class UserRepository extends Repository<User> {
       .createQueryBuilder()
       .insert()
       .into(User)
-      .values({ id: randomUUID(), email: email.toLowerCase(), ...user })
+      .values({ ...user, id: randomUUID(), ...addressAndRole(email, user.isAdmin) })
       .orIgnore()
       .returning('id')
       .execute();
@@ -142,11 +159,30 @@ export class UserRepository extends Repository<User> {
 
   /** Has no effect on one who is that already. */
   async setAdministrator(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
-    const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, { isAdmin });
+    const columns = isAdmin ? { isAdmin, readsOnly: false } : { isAdmin, isOwner: false };
+    const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, columns);
     if (affected === 1) {
       const action = isAdmin ? 'user.make_admin' : 'user.unmake_admin';
       await this.audit.append(manager, { action, resourceId: id, ownerId: id });
       await publishAccessChange(manager, id);
+    }
+  }
+
+  async setRole(manager: EntityManager, id: string, role: MemberRole): Promise<void> {
+    await manager.update(User, { id }, roleColumns(role));
+    const details = { role };
+    await this.audit.append(manager, { action: 'user.set_role', resourceId: id, ownerId: id, details });
+    await publishAccessChange(manager, id);
+  }
+
+  /**
+   * Where no owner is enabled, each administrator may do what owners may.
+   * @throws DomainError forbidden
+   */
+  async requireOwner(manager: EntityManager, id: string): Promise<void> {
+    const owners = await manager.findBy(User, { isOwner: true, isAdmin: true, disabledAt: IsNull() });
+    if (owners.length > 0 && !owners.some((owner) => owner.id === id)) {
+      throw new DomainError('forbidden', 'Only an owner of the organization may do this.');
     }
   }
 
@@ -167,7 +203,7 @@ export class UserRepository extends Repository<User> {
       return known.id;
     }
     const id = randomUUID();
-    await manager.insert(User, { id, email: ADMIN_EMAIL, name: 'admin', isAdmin: true });
+    await manager.insert(User, { id, ...addressAndRole(ADMIN_EMAIL, true), name: 'admin', isAdmin: true });
     await this.noteCreated(manager, id, true);
     return id;
   }
@@ -242,6 +278,11 @@ export class UserRepository extends Repository<User> {
     const details = { admin: isAdmin };
     await this.audit.append(manager, { action: 'user.create', resourceId: id, ownerId: id, details });
   }
+}
+
+function addressAndRole(address: string, isAdmin: boolean): Pick<User, 'email' | 'isOwner'> {
+  const email = address.toLowerCase();
+  return { email, isOwner: isAdmin && email === ADMIN_EMAIL };
 }
 
 /**

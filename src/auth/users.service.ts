@@ -1,10 +1,11 @@
 import { Injectable } from '@nestjs/common';
-import type { EntityManager } from 'typeorm';
+import { type EntityManager, In } from 'typeorm';
 import { Clock } from '../common/clock.js';
 import { DomainError, found, InvalidInputError } from '../common/errors/domain-error.js';
 import { type Page, parsePageId, toPage } from '../common/pagination/page.js';
 import { AppConfig } from '../config/app-config.js';
 import { AccessChanges } from './access-changes.js';
+import type { MemberRole } from './access.js';
 import { ApiKeyRepository } from './api-key.repository.js';
 import { Identity } from './oidc/identity.repository.js';
 import { SessionRepository } from './sessions/session.repository.js';
@@ -143,6 +144,18 @@ export class UsersService {
     });
   }
 
+  /** Email addresses by the ids of users. */
+  async addresses(ids: readonly string[]): Promise<Map<string, string>> {
+    const distinct = [...new Set(ids)];
+    const rows = distinct.length === 0 ? [] : await this.users.findBy({ id: In(distinct) });
+    return new Map(rows.map(({ id, email }) => [id, email]));
+  }
+
+  /** Users whose address has this part, a thousand at most. */
+  async idsByAddress(part: string): Promise<string[]> {
+    return (await this.users.withAddress(part, { take: 1_000 })).map(({ id }) => id);
+  }
+
   /** Whether anything may be done in the name of a user now. */
   async mayAct(id: string): Promise<boolean> {
     return (await this.users.acting([id])).has(id);
@@ -150,12 +163,25 @@ export class UsersService {
 
   /** @throws DomainError not_found, or conflict for the last administrator, and for whom a map gives the role */
   async setAdministrator(id: string, isAdmin: boolean): Promise<User> {
+    return this.changeRole(id, (manager) => this.users.setAdministrator(manager, id, isAdmin));
+  }
+
+  /** Throws as {@link setAdministrator}. @throws DomainError forbidden unless an owner asks */
+  async setRole(id: string, by: string, role: MemberRole): Promise<User> {
+    return this.changeRole(id, async (manager) => {
+      await this.users.requireOwner(manager, by);
+      await this.users.setRole(manager, id, role);
+    });
+  }
+
+  private async changeRole(id: string, change: (manager: EntityManager) => Promise<void>): Promise<User> {
     const hasMap = (this.config.oidc?.roleMap.size ?? 0) > 0;
     const user = await this.users.change(id, async (manager, known) => {
+      present(known);
       if (hasMap && known.kind === 'person' && (await manager.existsBy(Identity, { userId: id }))) {
         throw roleOfMap();
       }
-      await this.users.setAdministrator(manager, present(known).id, isAdmin);
+      await change(manager);
       return manager.findOneByOrFail(User, { id });
     });
     this.changes.tell(id);

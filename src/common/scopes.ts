@@ -35,6 +35,8 @@ const TABLE: readonly (readonly [path: RegExp, reads: Scope, changes: Scope])[] 
   ],
   [/^\/api\/v1\/(?:config|git|skills)\//, 'read', 'settings'],
   [/^\/api\/(?:secrets|settings|add-git-providers|unset-provider-tokens)(?:\/|$)/, 'read', 'settings'],
+  [/^\/api\/organizations\/[^/]+\/conversations(?:\/|$)/, 'admin', 'admin'],
+  [/^\/api\/organizations\/[^/]+\/members(?:\/|$)/, 'read', 'admin'],
   [/^\/api\/(?:agent-profiles|keys|options|organizations|user)(?:\/|$)/, 'read', 'settings'],
 ];
 

@@ -16,6 +16,8 @@ import { AddPushSubscriptions1766700000000 } from './migrations/1766700000000-ad
 import { LimitKeysAndUsers1766710000000 } from './migrations/1766710000000-limit-keys-and-users.js';
 import { RememberSignIns1766750000000 } from './migrations/1766750000000-remember-sign-ins.js';
 import { StoreSettingsAsDocuments1766900000000 } from './migrations/1766900000000-store-settings-as-documents.js';
+import { AddRolesAndVisibility1766910000000 } from './migrations/1766910000000-add-roles-and-visibility.js';
+import { IndexSharedConversations1766911000000 } from './migrations/1766911000000-index-shared-conversations.js';
 import { AddInstallationOrganization1766920000000 } from './migrations/1766920000000-add-installation-organization.js';
 import { AddEgressOfUsers1766930000000 } from './migrations/1766930000000-add-egress-of-users.js';
 import { AddHostsOfSecrets1766940000000 } from './migrations/1766940000000-add-hosts-of-secrets.js';
@@ -43,6 +45,8 @@ export const MIGRATIONS = [
   AddEgress1766890000000,
   AddPlaceholders1766891000000,
   StoreSettingsAsDocuments1766900000000,
+  AddRolesAndVisibility1766910000000,
+  IndexSharedConversations1766911000000,
   AddInstallationOrganization1766920000000,
   AddEgressOfUsers1766930000000,
   AddHostsOfSecrets1766940000000,

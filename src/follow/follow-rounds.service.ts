@@ -10,7 +10,7 @@ import type { FollowedChangeRequest } from '../git-providers/git-provider.js';
 import type { WebhookEventType } from '../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../outbound-webhooks/webhook-delivery.repository.js';
 import { ConversationActionsService } from '../v1/app-conversations/conversation-actions.service.js';
-import type { ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import type { ConversationRow } from '../v1/app-conversations/conversation-row.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import {
   type FollowChange,

@@ -9,7 +9,8 @@ import { AppConfig } from '../config/app-config.js';
 import { mayPass } from '../git-providers/git-provider-problem.js';
 import type { FollowedChangeRequest, FollowedComment } from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
-import { ConversationQueries, type ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import { ConversationQueries } from '../v1/app-conversations/conversation.queries.js';
+import type { ConversationRow } from '../v1/app-conversations/conversation-row.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import {
   FollowedPullRequestRepository,

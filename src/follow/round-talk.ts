@@ -8,7 +8,7 @@ import type {
   ProviderType,
 } from '../git-providers/git-provider.js';
 import { RepositoryAccessService } from '../git-providers/repository-access.service.js';
-import type { ConversationRow } from '../v1/app-conversations/conversation.queries.js';
+import type { ConversationRow } from '../v1/app-conversations/conversation-row.js';
 import type { FollowedPullRequest } from '../v1/app-conversations/followed/followed-pull-request.entity.js';
 import { FollowedPullRequestRepository } from '../v1/app-conversations/followed/followed-pull-request.repository.js';
 import { EventsService } from '../v1/events/events.service.js';

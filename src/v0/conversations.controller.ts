@@ -118,7 +118,7 @@ export class ConversationInfosController {
 
   @Get()
   @ApiRoute('search_conversations_', 'Conversations, as the older web application lists them', {
-    description: 'The newest first; the same as GET /api/v1/app-conversations/search shows.',
+    description: 'The newest first; the same as GET /api/v1/app-conversations/search shows of your own.',
     answer: { type: ConversationInfoPageDto, description: 'A page of conversations' },
   })
   async search(
@@ -127,7 +127,7 @@ export class ConversationInfosController {
   ): Promise<ConversationInfoPageDto> {
     const { items, nextPageId } = await this.queries.search(
       userId,
-      { withSubConversations: false },
+      { owner: 'me', withSubConversations: false },
       { limit: query.limit, pageId: query.page_id },
     );
     const infos = items.map((row) => toConversationInfoDto(this.presenter.conversation(row)));

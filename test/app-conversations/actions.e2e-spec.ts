@@ -6,7 +6,7 @@ import request from 'supertest';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { AppConversation, initialTitle } from '../../src/v1/app-conversations/conversation.entity.js';
-import { FollowedConversation } from '../../src/v1/events/followed-conversation.repository.js';
+import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
 import { ConversationUpdates } from '../../src/v1/events/store/event-store.js';
 import { newSessionKey } from '../../src/v1/sandboxes/session-key.js';
 import type { Sandbox } from '../../src/v1/sandboxes/sandbox.entity.js';

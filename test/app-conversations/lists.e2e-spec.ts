@@ -70,6 +70,8 @@ describe('a conversation', () => {
       {
         id: hex,
         created_by_user_id: user.id,
+        created_by_email: expect.stringContaining('@'),
+        visibility: 'private',
         sandbox_id: sandbox.id,
         selected_repository: 'octo/app',
         selected_branch: 'main',

@@ -62,6 +62,7 @@ const EMPTY_ECHO = {
   parent_conversation_id: null,
   agent_type: 'default',
   public: null,
+  visibility: 'private',
   observability_metadata: null,
   observability_tags: null,
   observability_span_name: null,

@@ -2,6 +2,7 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { AuditAction } from '../../src/audit/audit-action.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import type { TestUser } from '../support/create-test-app.js';
 import { type AuditedScene, AUTOMATION, PLANTED, type SceneRequest } from './audited-scene.js';
 
@@ -170,6 +171,23 @@ const CHANGES: Record<string, Change> = {
   disable_user: { actions: ['user.disable'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
   enable_user: { actions: ['user.enable'], of: ({ disabledId }) => disabledId, as: (_scene, admin) => admin },
   delete_user: { actions: ['user.delete'], of: ({ other }) => other.id, as: (_scene, admin) => admin },
+  update_organization_member: {
+    actions: ['user.set_role'],
+    of: ({ other }) => other.id,
+    body: () => ({ role: 'viewer' }),
+    as: (_scene, admin) => admin,
+  },
+  delete_organization_member: {
+    actions: ['user.delete'],
+    of: ({ other }) => other.id,
+    as: (_scene, admin) => admin,
+  },
+  stop_organization_conversation: {
+    actions: ['conversation.take_over', 'sandbox.pause'],
+    of: conversation,
+    as: (_scene, admin) => admin,
+    meanwhile: (scene) => scene.finishPause(),
+  },
   create_sandbox: { actions: ['sandbox.create'] },
   pause_sandbox: { actions: ['sandbox.pause'], of: sandbox, meanwhile: (scene) => scene.finishPause() },
   resume_sandbox: { actions: ['sandbox.resume'], of: ({ pausedId }) => pausedId },
@@ -230,7 +248,8 @@ const addresses = new Map(
 export const AUDITED_OPERATIONS = Object.fromEntries(
   Object.entries(CHANGES).map(([id, { actions, meanwhile, of, body, as }]) => {
     const request = (scene: AuditedScene, admin: TestUser): SceneRequest => {
-      const { method = '', template = '' } = addresses.get(id) ?? {};
+      const { method = '', template: address = '' } = addresses.get(id) ?? {};
+      const template = address.replace('{organization_id}', INSTALLATION_ORGANIZATION_ID);
       return {
         method,
         path: template

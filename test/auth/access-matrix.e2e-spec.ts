@@ -57,6 +57,11 @@ const FOR_SANDBOXES = [
   'POST /api/v1/webhooks/pull-requests/push',
 ];
 const FOR_ADMINISTRATORS = [
+  'GET /api/organizations/{organization_id}/conversations',
+  'GET /api/organizations/{organization_id}/conversations/stats',
+  'POST /api/organizations/{organization_id}/conversations/{conversation_id}/stop',
+  'DELETE /api/organizations/{organization_id}/members/{user_id}',
+  'PATCH /api/organizations/{organization_id}/members/{user_id}',
   'GET /api/v1/audit',
   'GET /api/v1/diagnostics',
   'GET /api/v1/users',

@@ -41,12 +41,32 @@ const nobodys: Ids = {
   delivery: randomUUID(),
 };
 
+/** What readers of a shared conversation are answered; of this one nothing is kept. */
+const READ_BY_ALL = new Map([
+  ['GET /api/v1/app-conversations (ids)', 200],
+  ['GET /api/v1/app-conversations/search (sandbox_id__eq)', 200],
+  ['GET /api/v1/app-conversations/count (sandbox_id__eq)', 200],
+  ['GET /api/v1/app-conversations (sandbox_id__eq)', 200],
+  ['GET /api/v1/app-conversations/{id}/download', 200],
+  ['GET /api/v1/app-conversations/{id}/files', 409],
+  ['GET /api/v1/app-conversations/{id}/git/changes (path)', 409],
+  ['GET /api/v1/app-conversations/{id}/git/diff (path)', 409],
+  ['GET /api/v1/conversation/{id}/events (id)', 200],
+  ['GET /api/v1/conversation/{id}/events/count', 200],
+  ['GET /api/v1/conversation/{id}/events/search', 200],
+]);
+
 let receiver: FakeServer;
 let app: TestApp;
 let owner: TestUser;
 let owned: Ids;
 /** Of a stranger, and of a sandbox of that stranger. */
 let keys: string[];
+/** As those of `owned`, but for a conversation that another user shares, and its sandbox. */
+let shared: Ids;
+let sharer: TestUser;
+/** Keys of readers of it: of a member, and of a viewer. */
+let readers: string[];
 
 beforeAll(async () => {
   receiver = await FakeServer.start(() => ({ status: 204 }));
@@ -63,6 +83,20 @@ beforeAll(async () => {
     ...(await converse(rows)),
     ...(await automate()),
   };
+  sharer = await app.createUser();
+  const { id: sandbox } = await rows.sandbox(sharer.id, { address: AGENT_SERVER });
+  const { id, hex } = await rows.conversation(
+    sharer.id,
+    { sandboxId: sandbox, title: 'shared-by-sharer', visibility: 'organization' },
+    FOLLOWED_ELSEWHERE,
+  );
+  await app.app
+    .get(EventStore, { strict: false })
+    .store(id, [messageEvent(randomUUID(), 'user', 'shared-by-sharer')]);
+  shared = { ...owned, conversation: hex, sandbox };
+  const viewer = await app.createUser();
+  await app.dataSource.query('UPDATE users SET reads_only = true WHERE id = $1', [viewer.id]);
+  readers = [stranger.key, viewer.key];
 });
 
 afterAll(async () => {
@@ -72,13 +106,30 @@ afterAll(async () => {
 
 describe('an operation with the ids of another user', () => {
   it.each(attempts)('$name answers as for ids that nobody has, and changes nothing', async (attempt) => {
-    const before = await rowsOfOwner();
+    const before = await rowsOf(owner);
     for (const key of keys) {
       const found = await send(attempt, owned, key);
       const unknown = await send(attempt, nobodys, key);
       expect(found).toEqual(unknown);
     }
-    expect(await rowsOfOwner()).toEqual(before);
+    expect(await rowsOf(owner)).toEqual(before);
+  });
+
+  it.each(attempts)('$name reads a shared one, and does nothing to it', async (attempt) => {
+    const before = await rowsOf(sharer);
+    for (const key of readers) {
+      const found = await send(attempt, shared, key);
+      const unknown = await send(attempt, nobodys, key);
+      if (READ_BY_ALL.has(attempt.name)) {
+        expect([attempt.name, found.status]).toEqual([attempt.name, READ_BY_ALL.get(attempt.name)]);
+        expect(found.body).not.toContain(AGENT_SERVER);
+      } else if (found.status === 403) {
+        expect(found.body).toMatch(/"code":"(?:forbidden|insufficient_scope)"/);
+      } else {
+        expect(found).toEqual(unknown);
+      }
+    }
+    expect(await rowsOf(sharer)).toEqual(before);
   });
 
   it.each(lists)('is not needed to be shown nothing of that user: %s', async (path) => {
@@ -181,8 +232,8 @@ function withDashes(id: string): string {
   return id.replace(/^([0-9a-f]{8})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{4})([0-9a-f]{12})$/, '$1-$2-$3-$4-$5');
 }
 
-/** All rows of the owner, by their tables; that a key was used is noted later. */
-async function rowsOfOwner(): Promise<unknown[]> {
+/** All rows of a user, by their tables; that a key was used is noted later. */
+async function rowsOf({ id }: TestUser): Promise<unknown[]> {
   const tables = await app.dataSource.query<{ name: string }[]>(
     `SELECT table_name AS name FROM information_schema.columns
      WHERE table_schema = 'public' AND column_name = 'user_id' ORDER BY 1`,
@@ -192,7 +243,7 @@ async function rowsOfOwner(): Promise<unknown[]> {
       name,
       await app.dataSource.query(
         `SELECT (to_jsonb(t) - 'last_used_at')::text AS row FROM "${name}" t WHERE user_id = $1 ORDER BY 1`,
-        [owner.id],
+        [id],
       ),
     ]),
   );

@@ -197,7 +197,7 @@ describe('sessions', () => {
 
     it('is open to a session as to the key of its user', async () => {
       const { body } = await ask(browser.headers, '/api/organizations').expect(200);
-      expect(body.current_org_id).toBe(app.user.id);
+      expect(body.items[1].id).toBe(app.user.id);
       await request(app.url)
         .post('/api/v1/api-keys')
         .set({ ...browser.headers, 'X-CSRF-Token': browser.csrf, Origin: origin() })
@@ -250,7 +250,7 @@ describe('sessions', () => {
       const other = await app.createUser();
       const { body } = await ask({ ...browser.headers, ...other.headers }, '/api/organizations').expect(200);
 
-      expect(body.current_org_id).toBe(other.id);
+      expect(body.items[1].id).toBe(other.id);
       await ask({ ...browser.headers, 'X-Session-API-Key': 'wrong-key-wrong-key' }).expect(401);
       await ask({ ...browser.headers, Authorization: 'Bearer wrong-key-wrong-key' }).expect(401);
       await request(app.url)
@@ -264,7 +264,7 @@ describe('sessions', () => {
       'is open to a session behind a proxy that adds its own credentials (%s)',
       async (added) => {
         const headers = { ...browser.headers, Authorization: added };
-        expect((await ask(headers, '/api/organizations').expect(200)).body.current_org_id).toBe(app.user.id);
+        expect((await ask(headers, '/api/organizations').expect(200)).body.items[1].id).toBe(app.user.id);
         await request(app.url)
           .post('/api/v1/api-keys')
           .set({ ...headers, 'X-CSRF-Token': browser.csrf, Origin: origin() })

@@ -57,6 +57,8 @@ const STORES: Record<string, string[] | string> = {
   'POST /api/v1/settings/profiles/{name}/activate': ['settings'],
   'POST /api/v1/settings/profiles/{name}/rename': ['llm_profiles'],
   'POST /api/v1/users': 'administrators alone',
+  'PATCH /api/organizations/{organization_id}/members/{user_id}': 'changes a state',
+  'POST /api/organizations/{organization_id}/conversations/{conversation_id}/stop': 'changes a state',
   'PATCH /api/v1/users/{id}': 'changes a state',
   'POST /api/v1/users/{id}/disable': 'changes a state',
   'POST /api/v1/users/{id}/enable': 'changes a state',

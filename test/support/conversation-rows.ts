@@ -3,7 +3,7 @@ import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { toHexId } from '../../src/common/identifiers.js';
 import { AppConversation } from '../../src/v1/app-conversations/conversation.entity.js';
 import { StartTask } from '../../src/v1/app-conversations/start-task.entity.js';
-import { FollowedConversation } from '../../src/v1/events/followed-conversation.repository.js';
+import { FollowedConversation } from '../../src/v1/events/followed-conversation.entity.js';
 import {
   newSandboxId,
   newSessionKey,

@@ -7,6 +7,7 @@ import {
   type Schema,
   type Schemas,
 } from '../../src/common/openapi/operations.js';
+import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 
 const SHARED = /^#\/components\/(examples|headers|parameters|requestBodies|responses)\/(\w+)$/;
 
@@ -38,7 +39,8 @@ export function committedDocument(): OpenAPIObject {
 /** How to ask for an operation, with one id in all places of its path. */
 export function addressOf(name: string, id: string): { method: string; path: string } {
   const [method = '', template = ''] = name.split(' ');
-  return { method, path: template.replaceAll(/\{\w+\}/g, id) };
+  const path = template.replace('{organization_id}', INSTALLATION_ORGANIZATION_ID).replaceAll(/\{\w+\}/g, id);
+  return { method, path };
 }
 
 /** Schemas that extend another, with the members of that. */

@@ -4,10 +4,8 @@ import { BackgroundLoop } from '../../common/background-loop.js';
 import { Clock } from '../../common/clock.js';
 import { AppConfig } from '../../config/app-config.js';
 import { ConversationActionsService } from '../../v1/app-conversations/conversation-actions.service.js';
-import {
-  ConversationQueries,
-  type ConversationRow,
-} from '../../v1/app-conversations/conversation.queries.js';
+import { ConversationQueries } from '../../v1/app-conversations/conversation.queries.js';
+import type { ConversationRow } from '../../v1/app-conversations/conversation-row.js';
 import { StartTaskQueries, type StartTaskRow } from '../../v1/app-conversations/start-task.queries.js';
 import type { RunProgress } from './automation-run.entity.js';
 import { AutomationRunRepository, type RunEnd } from './automation-run.repository.js';
@@ -61,7 +59,7 @@ export class RunSettler extends BackgroundLoop {
 
   private async settle(run: RunProgress): Promise<void> {
     const { id, userId, conversationIds, startTaskIds } = run;
-    const rows = await this.conversations.findAll(userId, conversationIds);
+    const rows = await this.conversations.findAll({ id: userId, isAdmin: false }, conversationIds);
     const starts = await this.startTasks.batch(userId, startTaskIds ?? []);
     const held = conversationIds.map((each, index) => ({
       conversation: rows.get(each) ?? null,

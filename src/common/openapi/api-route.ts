@@ -18,6 +18,8 @@ import { type SentWebhook, webhookItems } from './webhooks.js';
 export const ROUTE_RULES = 'x-route-rules';
 export const OPEN_TO_EVERYONE = 'x-open-to-everyone';
 export const ADMINISTRATORS_ONLY = 'x-administrators-only';
+/** What guards of the route refuse, as problems. */
+export const FURTHER_PROBLEMS = 'x-further-problems';
 
 export interface DocumentedProblem {
   status: number;

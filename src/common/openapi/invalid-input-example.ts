@@ -1,7 +1,15 @@
 import type { InputProblem } from '../errors/domain-error.js';
 import { dereferenced, type MediaType, type Operation, type Schema, type Schemas } from './operations.js';
 import { insufficientScope, type Scope } from '../scopes.js';
-import { ADMINISTRATORS_ONLY, OPEN_TO_EVERYONE, ROUTE_RULES, type RouteRules, thrown } from './api-route.js';
+import {
+  ADMINISTRATORS_ONLY,
+  type DocumentedProblem,
+  FURTHER_PROBLEMS,
+  OPEN_TO_EVERYONE,
+  ROUTE_RULES,
+  type RouteRules,
+  thrown,
+} from './api-route.js';
 import { invalidInputResponse, problemResponses } from './problem-responses.js';
 
 export const API_KEY_SCHEME = 'APIKeyHeader';
@@ -12,6 +20,7 @@ export interface Marks {
   'x-scope'?: Scope | 'none';
   [OPEN_TO_EVERYONE]?: boolean;
   [ADMINISTRATORS_ONLY]?: boolean;
+  [FURTHER_PROBLEMS]?: readonly DocumentedProblem[];
   [ROUTE_RULES]?: RouteRules;
 }
 
@@ -33,6 +42,7 @@ export function completeOperation(
   const isOwn = (status: number): boolean => own.some((problem) => problem.status === status);
   const derived = [
     ...(operation.security ? [401, 429, 500, 503] : [431, 500]),
+    ...(operation[FURTHER_PROBLEMS] ?? []),
     ...(operation[ADMINISTRATORS_ONLY] === true ? [403] : []),
     ...(scope === 'none' ? [] : [thrown(insufficientScope(scope))]),
     // A route with a limit of its own says what it is.
@@ -51,6 +61,7 @@ export function completeOperation(
   operation['x-scope'] = scope;
   delete operation[OPEN_TO_EVERYONE];
   delete operation[ADMINISTRATORS_ONLY];
+  delete operation[FURTHER_PROBLEMS];
   delete operation[ROUTE_RULES];
 }
 

@@ -106,9 +106,14 @@ export function noteCaller(
   }
 }
 
-/** Whether what opens a sandbox may stand in the answer. */
-export function callerMayRun(): boolean {
-  return storage.getStore()?.scopes?.includes('run') === true;
+/** Whether what opens a sandbox of this user may stand in the answer: for its owner alone, with the scope `run`. */
+export function callerMayOpenSandboxesOf(ownerId: string): boolean {
+  return isCaller(ownerId) && storage.getStore()?.scopes?.includes('run') === true;
+}
+
+/** Whether the key of the request is this user's, or of a sandbox of theirs. */
+export function isCaller(userId: string): boolean {
+  return storage.getStore()?.userId === userId;
 }
 
 /** Leaves out the query, and parts that are too long for an id: they may be a misplaced key or token. */

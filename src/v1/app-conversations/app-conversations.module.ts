@@ -31,6 +31,8 @@ import {
 import { ConversationFolderController } from './api/conversation-folder.controller.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import { DownloadSender } from './api/download.sender.js';
+import { OrganizationConversationsController } from './api/organization-conversations.controller.js';
+import { OrganizationConversationQueries } from './organization-conversation.queries.js';
 import { StartTasksController } from './api/start-tasks.controller.js';
 import { ConversationActionsService } from './conversation-actions.service.js';
 import { ConversationResumeWorker } from './conversation-resume.worker.js';
@@ -98,6 +100,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationActionsController,
     PendingMessagesController,
     ConversationFolderController,
+    OrganizationConversationsController,
   ],
   providers: [
     // Actions of users.
@@ -105,6 +108,7 @@ import { WorkPlaces } from './work-places/work-places.service.js';
     ConversationRepository,
     FollowedPullRequestRepository,
     ConversationQueries,
+    OrganizationConversationQueries,
     ConversationPresenter,
     DownloadSender,
     ConversationActionsService,

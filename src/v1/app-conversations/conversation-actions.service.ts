@@ -14,7 +14,8 @@ import { type RunningSandbox, RunningSandboxQueries } from '../sandboxes/sandbox
 import { type SandboxRowStatus, type SandboxStatus, toWireStatus } from '../sandboxes/sandbox-status.js';
 import type { ServiceCause } from '../sandboxes/sandbox.repository.js';
 import { SandboxesService } from '../sandboxes/sandboxes.service.js';
-import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
+import { ConversationQueries } from './conversation.queries.js';
+import type { ConversationRow } from './conversation-row.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { CredentialRefreshService } from './credential-refresh.service.js';
 import { isFinished } from './start-task.entity.js';
@@ -122,6 +123,20 @@ export class ConversationActionsService {
       });
     }
     return true;
+  }
+
+  /** Pauses the agent, and the sandbox with all that is in it. @throws DomainError not_found, conflict where it does not run */
+  async stopWithSandbox(userId: string, givenId: string): Promise<void> {
+    const {
+      id,
+      sandbox_id: sandboxId,
+      sandbox_status: status,
+    } = await this.conversations.get(userId, givenId);
+    if (status !== 'RUNNING') {
+      throw notRunning();
+    }
+    await this.stop(userId, id);
+    await this.sandboxes.pause(userId, sandboxId);
   }
 
   /** Does not count as activity. */
@@ -241,6 +256,10 @@ export class ConversationActionsService {
       generation = row === null ? Infinity : row.sandbox_generation;
     }
   }
+}
+
+export function notRunning(): DomainError {
+  return new DomainError('conflict', 'The conversation is not running.');
 }
 
 /** Says why the sandbox does not run, and what to do about it. */

@@ -1,7 +1,7 @@
 import { Injectable, type OnModuleInit } from '@nestjs/common';
 import type { EntityManager } from 'typeorm';
 import { type SuspendedSandboxes, UserWork, type UserWorkOwner } from '../../auth/users.service.js';
-import { FollowedConversation } from '../events/followed-conversation.repository.js';
+import { FollowedConversation } from '../events/followed-conversation.entity.js';
 import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
 import { SandboxRepository } from '../sandboxes/sandbox.repository.js';

@@ -40,6 +40,8 @@ interface GitQuery {
   path: string;
   ref?: string;
   resume?: boolean;
+  /** For readers, who see nothing of what runs. */
+  keptOnly?: boolean;
 }
 
 /** The repository determines the size of the response, so too much is no breach. */
@@ -145,6 +147,10 @@ export class ConversationWorkspaceService {
     query: GitQuery,
     select: (kept: Kept) => unknown,
   ): Promise<unknown> {
+    if (query.keptOnly === true) {
+      const found = query.ref === undefined ? await this.findKept(userId, id, query.path, select) : undefined;
+      return requireKept(found);
+    }
     try {
       if (query.resume === true) {
         await this.actions.wake(userId, id, 'its changes');
@@ -223,10 +229,18 @@ export class ConversationWorkspaceService {
 
   /**
    * Up to 2,000 sorted relative paths below a folder, which is absolute or below the conversation's folder; none if it
-   * does not exist. Of a sandbox that does not run those that were kept, with their time.
+   * does not exist. Of a sandbox that does not run those that were kept, with their time; with `keptOnly` of any.
    * @throws DomainError as `ConversationActionsService.read`, where nothing was kept
    */
-  async files(userId: string, id: string, folder: string): Promise<{ paths: string[]; asOf: Date | null }> {
+  async files(
+    userId: string,
+    id: string,
+    folder: string,
+    keptOnly = false,
+  ): Promise<{ paths: string[]; asOf: Date | null }> {
+    if (keptOnly) {
+      return requireKept(await this.findKept(userId, id, folder, keptPathsBelow));
+    }
     try {
       const paths = await this.actions.read(userId, id, async (target, { working_dir: base }) =>
         this.lists.below(target, path.posix.resolve('/', base, folder)),
@@ -292,6 +306,17 @@ function bytesAtMost(most: number): Transform {
       done(size > most ? new Error(`it has more than ${most} bytes`) : null, chunk);
     },
   });
+}
+
+/** @throws DomainError conflict */
+function requireKept<T>(kept: T | undefined): T {
+  if (kept === undefined) {
+    throw new DomainError(
+      'conflict',
+      'Readers see what is kept when a run ends or the sandbox is stopped; nothing is kept of this yet.',
+    );
+  }
+  return kept;
 }
 
 export function fileTooLarge(bytes: number, sandboxId: string): DomainError {

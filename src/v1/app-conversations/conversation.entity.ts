@@ -1,4 +1,5 @@
 import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColumn } from 'typeorm';
+import type { Visibility } from '../../auth/access.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import { toHexId } from '../../common/identifiers.js';
 import type { ProviderType } from '../../git-providers/git-provider.js';
@@ -15,6 +16,7 @@ export interface ConversationPullRequest {
 @Entity('app_conversations')
 @Index('app_conversations_user_id_created_at_idx', ['userId', 'createdAt', 'id'])
 @Index('app_conversations_user_id_updated_at_idx', ['userId', 'updatedAt'])
+@Index('app_conversations_shared_idx', ['createdAt', 'id'], { where: `visibility = 'organization'` })
 @Index('app_conversations_sandbox_id_idx', ['sandboxId'])
 @Index('app_conversations_parent_conversation_id_idx', ['parentConversationId'])
 // TypeORM cannot write these; migrations make them, the second one only where PostgreSQL has pg_trgm.
@@ -45,6 +47,7 @@ export class AppConversation extends OwnedRow {
   @Column('text', { nullable: true }) agentKind: string | null;
   @Column('uuid', { nullable: true }) parentConversationId: string | null;
   @Column('boolean', { nullable: true }) public: boolean | null;
+  @Column('text', { default: 'private' }) visibility: Visibility;
   @Column('jsonb', { default: () => "'{}'" }) tags: Record<string, string>;
 
   /** Stored for clients only; the service does not read it. */

@@ -1,10 +1,8 @@
 import { Injectable } from '@nestjs/common';
 import { DataSource, type EntityManager } from 'typeorm';
-import type {
-  ConversationFailure,
-  ConversationStatus,
-  MetricsSnapshot,
-} from '@slipway/agent-protocol/conversation-api.js';
+import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
+import { mayRead } from '../../auth/access.js';
+import type { AuthUser } from '../../auth/auth.decorators.js';
 import { parseHexId } from '../../common/identifiers.js';
 import {
   formatTimeCursor,
@@ -16,63 +14,16 @@ import {
 } from '../../common/pagination/page.js';
 import { NamedStatement } from '../../database/named-statement.js';
 import { endAtBytes, type Measured } from '../../database/page-bytes.js';
-import type { ProviderType } from '../../git-providers/git-provider.js';
 import { unknownConversation } from '../events/events.service.js';
-import { isShownRunning, type SandboxRowStatus } from '../sandboxes/sandbox-status.js';
+import { isShownRunning } from '../sandboxes/sandbox-status.js';
 import { joinSandbox } from '../sandboxes/sandbox.queries.js';
-import { type ShownState, IS_STOPPED, STATE } from './shown-state.js';
-import type { ConversationPullRequest } from './conversation.entity.js';
-import type { FollowRow } from './followed/followed-pull-request.entity.js';
+import { IS_STOPPED, STATE } from './shown-state.js';
+import type { ConversationFilter, ConversationRow } from './conversation-row.js';
 import { mayGoOn } from './start-task.queries.js';
 
-export interface ConversationRow {
-  id: string;
-  user_id: string;
-  sandbox_id: string;
-  selected_repository: string | null;
-  selected_branch: string | null;
-  git_provider: ProviderType | null;
-  title: string | null;
-  trigger: string | null;
-  pr_number: number[];
-  llm_model: string | null;
-  agent: string | null;
-  /** `acp` for adopted ACP conversations; else `agent` says it. */
-  agent_kind: string | null;
-  parent_conversation_id: string | null;
-  public: boolean | null;
-  tags: Record<string, string>;
-  metadata: Record<string, unknown>;
-  working_branch: string | null;
-  pull_requests: ConversationPullRequest[];
-  /** How its pull request is followed; null unless that was asked for. */
-  follow: FollowRow | null;
-  /** The agent's result; null unless one was requested. */
-  result: unknown;
-  working_dir: string;
-  sandbox_generation: number;
-  created_at: Date;
-  updated_at: Date;
-  /** Has microseconds, for cursors. */
-  created_at_text: string;
-  sandbox_status: SandboxRowStatus | null;
-  /** While it is in ERROR. */
-  sandbox_failure: { at: string; cause: string | null } | null;
-  /** Encrypted, and only while the sandbox is RUNNING. */
-  session_key: string | null;
-  /** Address of the agent server while the sandbox is RUNNING. */
-  address: string | null;
-  expose_port: number | null;
-  execution_status: ConversationStatus | null;
-  /** Why the agent gave up; null unless it has. */
-  error: ConversationFailure | null;
-  metrics: MetricsSnapshot | null;
-  sub_conversation_ids: string[];
-}
-
 /** All columns but `sub_conversation_ids`. */
-const CONVERSATION_COLUMNS = `
-  c.id, c.user_id, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
+export const CONVERSATION_COLUMNS = `
+  c.id, c.user_id, c.visibility, c.sandbox_id, c.selected_repository, c.selected_branch, c.git_provider, c.title, c.trigger,
   c.pr_number, c.llm_model, c.agent, c.agent_kind, c.parent_conversation_id, c.public, c.tags, c.metadata,
   c.working_branch, c.pull_requests, c.working_dir, c.sandbox_generation,
   c.created_at, c.updated_at,
@@ -89,31 +40,20 @@ const CONVERSATION_COLUMNS = `
     'pull_request', CASE WHEN p.number IS NOT NULL THEN
       json_build_object('repository', p.repository, 'number', p.number, 'url', p.url) END) END AS follow`;
 
-const JOINED_TABLES = `
+export const JOINED_TABLES = `
   ${joinSandbox('c')}
   LEFT JOIN followed_conversations f ON f.id = c.id
   LEFT JOIN followed_pull_requests p ON p.conversation_id = c.id`;
 
-export interface ConversationFilter {
-  /** Ignores case, and is never a pattern. */
-  titleContains?: string;
-  createdFrom?: Date;
-  createdBefore?: Date;
-  updatedFrom?: Date;
-  updatedBefore?: Date;
-  sandboxId?: string;
-  tags?: Record<string, string>;
-  state?: ShownState;
-  repository?: string;
-  provider?: ProviderType;
-  automationId?: string;
-  /** Whether conversations with a parent are found too. */
-  withSubConversations: boolean;
-}
+/** Which conversations a list has, by the owner that was asked for; $1 is the reader. */
+const LISTED = {
+  me: 'c.user_id = $1',
+  others: "c.visibility = 'organization' AND c.user_id <> $1",
+  any: "(c.user_id = $1 OR c.visibility = 'organization')",
+};
 
-/** $1 is the user; $2 to $13 filter. A row changed before a moment was created before it, which bounds the scan. */
+/** $2 to $13 filter. A row changed before a moment was created before it, which bounds the scan. */
 const FILTER = `
-  c.user_id = $1
   AND ($2::text IS NULL OR c.title ILIKE $2)
   AND ($3::timestamptz IS NULL OR c.created_at >= $3)
   AND ($4::timestamptz IS NULL OR c.created_at < $4)
@@ -127,7 +67,7 @@ const FILTER = `
   AND ($12::text IS NULL OR c.trigger = 'automation' AND c.metadata ->> 'automation_id' = $12)
   AND ($13::text IS NULL OR $13 = ${STATE})`;
 
-const LARGE = [
+export const LARGE = [
   'run.metadata::text',
   'run.tags::text',
   'run.pull_requests::text',
@@ -138,40 +78,64 @@ const LARGE = [
 ];
 
 /** @param after first parameter of the page position; the next ones are its id and the limit */
-function search(filter: string, after: number): string {
+function search(filter: string, after: number, from = 'app_conversations c'): string {
   return endAtBytes(
     `
   SELECT ${CONVERSATION_COLUMNS}, '{}'::uuid[] AS sub_conversation_ids
-  FROM app_conversations c ${JOINED_TABLES}
+  FROM ${from} ${JOINED_TABLES}
   WHERE ${filter} AND (c.created_at, c.id) < ($${after}::timestamptz, $${after + 1}::uuid)
   ORDER BY c.created_at DESC, c.id DESC LIMIT $${after + 2}`,
     LARGE,
   );
 }
 
-/** Unnamed: a plan for any filter reads all rows of the user. */
-const SEARCH = search(FILTER, 14);
-const SEARCH_ALL = new NamedStatement<ConversationRow & Measured>(
-  'app_conversations_search',
-  search('c.user_id = $1 AND c.parent_conversation_id IS NULL', 2),
-);
+const SEARCHES = {
+  me: search(LISTED.me + FILTER, 14),
+  others: search(LISTED.others + FILTER, 14),
+  any: search('true', 14, readable(FILTER, 14)),
+};
 
-const COUNT = `SELECT count(*)::int AS count FROM app_conversations c ${JOINED_TABLES} WHERE ${FILTER}`;
+/** The newest of each index: a condition with OR would read and sort all rows. What is in both comes once. */
+function readable(filter: string, after: number): string {
+  const newest = (condition: string): string => `(
+    SELECT c.* FROM app_conversations c ${JOINED_TABLES}
+    WHERE ${condition} ${filter} AND (c.created_at, c.id) < ($${after}::timestamptz, $${after + 1}::uuid)
+    ORDER BY c.created_at DESC, c.id DESC LIMIT $${after + 2})`;
+  return `(
+  SELECT DISTINCT ON (created_at, id) * FROM (${newest(LISTED.me)} UNION ALL ${newest("c.visibility = 'organization'")}) each
+  ORDER BY created_at DESC, id DESC) c`;
+}
+
+const NO_PARENT = 'AND c.parent_conversation_id IS NULL';
+const UNFILTERED = {
+  me: unfiltered('app_conversations_search', search(`${LISTED.me} ${NO_PARENT}`, 2)),
+  any: unfiltered('app_conversations_search_any', search('true', 2, readable(NO_PARENT, 2))),
+};
+
+function unfiltered(name: string, sql: string): NamedStatement<ConversationRow & Measured> {
+  return new NamedStatement(name, sql);
+}
+
+function count(listed: string): string {
+  return `SELECT count(*)::int AS count FROM app_conversations c ${JOINED_TABLES} WHERE ${listed} ${FILTER}`;
+}
 
 /** Looks up by id first: a plan for the average user would read all conversations of one who has many. */
-const BY_ID = `
+function byId(condition: string): string {
+  return `
   WITH c AS MATERIALIZED (SELECT * FROM app_conversations WHERE id = ANY ($2::uuid[]))
    SELECT ${CONVERSATION_COLUMNS},
      ARRAY(SELECT sub.id FROM app_conversations sub
            WHERE sub.parent_conversation_id = c.id AND sub.user_id = c.user_id
            ORDER BY sub.created_at, sub.id) AS sub_conversation_ids
    FROM c ${JOINED_TABLES}
-   WHERE c.user_id = $1`;
+   WHERE ${condition}`;
+}
 
-const FIND = new NamedStatement<ConversationRow>('app_conversations_find', BY_ID);
-const FIND_SEVERAL = new NamedStatement<ConversationRow & Measured>(
-  'app_conversations_find_several',
-  endAtBytes(BY_ID, LARGE),
+const FIND = new NamedStatement<ConversationRow>('app_conversations_find', byId('c.user_id = $1'));
+const FIND_READABLE = new NamedStatement<ConversationRow & Measured>(
+  'app_conversations_find_readable',
+  endAtBytes(byId(mayRead('c', '$1', '$3')), LARGE),
 );
 
 /** The agent server was restarted since it got the credentials. */
@@ -196,6 +160,11 @@ const FIND_TO_RESUME = `
   FROM app_conversations c ${JOINED_TABLES}
   WHERE s.id = $1 AND ${TO_RESUME}
   ORDER BY c.updated_at DESC`;
+
+/** SQL: joins the conversation of the row as `c`. */
+export function joinConversation(column: string): string {
+  return `JOIN app_conversations c ON c.id = ${column}`;
+}
 
 /** An SQL condition: the conversation in the column is stored, so its start was not the end of it. */
 export function isStored(column: string): string {
@@ -298,26 +267,34 @@ export class ConversationQueries {
   ): Promise<Page<ConversationRow>> {
     const after = parsePageId('app-conversations', pageId, parseTimeCursor) ?? FIRST_PAGE;
     const place = [after.at, after.id, limit + 1];
-    const rows = isEmpty(filter)
-      ? await SEARCH_ALL.run(this.dataSource, [userId, ...place])
-      : await this.dataSource.query<(ConversationRow & Measured)[]>(SEARCH, [
-          userId,
-          ...filterValues(filter),
-          ...place,
-        ]);
-    const cursor = (row: ConversationRow): string =>
-      formatTimeCursor({ at: row.created_at_text, id: row.id });
+    const { owner = 'any' } = filter;
+    const rows =
+      isEmpty(filter) && owner !== 'others'
+        ? await UNFILTERED[owner].run(this.dataSource, [userId, ...place])
+        : // Unnamed: a plan for any filter reads all rows of the user.
+          await this.dataSource.query<(ConversationRow & Measured)[]>(SEARCHES[owner], [
+            userId,
+            ...filterValues(filter),
+            ...place,
+          ]);
     return toPage('app-conversations', rows, limit, cursor, rows[0]?.found);
   }
 
   async count(userId: string, filter: ConversationFilter): Promise<number> {
-    const [row] = await this.dataSource.query<{ count: number }[]>(COUNT, [userId, ...filterValues(filter)]);
+    const values = [userId, ...filterValues(filter)];
+    const [row] = await this.dataSource.query<{ count: number }[]>(
+      count(LISTED[filter.owner ?? 'any']),
+      values,
+    );
     return row?.count ?? 0;
   }
 
-  /** Leaves out unknown conversations and those of other users. Throws InvalidInputError when they are larger than a page. */
-  async findAll(userId: string, ids: readonly string[]): Promise<Map<string, ConversationRow>> {
-    const rows = await FIND_SEVERAL.run(this.dataSource, [userId, ids]);
+  /** Leaves out what the reader may not read. Throws InvalidInputError when they are larger than a page. */
+  async findAll(
+    reader: Pick<AuthUser, 'id' | 'isAdmin'>,
+    ids: readonly string[],
+  ): Promise<Map<string, ConversationRow>> {
+    const rows = await FIND_READABLE.run(this.dataSource, [reader.id, ids, reader.isAdmin]);
     requireAll(rows, rows[0]?.found ?? 0, 'ids');
     return new Map(rows.map((row) => [row.id, row]));
   }
@@ -377,8 +354,15 @@ export class ConversationQueries {
   }
 }
 
-function isEmpty({ withSubConversations, ...others }: ConversationFilter): boolean {
-  return !withSubConversations && Object.values(others).every((value) => value === undefined);
+function cursor({ id, created_at_text: at }: ConversationRow): string {
+  return formatTimeCursor({ at, id });
+}
+
+function isEmpty({ withSubConversations, ...filter }: ConversationFilter): boolean {
+  return (
+    !withSubConversations &&
+    Object.values({ ...filter, owner: undefined }).every((value) => value === undefined)
+  );
 }
 
 function filterValues(filter: ConversationFilter): unknown[] {

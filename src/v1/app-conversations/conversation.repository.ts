@@ -158,6 +158,7 @@ export class ConversationRepository {
       llmBaseUrl: baseUrl,
       llmProfile: request.llm_profile ?? null,
       public: request.public,
+      visibility: request.visibility ?? 'private',
       tags: request.tags,
       metadata: request.metadata ?? {},
       resultSchema: request.result_schema ?? null,

@@ -5,6 +5,7 @@ import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { jsonText } from '@slipway/common/json-access.js';
 import { zip, type ZipEntry } from '@slipway/common/zip.js';
 import { AuditRepository } from '../../audit/audit.repository.js';
+import type { AuthUser } from '../../auth/auth.decorators.js';
 import { parseHexId, toHexId } from '../../common/identifiers.js';
 import { AgentServerClient } from '../agent-servers/agent-server.client.js';
 import type { AgentServerTarget } from '../agent-servers/sandbox-address.js';
@@ -14,7 +15,8 @@ import { SandboxWorkerSignal } from '../sandboxes/sandbox-events.js';
 import { RunningSandboxQueries } from '../sandboxes/sandbox.queries.js';
 import { ConversationPresenter } from './api/conversation.presenter.js';
 import type { UpdateConversationDto } from './api/dto/conversation.dto.js';
-import { ConversationQueries, type ConversationRow } from './conversation.queries.js';
+import { ConversationQueries } from './conversation.queries.js';
+import type { ConversationRow } from './conversation-row.js';
 import { ConversationRepository } from './conversation.repository.js';
 import { StartTaskRepository } from './start-task.repository.js';
 
@@ -38,11 +40,11 @@ export class ConversationsService {
     private readonly presenter: ConversationPresenter,
   ) {}
 
-  /** Returns conversations in the order of the ids; null for each that is unknown, another user's or invalid. */
-  async findAll(userId: string, givenIds: readonly string[]): Promise<(ConversationRow | null)[]> {
+  /** Returns conversations in the order of the ids; null for each that is unknown, invalid or not for the reader. */
+  async findAll(reader: AuthUser, givenIds: readonly string[]): Promise<(ConversationRow | null)[]> {
     const ids = givenIds.map(parseHexId);
     const found = await this.queries.findAll(
-      userId,
+      reader,
       ids.filter((id) => id !== null),
     );
     return ids.map((id) => (id === null ? null : (found.get(id) ?? null)));
@@ -51,10 +53,17 @@ export class ConversationsService {
   /** Returns the changed conversation. Throws DomainError not_found. */
   async update(userId: string, givenId: string, change: UpdateConversationDto): Promise<ConversationRow> {
     const id = parseHexId(givenId);
-    const { title, public: isPublic, selected_repository: repository, selected_branch: branch } = change;
+    const {
+      title,
+      public: isPublic,
+      visibility,
+      selected_repository: repository,
+      selected_branch: branch,
+    } = change;
     const values = {
       ...(title !== undefined && { title, titleIsUsers: title !== null }),
       ...(isPublic !== undefined && { public: isPublic }),
+      ...(visibility !== undefined && { visibility }),
       ...(repository !== undefined && { selectedRepository: repository }),
       ...(branch !== undefined && { selectedBranch: branch }),
       ...(change.git_provider !== undefined && { gitProvider: change.git_provider }),

@@ -2,6 +2,7 @@ import { Column, CreateDateColumn, Entity, Index, PrimaryColumn, UpdateDateColum
 import type { Content } from '@slipway/agent-protocol/events.js';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
+import type { Visibility } from '../../auth/access.js';
 import { OwnedRow } from '../../auth/user.repository.js';
 import type { EncryptedColumn } from '../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../common/identifiers.js';
@@ -73,6 +74,8 @@ export interface StartRequest {
   parent_conversation_id: string | null;
   agent_type: 'default' | 'plan';
   public: boolean | null;
+  /** Absent in older rows: private. */
+  visibility?: Visibility;
   /** Secrets by name. They are masked in the row, which stores them encrypted in another column. */
   secrets: Record<string, string> | null;
   tags: Record<string, string>;

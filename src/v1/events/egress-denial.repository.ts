@@ -4,7 +4,7 @@ import { Column, Entity, type EntityManager, JoinColumn, ManyToOne, PrimaryColum
 import type { ReportedRequest } from '@slipway/egress-proxy/protocol.js';
 import { Clock } from '../../common/clock.js';
 import { Sandbox } from '../sandboxes/sandbox.entity.js';
-import { FollowedConversation } from './followed-conversation.repository.js';
+import { FollowedConversation } from './followed-conversation.entity.js';
 import { EventRepository } from './store/event.repository.js';
 import { toStorable } from './store/storable-event.js';
 

@@ -20,6 +20,7 @@ import {
   toStreamStart,
   UNKNOWN_CONVERSATION,
 } from './events.dto.js';
+import { ConversationOwner, NeedsAccess } from './conversation-access.guard.js';
 import { EventsService } from './events.service.js';
 import { EventStreamsService } from './stream/event-streams.service.js';
 
@@ -43,6 +44,7 @@ export class EventsController {
   ) {}
 
   @Get('search')
+  @NeedsAccess('read')
   @ApiRoute('search_events', 'Events of a conversation', {
     description:
       "In the order of the agent server's log, also when the sandbox is gone. Every event is kept as it came; the longest texts of an event above 4 MiB are cut.",
@@ -51,7 +53,7 @@ export class EventsController {
     invalid: 'timestamp__gte',
   })
   async search(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: SearchEventsQueryDto,
   ): Promise<EventPageDto> {
@@ -60,13 +62,14 @@ export class EventsController {
   }
 
   @Get('count')
+  @NeedsAccess('read')
   @ApiRoute('count_events', 'How many events a conversation has', {
     description: 'Of those that match the filters; all of them without any.',
     answer: COUNT,
     problems: [UNKNOWN_CONVERSATION],
   })
   async count(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: CountEventsQueryDto,
   ): Promise<number> {
@@ -74,6 +77,7 @@ export class EventsController {
   }
 
   @Get('stream')
+  @NeedsAccess('own')
   @ApiHeader({
     name: 'Last-Event-ID',
     required: false,
@@ -103,6 +107,7 @@ export class EventsController {
   }
 
   @Get()
+  @NeedsAccess('read')
   @ApiRoute('batch_get_events', 'Events by id', {
     description: 'Looks them up in one conversation.',
     answer: {
@@ -115,7 +120,7 @@ export class EventsController {
     problems: [UNKNOWN_CONVERSATION],
   })
   async batch(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: EventIdsQueryDto,
   ): Promise<(AgentEvent | null)[]> {

@@ -14,7 +14,9 @@ import { FollowLeaseRepository } from './follow/follow-lease.repository.js';
 import { FollowersService } from './follow/followers.service.js';
 import { LogSync } from './follow/log-sync.js';
 import { SyncRequests } from './follow/sync-requests.js';
-import { FollowedConversation, FollowedConversationRepository } from './followed-conversation.repository.js';
+import { ConversationAccessGuard } from './conversation-access.guard.js';
+import { FollowedConversation } from './followed-conversation.entity.js';
+import { FollowedConversationRepository } from './followed-conversation.repository.js';
 import { ConversationUpdates, EventAppender, EventStore } from './store/event-store.js';
 import { EventPartitionRepository, EventRetentionWorker } from './store/event-partition.repository.js';
 import { EventQueries } from './store/event.queries.js';
@@ -33,6 +35,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
   ],
   controllers: [EventsController, EventCountController],
   providers: [
+    ConversationAccessGuard,
     ConversationUpdates,
     EgressDenialRepository,
     EventAppender,
@@ -51,6 +54,7 @@ import { EventStreamsService } from './stream/event-streams.service.js';
     UncountedEventsWorker,
   ],
   exports: [
+    ConversationAccessGuard,
     ConversationUpdates,
     EgressDenialRepository,
     EventQueries,

@@ -1,17 +1,7 @@
 import { Injectable } from '@nestjs/common';
 import { InjectRepository } from '@nestjs/typeorm';
-import {
-  DataSource,
-  type EntityManager,
-  In,
-  Repository,
-  Column,
-  CreateDateColumn,
-  Entity,
-  Index,
-  PrimaryColumn,
-  UpdateDateColumn,
-} from 'typeorm';
+import { DataSource, type EntityManager, In, Repository } from 'typeorm';
+import type { AccessedRow } from '../../auth/access.js';
 import {
   type ConversationFailure,
   type ConversationStatus,
@@ -30,52 +20,8 @@ import {
   type WebhookEvent,
 } from '../../outbound-webhooks/webhook-event.js';
 import { WebhookDeliveryRepository } from '../../outbound-webhooks/webhook-delivery.repository.js';
-import { OwnedRow } from '../../auth/user.repository.js';
+import { FollowedConversation } from './followed-conversation.entity.js';
 import type { ObservedState } from './store/observed-state.js';
-
-/** What the service knows about a conversation at its agent server, and how far its log was read. */
-@Entity('followed_conversations')
-@Index('followed_conversations_sandbox_id_idx', ['sandboxId'])
-@Index('followed_conversations_user_id_idx', ['userId'])
-@Index('followed_conversations_uncounted_idx', ['id'], { where: 'uncounted_events > 0' })
-export class FollowedConversation extends OwnedRow {
-  @PrimaryColumn('uuid') id: string;
-  @Column('text') sandboxId: string;
-
-  /** Last reported by the agent server; meaningful only while the sandbox runs. */
-  @Column('text', { nullable: true }) executionStatus: ConversationStatus | null;
-
-  /** The last error in the log, until the agent does anything but fail. */
-  @Column('jsonb', { nullable: true }) error: ConversationFailure | null;
-  @Column('jsonb', { nullable: true }) metrics: MetricsSnapshot | null;
-  @Column('text', { nullable: true }) title: string | null;
-
-  /** The agent's result; null unless one was requested. */
-  @Column('jsonb', { nullable: true }) result: object | string | number | boolean | null;
-
-  /** The `seq` of the last event, so the number of events ever stored; retention may have removed the oldest. */
-  @Column('integer', { default: 0 }) eventCount: number;
-
-  /** Bytes of the bodies of stored events, as PostgreSQL's text, like all numbers that JavaScript might not hold. */
-  @Column('bigint', { default: 0 }) eventBytes: string;
-
-  /** The `seq` up to which events are not counted yet: they were stored before bytes were. */
-  @Column('integer', { default: 0 }) uncountedEvents: number;
-
-  /** Events come for which there is no room. */
-  @Column('boolean', { default: false }) isFull: boolean;
-
-  /** Messages that no run of the agent has followed, and their bytes. */
-  @Column('integer', { default: 0 }) unreadMessages: number;
-  @Column('integer', { default: 0 }) unreadBytes: number;
-  @Column('text', { nullable: true }) lastEventId: string | null;
-
-  /** When the log was opened; none of its events was stored earlier. */
-  @CreateDateColumn({ type: 'timestamptz' }) openedAt: Date;
-  @Column('text', { nullable: true }) follower: string | null;
-  @Column('timestamptz', { nullable: true }) followerUntil: Date | null;
-  @UpdateDateColumn({ type: 'timestamptz' }) updatedAt: Date;
-}
 
 /** Payload: the id of a conversation. */
 export const OPENED_CHANNEL = 'conversation_opened';
@@ -180,6 +126,8 @@ const LOG_OF_USER = `
   SELECT id, event_count AS "eventCount", ${SINCE}, ${UNTIL}, CASE WHEN execution_status IN ('error', 'stuck') AND error IS NOT NULL
     THEN jsonb_build_object('execution_status', execution_status, 'error', error) END AS failure
   FROM followed_conversations WHERE id = $1 AND user_id = $2`;
+
+const ACCESSED = 'SELECT user_id AS "userId", visibility FROM app_conversations WHERE id = $1';
 
 const PROGRESS = `
   SELECT event_count AS "eventCount", last_event_id AS "lastEventId", event_bytes::float8 AS bytes, is_full AS "isFull",
@@ -291,6 +239,12 @@ export class FollowedConversationRepository {
   async findLog(id: string, userId: string): Promise<StoredLog | null> {
     const [log = null] = await this.dataSource.query<StoredLog[]>(LOG_OF_USER, [id, userId]);
     return log;
+  }
+
+  /** Whose the conversation is, and who reads it; null for an unknown one. */
+  async accessed(id: string): Promise<AccessedRow | null> {
+    const [row = null] = await this.dataSource.query<AccessedRow[]>(ACCESSED, [id]);
+    return row;
   }
 
   /** Numbers of the last events; removed conversations are left out. */

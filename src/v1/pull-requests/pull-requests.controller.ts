@@ -6,6 +6,7 @@ import { GitProviderError } from '../../git-providers/git-provider.js';
 import { gitProviderProblem, invalidGitToken, noTokenOf } from '../../git-providers/git-provider-problem.js';
 import { InputValidationPipe } from '../../common/validation/validation.pipe.js';
 import { SANDBOX_PROBLEMS } from '../app-conversations/api/dto/conversation-actions.dto.js';
+import { NeedsAccess } from '../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../events/events.dto.js';
 import { unknownToSandbox } from '../events/events.service.js';
 import { CurrentSandbox, ActsForOwner, type SandboxKeyHolder } from '../sandboxes/sandbox-key.guard.js';
@@ -86,6 +87,7 @@ export class ConversationPullRequestController {
   constructor(private readonly pullRequests: PullRequestsService) {}
 
   @Post()
+  @NeedsAccess('own')
   @ApiRoute('open_conversation_pull_request', "Open a pull request for a conversation's commits", {
     description:
       'What the tool of the agent does: the branch is pushed from the sandbox, which is resumed for it, and a pull request is opened with your token. One that is open for the same branches already is answered as it is. The default branch is never pushed. Where you may not push to the repository, the branch goes to a fork of yours, which is made if there is none and `fork` is not `never`, and the pull request is opened across.',

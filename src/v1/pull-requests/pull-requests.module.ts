@@ -4,6 +4,7 @@ import { GitProvidersModule } from '../../git-providers/git-providers.module.js'
 import { OutboundWebhooksModule } from '../../outbound-webhooks/outbound-webhooks.module.js';
 import { AgentServersModule } from '../agent-servers/agent-servers.module.js';
 import { AppConversationsModule } from '../app-conversations/app-conversations.module.js';
+import { EventsModule } from '../events/events.module.js';
 import { SandboxesModule } from '../sandboxes/sandboxes.module.js';
 import { ConversationPullRequestController, PullRequestsController } from './pull-requests.controller.js';
 import { PullRequestsService } from './pull-requests.service.js';
@@ -13,6 +14,7 @@ import { PullRequestsService } from './pull-requests.service.js';
     AgentServersModule,
     AuthModule,
     AppConversationsModule,
+    EventsModule,
     GitProvidersModule,
     SandboxesModule,
     OutboundWebhooksModule,

@@ -1,12 +1,19 @@
 import { Body, Controller, Delete, Get, Param, Patch, Query, Res } from '@nestjs/common';
 import { ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { UserId } from '../../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
+import { UsersService } from '../../../auth/users.service.js';
 import { ApiRoute } from '../../../common/openapi/api-route.js';
 import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { toPageDto } from '../../../common/pagination/page.dto.js';
+import {
+  CurrentOrganization,
+  INSTALLATION_ORGANIZATION_ID,
+} from '../../../organizations/installation-organization.js';
+import { ConversationOwner, NeedsAccess } from '../../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { ConversationQueries } from '../conversation.queries.js';
+import type { ConversationFilter, ConversationRow } from '../conversation-row.js';
 import { ConversationsService } from '../conversations.service.js';
 import { ConversationPresenter } from './conversation.presenter.js';
 import { DownloadSender } from './download.sender.js';
@@ -28,21 +35,25 @@ export class AppConversationsController {
     private readonly conversations: ConversationsService,
     private readonly presenter: ConversationPresenter,
     private readonly downloads: DownloadSender,
+    private readonly users: UsersService,
   ) {}
 
   @Get('search')
   @ApiRoute('search_app_conversations', 'List conversations', {
-    description: 'Newest first; without those that are part of another one unless they are asked for.',
+    description:
+      'Yours, and those that others share with the organization, newest first; without those that are part of another one unless they are asked for.',
     answer: { type: AppConversationPageDto, description: 'A page of conversations' },
   })
   async search(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
+    @CurrentOrganization() organization: string,
     @Query() query: SearchConversationsQueryDto,
   ): Promise<AppConversationPageDto> {
     const { limit, page_id: pageId, include_sub_conversations: withSubConversations = false } = query;
-    const filter = toConversationFilter(query, withSubConversations);
-    const page = await this.queries.search(userId, filter, { limit, pageId });
-    return toPageDto(page, (row) => this.presenter.conversation(row));
+    const filter = within(organization, toConversationFilter(query, withSubConversations));
+    const page = await this.queries.search(user.id, filter, { limit, pageId });
+    const owners = await this.ownersOf(user, page.items);
+    return toPageDto(page, (row) => this.presenter.conversation(row, owners));
   }
 
   @Get('count')
@@ -50,8 +61,12 @@ export class AppConversationsController {
     description: 'Those that are part of another one count as well.',
     answer: { schema: { type: 'integer', example: 12 }, description: 'How many there are' },
   })
-  async count(@UserId() userId: string, @Query() query: ConversationFilterQueryDto): Promise<number> {
-    return this.queries.count(userId, toConversationFilter(query, true));
+  async count(
+    @CurrentUser() { id }: AuthUser,
+    @CurrentOrganization() organization: string,
+    @Query() query: ConversationFilterQueryDto,
+  ): Promise<number> {
+    return this.queries.count(id, within(organization, toConversationFilter(query, true)));
   }
 
   @Get()
@@ -65,32 +80,38 @@ export class AppConversationsController {
     },
   })
   async list(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
+    @CurrentOrganization() organization: string,
     @Query() query: ListConversationsQueryDto,
   ): Promise<AppConversationPageDto | (AppConversationDto | null)[]> {
     if (query.ids === undefined) {
-      return this.search(userId, query);
+      return this.search(user, organization, query);
     }
-    const rows = await this.conversations.findAll(userId, query.ids);
-    return rows.map((row) => row && this.presenter.conversation(row));
+    const rows = await this.conversations.findAll(user, query.ids);
+    const owners = await this.ownersOf(user, rows);
+    return rows.map((row) => row && this.presenter.conversation(row, owners));
   }
 
   @Patch(':id')
+  @NeedsAccess('own')
   @ApiRoute('update_app_conversation', 'Change what is noted about a conversation', {
-    description: 'Title, repository, branch, provider. A title of yours is not replaced any more.',
+    description:
+      'Title, repository, branch, provider, who reads it. A title of yours is not replaced any more.',
     answer: { type: AppConversationDto, description: 'The conversation as it is now' },
     problems: [UNKNOWN_CONVERSATION],
     invalid: 'title',
   })
   async update(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
     @Param() { id }: ConversationIdDto,
     @Body() body: UpdateConversationDto,
   ): Promise<AppConversationDto> {
-    return this.presenter.conversation(await this.conversations.update(userId, id, body));
+    const row = await this.conversations.update(user.id, id, body);
+    return this.presenter.conversation(row, new Map([[user.id, user.email]]));
   }
 
   @Delete(':id')
+  @NeedsAccess('own')
   @ApiRoute('delete_app_conversation', 'Delete a conversation', {
     description:
       'With its events, and with its sandbox when no other conversation uses that; whatever state they are in. One ' +
@@ -98,11 +119,15 @@ export class AppConversationsController {
     answer: { type: SuccessDto, description: 'Deleted; the sandbox goes in the background' },
     problems: [UNKNOWN_CONVERSATION],
   })
-  async remove(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+  async remove(
+    @CurrentUser() { id: userId }: AuthUser,
+    @Param() { id }: ConversationIdDto,
+  ): Promise<SuccessDto> {
     return succeeded(this.conversations.remove(userId, id));
   }
 
   @Get(':id/download')
+  @NeedsAccess('read')
   @ApiRoute('export_conversation', 'Download a conversation', {
     description:
       'A zip archive with `meta.json` and each stored event in a file of its own (`event_000000_….json`), also when the sandbox is gone.',
@@ -113,7 +138,8 @@ export class AppConversationsController {
     problems: [UNKNOWN_CONVERSATION],
   })
   async download(
-    @UserId() userId: string,
+    @CurrentUser() user: AuthUser,
+    @ConversationOwner() ownerId: string,
     @Param() { id }: ConversationIdDto,
     @Res() response: Response,
   ): Promise<void> {
@@ -121,9 +147,23 @@ export class AppConversationsController {
       'Content-Type': 'application/zip',
       'Content-Disposition': 'attachment; filename="conversation.zip"',
     };
-    await this.downloads.send(userId, response, async () => ({
+    await this.downloads.send(user.id, response, async () => ({
       headers,
-      content: await this.conversations.export(userId, id),
+      content: await this.conversations.export(ownerId, id),
     }));
   }
+
+  /** The addresses of the owners. */
+  private async ownersOf(
+    { id, email }: AuthUser,
+    rows: readonly (ConversationRow | null)[],
+  ): Promise<Map<string, string>> {
+    const others = rows.flatMap((row) => (row === null || row.user_id === id ? [] : [row.user_id]));
+    return (await this.users.addresses(others)).set(id, email);
+  }
+}
+
+/** Nothing is shared in a personal organization. */
+function within(organization: string, filter: ConversationFilter): ConversationFilter {
+  return organization === INSTALLATION_ORGANIZATION_ID ? filter : { ...filter, owner: 'me' };
 }

@@ -1,9 +1,9 @@
 import { Body, Controller, Param, Post, Query } from '@nestjs/common';
 import { ApiTags } from '@nestjs/swagger';
-import { UserId } from '../../../auth/auth.decorators.js';
 import { ApiRoute, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
 import { succeeded, SuccessDto } from '../../../common/openapi/responses.js';
 import { unknownProfile } from '../../../settings/profiles/profiles.service.js';
+import { ConversationOwner, NeedsAccess } from '../../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import { USER_FULL } from '../../events/followed-conversation.repository.js';
 import {
@@ -70,6 +70,7 @@ export class ConversationActionsController {
   ) {}
 
   @Post('send-message')
+  @NeedsAccess('steer')
   @ApiRoute('send_message_to_conversation', 'Say something', {
     description:
       'The agent takes it up at once, or with its next step when it works already. A sandbox that is paused or has failed is started for it.',
@@ -78,7 +79,7 @@ export class ConversationActionsController {
     problems: [...PROBLEMS, NO_ROOM_LEFT],
   })
   async sendMessage(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() { resume = true }: ResumeQueryDto,
     @Body() body: SendMessageDto,
@@ -92,6 +93,7 @@ export class ConversationActionsController {
   }
 
   @Post('respond-to-confirmation')
+  @NeedsAccess('steer')
   @ApiRoute('respond_to_confirmation', 'Allow or refuse what the agent waits for', {
     description: 'Only while the conversation is waiting_for_confirmation.',
     answer: { type: SuccessDto, description: 'The agent goes on' },
@@ -102,7 +104,7 @@ export class ConversationActionsController {
     problems: PROBLEMS,
   })
   async respond(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() { accept, reason }: ConfirmationResponseDto,
   ): Promise<SuccessDto> {
@@ -115,33 +117,36 @@ export class ConversationActionsController {
   }
 
   @Post('pause')
+  @NeedsAccess('steer')
   @ApiRoute('pause_app_conversation', 'Pause the agent', {
     description: 'It stops after its current step, asked again at once. The sandbox goes on running.',
     answer: { type: SuccessDto, description: 'The agent pauses' },
     problems: PROBLEMS,
   })
-  async pause(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+  async pause(@ConversationOwner() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     return succeeded(this.actions.pause(userId, id));
   }
 
   @Post('run')
+  @NeedsAccess('steer')
   @ApiRoute('run_app_conversation', 'Let the agent go on', {
     description: 'After a pause, an error, or messages that were sent without `run`.',
     answer: { type: SuccessDto, description: 'The agent works' },
     problems: PROBLEMS,
   })
-  async run(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
+  async run(@ConversationOwner() userId: string, @Param() { id }: ConversationIdDto): Promise<SuccessDto> {
     return succeeded(this.actions.run(userId, id));
   }
 
   @Post('switch_profile')
+  @NeedsAccess('own')
   @ApiRoute('switch_conversation_profile', 'Go on with the model of a stored profile', {
     description: 'From the next step of the agent on, with all that it knows.',
     answer: { type: SuccessDto, description: 'The agent uses its model' },
     problems: [UNKNOWN_PROFILE, PROFILE_CONFLICT, 410, 502, 503],
   })
   async switchProfile(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() { profile_name: name }: SwitchProfileDto,
   ): Promise<SuccessDto> {
@@ -149,13 +154,14 @@ export class ConversationActionsController {
   }
 
   @Post('switch_acp_model')
+  @NeedsAccess('own')
   @ApiRoute('switch_conversation_acp_model', 'Let an ACP agent go on with another model', {
     description: 'From its next turn on, with all that it knows. The conversation shows the new model.',
     answer: { type: SuccessDto, description: 'The agent uses it' },
     problems: [NO_ACP_AGENT, ...PROBLEMS, SLOW_AGENT],
   })
   async switchAcpModel(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() { model }: SwitchAcpModelDto,
   ): Promise<SuccessDto> {
@@ -180,6 +186,7 @@ export class PendingMessagesController {
   constructor(private readonly pending: PendingMessagesService) {}
 
   @Post()
+  @NeedsAccess('own')
   @ApiRoute('queue_pending_message', 'Say something as soon as the conversation is ready', {
     description: QUEUE,
     status: 201,
@@ -188,7 +195,7 @@ export class PendingMessagesController {
     problems: [...QUEUE_PROBLEMS, NO_ROOM_LEFT],
   })
   async queue(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Body() body: PendingMessageDto,
   ): Promise<MessageQueuedDto> {

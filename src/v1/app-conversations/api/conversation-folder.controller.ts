@@ -1,10 +1,11 @@
 import { Controller, Get, Param, Query, Res } from '@nestjs/common';
 import { ApiProperty, ApiSchema, ApiTags } from '@nestjs/swagger';
 import type { Response } from 'express';
-import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser } from '../../../auth/auth.decorators.js';
 import { ApiRoute, documented, type DocumentedProblem, thrown } from '../../../common/openapi/api-route.js';
 import { Shown } from '../../../common/openapi/responses.js';
 import { requireScope } from '../../../common/scopes.js';
+import { ConversationOwner, NeedsAccess } from '../../events/conversation-access.guard.js';
 import { ConversationIdDto, UNKNOWN_CONVERSATION } from '../../events/events.dto.js';
 import {
   ConversationWorkspaceService,
@@ -111,6 +112,7 @@ export class ConversationFolderController {
   ) {}
 
   @Get('files')
+  @NeedsAccess('read')
   @ApiRoute('list_conversation_files', 'List the files of a conversation', {
     description:
       'Up to 2,000 paths below a folder, relative to it and in order, without folders of installed packages, of caches and of builds. None when there is no such folder. While the sandbox does not run, those that were kept when the last run ended or it was stopped, of the last hundred conversations.',
@@ -123,12 +125,13 @@ export class ConversationFolderController {
     invalid: 'path',
   })
   async files(
-    @UserId() userId: string,
+    @CurrentUser() { id: callerId }: AuthUser,
+    @ConversationOwner() ownerId: string,
     @Param() { id }: ConversationIdDto,
     @Query() { path = '.' }: FilesQueryDto,
     @Res({ passthrough: true }) response: Response,
   ): Promise<string[]> {
-    const { paths, asOf } = await this.workspace.files(userId, id, path);
+    const { paths, asOf } = await this.workspace.files(ownerId, id, path, ownerId !== callerId);
     if (asOf !== null) {
       response.set('Last-Modified', asOf.toUTCString());
     }
@@ -136,28 +139,31 @@ export class ConversationFolderController {
   }
 
   @Get('skills')
+  @NeedsAccess('own')
   @ApiRoute('get_conversation_skills', 'What the agent of a conversation knows', {
     description:
       "The skills of the conversation's folder and its repository (AGENTS.md, .agents/skills, .openhands/skills, .openhands/microagents), and those in the home of the sandbox. Those in `disabled_skills` of the settings are left out. None unless the sandbox runs.",
     answer: { type: SkillsDto, description: 'As they are in the sandbox now' },
     problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
   })
-  async list(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<SkillsDto> {
+  async list(@ConversationOwner() userId: string, @Param() { id }: ConversationIdDto): Promise<SkillsDto> {
     return { skills: await this.workspace.skills(userId, id) };
   }
 
   @Get('hooks')
+  @NeedsAccess('own')
   @ApiRoute('get_conversation_hooks', 'What a repository wants to have run at events', {
     description:
       "The hooks in `.openhands/hooks.json` of the conversation's folder, as that file is now. None unless the sandbox runs. Only stock agent servers run them.",
     answer: { type: HooksDto, description: 'By event' },
     problems: [UNKNOWN_CONVERSATION, ...UNREACHABLE],
   })
-  async hooks(@UserId() userId: string, @Param() { id }: ConversationIdDto): Promise<HooksDto> {
+  async hooks(@ConversationOwner() userId: string, @Param() { id }: ConversationIdDto): Promise<HooksDto> {
     return { hooks: await this.workspace.hooks(userId, id) };
   }
 
   @Get('file')
+  @NeedsAccess('own')
   @ApiRoute('read_conversation_file', 'Read a file of a conversation', {
     description: READ_FILE,
     answer: {
@@ -171,7 +177,7 @@ export class ConversationFolderController {
     invalid: 'file_path',
   })
   async file(
-    @UserId() userId: string,
+    @ConversationOwner() userId: string,
     @Param() { id }: ConversationIdDto,
     @Query() { file_path: file = 'PLAN.md' }: FileQueryDto,
     @Res() response: Response,
@@ -181,6 +187,7 @@ export class ConversationFolderController {
   }
 
   @Get('git/changes')
+  @NeedsAccess('read')
   @ApiRoute('get_conversation_git_changes', 'List what the agent changed', {
     description:
       'Changed, new and deleted files below a folder, as git sees them; none outside of a repository. ' +
@@ -206,13 +213,15 @@ export class ConversationFolderController {
   })
   async changes(
     @CurrentUser() user: AuthUser,
+    @ConversationOwner() ownerId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.changes(user.id, id, withinScope(user, query));
+    return this.workspace.changes(ownerId, id, withinRights(user, ownerId, query));
   }
 
   @Get('git/diff')
+  @NeedsAccess('read')
   @ApiRoute('get_conversation_git_diff', 'Show what the agent changed in a file', {
     description:
       'The whole file before and after; while the sandbox does not run, as it was kept, if it was.',
@@ -233,17 +242,26 @@ export class ConversationFolderController {
   })
   async diff(
     @CurrentUser() user: AuthUser,
+    @ConversationOwner() ownerId: string,
     @Param() { id }: ConversationIdDto,
     @Query() query: GitQueryDto,
   ): Promise<unknown> {
-    return this.workspace.diff(user.id, id, withinScope(user, query));
+    return this.workspace.diff(ownerId, id, withinRights(user, ownerId, query));
   }
 }
 
-/** A resume starts work: a key that may not run gets what is there without one. @throws DomainError insufficient_scope */
-function withinScope(user: AuthUser, query: GitQueryDto): GitQueryDto {
+/** Readers get what is kept. A resume starts work: a key that may not run gets what is there without one. @throws DomainError insufficient_scope */
+function withinRights(
+  user: AuthUser,
+  ownerId: string,
+  query: GitQueryDto,
+): GitQueryDto & { keptOnly: boolean } {
+  if (user.id !== ownerId) {
+    return Object.assign({}, query, { keptOnly: true });
+  }
   if (query.resume === true) {
     requireScope(user, 'run');
   }
-  return user.scopes.includes('run') ? query : Object.assign({}, query, { resume: false });
+  const allowed = user.scopes.includes('run') ? {} : { resume: false };
+  return Object.assign({ keptOnly: false }, query, allowed);
 }

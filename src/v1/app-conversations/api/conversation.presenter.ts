@@ -3,11 +3,11 @@ import { jsonText } from '@slipway/common/json-access.js';
 import { MASK } from '@slipway/common/secret-mask.js';
 import { SecretCipher } from '../../../common/crypto/secret-cipher.js';
 import { toHexId } from '../../../common/identifiers.js';
-import { callerMayRun } from '../../../common/requests/request-context.js';
+import { callerMayOpenSandboxesOf, isCaller } from '../../../common/requests/request-context.js';
 import { toWireStatus } from '../../sandboxes/sandbox-status.js';
 import { SandboxUrls } from '../../sandboxes/sandbox-urls.js';
 import { sessionKeyBinding } from '../../sandboxes/session-key.js';
-import type { ConversationRow } from '../conversation.queries.js';
+import type { ConversationRow } from '../conversation-row.js';
 import type { StartRequest } from '../start-task.entity.js';
 import type { StartTaskRow } from '../start-task.queries.js';
 import type { AppConversationDto } from './dto/conversation.dto.js';
@@ -20,12 +20,16 @@ export class ConversationPresenter {
     private readonly urls: SandboxUrls,
   ) {}
 
-  conversation(row: ConversationRow): AppConversationDto {
+  /** @param owners addresses of users by their ids */
+  conversation(row: ConversationRow, owners: ReadonlyMap<string, string> = new Map()): AppConversationDto {
     const status = toWireStatus(row.sandbox_status, row.address);
     const isRunning = status === 'RUNNING';
+    const isOpen = callerMayOpenSandboxesOf(row.user_id);
     return {
       id: toHexId(row.id),
       created_by_user_id: row.user_id,
+      created_by_email: owners.get(row.user_id) ?? null,
+      visibility: row.visibility,
       sandbox_id: row.sandbox_id,
       selected_repository: row.selected_repository,
       selected_branch: row.selected_branch,
@@ -50,9 +54,12 @@ export class ConversationPresenter {
       sandbox_status: status,
       execution_status: isRunning ? row.execution_status : null,
       error: row.error,
-      conversation_url: isRunning ? `${this.agentServer(row)}/api/conversations/${toHexId(row.id)}` : null,
+      conversation_url:
+        isRunning && isCaller(row.user_id)
+          ? `${this.agentServer(row)}/api/conversations/${toHexId(row.id)}`
+          : null,
       session_api_key:
-        row.session_key && callerMayRun()
+        row.session_key && isOpen
           ? this.cipher.decrypt(row.session_key, sessionKeyBinding(row.sandbox_id))
           : null,
       acp_server: row.agent === null ? null : row.agent.replace(/^acp:/, ''),
@@ -112,6 +119,7 @@ function requestEcho(request: StartRequest): StartTaskDto['request'] {
     parent_conversation_id: parentId === null ? null : toHexId(parentId),
     agent_type: request.agent_type,
     public: request.public,
+    visibility: request.visibility ?? 'private',
     observability_metadata: request['observability_metadata'] ?? null,
     observability_tags: request['observability_tags'] ?? null,
     observability_span_name: request['observability_span_name'] ?? null,
@@ -149,7 +157,7 @@ export function requestNotes(request: StartRequest): string[] {
     traced.length > 0 && `${traced.join(', ')}: no effect, conversations are not traced here.`,
     request.agent_type === 'plan' &&
       'agent_type plan: the usual agent, told to write a plan into PLAN.md and to change nothing else.',
-    request.public === true && 'public is kept and shown, but nobody else can see the conversation.',
+    request.public === true && 'public is kept and shown, but shares nothing: visibility does.',
   ];
   return notes.filter((note) => note !== false);
 }

@@ -15,6 +15,7 @@ import { Clock } from '../../../common/clock.js';
 import { type Lease, LeasedRows, type LeasedTable } from '../../../database/leased-rows/leased-rows.js';
 import { HostIdentity } from '../../sandboxes/host-identity.js';
 import { joinSandbox } from '../../sandboxes/sandbox.queries.js';
+import { isStored, joinConversation } from '../conversation.queries.js';
 import { hasUnfinishedStart, mayGoOn } from '../start-task.queries.js';
 
 /** Removed once the agent server has it. */
@@ -57,7 +58,7 @@ export const MAX_DELIVERABLE = 200;
 const DELIVERABLE = `
   SELECT p.id, p.user_id AS owner, p.due_at
   FROM pending_messages p
-  JOIN app_conversations c ON c.id = p.conversation_id
+  ${joinConversation('p.conversation_id')}
   ${joinSandbox('c')}
   WHERE s.host_id = $8 AND s.status = 'RUNNING' AND c.sandbox_generation = s.generation
     AND p.due_at <= $2 AND ${mayGoOn('c')}
@@ -95,7 +96,7 @@ const REMOVE_ORPHANS = `
   removed AS (
     DELETE FROM pending_messages WHERE id = ANY (ARRAY(
       SELECT p.id FROM seen p
-      WHERE NOT EXISTS (SELECT FROM app_conversations c WHERE c.id = p.conversation_id)
+      WHERE NOT ${isStored('p.conversation_id')}
         AND NOT ${hasUnfinishedStart('p.conversation_id')})))
   SELECT id FROM seen ORDER BY id OFFSET ${ORPHANS_BATCH - 1}`;
 

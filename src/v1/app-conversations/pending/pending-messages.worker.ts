@@ -12,7 +12,8 @@ import { readLogAfter } from '../../events/follow/log-sync.js';
 import { SyncRequests } from '../../events/follow/sync-requests.js';
 import { type RunningSandbox, RunningSandboxQueries } from '../../sandboxes/sandbox.queries.js';
 import { SandboxRepository } from '../../sandboxes/sandbox.repository.js';
-import { ConversationQueries, type ConversationRow } from '../conversation.queries.js';
+import { ConversationQueries } from '../conversation.queries.js';
+import type { ConversationRow } from '../conversation-row.js';
 import { CredentialRefreshService } from '../credential-refresh.service.js';
 import { type DueMessage, MAX_DELIVERABLE, PendingMessageRepository } from './pending-message.repository.js';
 

@@ -125,6 +125,7 @@ function toStartRequest(body: StartConversationDto): StartRequest {
     parent_conversation_id: uuid(body.parent_conversation_id),
     agent_type: body.agent_type ?? 'default',
     public: body.public ?? null,
+    ...(body.visibility && { visibility: body.visibility }),
     observability_metadata: body.observability_metadata ?? null,
     observability_tags: body.observability_tags ?? null,
     observability_span_name: body.observability_span_name ?? null,

@@ -13,8 +13,8 @@ import {
 import type { ConversationStatus } from '@slipway/agent-protocol/conversation-api.js';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
 import { NamedStatement } from '../../../database/named-statement.js';
+import { FollowedConversation } from '../followed-conversation.entity.js';
 import {
-  FollowedConversation,
   FollowedConversationRepository,
   type LogProgress,
   NO_ROOM,

@@ -1,9 +1,8 @@
 import { ApiProperty, ApiSchema } from '@nestjs/swagger';
-import { callerMayRun } from '../../../common/requests/request-context.js';
+import { callerMayOpenSandboxesOf } from '../../../common/requests/request-context.js';
 import { thrown } from '../../../common/openapi/api-route.js';
 import { Shown, ShownOrNull, Time } from '../../../common/openapi/responses.js';
 import { LookupIds, PageOf, PageQuery } from '../../../common/pagination/page.dto.js';
-import type { Page } from '../../../common/pagination/page.js';
 import { Flag, Text } from '../../../common/validation/field-decorators.js';
 import { NoOtherMembers } from '../../../common/validation/unknown-members.js';
 import { tooManySandboxes } from '../sandbox-quota.js';
@@ -113,31 +112,17 @@ export class SearchSandboxesQueryDto extends PageQuery('Sandboxes on a page.') {
 }
 
 export function toSandboxDto(view: SandboxView, urls: SandboxUrls): SandboxDto {
+  const isOpen = callerMayOpenSandboxesOf(view.userId);
   return {
     id: view.id,
     created_by_user_id: view.userId,
     sandbox_spec_id: view.specId,
     status: toWireStatus(view.status, view.address),
     status_detail: view.statusDetail,
-    session_api_key: callerMayRun() ? view.sessionKey : null,
-    exposed_urls: view.address === null || !callerMayRun() ? null : exposedUrls(view, urls),
+    session_api_key: isOpen ? view.sessionKey : null,
+    exposed_urls: view.address === null || !isOpen ? null : exposedUrls(view, urls),
     created_at: view.createdAt.toISOString(),
   };
-}
-
-/** What opens a sandbox is shown to its owner only. */
-export function toSandboxPageDto(
-  { items, nextPageId }: Page<SandboxView>,
-  urls: SandboxUrls,
-  viewerId: string,
-): SandboxPageDto {
-  const shown = items.map((view) => {
-    const sandbox = toSandboxDto(view, urls);
-    return view.userId === viewerId
-      ? sandbox
-      : Object.assign(sandbox, { session_api_key: null, exposed_urls: null });
-  });
-  return { items: shown, next_page_id: nextPageId };
 }
 
 function exposedUrls({ id, sessionKey, ports, exposePort }: SandboxView, urls: SandboxUrls): ExposedUrlDto[] {

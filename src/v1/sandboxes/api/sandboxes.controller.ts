@@ -4,6 +4,7 @@ import { type AuthUser, CurrentUser, UserId } from '../../../auth/auth.decorator
 import { ApiRoute, badInput, documented, thrown } from '../../../common/openapi/api-route.js';
 import { unknownId } from '../../../common/errors/domain-error.js';
 import { listWithNulls, succeeded, SuccessDto } from '../../../common/openapi/responses.js';
+import { toPageDto } from '../../../common/pagination/page.dto.js';
 import { InputValidationPipe } from '../../../common/validation/validation.pipe.js';
 import { ApiIdempotencyKey, idempotencyKey } from '../../idempotency/idempotency.service.js';
 import { quotaExceeded } from '../sandbox-quota.js';
@@ -28,7 +29,6 @@ import {
   SearchSandboxesQueryDto,
   TOO_MANY_SANDBOXES,
   toSandboxDto,
-  toSandboxPageDto,
 } from './sandbox.dto.js';
 
 const CREATE =
@@ -94,7 +94,7 @@ export class SandboxesController {
     const page = all
       ? this.sandboxes.searchAll(user, limit, pageId)
       : this.queries.search(user.id, limit, pageId);
-    return toSandboxPageDto(await page, this.urls, user.id);
+    return toPageDto(await page, (view) => toSandboxDto(view, this.urls));
   }
 
   @Get()

@@ -17,6 +17,7 @@ import {
   TEXT_MAP,
   Time,
 } from '../../../../common/openapi/responses.js';
+import { VISIBILITIES, type Visibility } from '../../../../auth/access.js';
 import { PageOf, PageQuery } from '../../../../common/pagination/page.dto.js';
 import { customRule } from '../../../../common/validation/field.js';
 import {
@@ -44,7 +45,7 @@ import {
   titleLengthProblem,
 } from '../../conversation.entity.js';
 import { SHOWN_STATES, type ShownState } from '../../shown-state.js';
-import type { ConversationFilter } from '../../conversation.queries.js';
+import { type ConversationFilter, OWNERS } from '../../conversation-row.js';
 import { FollowStateDto } from '../../followed/follow.dto.js';
 
 const MAX_TAGS = 32;
@@ -129,6 +130,12 @@ export class ConversationFilterQueryDto {
     example: '8a1c2d3e-4f50-4a61-9b72-8c93ad04be15',
   })
   automation_id__eq?: string;
+
+  @Choice(
+    'Only your own (`me`), or those that others share with you (`others`); both by default. In your personal organization (`X-Org-Id`) only your own.',
+    { values: OWNERS, example: 'others' },
+  )
+  owner__eq?: ConversationFilter['owner'];
 }
 
 export class SearchConversationsQueryDto extends IntersectionType(
@@ -163,8 +170,16 @@ export function toConversationFilter(
     repository: query.selected_repository__eq,
     provider: query.git_provider__eq,
     automationId: query.automation_id__eq,
+    owner: query.owner__eq,
     withSubConversations,
   };
+}
+
+export function VisibilityField(): PropertyDecorator {
+  return Choice(
+    'Who reads it besides you and administrators: `organization` lets all users of the installation read the conversation, its events and its kept changes. Only you reach its sandbox.',
+    { values: VISIBILITIES, enumName: 'Visibility', example: 'organization' },
+  );
 }
 
 /** Members that are left out stay, null clears. */
@@ -179,8 +194,8 @@ export class UpdateConversationDto {
   })
   title?: string | null;
 
-  @Flag('Kept and shown; nobody else sees the conversation.', { nullable: true, example: false })
-  public?: boolean | null;
+  @Flag('Kept and shown; it shares nothing.', { nullable: true, example: false }) public?: boolean | null;
+  @VisibilityField() visibility?: Visibility;
 
   @RepositoryName('Repository it is about.', { nullable: true }) selected_repository?: string | null;
   @BranchName('Branch it is about.', { nullable: true }) selected_branch?: string | null;
@@ -243,6 +258,14 @@ class ConversationPullRequestDto implements ConversationPullRequest {
 export class AppConversationDto {
   @Shown('32 hexadecimal digits.', '5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f') id: string;
   @OrNull('0b6f0a52-6a0f-4b2e-9d2a-1f6f0c1d2e3f') created_by_user_id: string | null;
+  @ShownOrNull('Its owner.', 'ada@example.com') created_by_email: string | null;
+
+  @Shown('Who reads it besides its owner and administrators.', 'private', {
+    enum: VISIBILITIES,
+    enumName: 'Visibility',
+  })
+  visibility: Visibility;
+
   @Shown('It stays when the sandbox is gone.', '3kTMd9ZpQ2sVbX7cRfLw1A') sandbox_id: string;
   @OrNull('octo/app') selected_repository: string | null;
   @OrNull('main') selected_branch: string | null;
@@ -317,13 +340,13 @@ export class AppConversationDto {
   error: ConversationFailureDto | null;
 
   @ShownOrNull(
-    'The conversation at its agent server; null unless the sandbox is RUNNING.',
+    'The conversation at its agent server; null unless the sandbox is RUNNING, and yours.',
     'http://localhost:3000/api/v1/sandboxes/3kTMd9ZpQ2sVbX7cRfLw1A/agent-server/api/conversations/5d2f8c1e7a3b4c9d8e0f1a2b3c4d5e6f',
   )
   conversation_url: string | null;
 
   @ShownOrNull(
-    'What the agent server wants in X-Session-API-Key; null unless the sandbox is RUNNING, and the key of the request has the scope `run`.',
+    'What the agent server wants in X-Session-API-Key; null unless the sandbox is RUNNING, and yours, and the key of the request has the scope `run`.',
     'sandbox-key-example',
   )
   session_api_key: string | null;

@@ -1,6 +1,7 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { GIT_MODES, type GitMode } from '@slipway/agent-protocol/git.js';
 import type { CloneFilter } from '@slipway/common/clone-part.js';
+import type { Visibility } from '../../../../auth/access.js';
 import { MAX_WRITTEN_RULES } from '../../../../config/egress-rules.js';
 import { field, listOf } from '../../../../common/validation/field.js';
 import {
@@ -32,7 +33,7 @@ import { type FollowDto, FollowField } from '../../followed/follow.dto.js';
 import { FORK_POLICIES, type ForkPolicy } from '../../work-places/work-place.js';
 import type { SuggestedTask } from '../../suggested-task/suggested-task-prompt.js';
 import { InitialMessageDto, MAX_MESSAGE_TEXT } from './conversation-actions.dto.js';
-import { MAX_METADATA_LENGTH, Metadata, Tags } from './conversation.dto.js';
+import { MAX_METADATA_LENGTH, Metadata, Tags, VisibilityField } from './conversation.dto.js';
 
 /** Characters of JSON. */
 const MAX_SCHEMA_LENGTH = 32_768;
@@ -203,8 +204,8 @@ export class StartConversationDto {
   })
   agent_type?: 'default' | 'plan';
 
-  @Flag('Kept and shown; nobody else sees the conversation.', { nullable: true, example: false })
-  public?: boolean | null;
+  @Flag('Kept and shown; it shares nothing.', { nullable: true, example: false }) public?: boolean | null;
+  @VisibilityField() visibility?: Visibility;
 
   @FreeObject(NO_EFFECT, { nullable: true, example: {}, maxLength: MAX_METADATA_LENGTH })
   observability_metadata?: Record<string, unknown> | null;

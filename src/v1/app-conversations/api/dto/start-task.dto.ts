@@ -1,5 +1,6 @@
 import { ApiProperty, ApiSchema, IntersectionType } from '@nestjs/swagger';
 import { MASK } from '@slipway/common/secret-mask.js';
+import { VISIBILITIES, type Visibility } from '../../../../auth/access.js';
 import { parseHexId } from '../../../../common/identifiers.js';
 import {
   ANY_OBJECT,
@@ -50,6 +51,7 @@ class StartRequestEchoDto {
   @OrNull(null) parent_conversation_id: string | null;
   @ApiProperty({ example: 'default' }) agent_type: string;
   @ApiProperty({ type: Boolean, nullable: true, example: null }) public: boolean | null;
+  @ApiProperty({ enum: VISIBILITIES, enumName: 'Visibility', example: 'private' }) visibility: Visibility;
   @OrNull(null, ANY_OBJECT) observability_metadata: unknown;
   @OrNull(null, { type: [String] }) observability_tags: unknown;
   @OrNull(null) observability_span_name: unknown;

@@ -1,0 +1,90 @@
+import { DomainError } from '../common/errors/domain-error.js';
+import type { AuthUser } from './auth.decorators.js';
+
+/** Who reads a row besides its owner and administrators: `organization` lets all users of the installation read it. */
+export const VISIBILITIES = ['private', 'organization'] as const;
+
+export type Visibility = (typeof VISIBILITIES)[number];
+
+/** From least to most. */
+export const MEMBER_ROLES = ['viewer', 'member', 'admin', 'owner'] as const;
+
+export type MemberRole = (typeof MEMBER_ROLES)[number];
+
+/** Columns of `users`, which say a user's role. */
+export interface RoleColumns {
+  isAdmin: boolean;
+  isOwner: boolean;
+  readsOnly: boolean;
+}
+
+export function roleOf({ isAdmin, isOwner, readsOnly }: RoleColumns): MemberRole {
+  if (isAdmin) {
+    return isOwner ? 'owner' : 'admin';
+  }
+  return readsOnly ? 'viewer' : 'member';
+}
+
+export function roleColumns(role: MemberRole): RoleColumns {
+  return {
+    isAdmin: role === 'admin' || role === 'owner',
+    isOwner: role === 'owner',
+    readsOnly: role === 'viewer',
+  };
+}
+
+/**
+ * `read`: see what is stored. `steer`: make it go on, pause or stop it. `own`: change what it is, share and delete it, and
+ * reach what runs for it.
+ */
+export type Access = 'read' | 'steer' | 'own';
+
+/** A row that a user has. */
+export interface AccessedRow {
+  userId: string;
+  visibility?: Visibility;
+}
+
+type Caller = Pick<AuthUser, 'id' | 'isAdmin'>;
+
+/** Whether the caller may do this to the row. What the key of the caller may do is asked by route (`common/scopes.ts`). */
+export function may({ id, isAdmin }: Caller, access: Access, { userId, visibility }: AccessedRow): boolean {
+  if (userId === id) {
+    return true;
+  }
+  switch (access) {
+    case 'read':
+      return isAdmin || visibility === 'organization';
+    case 'steer':
+      return isAdmin;
+    case 'own':
+      return false;
+  }
+}
+
+/**
+ * SQL: whether a caller {@link may} read the row, which has the columns `user_id` and `visibility`.
+ * @param callerId parameter, as `isAdmin`
+ */
+export function mayRead(row: string, callerId: string, isAdmin: string): string {
+  return `(${row}.user_id = ${callerId} OR ${row}.visibility = 'organization' OR ${isAdmin}::boolean)`;
+}
+
+/**
+ * Returns whether the row is one that the caller knows of: all others are as unknown as those that never existed.
+ * @throws DomainError forbidden for what may be read only
+ */
+export function requireAccess(caller: Caller, access: Access, row: AccessedRow): boolean {
+  if (may(caller, access, row)) {
+    return true;
+  }
+  if (may(caller, 'read', row)) {
+    throw readableOnly(access);
+  }
+  return false;
+}
+
+export function readableOnly(access: Access): DomainError {
+  const allowed = access === 'steer' ? 'its owner or an administrator' : 'its owner';
+  return new DomainError('forbidden', `You may read this conversation. Ask ${allowed} to do this.`);
+}
