@@ -25,7 +25,7 @@ const BOUNDS = {
   manyDependencies: 12,
   circles: 0,
   linesOfAnOperation: 60,
-  kilobytesOfOpenApi: 560,
+  kilobytesOfOpenApi: 640,
   linesOfTheConsole: 5150,
   linesOfTheCommands: 1560,
 };
@@ -193,7 +193,11 @@ function commandsSize() {
 }
 
 function looseFiles() {
-  const byFolder = Map.groupBy(files, ({ name }) => path.posix.dirname(name));
+  // Migrations are one after the other, and all alike.
+  const byFolder = Map.groupBy(
+    files.filter(({ name }) => !name.startsWith('database/migrations/')),
+    ({ name }) => path.posix.dirname(name),
+  );
   const largest = [...byFolder].toSorted(([, a], [, b]) => b.length - a.length);
   row(
     'loose files in the fullest folder',
