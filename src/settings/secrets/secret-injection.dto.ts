@@ -1,5 +1,6 @@
 import { ApiSchema } from '@nestjs/swagger';
 import { Shown } from '../../common/openapi/responses.js';
+import { SchemaRules } from '../../common/openapi/schema-rules.js';
 import { Nested, Text, TextList } from '../../common/validation/field-decorators.js';
 import {
   type InjectionChange,
@@ -13,6 +14,7 @@ const MAX_PATHS = 20;
 const HOST = 'Expected a host such as api.example.com, api.example.com:8443 or http://api.example.com.';
 const PLACEHOLDER = `Expected at least ${MIN_PLACEHOLDER} visible ASCII characters.`;
 
+@SchemaRules({ additionalProperties: false })
 class SecretInjectDto {
   @Text('The header that the value is put in; `Authorization` unless given.', {
     nullable: true,
