@@ -217,19 +217,11 @@ export class SettingsRepository extends Repository<Settings> {
   }
 
   /** The members that may be shown, those of the user over those of the organization. */
-  async effective(userId: string): Promise<Pick<SettingsRow, PlainColumn>> {
+  async effective(userId: string): Promise<EffectiveSettings> {
     const rows = await this.findBy({ userId: In([userId, INSTALLATION_ORGANIZATION_ID]) });
-    const documentOf = (id: string): SettingsDocument | undefined =>
-      rows.find((row) => row.userId === id)?.document;
-    return { ...emptySettingsRow(), ...documentOf(INSTALLATION_ORGANIZATION_ID), ...documentOf(userId) };
-  }
-
-  /** What the user and the organization say of the network of sandboxes: both hold, neither lies over the other. */
-  async egressRules(userId: string): Promise<Record<'organization' | 'settings', object | null>> {
-    const rows = await this.findBy({ userId: In([userId, INSTALLATION_ORGANIZATION_ID]) });
-    const of = (id: string): object | null =>
-      rows.find((row) => row.userId === id)?.document.sandbox_egress ?? null;
-    return { organization: of(INSTALLATION_ORGANIZATION_ID), settings: of(userId) };
+    const documentOf = (id: string): SettingsDocument =>
+      rows.find((row) => row.userId === id)?.document ?? {};
+    return effectiveSettings(documentOf(userId), documentOf(INSTALLATION_ORGANIZATION_ID));
   }
 
   /** The user's transactions take turns. @throws DomainError unauthorized for a user who was removed meanwhile */
@@ -281,6 +273,23 @@ export class SettingsRepository extends Repository<Settings> {
     const [row] = ownerId === id ? [] : await READ_DOCUMENT.within(manager, [id]);
     return row?.document ?? {};
   }
+}
+
+/** Rules of the network do not lie over each other: both hold. */
+export interface EffectiveSettings extends Pick<SettingsRow, PlainColumn> {
+  egress: Record<'organization' | 'settings', object | null>;
+}
+
+export function effectiveSettings(own: SettingsDocument, organization: SettingsDocument): EffectiveSettings {
+  return {
+    ...emptySettingsRow(),
+    ...organization,
+    ...own,
+    egress: {
+      organization: organization.sandbox_egress ?? null,
+      settings: own.sandbox_egress ?? null,
+    },
+  };
 }
 
 /** What a form may send back of values that lie below. With a key or address beside it, a model is the sender's own. */

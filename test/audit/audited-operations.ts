@@ -2,8 +2,8 @@ import { randomUUID } from 'node:crypto';
 import { readFileSync } from 'node:fs';
 import path from 'node:path';
 import type { AuditAction } from '../../src/audit/audit-action.js';
-import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { organizationOf } from '../support/resolved-document.js';
 import { type AuditedScene, AUTOMATION, PLANTED, type SceneRequest } from './audited-scene.js';
 
 interface Change {
@@ -249,11 +249,10 @@ export const AUDITED_OPERATIONS = Object.fromEntries(
   Object.entries(CHANGES).map(([id, { actions, meanwhile, of, body, as }]) => {
     const request = (scene: AuditedScene, admin: TestUser): SceneRequest => {
       const { method = '', template: address = '' } = addresses.get(id) ?? {};
-      const template = address.replace('{organization_id}', INSTALLATION_ORGANIZATION_ID);
       return {
         method,
-        path: template
-          .replace('{organization_id}', scene.user.id)
+        path: address
+          .replace('{organization_id}', organizationOf(address, scene.user.id))
           .replace(/\{\w+\}/, (name) => of?.(scene) ?? name),
         ...(body && { body: body(scene) }),
         ...(as && { as: as(scene, admin) }),

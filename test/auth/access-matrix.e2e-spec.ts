@@ -272,14 +272,14 @@ async function signIn({ key }: Pick<TestUser, 'key'>): Promise<{ cookie: string;
 }
 
 async function ask(name: string, headers: Headers): Promise<Answer> {
-  const { method, path } = addressOf(name, ANY_ID);
+  const { method, path } = addressOf(name, ANY_ID, headers === callers.user ? app.user.id : app.admin.id);
   const response = await fetch(`${app.url}${path}`, { method, headers });
   const [type = ''] = (response.headers.get('content-type') ?? '').split(';');
   return { status: response.status, type, body: await response.text() };
 }
 
 async function askUnfinished(name: string, headers: Headers): Promise<Answer> {
-  const { method, path } = addressOf(name, ANY_ID);
+  const { method, path } = addressOf(name, ANY_ID, headers === callers.user ? app.user.id : app.admin.id);
   return withUnfinishedBody(`${app.url}${path}`, method, headers, Buffer.from('{'));
 }
 

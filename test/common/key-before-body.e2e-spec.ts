@@ -15,7 +15,7 @@ const TAKES_SECRET = [
   'POST /oauth/device/token',
 ];
 const send = async (operation: string, headers: Record<string, string>, sent: Buffer): Promise<Answer> => {
-  const { method, path } = addressOf(operation, '');
+  const { method, path } = addressOf(operation, '', app.user.id);
   return withUnfinishedBody(`${app.url}${path}`, method, headers, sent);
 };
 

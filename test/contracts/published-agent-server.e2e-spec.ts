@@ -281,6 +281,8 @@ const SENDERS: Record<string, Sender | string> = {
   'AgentServerHttp.send': 'sends what its callers pass',
   'AgentServerHttp.text': 'sends what its callers pass',
   'AgentServerHttp.onBreach': 'sends nothing',
+  'AgentServerHttp.noteBreach': 'sends nothing',
+  'AgentServerHttp.request': 'sends what its callers pass',
   'AgentServerHttp.upload': {
     call: () => http.upload(target(), '/tmp/secret', 'x'),
     sends: ['POST /api/file/upload'],

@@ -7,7 +7,7 @@ import {
 } from '../../packages/agent-server/test/support/test-agent-server.js';
 import { ConversationRows } from '../support/conversation-rows.js';
 import { createTestApp, type TestApp } from '../support/create-test-app.js';
-import { resolvedOperations } from '../support/resolved-document.js';
+import { organizationOf, resolvedOperations } from '../support/resolved-document.js';
 
 const encoded = (text: string): string => Buffer.from(text, 'utf8').toString('base64url');
 const MADE_UP = [
@@ -67,7 +67,8 @@ describe('lists of the API', () => {
             String(jsonAt(each, 'schema', 'example') ?? each.example),
           ]),
       );
-      const path = name.replace('GET ', '').replace('{id}', id);
+      const address = name.replace('GET ', '').replace('{id}', id);
+      const path = address.replace('{organization_id}', organizationOf(address, service.admin.id));
       const sorted = parameters.some((each) => each.name === 'sort_order');
       return [{ path: `${path}?limit=1&${query.toString()}`, sorted }];
     });

@@ -224,7 +224,11 @@ async function send(
   operation: string,
   given: { body?: string; headers?: Record<string, string>; query?: [string, string][] },
 ): Promise<Response> {
-  const { method, path } = addressOf(operation, operation.includes('profiles') ? 'fast' : CONVERSATION);
+  const { method, path } = addressOf(
+    operation,
+    operation.includes('profiles') ? 'fast' : CONVERSATION,
+    service.user.id,
+  );
   return fetch(`${service.url}${path}?${new URLSearchParams(given.query ?? []).toString()}`, {
     method,
     headers: {

@@ -246,8 +246,8 @@ async function send(
   query: Refused['query'],
   body: unknown,
 ): Promise<{ status: number; text: string }> {
-  // Nothing has this name; an organization that is not the caller's is refused first.
-  const { method, path } = addressOf(name.replace('{organization_id}', service.admin.id), 'nothing');
+  // Nothing has this name.
+  const { method, path } = addressOf(name, 'nothing', service.admin.id);
   const response = await fetch(`${service.url}${path}?${new URLSearchParams(query).toString()}`, {
     method,
     headers: {

@@ -71,7 +71,9 @@ describe('the organization of the installation', () => {
       'member',
     ]);
     const { body } = await ask(member, 'get', `${ORG}/members?limit=100`).expect(200);
-    const [{ count }] = await app.dataSource.query('SELECT count(*)::int FROM users');
+    const [{ count }] = await app.dataSource.query(
+      'SELECT count(*)::int FROM users WHERE removed_at IS NULL',
+    );
     expect(body.items).toHaveLength(count);
     expect(body.items).toContainEqual({
       user_id: owner.id,

@@ -36,10 +36,20 @@ export function committedDocument(): OpenAPIObject {
   return JSON.parse(readFileSync(file, 'utf8')) as OpenAPIObject;
 }
 
-/** How to ask for an operation, with one id in all places of its path. */
-export function addressOf(name: string, id: string): { method: string; path: string } {
+/** What users have in their personal organizations, too: there they change it themselves. */
+const OF_PERSONAL = /^\/api\/organizations\/\{organization_id\}\/(?:profiles|secrets|settings)/;
+
+/** The organization in the path of an operation that the user of an id may change, if anyone may. */
+export function organizationOf(template: string, userId: string): string {
+  return OF_PERSONAL.test(template) ? userId : INSTALLATION_ORGANIZATION_ID;
+}
+
+/** How to ask for an operation, with one id in all places of its path. @param userId who asks */
+export function addressOf(name: string, id: string, userId: string): { method: string; path: string } {
   const [method = '', template = ''] = name.split(' ');
-  const path = template.replace('{organization_id}', INSTALLATION_ORGANIZATION_ID).replaceAll(/\{\w+\}/g, id);
+  const path = template
+    .replace('{organization_id}', organizationOf(template, userId))
+    .replaceAll(/\{\w+\}/g, id);
   return { method, path };
 }
 

@@ -72,14 +72,13 @@ export class SandboxCreator {
     egress: object | null = null,
   ): Promise<SandboxPlan> {
     const spec = (specId === null ? null : this.specs.find(specId)) ?? this.specs.default;
-    const [settings, written, evictable] = await Promise.all([
+    const [settings, evictable] = await Promise.all([
       known ?? this.settings.effective(userId),
-      this.settings.egressRules(userId),
       this.quota.findEvictable(userId),
     ]);
     const overrides = toOverrides(settings);
     const { notes } = toLaunch(spec, overrides, this.config.sandboxes.backend);
-    const rules = ownRules({ ...written, start: egress }, this.rulebook);
+    const rules = ownRules({ ...settings.egress, start: egress }, this.rulebook);
     return { userId, spec, overrides, rules, notes, evictable };
   }
 

@@ -16,12 +16,12 @@ const WHY: Record<string, string> = {
 };
 
 async function addRule(entry: object): Promise<void> {
-  const { sandbox_egress: rules } = await bodyOf(api.GET('/api/settings'));
+  const { sandbox_egress: rules } = await bodyOf(api.GET('/api/v1/settings'));
   if (!rules) {
     throw new Error('Your settings have no rules: those of the start or of the operator refuse it.');
   }
   const { allow = [] } = rules as Rules;
-  await bodyOf(api.POST('/api/settings', { body: { sandbox_egress: { ...rules, allow: [...allow, entry] } } }));
+  await bodyOf(api.POST('/api/v1/settings', { body: { sandbox_egress: { ...rules, allow: [...allow, entry] } } }));
 }
 
 /** What the sandbox was refused by the rules of its network, and what its owner can do about it. */

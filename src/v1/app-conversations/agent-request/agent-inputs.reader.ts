@@ -29,14 +29,13 @@ import {
   sharedModel,
 } from '../../../settings/settings-layers.js';
 import type { SettingsDocument } from '../../../settings/settings.schema.js';
-import { emptySettingsRow } from '../../../settings/settings-table.js';
 import {
   type AgentSecret,
   AgentSecretsReader,
   type SecretShown,
 } from '../../../settings/secrets/agent-secrets.reader.js';
 import { LlmProfileRepository } from '../../../settings/profiles/llm-profile.repository.js';
-import { SettingsRepository } from '../../../settings/settings.repository.js';
+import { effectiveSettings, SettingsRepository } from '../../../settings/settings.repository.js';
 import {
   type AgentSettings,
   agentSettings,
@@ -158,7 +157,7 @@ export class AgentInputsReader {
     const shared = isOwn ? organization.settings : withProfile(organization.settings, organization.profile);
     const settings = isOwn ? withProfile(own.settings, own.profile) : withoutModel(own.settings);
     return {
-      sandbox: { ...emptySettingsRow(), ...organization.document, ...own.document },
+      sandbox: effectiveSettings(own.document, organization.document),
       settings: overMembers(settings, shared),
       mcpConfig: own.mcpConfig,
       shared: {

@@ -122,7 +122,7 @@ export class SandboxEgress {
     userId,
     egressRules,
   }: Pick<Sandbox, 'userId' | 'egressRules'>): Promise<EgressRuleSet[]> {
-    const written = egressRules?.some(ofSettings) ? await this.settings.egressRules(userId) : null;
+    const written = egressRules?.some(ofSettings) ? (await this.settings.effective(userId)).egress : null;
     return (egressRules ?? []).map(({ from, rules }) => {
       const current = from === 'start' ? null : (written?.[from] ?? null);
       return current === null ? rules : (this.rulebook.read(current).rules ?? NO_HOSTS);

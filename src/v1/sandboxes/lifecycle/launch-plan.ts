@@ -121,10 +121,11 @@ export interface SandboxSettings {
   remote_runtime_resource_factor: number | null;
   sandbox_base_container_image: string | null;
   sandbox_runtime_container_image: string | null;
-  sandbox_egress?: object | null;
+  /** What each says of the network: both hold. */
+  egress: Record<'organization' | 'settings', object | null>;
 }
 
-export function toOverrides(settings: SandboxSettings | null): SandboxOverrides | null {
+export function toOverrides(settings: Omit<SandboxSettings, 'egress'> | null): SandboxOverrides | null {
   if (settings === null) {
     return null;
   }
