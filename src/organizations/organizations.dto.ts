@@ -9,8 +9,9 @@ import { type Member, rankOf } from './members.service.js';
 /** Words of the peer; what is not among them is not asked for by its clients. */
 const PERMISSIONS: Record<MemberRole, readonly string[]> = {
   viewer: ['view_org_settings', 'view_automations'],
-  member: ['manage_automations'],
-  admin: ['edit_org_settings', 'view_org_conversations'],
+  // Clients keep the user's own models at `/api/organizations/{id}/profiles`, and ask for this one.
+  member: ['manage_automations', 'edit_org_settings'],
+  admin: ['view_org_conversations'],
   owner: ['change_user_role:member', 'change_user_role:admin', 'change_user_role:owner'],
 };
 

@@ -11,6 +11,9 @@ const DROPPED_SCRIPT =
 /** The page says so itself when it is told no. */
 const FAILED_RESOURCE = /^Failed to load resource/;
 
+/** What the service says it does not offer, and the page does without. */
+const NOT_OFFERED = ['501 GET /api/organizations/{id}/provider-connections'];
+
 /** What goes wrong while a page is used. */
 export class PageWatch {
   /** Everything that the page asked of this machine: `GET /api/…`, ids left out. */
@@ -31,11 +34,11 @@ export class PageWatch {
       if (LOCAL.test(response.url())) {
         this.asked.add(nameOf(request));
         const status = response.status();
-        if (status === 404 || status === 405 || status > 499) {
-          count(this.refused, `${status} ${nameOf(request)}`);
-        } else if (status > 399) {
-          count(this.declined, `${status} ${nameOf(request)}`);
+        const answer = `${status} ${nameOf(request)}`;
+        if (status < 400 || NOT_OFFERED.includes(answer)) {
+          return;
         }
+        count(status === 404 || status === 405 || status > 499 ? this.refused : this.declined, answer);
       }
     });
     page.on('requestfailed', (request) => {

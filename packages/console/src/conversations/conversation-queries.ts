@@ -46,10 +46,10 @@ const RECENT = 50;
 
 /** The conversations that were begun last: what they work on is offered first. */
 export const recentQuery = bodyQuery(['recent'], () =>
-  api.GET('/api/v1/app-conversations/search', by({ limit: RECENT })),
+  api.GET('/api/v1/app-conversations/search', by({ owner__eq: 'me', limit: RECENT })),
 );
 
-/** Returns null if the user has no conversation with this id. */
+/** Returns null if the user may read no conversation with this id. */
 export function conversationQuery(id: string) {
   return queryOptions({
     queryKey: ['conversation', id],

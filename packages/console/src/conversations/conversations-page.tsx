@@ -25,7 +25,9 @@ export function ConversationsPage() {
         git_provider__eq: filter.host,
         automation_id__eq: filter.automation,
       }) as { state__eq?: State; git_provider__eq?: Provider };
-      return bodyOf(api.GET('/api/v1/app-conversations/search', by({ limit: 50, ...page, ...chosen })));
+      return bodyOf(
+        api.GET('/api/v1/app-conversations/search', by({ owner__eq: 'me', limit: 50, ...page, ...chosen })),
+      );
     },
     refetchInterval: REFRESH_MS,
   });

@@ -18,7 +18,9 @@ document.addEventListener('visibilitychange', () => {
 const waitingQuery = queryOptions({
   queryKey: ['waiting'],
   queryFn: async () => {
-    const found = await bodyOf(api.GET('/api/v1/app-conversations/search', by({ state__eq: 'waiting', limit: MOST })));
+    const found = await bodyOf(
+      api.GET('/api/v1/app-conversations/search', by({ state__eq: 'waiting', owner__eq: 'me', limit: MOST })),
+    );
     return found.items.length;
   },
   refetchInterval: () => (document.hidden && Date.now() - seenAt > UNSEEN_MS ? false : POLL_MS),
