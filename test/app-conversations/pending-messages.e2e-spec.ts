@@ -235,7 +235,7 @@ describe('messages for conversations that are not ready', () => {
       `UPDATE pending_messages SET due_at = now() + interval '1 hour'
        WHERE position = 1 AND conversation_id = md5('many 1')::uuid RETURNING conversation_id AS id`,
     );
-    await app.dataSource.query('ANALYZE pending_messages, app_conversations, sandboxes');
+    await app.dataSource.query('ANALYZE pending_messages, app_conversations, sandboxes, users');
     const leases = new LeasedRows<DueMessage>(app.dataSource, app.clock, messagesFor('a-host-of-nobody'));
     const spy = jest.spyOn(app.dataSource, 'query');
     const found = await leases.take({ limit: MAX_DELIVERABLE, share: 1_000, leaseMs: 60_000, held: [] });

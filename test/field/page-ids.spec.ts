@@ -55,7 +55,9 @@ describe('lists of the API', () => {
     const document = (await (await fetch(`${service.url}/openapi.json`)).json()) as OpenAPIObject;
     lists = resolvedOperations(document).flatMap(({ name, operation }) => {
       const parameters = (operation.parameters ?? []).flatMap((each) => ('name' in each ? [each] : []));
-      if (!parameters.some((each) => each.name === 'page_id')) {
+      // The peer's list of members numbers its pages.
+      const isNumbered = name.endsWith('/members');
+      if (isNumbered || !parameters.some((each) => each.name === 'page_id')) {
         return [];
       }
       const id = ids.find(([prefix]) => name.includes(prefix))?.[1] ?? '';
