@@ -664,7 +664,7 @@ describe('the console', () => {
     await item.getByText('within ten minutes').waitFor();
     await item.getByRole('button', { name: 'Add a rule' }).click();
     await page.getByText('Your settings have no rules').waitFor();
-    await page.route('**/api/settings', async (route) => {
+    await page.route('**/api/v1/settings', async (route) => {
       const isRead = route.request().method() === 'GET';
       sent.push(...(isRead ? [] : [route.request().postDataJSON()]));
       await route.fulfill({

@@ -504,7 +504,16 @@ describe('the console at work', () => {
     await bo.page.goto(address);
     await bo.page.getByRole('log').getByText(ANSWER).waitFor();
     await nadia.page.goto(address);
-    await nadia.page.getByText('There is no conversation of yours at this address.').waitFor();
+    // She is an administrator, and reads it; nothing of hers is his.
+    await nadia.page.getByText('A conversation of bo@quayside.example').waitFor();
+    await nadia.page.getByRole('log').getByText(ANSWER).waitFor();
+    expect(await nadia.page.getByRole('textbox').count()).toBe(0);
+    await nadia.expectSound();
+    await nadia.open('Conversations');
+    await nadia.page.getByLabel('Whose').selectOption('Shared with me');
+    await nadia.page.getByRole('main').getByText('bo@quayside.example').first().waitFor();
+    await bo.page.goto(await started(demo.apiKey, 'Say something.'));
+    await bo.page.getByText('There is no conversation of yours at this address.').waitFor();
 
     await nadia.open('Administration');
     const row = nadia.page.getByRole('listitem').filter({ hasText: 'bo@quayside.example' });

@@ -1,7 +1,7 @@
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { useEffect, useMemo, useRef, useState } from 'react';
 import { Link } from 'wouter';
-import { providerName } from '../api/client.js';
+import { providerName, sessionQuery } from '../api/client.js';
 import { Page } from '../shell/layout.js';
 import { Callout, Elsewhere, Empty, Loaded } from '../ui/blocks.js';
 import { isOpen, isOfUser, statusOf, stepsOf, textOf, useDrafts, useEvents } from './events.js';
@@ -9,12 +9,14 @@ import { Composer, Confirmation, Controls } from './controls.js';
 import { causeQuery, type Conversation, conversationQuery, startQuery } from './conversation-queries.js';
 import { Facts } from './facts.js';
 import { MoreMenu } from './more-menu.js';
+import { SharedConversation } from './shared-conversation.js';
 import { taskOf } from './task-card.js';
 import { DraftItem, isEnd, TimelineItem } from './timeline.js';
 import { Workspace } from './workspace.js';
 
 export function ConversationPage({ id }: { id: string }) {
   const conversation = useQuery(conversationQuery(id));
+  const userId = useQuery(sessionQuery).data?.id;
   return (
     <Loaded query={conversation} name="the conversation">
       {(found) =>
@@ -24,8 +26,10 @@ export function ConversationPage({ id }: { id: string }) {
               <Link className="button primary" href="/conversations" children="All conversations" />
             </Empty>
           </Page>
-        ) : (
+        ) : found.created_by_user_id === userId ? (
           <Opened conversation={found} />
+        ) : (
+          <SharedConversation conversation={found} />
         )
       }
     </Loaded>

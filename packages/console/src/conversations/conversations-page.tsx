@@ -10,7 +10,12 @@ import { FailedStarts } from './failed-starts.js';
 import { NewConversation } from './new-conversation.js';
 
 const REFRESH_MS = 10_000;
-const ALL = { text: '', state: '', repository: '', host: '', automation: '' };
+const ALL = { text: '', owner: '', state: '', repository: '', host: '', automation: '' };
+
+const WHOSE = [
+  ['', 'My own'],
+  ['others', 'Shared with me'],
+] as const;
 
 export function ConversationsPage() {
   const [filter, bind] = useFilter(ALL);
@@ -26,7 +31,10 @@ export function ConversationsPage() {
         automation_id__eq: filter.automation,
       }) as { state__eq?: State; git_provider__eq?: Provider };
       return bodyOf(
-        api.GET('/api/v1/app-conversations/search', by({ owner__eq: 'me', limit: 50, ...page, ...chosen })),
+        api.GET(
+          '/api/v1/app-conversations/search',
+          by({ owner__eq: filter.owner === 'others' ? 'others' : 'me', limit: 50, ...page, ...chosen }),
+        ),
       );
     },
     refetchInterval: REFRESH_MS,
@@ -45,7 +53,9 @@ export function ConversationsPage() {
       {['', 'failed'].includes(filter.state) && <FailedStarts text={filter.text} />}
       {(isFiltered || query.data?.length !== 0) && <Filters bind={bind} />}
       <Rows query={query} name="conversations" empty={empty}>
-        {(conversation) => <ConversationRow key={conversation.id} conversation={conversation} />}
+        {(conversation) => (
+          <ConversationRow key={conversation.id} conversation={conversation} isShared={filter.owner !== ''} />
+        )}
       </Rows>
       {older}
     </Page>
@@ -62,6 +72,7 @@ function Filters({ bind }: { bind: Bind }) {
   return (
     <form className="filters" aria-label="Filter" name="filter">
       <TextField label="Search" type="search" placeholder="Part of the title" {...bind('text')} />
+      <SelectField label="Whose" options={WHOSE} {...bind('owner')} />
       <SelectField label="State" options={[['', 'All states'], ...Object.entries(STATES)]} {...bind('state')} />
       <SelectField label="Works in" options={[['', 'All repositories'], ...repositories]} {...bind('repository')} />
       <SelectField label="Host" options={[['', 'All hosts'], ...Object.entries(PROVIDER_NAMES)]} {...bind('host')} />
@@ -72,11 +83,13 @@ function Filters({ bind }: { bind: Bind }) {
   );
 }
 
-function ConversationRow({ conversation }: { conversation: Conversation }) {
+function ConversationRow({ conversation, isShared }: { conversation: Conversation; isShared: boolean }) {
+  const { created_by_email: owner } = conversation;
   const { id, title, selected_repository: repository, git_provider: provider, pull_requests: pulls } = conversation;
   const facts = [
     provider && <span className={`host ${provider}`}>{providerName(provider)}</span>,
     repository,
+    isShared && owner,
     ...pulls.map(({ number, url }) => <Elsewhere href={url} text={`Pull request #${number}`} />),
     <Ago time={conversation.updated_at} />,
   ];
