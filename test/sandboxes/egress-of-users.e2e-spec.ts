@@ -11,7 +11,7 @@ import {
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
-import { MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
+import { EgressDenialRepository, MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRepository } from '../../src/v1/app-conversations/conversation.repository.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -359,6 +359,41 @@ describe('what is denied', () => {
     await starts.reached(task, 'READY');
     const events = await told(task.appConversationId);
     expect(events.map(({ value }) => value)).toEqual([expect.objectContaining({ phase: 'setup' })]);
+  });
+
+  it('while a conversation begins waits for it', async () => {
+    backend.gate.close();
+    const task = await starts.start();
+    await until(async () => (await starts.sandboxes()).length === 1);
+    const begins = app.dataSource.createQueryRunner();
+    await begins.startTransaction();
+    const denials = app.app.get(EgressDenialRepository, { strict: false });
+    await denials.tellBegun(begins.manager, randomUUID(), task.sandboxId);
+    const reported = report(task.sandboxId, { ...DENIED, phase: 'setup' });
+    const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    await until(async () => (await app.dataSource.query<object[]>(waiting)).length === 1);
+    await begins.commitTransaction();
+    await begins.release();
+    await reported;
+    backend.gate.open();
+    await starts.reached(task, 'READY');
+    expect(await told(task.appConversationId)).toHaveLength(1);
+  });
+
+  it('is remembered within its bound, and without a deadlock, where many proxies report at once', async () => {
+    const { sandboxId, appConversationId } = await starts.reached(await starts.start(), 'READY');
+    const hosts = Array.from({ length: MAX_TOLD - 5 }, (_, index) => `host-${index}.example`);
+    const mixed = Array.from({ length: 8 }, (_, shift) => [
+      ...hosts.slice(shift * 5),
+      ...hosts.slice(0, shift * 5),
+      ...Array.from({ length: 9 }, (__, index) => `other-${shift}-${index}.example`),
+    ]);
+    await Promise.all(
+      mixed.map(async (each, index) =>
+        report(sandboxId, ...(index % 2 ? each : each.toReversed()).map((host) => ({ ...DENIED, host }))),
+      ),
+    );
+    expect(await told(appConversationId)).toHaveLength(MAX_TOLD);
   });
 
   it('stands among the events of the agent, which go on', async () => {
