@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import {
@@ -10,6 +10,7 @@ import {
 } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
+import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
 import { EgressDenialRepository, MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
@@ -119,6 +120,25 @@ describe('rules of a start', () => {
     expect((await allowed(id))[0]).not.toContain('pypi.org');
     await starts.reached(await starts.start({ sandbox_id: id }), 'READY');
     expect((await policy(id)).phase).toBe('agent');
+  });
+
+  it('of its setup are in no answer that is made after its end, however long it took', async () => {
+    const { sandboxId: id } = await starts.reached(await starts.start({ egress: START_RULES }), 'READY');
+    await app.dataSource.query("UPDATE sandboxes SET egress_setup = 'open' WHERE id = $1", [id]);
+    expect((await policy(id)).phase).toBe('setup');
+    const begun = Promise.withResolvers<void>();
+    const slow = Promise.withResolvers<void>();
+    const hosts = jest.spyOn(app.app.get(OpenHosts, { strict: false }), 'of').mockImplementation(async () => {
+      begun.resolve();
+      await slow.promise;
+      return [];
+    });
+    const answer = policy(id);
+    await begun.promise;
+    await app.dataSource.query("UPDATE sandboxes SET egress_setup = 'closing' WHERE id = $1", [id]);
+    slow.resolve();
+    expect((await answer).phase).toBe('agent');
+    hosts.mockRestore();
   });
 
   it('of its setup end with a conversation that a client begins itself', async () => {
