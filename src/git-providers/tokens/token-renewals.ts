@@ -15,7 +15,11 @@ import {
 import type { ProviderType } from '../git-provider.js';
 import { GitHttpClient } from '../provider-http.js';
 import type { NewRenewal } from './plan-token-changes.js';
-import { type ClaimedRenewal, ProviderTokenRepository, type StoredCredential } from './provider-token.repository.js';
+import {
+  type ClaimedRenewal,
+  ProviderTokenRepository,
+  type StoredCredential,
+} from './provider-token.repository.js';
 
 /** So early that what begins with a token ends with it. */
 const EARLY_MS = 5 * 60_000;
@@ -95,18 +99,17 @@ export class TokenRenewals {
     return new Date(this.clock.now() + EARLY_MS);
   }
 
-  private async renew(userId: string, { provider, token, expiresAt }: StoredCredential): Promise<void> {
+  private async renew(userId: string, { provider, token }: StoredCredential): Promise<void> {
     const name = this.providers.find((each) => each === provider);
     if (name === undefined) {
       return;
     }
     const key = `${userId}:${provider}`;
     const claimed = await this.tokens.claimRenewal(userId, provider, this.horizon());
-    const hasEnded = expiresAt !== null && expiresAt.getTime() <= this.clock.now();
     const work =
       claimed !== null
         ? this.exchange(name, claimed, userId)
-        : hasEnded && !this.troubled.has(key)
+        : !this.troubled.has(key)
           ? this.whileClaimed(userId, provider, token)
           : Promise.resolve(true);
     // What was begun goes on: the host may have made the new token already.
@@ -139,7 +142,7 @@ export class TokenRenewals {
     }
   }
 
-  /** Hosts end the old token with the renewal, so who has nothing else waits for the new one. Returns false where none came. */
+  /** Hosts end the old token with the renewal, so all wait for the new one. Returns false where none came. */
   private async whileClaimed(userId: string, provider: ProviderType, token: string): Promise<boolean> {
     const deadline = performance.now() + PATIENCE_MS;
     while (performance.now() < deadline) {
