@@ -318,6 +318,16 @@ describe('a tunnel that is passed through', () => {
     expect((await world.connect(`api.example:${port}`)).status).toBe(403);
   });
 
+  it('that is allowed once carries one plain request', async () => {
+    const name = `api.example:${await world.startHost()}`;
+    world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once: [name] });
+    world.service.allowedOnce.add(`${SANDBOX} ${name}`);
+    const { socket } = await world.connect(name);
+    expect((await world.over(socket, `http://${name}/one`)).status).toBe(200);
+    expect((await world.over(socket, `http://${name}/two`)).status).toBe(403);
+    socket.destroy();
+  });
+
   it('which is allowed once ends where the operator closes its host', async () => {
     const layers = [{ ...denying([]), yieldsOnce: true }];
     world.allow({ layers, once: [`api.example:${port}`] });
