@@ -1,7 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from '@jest/globals';
+import { afterAll, beforeAll, beforeEach, describe, expect, it, jest } from '@jest/globals';
 import request from 'supertest';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
-import { providerTokenBinding } from '../../src/git-providers/tokens/provider-token.repository.js';
+import {
+  ProviderTokenRepository,
+  providerTokenBinding,
+} from '../../src/git-providers/tokens/provider-token.repository.js';
 import type { FakeRequest } from '../fakes/fake-server.js';
 import { createTestApp, type TestApp, type TestUser } from '../support/create-test-app.js';
 import { type GitHosts, startGitHosts } from '../support/git-hosts.js';
@@ -101,6 +104,49 @@ describe.each(['github', 'gitlab', 'bitbucket'] as const)('tokens of OAuth at %s
     expect((await account()).status).toBe(200);
     expect((await account()).status).toBe(200);
     expect(renewals()).toBe(1);
+  });
+
+  it('are not used any more while another replica renews them, as the host ends them with that', async () => {
+    await store(4 * MINUTE_MS);
+    const { token } = hosts.worlds[provider];
+    hosts.worlds[provider].token = 'ended';
+    await app.dataSource.query(
+      "UPDATE provider_tokens SET claimed_until = now() + interval '20 seconds' WHERE user_id = $1",
+      [user.id],
+    );
+    const repository = app.app.get(ProviderTokenRepository, { strict: false });
+    const looks = jest.spyOn(repository, 'list');
+    const answer = account();
+    void answer.catch(() => undefined);
+    await until(() => looks.mock.calls.length >= 2);
+    const renewal = { refreshToken: 'refresh-1', expiresAt: new Date(app.clock.now() + HOUR_MS) };
+    await repository.storeRenewed(user.id, provider, token, { token: 'a-token-of-oauth-1', renewal });
+    hosts.worlds[provider].token = 'a-token-of-oauth-1';
+    expect((await answer).status).toBe(200);
+    looks.mockRestore();
+  });
+
+  it('that have ended are waited for once while the host is in trouble, as all that a sandbox asks for waits with them', async () => {
+    await store(-MINUTE_MS);
+    hosts[provider].injectFault({ kind: 'status', status: 503, body: 'Busy' }, { match: isRenewal });
+    await account();
+    const looks = jest.spyOn(app.app.get(ProviderTokenRepository, { strict: false }), 'list');
+    await account();
+    // Once before the renewal, and once after it.
+    expect(looks.mock.calls.length).toBeLessThanOrEqual(2);
+    looks.mockRestore();
+    expect(renewals()).toBe(1);
+  });
+
+  it('are not waited for where the operator has taken the client away', async () => {
+    await store(-MINUTE_MS);
+    const without = await createTestApp(hosts.environment, app.databaseUrl);
+    const looks = jest.spyOn(without.app.get(ProviderTokenRepository, { strict: false }), 'list');
+    await account(without);
+    await account(without);
+    expect(looks.mock.calls.length).toBeLessThanOrEqual(4);
+    await without.close();
+    expect(renewals()).toBe(0);
   });
 
   it('give way to a token that the user or a replica of the release before has stored', async () => {

@@ -1,4 +1,4 @@
-import { beforeEach, describe, expect, it } from '@jest/globals';
+import { beforeEach, describe, expect, it, jest } from '@jest/globals';
 import { randomUUID } from 'node:crypto';
 import request from 'supertest';
 import {
@@ -10,8 +10,9 @@ import {
 } from '@slipway/egress-proxy/protocol.js';
 import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
 import { MAX_PERMITS } from '../../src/v1/egress/egress-permit.repository.js';
+import { OpenHosts } from '../../src/v1/egress/open-hosts.js';
 import { PROXY_KEY } from '../../src/v1/egress/egress-proxy.controller.js';
-import { MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
+import { EgressDenialRepository, MAX_TOLD } from '../../src/v1/events/egress-denial.repository.js';
 import { InProcessSandboxBackend } from '../fakes/in-process-sandbox-backend.js';
 import { ConversationRepository } from '../../src/v1/app-conversations/conversation.repository.js';
 import { ConversationRows } from '../support/conversation-rows.js';
@@ -119,6 +120,25 @@ describe('rules of a start', () => {
     expect((await allowed(id))[0]).not.toContain('pypi.org');
     await starts.reached(await starts.start({ sandbox_id: id }), 'READY');
     expect((await policy(id)).phase).toBe('agent');
+  });
+
+  it('of its setup are in no answer that is made after its end, however long it took', async () => {
+    const { sandboxId: id } = await starts.reached(await starts.start({ egress: START_RULES }), 'READY');
+    await app.dataSource.query("UPDATE sandboxes SET egress_setup = 'open' WHERE id = $1", [id]);
+    expect((await policy(id)).phase).toBe('setup');
+    const begun = Promise.withResolvers<void>();
+    const slow = Promise.withResolvers<void>();
+    const hosts = jest.spyOn(app.app.get(OpenHosts, { strict: false }), 'of').mockImplementation(async () => {
+      begun.resolve();
+      await slow.promise;
+      return [];
+    });
+    const answer = policy(id);
+    await begun.promise;
+    await app.dataSource.query("UPDATE sandboxes SET egress_setup = 'closing' WHERE id = $1", [id]);
+    slow.resolve();
+    expect((await answer).phase).toBe('agent');
+    hosts.mockRestore();
   });
 
   it('of its setup end with a conversation that a client begins itself', async () => {
@@ -359,6 +379,41 @@ describe('what is denied', () => {
     await starts.reached(task, 'READY');
     const events = await told(task.appConversationId);
     expect(events.map(({ value }) => value)).toEqual([expect.objectContaining({ phase: 'setup' })]);
+  });
+
+  it('while a conversation begins waits for it', async () => {
+    backend.gate.close();
+    const task = await starts.start();
+    await until(async () => (await starts.sandboxes()).length === 1);
+    const begins = app.dataSource.createQueryRunner();
+    await begins.startTransaction();
+    const denials = app.app.get(EgressDenialRepository, { strict: false });
+    await denials.tellBegun(begins.manager, randomUUID(), task.sandboxId);
+    const reported = report(task.sandboxId, { ...DENIED, phase: 'setup' });
+    const waiting = "SELECT FROM pg_locks WHERE locktype = 'advisory' AND NOT granted";
+    await until(async () => (await app.dataSource.query<object[]>(waiting)).length === 1);
+    await begins.commitTransaction();
+    await begins.release();
+    await reported;
+    backend.gate.open();
+    await starts.reached(task, 'READY');
+    expect(await told(task.appConversationId)).toHaveLength(1);
+  });
+
+  it('is remembered within its bound, and without a deadlock, where many proxies report at once', async () => {
+    const { sandboxId, appConversationId } = await starts.reached(await starts.start(), 'READY');
+    const hosts = Array.from({ length: MAX_TOLD - 5 }, (_, index) => `host-${index}.example`);
+    const mixed = Array.from({ length: 8 }, (_, shift) => [
+      ...hosts.slice(shift * 5),
+      ...hosts.slice(0, shift * 5),
+      ...Array.from({ length: 9 }, (__, index) => `other-${shift}-${index}.example`),
+    ]);
+    await Promise.all(
+      mixed.map(async (each, index) =>
+        report(sandboxId, ...(index % 2 ? each : each.toReversed()).map((host) => ({ ...DENIED, host }))),
+      ),
+    );
+    expect(await told(appConversationId)).toHaveLength(MAX_TOLD);
   });
 
   it('stands among the events of the agent, which go on', async () => {

@@ -6,6 +6,8 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from
 import request from 'supertest';
 import type { CredentialsRequest } from '@slipway/agent-protocol/conversation-api.js';
 import type { EgressInjection } from '@slipway/egress-proxy/protocol.js';
+import { SecretCipher } from '../../src/common/crypto/secret-cipher.js';
+import { customSecretBinding } from '../../src/settings/secrets/custom-secret.repository.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import { SandboxPlaceholder } from '../../src/v1/app-conversations/outside-credentials/placeholder.repository.js';
@@ -80,6 +82,22 @@ beforeEach(async () => {
 });
 
 describe('a secret with hosts', () => {
+  it('whose value a replica of the release before has emptied takes nothing else away', async () => {
+    const hosts = ['api.stripe.com'];
+    await store({ name: 'EMPTIED', value: OTHER_VALUE, hosts });
+    await store({ name: 'STRIPE_KEY', value: VALUE, hosts });
+    const target = await started();
+    expect(await injections(target, OTHER_VALUE)).toHaveLength(1);
+    const empty = app.app
+      .get(SecretCipher, { strict: false })
+      .encrypt('', customSecretBinding(owner.id, 'EMPTIED'));
+    await app.dataSource.query(
+      "UPDATE custom_secrets SET value = $2 WHERE user_id = $1 AND name = 'EMPTIED'",
+      [owner.id, empty],
+    );
+    expect(await injections(target)).toHaveLength(1);
+  });
+
   it('is a placeholder in a sandbox, and its value is put in by its rule', async () => {
     await store({
       name: 'STRIPE_KEY',

@@ -59,7 +59,12 @@ export async function forwardRequest(forwarding: Forwarding): Promise<void> {
   if (problem !== null) {
     throw denied('protocol', target, { detail: problem });
   }
-  const { isOpenOnly } = await exchange.admit(client.inside?.isAllowedOnce);
+  const { inside } = client;
+  const { isOpenOnly } = await exchange.admit(inside?.isAllowedOnce);
+  if (inside !== null && !inside.target.isTls) {
+    // Of plain requests one is allowed, however many come in its tunnel.
+    inside.isAllowedOnce = false;
+  }
   const given = headerLines(request);
   if (isOpenOnly && hasForeignCredential(policy, path, given)) {
     throw denied('credential', target);

@@ -38,6 +38,7 @@ describe('injectCredentials', () => {
       { format: 'Bearer {}' },
     ],
     ['X-Key', `k="${PLACEHOLDER}"`, `k="${VALUE}"`, { headers: ['x-key'], format: 'k="{}"' }],
+    ['X-Key', PLACEHOLDER, VALUE, { headers: ['x-key'], format: ' {} ' }],
     ['X-Key', `k="${PLACEHOLDER}`, `k="${PLACEHOLDER}`, { headers: ['x-key'], format: 'k="{}"' }],
     [
       'Authorization',

@@ -75,7 +75,7 @@ export function injectCredentials(
 
 /** The scheme before a placeholder may be in upper or lower case. */
 function hasForm(header: string, { format, placeholder }: EgressInjection): boolean {
-  const [before = '', after = ''] = format?.split('{}') ?? [];
+  const [before = '', after = ''] = format?.trim().split('{}') ?? [];
   const text = header.trim();
   const end = text.length - after.length;
   return (

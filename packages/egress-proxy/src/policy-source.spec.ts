@@ -33,6 +33,20 @@ describe('PolicySource', () => {
     expect(asked).toEqual([CREDENTIAL, CREDENTIAL, 'other']);
   });
 
+  it('counts how old an answer is from the question on', async () => {
+    answer = async () => {
+      now += 3_000;
+      return samplePolicy({ maxAgeSeconds: 5 });
+    };
+    await source.policy(CREDENTIAL);
+    now += 1_999;
+    await source.policy(CREDENTIAL);
+    expect(asked).toHaveLength(1);
+    now += 1;
+    await source.policy(CREDENTIAL);
+    expect(asked).toHaveLength(2);
+  });
+
   it('asks each time where the answer may not be kept', async () => {
     answer = () => Promise.resolve(samplePolicy({ maxAgeSeconds: 0 }));
     await source.policy(CREDENTIAL);

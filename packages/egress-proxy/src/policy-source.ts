@@ -75,12 +75,14 @@ export class PolicySource {
   }
 
   async #ask(key: string, credential: string): Promise<EgressPolicy | null> {
+    // An answer may be on its way for long, and was true when it was made.
+    const askedAt = this.now();
     const policy = await this.service.policy(credential);
     if (policy === null) {
       this.#known.delete(key);
       this.#unknown.set(key, true);
     } else {
-      this.#known.set(key, { policy, freshUntil: this.now() + policy.maxAgeSeconds * 1000 });
+      this.#known.set(key, { policy, freshUntil: askedAt + policy.maxAgeSeconds * 1000 });
     }
     return policy;
   }

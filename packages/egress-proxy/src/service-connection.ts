@@ -19,7 +19,8 @@ export abstract class ServiceConnection {
 }
 
 const ANSWER_MS = 5_000;
-const MAX_POLICY_BYTES = 4 * 1024 * 1024;
+/** 200 secrets with hosts, a user's and the organization's, are most of it. */
+const MAX_POLICY_BYTES = 8 * 1024 * 1024;
 const CONNECTIONS = 16;
 
 export class HttpServiceConnection extends ServiceConnection {

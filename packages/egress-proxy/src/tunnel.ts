@@ -11,6 +11,8 @@ import { denied } from './refusal.js';
 
 const ESTABLISHED = 'HTTP/1.1 200 Connection Established\r\n\r\n';
 const HANDSHAKE_MS = 15_000;
+/** The next comparison begins whatever this one still waits for. */
+const COMPARE_MS = 1_000;
 const LONGEST_METHOD = 32;
 
 interface Tunnelling {
@@ -32,8 +34,16 @@ export async function openTunnel(tunnelling: Tunnelling): Promise<void> {
   }
   if (opensTls(exchange.policy, exchange.asked.target)) {
     await openTls(tunnelling);
-  } else {
+    return;
+  }
+  const { parts, client } = tunnelling;
+  // From here on: one that sends its first byte late would begin by rules that hold no longer.
+  const lasting = lastingOf(client, exchange, () => void socket.destroy());
+  parts.lasting.add(lasting);
+  try {
     await passThrough(tunnelling);
+  } finally {
+    parts.lasting.delete(lasting);
   }
 }
 
@@ -132,8 +142,6 @@ async function passThrough({ parts, client, exchange, socket, serve }: Tunnellin
     far.destroy();
     return;
   }
-  const lasting = lastingOf(client, exchange, end);
-  parts.lasting.add(lasting);
   for (const each of [near, far]) {
     each.setTimeout(IDLE_MS, end);
   }
@@ -142,7 +150,6 @@ async function passThrough({ parts, client, exchange, socket, serve }: Tunnellin
   } catch {
     // Either side has gone, or carries something else than TLS.
   } finally {
-    parts.lasting.delete(lasting);
     end();
     exchange.report();
   }
@@ -170,12 +177,14 @@ export function plainSocket(socket: Duplex): Socket {
 
 /** Ends what is under way of sandboxes that are gone, or whose rules refuse it by now. */
 export async function endForbidden({ lasting, policies }: ProxyParts): Promise<void> {
-  for (const { credential, asked, isAllowedOnce, end } of lasting) {
+  const all = Array.from(lasting, async ({ credential, asked, isAllowedOnce, end }) => {
     const policy = await policies.policy(credential).catch((error: Error) => error);
     const isAnswered = !(policy instanceof Error);
     const decide = isAllowedOnce ? decideOnce : decideEgress;
     if (isAnswered && (policy === null || !decide(policy, asked).isAllowed)) {
       end();
     }
-  }
+  });
+  // What takes long to learn of one sandbox must not keep those of others going.
+  await within(COMPARE_MS, Promise.all(all));
 }

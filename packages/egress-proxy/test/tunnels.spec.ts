@@ -267,6 +267,44 @@ describe('a tunnel that is passed through', () => {
     }
   });
 
+  it('ends though the rules of another sandbox take long to learn', async () => {
+    const host = await startSilentHost();
+    const other = { sandbox: 'sandbox-2', credential: 'credential-of-sandbox-2' };
+    world.allow({ sandbox: other.sandbox }, other.credential);
+    const authority = `api.example:${host.port}`;
+    const headers = proxyAuthorization(other.credential, other.sandbox);
+    const slow = await world.connect(authority, { headers, credential: null });
+    const { socket } = await world.connect(authority);
+    for (const each of [slow.socket, socket]) {
+      each.write(clientHello({ names: ['api.example'] }));
+      each.resume();
+    }
+    await until(() => world.proxy.held['lasting'] === 2);
+    const held = Promise.withResolvers<void>();
+    world.service.held.set(other.credential, held.promise);
+    const closed = once(socket, 'close');
+    world.allow({ layers: [denying([])] });
+    await world.proxy.recheck();
+    await closed;
+    expect(socket.destroyed).toBe(true);
+    expect(world.service.abandoned).toBe(0);
+    expect(slow.socket.destroyed).toBe(false);
+    held.resolve();
+    slow.socket.destroy();
+  });
+
+  it('ends before its first byte', async () => {
+    const host = await startSilentHost();
+    const { socket } = await world.connect(`api.example:${host.port}`);
+    await until(() => world.proxy.held['lasting'] === 1);
+    const closed = once(socket, 'close');
+    socket.resume();
+    world.allow({ layers: [denying([])] });
+    await world.proxy.recheck();
+    await closed;
+    expect(host.received()).toHaveLength(0);
+  });
+
   it('is one connection where it is allowed once', async () => {
     world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once: [`api.example:${port}`] });
     world.service.allowedOnce.add(`${SANDBOX} api.example:${port}`);
@@ -280,6 +318,16 @@ describe('a tunnel that is passed through', () => {
     expect((await world.connect(`api.example:${port}`)).status).toBe(403);
   });
 
+  it('that is allowed once carries one plain request', async () => {
+    const name = `api.example:${await world.startHost()}`;
+    world.allow({ layers: [{ ...denying([]), yieldsOnce: true }], once: [name] });
+    world.service.allowedOnce.add(`${SANDBOX} ${name}`);
+    const { socket } = await world.connect(name);
+    expect((await world.over(socket, `http://${name}/one`)).status).toBe(200);
+    expect((await world.over(socket, `http://${name}/two`)).status).toBe(403);
+    socket.destroy();
+  });
+
   it('which is allowed once ends where the operator closes its host', async () => {
     const layers = [{ ...denying([]), yieldsOnce: true }];
     world.allow({ layers, once: [`api.example:${port}`] });
@@ -289,7 +337,8 @@ describe('a tunnel that is passed through', () => {
     world.allow({ layers: [...layers, denying([])] });
     await world.proxy.recheck();
     await closed;
-    expect(world.proxy.held['lasting']).toBe(0);
+    expect(secure.destroyed).toBe(true);
+    await until(() => world.proxy.held['lasting'] === 0);
   });
 });
 

@@ -1,5 +1,7 @@
 import { setTimeout as delay } from 'node:timers/promises';
 import { Injectable, Logger } from '@nestjs/common';
+import { LRUCache } from 'lru-cache';
+import { within } from '@slipway/common/async.js';
 import { errorMessage } from '@slipway/common/errors/error-message.js';
 import { parseJson } from '@slipway/common/json-access.js';
 import { z } from 'zod';
@@ -13,13 +15,20 @@ import {
 import type { ProviderType } from '../git-provider.js';
 import { GitHttpClient } from '../provider-http.js';
 import type { NewRenewal } from './plan-token-changes.js';
-import { ProviderTokenRepository, type StoredCredential } from './provider-token.repository.js';
+import {
+  type ClaimedRenewal,
+  ProviderTokenRepository,
+  type StoredCredential,
+} from './provider-token.repository.js';
 
 /** So early that what begins with a token ends with it. */
 const EARLY_MS = 5 * 60_000;
 const TIMEOUT_MS = 8_000;
-/** How long a caller waits for a renewal that another one makes, where the token has ended. */
-const PATIENCE_MS = 10_000;
+/** How long a caller waits for a renewal: egress proxies, which ask for tokens with all else, wait five seconds in all. */
+const PATIENCE_MS = 3_000;
+/** As long as a claim: meanwhile callers do not wait for a host that is in trouble. */
+const TROUBLE_MS = 20_000;
+const MAX_TROUBLED = 10_000;
 const LOOK_MS = 100;
 
 /**
@@ -57,6 +66,7 @@ interface Renewed {
 @Injectable()
 export class TokenRenewals {
   private readonly logger = new Logger(TokenRenewals.name);
+  private readonly troubled = new LRUCache<string, true>({ max: MAX_TROUBLED, ttl: TROUBLE_MS });
 
   constructor(
     private readonly tokens: ProviderTokenRepository,
@@ -89,42 +99,60 @@ export class TokenRenewals {
     return new Date(this.clock.now() + EARLY_MS);
   }
 
-  private async renew(userId: string, { provider, token, expiresAt }: StoredCredential): Promise<void> {
-    const claimed = await this.tokens.claimRenewal(userId, provider, this.horizon());
-    if (claimed === null) {
-      if (expiresAt !== null && expiresAt.getTime() <= this.clock.now()) {
-        await this.whileClaimed(userId, provider, token);
-      }
-      return;
-    }
+  private async renew(userId: string, { provider, token }: StoredCredential): Promise<void> {
     const name = this.providers.find((each) => each === provider);
     if (name === undefined) {
       return;
     }
-    try {
-      const renewed = await this.ask(name, claimed.refreshToken, userId);
-      if (renewed === null) {
-        await this.tokens.dropRenewal(userId, provider, claimed.token);
-        this.logger.warn('a git token cannot be renewed any more', { provider });
-      } else {
-        await this.tokens.storeRenewed(userId, provider, claimed.token, renewed);
-      }
-    } catch (error) {
-      // The claim stays, so that a host in trouble is not asked by each request.
-      this.logger.warn('failed to renew a git token', { provider, error: errorMessage(error) });
+    const key = `${userId}:${provider}`;
+    const claimed = await this.tokens.claimRenewal(userId, provider, this.horizon());
+    const work =
+      claimed !== null
+        ? this.exchange(name, claimed, userId)
+        : !this.troubled.has(key)
+          ? this.whileClaimed(userId, provider, token)
+          : Promise.resolve(true);
+    // What was begun goes on: the host may have made the new token already.
+    if ((await within(PATIENCE_MS, work)) !== true) {
+      this.troubled.set(key, true);
+    } else if (claimed !== null) {
+      this.troubled.delete(key);
     }
   }
 
-  /** Hosts end the old token with the renewal, so who has nothing else waits for the new one. */
-  private async whileClaimed(userId: string, provider: ProviderType, token: string): Promise<void> {
+  /** Returns false where the host is in trouble. */
+  private async exchange(
+    name: PublicGitServerName,
+    { token, refreshToken }: ClaimedRenewal,
+    userId: string,
+  ): Promise<boolean> {
+    try {
+      const renewed = await this.ask(name, refreshToken, userId);
+      if (renewed === null) {
+        await this.tokens.dropRenewal(userId, name, token);
+        this.logger.warn('a git token cannot be renewed any more', { provider: name });
+      } else {
+        await this.tokens.storeRenewed(userId, name, token, renewed);
+      }
+      return true;
+    } catch (error) {
+      // The claim stays, so that a host in trouble is not asked by each request.
+      this.logger.warn('failed to renew a git token', { provider: name, error: errorMessage(error) });
+      return false;
+    }
+  }
+
+  /** Hosts end the old token with the renewal, so all wait for the new one. Returns false where none came. */
+  private async whileClaimed(userId: string, provider: ProviderType, token: string): Promise<boolean> {
     const deadline = performance.now() + PATIENCE_MS;
     while (performance.now() < deadline) {
       const stored = (await this.tokens.list(userId)).find((each) => each.provider === provider);
       if (stored?.token !== token || stored.expiresAt === null) {
-        return;
+        return true;
       }
       await delay(LOOK_MS);
     }
+    return false;
   }
 
   /** Null: the host has ended what the refresh token stands for. @throws Error for anything else */

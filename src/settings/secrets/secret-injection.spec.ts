@@ -104,6 +104,13 @@ describe('a secret with hosts', () => {
     },
   );
 
+  it('may not have a rule that proxies would be told at length: hosts with each of its paths', () => {
+    const paths = Array.from({ length: 20 }, (_, index) => `/${String(index).repeat(100)}`);
+    const hosts = Array.from({ length: 20 }, (_, index) => `api-${index}.example.com`);
+    expect(problems('TOKEN', 'a-token', { ...STORED, hosts: hosts.slice(0, 2), paths })).toEqual([]);
+    expect(problems('TOKEN', 'a-token', { ...STORED, hosts, paths })).toEqual(['body.hosts value_error']);
+  });
+
   it('may be any token', () => {
     expect(problems('AWS_ACCESS_KEY_ID', 'AKIAIOSFODNN7EXAMPLE')).toEqual([]);
   });

@@ -27,6 +27,8 @@ const DEFAULT_INJECT = { header: 'Authorization', format: `Bearer ${VALUE}` };
 /** Servers take heads of 8 KiB as a rule. */
 const MAX_SENT = 8_192;
 export const MIN_PLACEHOLDER = 16;
+/** Of hosts, each with all methods and paths: proxies are told so, of each secret, every few seconds. */
+const MAX_PLACES = 16_384;
 
 /** A host of a secret, with whether its value may go there without TLS. Null: the text is none. */
 export function parseSecretHost(text: string): (EgressHostRule & { http?: true }) | null {
@@ -98,7 +100,13 @@ export function injectionProblems(
       `Expected 1 to ${MAX_SENT} characters of one line, without a line break at the end: with hosts, the value is sent in a header.`,
     );
   }
-  const { placeholder } = injection;
+  const { placeholder, hosts, methods = [], paths = [] } = injection;
+  if (hosts.join().length + hosts.length * [...methods, ...paths].join().length > MAX_PLACES) {
+    return problem(
+      'hosts',
+      `Expected hosts, each counted with all paths and methods, of ${MAX_PLACES} characters in all: shorten the paths, or end some in *.`,
+    );
+  }
   if (placeholder !== undefined && (placeholder.includes(value) || value.includes(placeholder))) {
     return problem('placeholder', 'Expected a text that tells nothing of the value: it is within the other.');
   }

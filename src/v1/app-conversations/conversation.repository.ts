@@ -206,6 +206,7 @@ export class ConversationRepository {
     });
     await this.sandboxes.closeSetup(manager, sandboxId);
     await this.logs.open(manager, { conversationId: id, userId, sandboxId });
+    await this.denials.tellBegun(manager, id, sandboxId);
     return true;
   }
 

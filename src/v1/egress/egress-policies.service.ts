@@ -47,7 +47,12 @@ export class EgressPoliciesService {
       hasOutside ? this.credentials.injections(holder) : [],
       this.permits.list(sandbox.id),
     ]);
-    const { phase, layers } = await this.layers.of(sandbox, open);
+    // What is above may take seconds, and a setup ends meanwhile.
+    const current = await this.sandboxes.find(sandbox.id);
+    if (current === null) {
+      return null;
+    }
+    const { phase, layers } = await this.layers.of(current, open);
     const maxAgeSeconds = hasOutside ? OUTSIDE_MAX_AGE_SECONDS : MAX_AGE_SECONDS;
     return {
       sandbox: sandbox.id,

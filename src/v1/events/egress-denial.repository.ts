@@ -36,6 +36,9 @@ export class EgressDenial {
 export const TOLD_ONCE_IN_MINUTES = 10;
 export const MAX_TOLD = 50;
 
+/** Of one sandbox at a time: many proxies report, and conversations begin meanwhile. Until the transaction ends. */
+const LOCK = "SELECT pg_advisory_xact_lock(hashtext('egress_denials'), hashtext($1))";
+
 const FORGET = `
   DELETE FROM egress_denials
   WHERE sandbox_id = $1 AND at < now() - make_interval(mins => CASE WHEN is_told THEN ${TOLD_ONCE_IN_MINUTES} ELSE 60 END)`;
@@ -65,6 +68,7 @@ export class EgressDenialRepository {
     if (denied.length === 0) {
       return;
     }
+    await manager.query(LOCK, [sandboxId]);
     await manager.query(FORGET, [sandboxId]);
     const ids = await idsAtWork(manager, sandboxId);
     const given = [...new Map(denied.map((value) => [digestOf(value), value]))];
@@ -78,6 +82,7 @@ export class EgressDenialRepository {
 
   /** Tells a conversation that begins what was refused before, as while its repository was cloned. */
   async tellBegun(manager: EntityManager, id: string, sandboxId: string): Promise<void> {
+    await manager.query(LOCK, [sandboxId]);
     const [untold] = await manager.query<[{ value: ToldDenial }[], number]>(TAKE_UNTOLD, [sandboxId]);
     await this.note(manager, [id], untold);
   }

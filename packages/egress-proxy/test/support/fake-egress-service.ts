@@ -23,11 +23,19 @@ export class FakeEgressService {
   /** Answers every question with this, in place of the truth. */
   failure: number | null = null;
   asked = 0;
+  /** Credentials whose questions are answered when this ends. */
+  readonly held = new Map<string, Promise<void>>();
+  /** Questions that the proxy gave up. */
+  abandoned = 0;
   readonly #server: Server;
 
   private constructor() {
     this.#server = createServer(async (request, response) => {
       const body: unknown = request.method === 'POST' ? await json(request) : null;
+      response.once('close', () => {
+        this.abandoned += response.writableFinished ? 0 : 1;
+      });
+      await this.held.get(String(request.headers[CREDENTIAL_HEADER]));
       const { status, answer } = this.#answer(request.url ?? '', request.headers, body);
       response
         .writeHead(status, { 'Content-Type': 'application/json' })

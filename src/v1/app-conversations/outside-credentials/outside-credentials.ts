@@ -186,7 +186,8 @@ export class OutsideCredentials {
           return toolInjection(placeholder, currentTool(tools, source));
       }
     });
-    return (await Promise.all(all)).flat();
+    // Proxies refuse an answer with an empty one, which a replica of the release before may have stored.
+    return (await Promise.all(all)).flat().filter(({ value }) => value !== '');
   }
 
   private async modelInjection(

@@ -9,6 +9,9 @@ it.each([
   ['sk-proj-abcDEF0123456789', /^sk-[\w-]{21}$/],
   ['acme1-abcdef0123456789', /^acme1-[a-f0-9]{16}$/],
   ['0123456789abcdef0123456789abcdef', /^slipway-[0-9a-f]{24}$/],
+  ['acme1-', /^slipway-[a-z0-9-]{8}$/],
+  ['acme1-abc012345', /^slipway-[a-z0-9-]{8}$/],
+  ['m\u00fcll-_abcdef0123456789', /^slipway-[-_a-z0-9]{13,14}$/],
   ['hunter2', /^slipway-[a-z0-9]{8}$/],
 ])('of %s looks like it, and is another text each time', (value, form) => {
   const [one, other] = [newPlaceholder(value), newPlaceholder(value)];

@@ -17,7 +17,8 @@ const KNOWN_PREFIXES = [
   'sk-',
 ];
 const OTHER_PREFIX = 'slipway-';
-const OWN_PREFIX = /^.{5}[-_]/;
+/** Six characters of a short value would be much of it, or all. */
+const OWN_PREFIX = /^[!-~]{5}[-_](?=.{10})/;
 const ALPHABETS = [
   'abcdef',
   'ghijklmnopqrstuvwxyz',

@@ -64,6 +64,19 @@ describe('keys of a tool server', () => {
     });
   });
 
+  it('are told apart where a member of the query is there more than once', async () => {
+    const server: McpServerEntry = { url: 'https://a.example/mcp?k=one&other=1&k=two', transport: 'http' };
+    expect(found(server).map((each) => (each as unknown[]).slice(0, 2))).toEqual([
+      ['?k', 'one'],
+      ['?other', '1'],
+      ['?k#1', 'two'],
+    ]);
+    const shown = await concealedServer('s', server, async ({ source: { member } }) =>
+      member === '?k' ? 'PLACEHOLDER' : null,
+    );
+    expect(shown.url).toBe('https://a.example/mcp?k=PLACEHOLDER&other=1&k=two');
+  });
+
   it('are none of the search at a loopback address, or without a key', () => {
     expect(searchCredential('http://localhost:1', 'key')).toEqual([]);
     expect(searchCredential('https://api.tavily.com', null)).toEqual([]);

@@ -10,7 +10,7 @@ export const toolSourceSchema = z.object({
   server: z.string().nullable(),
   /** Without its query. */
   address: z.string(),
-  /** A header in lower case, or `?name` of the query. */
+  /** A header in lower case, or `?name` of the query; `?name#1` where that is there a second time. */
   member: z.string(),
 });
 
@@ -44,8 +44,8 @@ export function toolCredentials(servers: Readonly<Record<string, McpServerEntry>
       .filter(([name]) => !OPEN_HEADERS.test(name));
     return [
       ...sent.map(([name, value]) => ({ source: source(name), value, hosts, headers: [name] })),
-      ...[...url.searchParams].map(([name, value]) => ({
-        source: source(`?${name}`),
+      ...[...url.searchParams].map(([name, value], index, all) => ({
+        source: source(`?${name}${repetition(name, all.slice(0, index))}`),
         value,
         hosts,
         headers: [],
@@ -53,6 +53,11 @@ export function toolCredentials(servers: Readonly<Record<string, McpServerEntry>
       })),
     ];
   });
+}
+
+function repetition(name: string, before: readonly (readonly [string, string])[]): string {
+  const count = before.filter(([other]) => other === name).length;
+  return count === 0 ? '' : `#${count}`;
 }
 
 export function searchCredential(apiUrl: string, key: string | null): ToolCredential[] {
@@ -71,6 +76,8 @@ export async function concealedServer(
   shown: (credential: ToolCredential) => Promise<string | null>,
 ): Promise<McpServerEntry> {
   const concealed = { ...server };
+  const members = [...(URL.parse(server.url ?? '')?.searchParams ?? [])];
+  let position = 0;
   for (const credential of toolCredentials({ [name]: server })) {
     const {
       value,
@@ -78,9 +85,11 @@ export async function concealedServer(
       headers: [header],
     } = credential;
     const text = await shown(credential);
+    const index = member === undefined ? -1 : position++;
     if (text !== null && member !== undefined && concealed.url !== undefined) {
+      members[index] = [member, text];
       const url = new URL(concealed.url);
-      url.searchParams.set(member, text);
+      url.search = new URLSearchParams(members).toString();
       concealed.url = url.href;
     } else if (text !== null) {
       const all = Object.entries(concealed.headers ?? {});
