@@ -162,6 +162,10 @@ describe('a role', () => {
     await give(admin, owner, 'member').expect(403);
     await give(member, member, 'owner').expect(403);
     await give(owner, owner, 'member').expect(403);
+    for (const id of [owner.id.replaceAll('-', ''), owner.id.toUpperCase()]) {
+      await give(owner, { ...owner, id }, 'member').expect(403);
+      await ask(owner, 'delete', `${ORG}/members/${id}`).expect(403);
+    }
     expect([await roleOf(owner), await roleOf(admin), await roleOf(member)]).toEqual([
       'owner',
       'admin',
