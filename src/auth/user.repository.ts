@@ -176,12 +176,14 @@ export class UserRepository extends Repository<User> {
   }
 
   /**
-   * Where no owner is enabled, each administrator may do what owners may.
+   * Where no owner is enabled, each administrator may do what owners may. Within {@link change}, of two who do this to each
+   * other the second is none any more.
    * @throws DomainError forbidden
    */
   async requireOwner(manager: EntityManager, id: string): Promise<void> {
-    const owners = await manager.findBy(User, { isOwner: true, isAdmin: true, disabledAt: IsNull() });
-    if (owners.length > 0 && !owners.some((owner) => owner.id === id)) {
+    const administrators = await manager.findBy(User, { isAdmin: true, disabledAt: IsNull() });
+    const owners = administrators.filter(({ isOwner }) => isOwner);
+    if (!(owners.length > 0 ? owners : administrators).some((each) => each.id === id)) {
       throw new DomainError('forbidden', 'Only an owner of the organization may do this.');
     }
   }

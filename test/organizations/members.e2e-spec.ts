@@ -5,6 +5,7 @@ import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const app = useTestApp();
@@ -204,6 +205,33 @@ describe('a role', () => {
 });
 
 describe('a member', () => {
+  it('who is an owner is removed by the first of two who remove each other', async () => {
+    const rival = await app.createUser();
+    await app.dataSource.query('UPDATE users SET is_admin = true, is_owner = true WHERE id = ANY ($1)', [
+      [admin.id, rival.id],
+    ]);
+    const { key } = await app.app
+      .get(ApiKeysService)
+      .issue({ userId: rival.id, name: 'all', expiresAt: null, scopes: null });
+    const asRival = { ...rival, headers: { 'X-Session-API-Key': key } };
+    const answers = await app.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [owner.id]);
+      const asked = Promise.all([
+        ask(admin, 'delete', `${ORG}/members/${rival.id}`),
+        ask(asRival, 'delete', `${ORG}/members/${admin.id}`),
+      ]);
+      await untilBlocked(app.dataSource, 2);
+      return { asked };
+    });
+
+    const statuses = (await answers.asked).map(({ status }) => status);
+    expect(statuses.toSorted()).toEqual([200, 403]);
+    const left = await app.dataSource.query('SELECT id FROM users WHERE id = ANY ($1)', [
+      [admin.id, rival.id],
+    ]);
+    expect(left).toHaveLength(1);
+  });
+
   it('is removed by an owner, which removes the user', async () => {
     await ask(admin, 'delete', `${ORG}/members/${member.id}`).expect(403);
     await ask(owner, 'delete', `${ORG}/members/${owner.id}`).expect(403);
