@@ -99,9 +99,14 @@ export class UserRepository extends Repository<User> {
     super(User, dataSource.manager);
   }
 
-  /** Case-insensitive. */
+  /** Case-insensitive. Not what stands for a removed user, or for the organization. */
   async findByEmail(email: string): Promise<User | null> {
-    return this.findOneBy({ email: email.toLowerCase() });
+    return this.findOneBy({ email: email.toLowerCase(), removedAt: IsNull() });
+  }
+
+  /** As {@link findByEmail}. */
+  async findPresent(id: string): Promise<User | null> {
+    return this.findOneBy({ id, removedAt: IsNull() });
   }
 
   /** Users in the order of their addresses, after `afterEmail`. */
