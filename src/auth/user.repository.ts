@@ -294,21 +294,26 @@ function addressAndRole(address: string, isAdmin: boolean): Pick<User, 'email' |
 
 /**
  * SQL: whether anything may be done in the name of the user whose id is in the column. Whatever takes up work of users by
- * itself has it in its condition, so that the work of a disabled user waits, and of one who may only read now.
+ * itself has it in its condition, so that the work of a disabled user waits, of one who may only read now, and what is kept
+ * of a removed one.
  */
 export function mayAct(column: string): string {
-  return `NOT EXISTS (SELECT FROM users WHERE id = ${column} AND (disabled_at IS NOT NULL OR reads_only))`;
+  return `NOT EXISTS (SELECT FROM users
+    WHERE id = ${column} AND (disabled_at IS NOT NULL OR reads_only OR removed_at IS NOT NULL))`;
 }
 
-const LOCK_USER = new NamedStatement<{ disabled: boolean }>(
+/** The organization's row is locked for its settings: it was removed never. */
+const LOCK_USER = new NamedStatement<{ disabled: boolean; removed: boolean }>(
   'user_lock',
-  'SELECT disabled_at IS NOT NULL AS disabled FROM users WHERE id = $1 FOR NO KEY UPDATE',
+  `SELECT disabled_at IS NOT NULL AS disabled, coalesce(removed_at < 'infinity', false) AS removed
+  FROM users WHERE id = $1 FOR NO KEY UPDATE`,
 );
 
 /**
  * Makes transactions on one user's rows take turns. Locking the user's row covers rows that do not exist yet, avoids
  * deadlocks, and still allows foreign keys to it.
- * @throws DomainError unauthorized when the user has been removed, conflict when disabled
+ * @throws DomainError unauthorized when the user has been removed, conflict when disabled, and for what is kept of a
+ *   removed user
  */
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
   const [user] = await LOCK_USER.within(manager, [userId]);
@@ -317,6 +322,9 @@ export async function lockUser(manager: EntityManager, userId: string): Promise<
   }
   if (user.disabled) {
     throw new DomainError('conflict', 'This user is disabled.');
+  }
+  if (user.removed) {
+    throw new DomainError('conflict', 'This user has been removed, so nothing is done in their name.');
   }
 }
 
