@@ -164,7 +164,8 @@ export class UserRepository extends Repository<User> {
 
   /** Has no effect on one who is that already. */
   async setAdministrator(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
-    const columns = isAdmin ? { isAdmin, readsOnly: false } : { isAdmin, isOwner: false };
+    // A replica of version 0.2.0 takes the one role and leaves the other.
+    const columns = { isAdmin, isOwner: false, ...(isAdmin && { readsOnly: false }) };
     const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, columns);
     if (affected === 1) {
       const action = isAdmin ? 'user.make_admin' : 'user.unmake_admin';

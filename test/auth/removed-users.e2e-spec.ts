@@ -79,10 +79,7 @@ describe('a user who is removed', () => {
       .send({ content: [{ text: 'go on' }] })
       .expect(409);
     expect(sent.body.detail).toContain('has been removed');
-    await request(app.url)
-      .post(`/api/v1/sandboxes/${sandboxId}/resume`)
-      .set(app.admin.headers)
-      .expect(409);
+    await request(app.url).post(`/api/v1/sandboxes/${sandboxId}/resume`).set(app.admin.headers).expect(409);
     expect(await sandbox()).toMatchObject({ status: 'PAUSED' });
     await request(app.url)
       .get(`/api/v1/conversation/${hex}/events/search`)

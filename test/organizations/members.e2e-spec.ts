@@ -196,6 +196,14 @@ describe('a role', () => {
     expect(answer.body.scope).toBe('admin');
   });
 
+  it('of an owner does not come back with that of an administrator', async () => {
+    await give(owner, member, 'owner').expect(200);
+    // As a replica of version 0.2.0 does.
+    await app.dataSource.query('UPDATE users SET is_admin = false WHERE id = $1', [member.id]);
+    await ask(owner, 'patch', `/api/v1/users/${member.id}`).send({ is_admin: true }).expect(200);
+    expect(await roleOf(member)).toBe('admin');
+  });
+
   it('of an owner is what administrators may give where no owner is left', async () => {
     await app.dataSource.query('UPDATE users SET is_owner = false');
     await give(admin, member, 'owner').expect(200);
