@@ -99,9 +99,14 @@ export class UserRepository extends Repository<User> {
     super(User, dataSource.manager);
   }
 
-  /** Case-insensitive. */
+  /** Case-insensitive. Not what stands for a removed user, or for the organization. */
   async findByEmail(email: string): Promise<User | null> {
-    return this.findOneBy({ email: email.toLowerCase() });
+    return this.findOneBy({ email: email.toLowerCase(), removedAt: IsNull() });
+  }
+
+  /** As {@link findByEmail}. */
+  async findPresent(id: string): Promise<User | null> {
+    return this.findOneBy({ id, removedAt: IsNull() });
   }
 
   /** Users in the order of their addresses, after `afterEmail`. */
@@ -159,7 +164,8 @@ export class UserRepository extends Repository<User> {
 
   /** Has no effect on one who is that already. */
   async setAdministrator(manager: EntityManager, id: string, isAdmin: boolean): Promise<void> {
-    const columns = isAdmin ? { isAdmin, readsOnly: false } : { isAdmin, isOwner: false };
+    // A replica of version 0.2.0 takes the one role and leaves the other.
+    const columns = { isAdmin, isOwner: false, ...(isAdmin && { readsOnly: false }) };
     const { affected } = await manager.update(User, { id, isAdmin: !isAdmin }, columns);
     if (affected === 1) {
       const action = isAdmin ? 'user.make_admin' : 'user.unmake_admin';
@@ -176,12 +182,14 @@ export class UserRepository extends Repository<User> {
   }
 
   /**
-   * Where no owner is enabled, each administrator may do what owners may.
+   * Where no owner is enabled, each administrator may do what owners may. Within {@link change}, of two who do this to each
+   * other the second is none any more.
    * @throws DomainError forbidden
    */
   async requireOwner(manager: EntityManager, id: string): Promise<void> {
-    const owners = await manager.findBy(User, { isOwner: true, isAdmin: true, disabledAt: IsNull() });
-    if (owners.length > 0 && !owners.some((owner) => owner.id === id)) {
+    const administrators = await manager.findBy(User, { isAdmin: true, disabledAt: IsNull() });
+    const owners = administrators.filter(({ isOwner }) => isOwner);
+    if (!(owners.length > 0 ? owners : administrators).some((each) => each.id === id)) {
       throw new DomainError('forbidden', 'Only an owner of the organization may do this.');
     }
   }
@@ -287,21 +295,26 @@ function addressAndRole(address: string, isAdmin: boolean): Pick<User, 'email' |
 
 /**
  * SQL: whether anything may be done in the name of the user whose id is in the column. Whatever takes up work of users by
- * itself has it in its condition, so that the work of a disabled user waits, and of one who may only read now.
+ * itself has it in its condition, so that the work of a disabled user waits, of one who may only read now, and what is kept
+ * of a removed one.
  */
 export function mayAct(column: string): string {
-  return `NOT EXISTS (SELECT FROM users WHERE id = ${column} AND (disabled_at IS NOT NULL OR reads_only))`;
+  return `NOT EXISTS (SELECT FROM users
+    WHERE id = ${column} AND (disabled_at IS NOT NULL OR reads_only OR removed_at IS NOT NULL))`;
 }
 
-const LOCK_USER = new NamedStatement<{ disabled: boolean }>(
+/** The organization's row is locked for its settings: it was removed never. */
+const LOCK_USER = new NamedStatement<{ disabled: boolean; removed: boolean }>(
   'user_lock',
-  'SELECT disabled_at IS NOT NULL AS disabled FROM users WHERE id = $1 FOR NO KEY UPDATE',
+  `SELECT disabled_at IS NOT NULL AS disabled, coalesce(removed_at < 'infinity', false) AS removed
+  FROM users WHERE id = $1 FOR NO KEY UPDATE`,
 );
 
 /**
  * Makes transactions on one user's rows take turns. Locking the user's row covers rows that do not exist yet, avoids
  * deadlocks, and still allows foreign keys to it.
- * @throws DomainError unauthorized when the user has been removed, conflict when disabled
+ * @throws DomainError unauthorized when the user has been removed, conflict when disabled, and for what is kept of a
+ *   removed user
  */
 export async function lockUser(manager: EntityManager, userId: string): Promise<void> {
   const [user] = await LOCK_USER.within(manager, [userId]);
@@ -310,6 +323,9 @@ export async function lockUser(manager: EntityManager, userId: string): Promise<
   }
   if (user.disabled) {
     throw new DomainError('conflict', 'This user is disabled.');
+  }
+  if (user.removed) {
+    throw new DomainError('conflict', 'This user has been removed, so nothing is done in their name.');
   }
 }
 

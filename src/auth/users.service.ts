@@ -102,10 +102,14 @@ export class UsersService {
   /**
    * Removes a user with all data, but for conversations and sandboxes: another user gets them or, without one, they are
    * kept paused for a while.
-   * @throws DomainError not_found, or conflict for the last administrator; InvalidInputError for no other user
+   * @param ownerId who asks as an owner of the organization; null: nobody has to be one
+   * @throws DomainError not_found, forbidden, or conflict for the last administrator; InvalidInputError for no other user
    */
-  async remove(id: string, handOverTo: string | null = null): Promise<void> {
+  async remove(id: string, handOverTo: string | null = null, ownerId: string | null = null): Promise<void> {
     await this.users.change(id, async (manager, user) => {
+      if (ownerId !== null) {
+        await this.users.requireOwner(manager, ownerId);
+      }
       const heir = await this.heirOf(manager, user, handOverTo);
       if (heir !== null) {
         await this.work.handOver(manager, id, heir);

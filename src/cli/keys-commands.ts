@@ -60,7 +60,7 @@ export async function executeUsers(
   }
   await withSession(config, output, async ({ users, identities }) => {
     const id = parseHexId(given);
-    const user = id === null ? await users.findByEmail(given) : await users.findOneBy({ id });
+    const user = id === null ? await users.findByEmail(given) : await users.findPresent(id);
     if (user === null) {
       throw new UsageError('there is no user with this id or address');
     }

@@ -59,8 +59,7 @@ export class MembersService {
    */
   async remove(id: string, by: string): Promise<void> {
     requireAnother(id, by);
-    await this.users.manager.transaction((manager) => this.users.requireOwner(manager, by));
-    await this.service.remove(id);
+    await this.service.remove(id, null, by);
   }
 }
 

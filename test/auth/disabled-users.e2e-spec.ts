@@ -185,6 +185,24 @@ describe('a user who is disabled', () => {
     );
   });
 
+  it.each<[string, (id: string) => string]>([
+    ['without dashes', (id) => id.replaceAll('-', '')],
+    ['in capitals', (id) => id.toUpperCase()],
+  ])('is the same one by an id %s, and the last administrator, too', async (_name, spelled) => {
+    const last = `/api/v1/users/${spelled(app.admin.id)}`;
+    const asAdmin = (method: 'patch' | 'post' | 'delete', path: string): request.Test =>
+      request(app.url)[method](path).set(app.admin.headers);
+    await asAdmin('post', `${last}/disable`).expect(409);
+    await asAdmin('patch', last).send({ is_admin: false }).expect(409);
+    await asAdmin('delete', last).expect(409);
+    await asAdmin('delete', `/api/v1/users/${user.id}?hand_over_to=${spelled(user.id)}`).expect(422);
+
+    expect(await statuses(user.headers)).toEqual(expect.arrayContaining([200]));
+    await change('disable', spelled(user.id)).expect(200);
+    await untilRefused(user.headers);
+    await change('enable', spelled(user.id)).expect(200);
+  });
+
   it('is not signed in by what was verified before', async () => {
     const session = await signIn(user.key);
     const { body } = await request(app.url)

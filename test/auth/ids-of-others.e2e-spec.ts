@@ -54,6 +54,7 @@ const READ_BY_ALL = new Map([
   ['GET /api/v1/conversation/{id}/events (id)', 200],
   ['GET /api/v1/conversation/{id}/events/count', 200],
   ['GET /api/v1/conversation/{id}/events/search', 200],
+  ['GET /api/v1/events/count (conversation_id__eq)', 200],
 ]);
 
 let receiver: FakeServer;

@@ -211,6 +211,19 @@ describe('tokens of the issuer', () => {
       expect(await may({ groups: [] })).toEqual([200, 200, 403]);
     });
 
+    it('but not that of an owner once more, which it has taken', async () => {
+      await asked({ groups: ['ops'] });
+      const address = `person-${people}@example.com`;
+      await app.dataSource.query('UPDATE users SET is_owner = true WHERE email = $1', [address]);
+      expect(await may({ groups: [] })).toEqual([200, 200, 403]);
+      expect(await may({ groups: ['ops'] })).toEqual([200, 200, 200]);
+
+      const found = await app.dataSource.query('SELECT is_admin, is_owner FROM users WHERE email = $1', [
+        address,
+      ]);
+      expect(found).toEqual([{ is_admin: true, is_owner: false }]);
+    });
+
     it('alone: an administrator does not change it, but that of other users', async () => {
       await asked();
       const found = await request(app.url)

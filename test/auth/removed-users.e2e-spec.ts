@@ -68,6 +68,25 @@ describe('a user who is removed', () => {
     expect(await sandbox()).toBeUndefined();
   });
 
+  it('has nothing done in their name by an administrator, who reads what is left', async () => {
+    await app.dataSource.query("UPDATE sandboxes SET status = 'PAUSED' WHERE id = $1", [sandboxId]);
+    await remove().expect(204);
+    await app.dataSource.query("UPDATE sandboxes SET status = 'PAUSED' WHERE id = $1", [sandboxId]);
+
+    const sent = await request(app.url)
+      .post(`/api/v1/app-conversations/${hex}/send-message`)
+      .set(app.admin.headers)
+      .send({ content: [{ text: 'go on' }] })
+      .expect(409);
+    expect(sent.body.detail).toContain('has been removed');
+    await request(app.url).post(`/api/v1/sandboxes/${sandboxId}/resume`).set(app.admin.headers).expect(409);
+    expect(await sandbox()).toMatchObject({ status: 'PAUSED' });
+    await request(app.url)
+      .get(`/api/v1/conversation/${hex}/events/search`)
+      .set(app.admin.headers)
+      .expect(200);
+  });
+
   it('leaves all to the one that is named, who begins with credentials of their own', async () => {
     const heir = await app.createUser();
     await request(app.url)

@@ -3,6 +3,7 @@ import { tmpdir } from 'node:os';
 import path from 'node:path';
 import { describe, expect, it } from '@jest/globals';
 import request from 'supertest';
+import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { runKeysOn, type KeysRun } from '../support/run-keys.js';
 import { useTestApp } from '../support/use-test-app.js';
 
@@ -43,6 +44,25 @@ describe('npm run keys', () => {
 
       expect(stderr).toContain('grace@example.com is an administrator now');
       expect(await whoCanListUsers(stdout[0] ?? '')).toBe(200);
+    });
+
+    it('makes no key for the organization, and none for what stands for a removed user', async () => {
+      const [{ email, keys }] = await app.dataSource.query<[{ email: string; keys: string }]>(
+        'SELECT email, (SELECT count(*) FROM api_keys) AS keys FROM users WHERE id = $1',
+        [INSTALLATION_ORGANIZATION_ID],
+      );
+      const { status, stdout, stderr } = await run('create', '--user', email);
+
+      expect(status).not.toBe(0);
+      expect(stdout).toEqual([]);
+      expect(stderr).toEqual([expect.stringContaining('A user with this email address exists already.')]);
+      const found = await request(app.url)
+        .get(`/api/v1/users?email__eq=${email}`)
+        .set(app.admin.headers)
+        .expect(200);
+      expect(found.body.items).toEqual([]);
+      const [after] = await app.dataSource.query('SELECT count(*) AS keys FROM api_keys');
+      expect(after).toEqual({ keys });
     });
 
     it('gives the key its end', async () => {

@@ -5,6 +5,7 @@ import { ApiKeysService } from '../../src/auth/api-keys.service.js';
 import { INSTALLATION_ORGANIZATION_ID } from '../../src/organizations/installation-organization.js';
 import { ConversationRows, FOLLOWED_ELSEWHERE } from '../support/conversation-rows.js';
 import type { TestUser } from '../support/create-test-app.js';
+import { untilBlocked } from '../support/until-blocked.js';
 import { useTestApp } from '../support/use-test-app.js';
 
 const app = useTestApp();
@@ -162,6 +163,10 @@ describe('a role', () => {
     await give(admin, owner, 'member').expect(403);
     await give(member, member, 'owner').expect(403);
     await give(owner, owner, 'member').expect(403);
+    for (const id of [owner.id.replaceAll('-', ''), owner.id.toUpperCase()]) {
+      await give(owner, { ...owner, id }, 'member').expect(403);
+      await ask(owner, 'delete', `${ORG}/members/${id}`).expect(403);
+    }
     expect([await roleOf(owner), await roleOf(admin), await roleOf(member)]).toEqual([
       'owner',
       'admin',
@@ -191,6 +196,14 @@ describe('a role', () => {
     expect(answer.body.scope).toBe('admin');
   });
 
+  it('of an owner does not come back with that of an administrator', async () => {
+    await give(owner, member, 'owner').expect(200);
+    // As a replica of version 0.2.0 does.
+    await app.dataSource.query('UPDATE users SET is_admin = false WHERE id = $1', [member.id]);
+    await ask(owner, 'patch', `/api/v1/users/${member.id}`).send({ is_admin: true }).expect(200);
+    expect(await roleOf(member)).toBe('admin');
+  });
+
   it('of an owner is what administrators may give where no owner is left', async () => {
     await app.dataSource.query('UPDATE users SET is_owner = false');
     await give(admin, member, 'owner').expect(200);
@@ -200,6 +213,34 @@ describe('a role', () => {
 });
 
 describe('a member', () => {
+  it('who is an owner is removed by the first of two who remove each other', async () => {
+    const rival = await app.createUser();
+    await app.dataSource.query('UPDATE users SET is_admin = true, is_owner = true WHERE id = ANY ($1)', [
+      [admin.id, rival.id],
+    ]);
+    const { key } = await app.app
+      .get(ApiKeysService)
+      .issue({ userId: rival.id, name: 'all', expiresAt: null, scopes: null });
+    const asRival = { ...rival, headers: { 'X-Session-API-Key': key } };
+    const answers = await app.dataSource.transaction(async (manager) => {
+      await manager.query('SELECT FROM users WHERE id = $1 FOR UPDATE', [owner.id]);
+      const asked = Promise.all([
+        ask(admin, 'delete', `${ORG}/members/${rival.id}`),
+        ask(asRival, 'delete', `${ORG}/members/${admin.id}`),
+      ]);
+      await untilBlocked(app.dataSource, 2);
+      return { asked };
+    });
+
+    const statuses = (await answers.asked).map(({ status }) => status);
+    expect(statuses).toHaveLength(2);
+    expect(statuses).toEqual(expect.arrayContaining([200, 403]));
+    const left = await app.dataSource.query('SELECT id FROM users WHERE id = ANY ($1)', [
+      [admin.id, rival.id],
+    ]);
+    expect(left).toHaveLength(1);
+  });
+
   it('is removed by an owner, which removes the user', async () => {
     await ask(admin, 'delete', `${ORG}/members/${member.id}`).expect(403);
     await ask(owner, 'delete', `${ORG}/members/${owner.id}`).expect(403);

@@ -115,6 +115,10 @@ describe('a shared conversation', () => {
         const { status } = await ask(who, 'get', path(shared));
         expect([name, status]).toEqual([name, 200]);
       }
+      const ofOlderClients = `/api/v1/events/count?conversation_id__eq=`;
+      expect((await ask(who, 'get', `${ofOlderClients}${shared}`).expect(200)).body).toBe(1);
+      const ofHidden = await ask(who, 'get', `${ofOlderClients}${hidden}`).expect(200);
+      expect(ofHidden.body).toBe(who === 'admin' ? 1 : 0);
       const { body: changes } = await ask(who, 'get', `${LIST}/${shared}/git/changes?path=.&resume=true`);
       // A resume would start the sandbox of another user.
       expect(changes).toEqual([expect.objectContaining({ path: 'src/a.ts' })]);

@@ -8,6 +8,7 @@ import { SCOPES } from '../../src/common/scopes.js';
 import { INSTALLATION_ORGANIZATION_ID as ORGANIZATION } from '../../src/organizations/installation-organization.js';
 import { SettingsRepository } from '../../src/settings/settings.repository.js';
 import { AGENT_DIALECTS } from '../../src/v1/app-conversations/agent-request/agent-dialect.js';
+import { AgentInputsReader } from '../../src/v1/app-conversations/agent-request/agent-inputs.reader.js';
 import { AgentRequestBuilder } from '../../src/v1/app-conversations/agent-request/agent-request.builder.js';
 import { CredentialRefreshService } from '../../src/v1/app-conversations/credential-refresh.service.js';
 import type { StartRequest } from '../../src/v1/app-conversations/start-task.entity.js';
@@ -188,6 +189,22 @@ describe('settings of the organization', () => {
       max_iterations: 60,
       from_organization: ['max_iterations'],
     });
+  });
+
+  it('have parameters of the condenser that a member completes one by one', async () => {
+    const condense = async (given: object, query = ''): Promise<unknown> =>
+      (query === '' ? asMember : asAdmin)('post', `/api/v1/settings${query}`, {
+        agent_settings_diff: { condenser: given },
+      }).expect(200);
+    await condense({ max_size: 77, max_tokens: 9_999 }, OF_ORGANIZATION);
+    const used = async (): Promise<unknown> =>
+      (await app.app.get(AgentInputsReader).readConfiguration(member.id, null)).settings.condenser_parameters;
+
+    // As forms send back what nobody has set.
+    await condense({ enabled: true, max_tokens: null, max_size: null, keep_first: null });
+    expect(await used()).toEqual({ max_size: 77, max_tokens: 9_999 });
+    await condense({ max_size: 50 });
+    expect(await used()).toEqual({ max_size: 50, max_tokens: 9_999 });
   });
 
   it('store the model of the same name that comes with a key or an address', async () => {

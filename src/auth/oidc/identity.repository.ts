@@ -83,9 +83,9 @@ const DECIDE = `
   UPDATE user_identities SET role_at = $2, has_role = coalesce($3, has_role)
   WHERE id = $1 AND coalesce(role_at, 'epoch') <= $2 RETURNING id`;
 
-/** The last administrator stays one, to be able to mend the map. */
+/** The last administrator stays one, to be able to mend the map. An owner who is none any more does not become one again. */
 const SET_ROLE = `
-  UPDATE users SET is_admin = $2, reads_only = $3
+  UPDATE users SET is_admin = $2, reads_only = $3, is_owner = is_owner AND is_admin AND $2
   WHERE id = $1 AND (is_admin, reads_only) IS DISTINCT FROM ($2, $3)
     AND ($2 OR NOT is_admin OR EXISTS (
       SELECT FROM users o WHERE o.is_admin AND o.id <> $1 AND o.disabled_at IS NULL))

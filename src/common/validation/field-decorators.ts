@@ -93,8 +93,10 @@ export function sentenceRule(rule: TextRule, most = Infinity): Judge {
 
 const isUuid = (value: unknown): boolean => isString(value) && parseHexId(value) !== null;
 
+/** Arrives in PostgreSQL's notation, so that it can be compared with stored ids. */
 export const Identifier = fieldOf(() => ({
   schema: { type: String, format: 'uuid' },
+  coerce: (value) => (isString(value) ? (parseHexId(value) ?? value) : value),
   rules: {
     isString: must(isString, 'uuid_type', 'Expected a UUID as text.'),
     matches: must(isUuid, 'uuid_parsing', 'Expected a UUID: 32 hexadecimal digits.'),

@@ -2,7 +2,7 @@ import { Controller, Get, Headers, Param, Query, Res } from '@nestjs/common';
 import { ApiHeader, ApiTags, getSchemaPath } from '@nestjs/swagger';
 import type { Response } from 'express';
 import type { AgentEvent } from '@slipway/agent-protocol/events.js';
-import { type AuthUser, CurrentUser, UserId } from '../../auth/auth.decorators.js';
+import { type AuthUser, CurrentUser } from '../../auth/auth.decorators.js';
 import { ApiRoute, badInput } from '../../common/openapi/api-route.js';
 import {
   ConversationEventDto,
@@ -139,7 +139,10 @@ export class EventCountController {
     description: 'As `GET /api/v1/conversation/{id}/events/count`; 0 for an unknown conversation.',
     answer: COUNT,
   })
-  async count(@UserId() userId: string, @Query() query: CountConversationEventsQueryDto): Promise<number> {
-    return this.events.countOrNone(userId, query.conversation_id__eq, toEventFilter(query));
+  async count(
+    @CurrentUser() user: AuthUser,
+    @Query() query: CountConversationEventsQueryDto,
+  ): Promise<number> {
+    return this.events.countOrNone(user, query.conversation_id__eq, toEventFilter(query));
   }
 }

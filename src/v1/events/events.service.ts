@@ -2,6 +2,8 @@ import { Injectable } from '@nestjs/common';
 import { isOfAnotherAgent, type AgentEvent } from '@slipway/agent-protocol/events.js';
 import { jsonAt, jsonList, jsonText } from '@slipway/common/json-access.js';
 import { textHead } from '@slipway/common/well-formed-text.js';
+import { may } from '../../auth/access.js';
+import type { AuthUser } from '../../auth/auth.decorators.js';
 import { DomainError } from '../../common/errors/domain-error.js';
 import { parseHexId } from '../../common/identifiers.js';
 import { type Page, parseNumberCursor, parsePageId, toPage } from '../../common/pagination/page.js';
@@ -67,9 +69,13 @@ export class EventsService {
     return first === null ? 0 : log.eventCount + 1 - first;
   }
 
-  async countOrNone(userId: string, conversationId: string, filter: EventFilter): Promise<number> {
+  /** 0 for a conversation that the caller may not read. */
+  async countOrNone(caller: AuthUser, conversationId: string, filter: EventFilter): Promise<number> {
+    const id = parseHexId(conversationId);
+    const row = id === null ? null : await this.conversations.accessed(id);
+    const ownerId = row !== null && may(caller, 'read', row) ? row.userId : caller.id;
     try {
-      return await this.count(userId, conversationId, filter);
+      return await this.count(ownerId, conversationId, filter);
     } catch (error) {
       if (error instanceof DomainError && error.code === 'not_found') {
         return 0;

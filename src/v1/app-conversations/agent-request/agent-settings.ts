@@ -71,7 +71,11 @@ export function withoutModel({ llm_parameters: _parameters, ...settings }: Agent
 /** The settings over others, of which no model, key or parameter of a model is taken. */
 export function overMembers(settings: AgentSettings, below: AgentSettings): AgentSettings {
   const members = { ...withoutModel(below), search_api_key: null };
-  return membersOver(settings, members);
+  const condenser = { ...below.condenser_parameters, ...settings.condenser_parameters };
+  return {
+    ...membersOver(settings, members),
+    ...(Object.keys(condenser).length > 0 && { condenser_parameters: condenser }),
+  };
 }
 
 /**
