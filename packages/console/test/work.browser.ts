@@ -503,6 +503,9 @@ describe('the console at work', () => {
     expect(await bo.page.getByRole('main').getByRole('listitem').count()).toBe(1);
     await bo.page.goto(address);
     await bo.page.getByRole('log').getByText(ANSWER).waitFor();
+    await bo.page.getByRole('button', { name: 'More' }).click();
+    await bo.page.getByRole('menuitem', { name: 'Share' }).click();
+    await bo.page.getByText('All of your organization may read it now').waitFor();
     await nadia.page.goto(address);
     // She is an administrator, and reads it; nothing of hers is his.
     await nadia.page.getByText('A conversation of bo@quayside.example').waitFor();

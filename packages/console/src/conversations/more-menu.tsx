@@ -13,14 +13,15 @@ const DELETED = 'Its events are deleted, and its sandbox with all files unless a
 
 async function copyLink(): Promise<void> {
   await navigator.clipboard.writeText(location.href);
-  tell('The link is copied', 'It opens this conversation for you.');
+  tell('The link is copied', 'It opens this conversation for you, and for others once it is shared.');
 }
 
 type MoreMenuProps = { conversation: Conversation; /** What it began with. */ message: string };
 
 /** What is done with a conversation as a whole. */
 export function MoreMenu({ conversation, message }: MoreMenuProps) {
-  const { id, title, branch, pull_requests: pulls } = conversation;
+  const { id, title, branch, pull_requests: pulls, visibility } = conversation;
+  const isShared = visibility === 'organization';
   const { selected_repository: repository, selected_branch: base } = conversation;
   const download = `${PATH_PREFIX}/api/v1/app-conversations/${id}/download`;
   const place = useRef<HTMLSpanElement>(null);
@@ -37,6 +38,11 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
     navigate('/conversations');
   });
   const close = () => ask(null);
+  const share = useAction(async () => {
+    const body = { visibility: isShared ? 'private' : 'organization' } as const;
+    await bodyOf(api.PATCH('/api/v1/app-conversations/{id}', { ...at(id), body }));
+    tell(isShared ? 'It is yours alone again' : 'All of your organization may read it now', title ?? '');
+  });
   const rename = async (field: Fields) => {
     await bodyOf(api.PATCH('/api/v1/app-conversations/{id}', { ...at(id), body: { title: field('title') } }));
     close();
@@ -52,6 +58,7 @@ export function MoreMenu({ conversation, message }: MoreMenuProps) {
               <Item text="Rename" onClick={() => ask('rename')} />
               <Menu.LinkItem className="choice" href={download} closeOnClick download children="Download" />
               <Item text="Fork" onClick={fork} />
+              <Item text={isShared ? 'Stop sharing' : 'Share'} onClick={() => share.mutate()} />
               {CAN_COPY && <Item text="Copy link" onClick={() => void copyLink()} />}
               <Item text="Delete" onClick={() => ask('delete')} />
             </Menu.Popup>
